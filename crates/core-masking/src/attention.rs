@@ -229,10 +229,11 @@ impl MultiHeadAttention {
     /// [`merge`](Self::merge) with all gates open.
     pub(crate) fn merge_open(&self, context: &Tensor) -> Tensor {
         let joined = context.transpose(1, 2).flatten(2, 3); // [batch, query, kept * d_head]
-        match self.is_without_heads() {
+        if self.is_without_heads() {
             // libtorch divides by the number of heads; the sum of nothing is 0, so that gradients are 0 and not absent
-            true => self.output.bias() + joined.sum_dim_intlist(2, true, None),
-            false => self.output.forward(&joined),
+            self.output.bias() + joined.sum_dim_intlist(2, true, None)
+        } else {
+            self.output.forward(&joined)
         }
     }
 
@@ -310,10 +311,7 @@ impl MultiHeadAttention {
     /// `x`: `[batch, position, d_model]`; returns `[batch, kept, position, d_head]`.
     fn project(&self, projection: &Linear, x: &Tensor) -> Tensor {
         // libtorch divides by the number of heads
-        let projected = match self.is_without_heads() {
-            true => x.narrow(2, 0, 0),
-            false => projection.forward(x),
-        };
+        let projected = if self.is_without_heads() { x.narrow(2, 0, 0) } else { projection.forward(x) };
         projected.unflatten(2, [projected.size()[2] / self.d_head, self.d_head]).transpose(1, 2)
     }
 

@@ -165,9 +165,12 @@ impl Estimate {
     /// # Panics
     /// If what the order needs was not measured.
     pub fn score(&self, order: Order, measured: &BTreeMap<Measure, HeadScores>) -> HeadScores {
-        let importance = || match self.normalise {
-            true => measured[&self.importance()].normalised_by_layer(),
-            false => measured[&self.importance()].clone(),
+        let importance = || {
+            if self.normalise {
+                measured[&self.importance()].normalised_by_layer()
+            } else {
+                measured[&self.importance()].clone()
+            }
         };
         match order {
             Order::Entropy => measured[&Measure::Entropy].map(|_, entropy| -entropy),

@@ -7,7 +7,7 @@ use words::count;
 
 use crate::error::{Result, faulty, no_results};
 use crate::judge::{Judge, RuleKind};
-use crate::paper::{Masked, Paper};
+use crate::paper::{Masked, PAPER};
 use crate::source::{ResultFile, Source, experiment};
 use crate::sweep::Sweep;
 
@@ -85,10 +85,9 @@ impl BestHeads {
     }
 
     /// The published cells of the same table; none where other metrics or tasks would make them misleading.
-    pub fn published<'a>(&self, paper: Option<&'a Paper>) -> &'a [Masked] {
+    pub fn published(&self) -> &'static [Masked] {
         let is_comparable = self.sweep.beside().is_some_and(|beside| beside.of_both((), ()).is_some());
-        let paper = paper.filter(|_| is_comparable);
-        paper.map_or(&[], |paper| paper.best_heads(self.sweep.model(), self.selected_on.is_some()))
+        if is_comparable { PAPER.best_heads(self.sweep.model(), self.selected_on.is_some()) } else { &[] }
     }
 }
 

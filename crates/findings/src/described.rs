@@ -15,10 +15,8 @@ pub struct Described {
     pub description: Option<String>,
     /// What readers of any of its results see.
     pub kind: Kind,
-    /// Why the file could not be read, or not understood.
+    /// Why a file that is there could not be read, or not understood.
     pub fault: Option<String>,
-    /// Whether that is because it is not there.
-    is_absent: bool,
 }
 
 /// What tables and captions say of all results of a subject.
@@ -49,10 +47,10 @@ impl Described {
         let path = experiments.join(format!("{subject}.toml"));
         let text = match durable::open_regular(&path).and_then(io::read_to_string) {
             Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Self::default(),
             Err(error) => {
                 let fault = Some(format!("cannot read `{}`: {error}", path.display()));
-                let is_absent = error.kind() == ErrorKind::NotFound;
-                return Self { fault, is_absent, ..Self::default() };
+                return Self { fault, ..Self::default() };
             }
         };
         let read = toml::from_str::<File>(&text);
@@ -64,12 +62,7 @@ impl Described {
                 (description, Kind { stands_for, is_demo })
             },
         );
-        Self { text: Some(text), description, kind, fault, is_absent: false }
-    }
-
-    /// What is wrong with a file that is there.
-    pub fn slip(&self) -> Option<String> {
-        self.fault.clone().filter(|_| !self.is_absent)
+        Self { text: Some(text), description, kind, fault }
     }
 }
 
@@ -101,10 +94,10 @@ mod tests {
     #[test]
     fn a_slip_in_the_file_is_named_and_a_missing_file_is_absent() {
         let slip = read("stands_for = \"bert\"");
-        let fault = slip.slip().unwrap();
+        let fault = slip.fault.unwrap();
         assert!(fault.contains("a.toml`: unknown variant `bert`") && !fault.contains('\n'), "{fault}");
         assert!(slip.text.is_some());
         let missing = Described::read(Path::new("no such folder"), "a");
-        assert!(missing.text.is_none() && missing.fault.is_some() && missing.slip().is_none());
+        assert!(missing.text.is_none() && missing.fault.is_none());
     }
 }

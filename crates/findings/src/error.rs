@@ -50,10 +50,6 @@ pub enum Error {
     #[error(transparent)]
     Records(#[from] records::Error),
 
-    /// A file has only some of the rows.
-    #[error("`{}` has the rows of shard {shard} only: `just merge` joins it with the others", path.display())]
-    Shard { path: PathBuf, shard: String },
-
     /// What is stored of segments cannot be tested.
     #[error(transparent)]
     Significance(#[from] significance::Error),
@@ -76,19 +72,6 @@ impl Error {
     fn in_full(&self) -> String {
         let causes = std::iter::successors(Some(self as &dyn StdError), |&error| error.source());
         causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-    }
-
-    /// Whether it is the fault of one result file, and says nothing about others.
-    fn leaves_others_alone(&self) -> bool {
-        match self {
-            Self::NoAttention { .. }
-            | Self::NoComparison { .. }
-            | Self::NotASubject { .. }
-            | Self::Read { .. }
-            | Self::UnknownSubject { .. } => false,
-            Self::Within { source, .. } => source.leaves_others_alone(),
-            _ => true,
-        }
     }
 
     /// Whether an experiment has not been run, did not store its segments, or has no rows of an attention type.
@@ -132,20 +115,12 @@ pub(crate) fn no_results(path: PathBuf, experiment: &str, subject: &str) -> Erro
 pub struct LeftOut {
     /// What is wrong with each.
     pub faults: Vec<String>,
-    /// Whether faults that other files may have too are also noted, and do not end everything.
-    pub notes_every_fault: bool,
 }
 
 impl LeftOut {
-    /// What was read; nothing if the fault says nothing about other files, which is then noted once.
-    pub fn keep<T>(&mut self, read: Result<T>) -> Result<Option<T>> {
-        match read {
-            Err(error) if self.notes_every_fault || error.leaves_others_alone() => {
-                self.note(error.in_full());
-                Ok(None)
-            }
-            read => read.map(Some),
-        }
+    /// What was read; nothing if there was a fault, which is then noted once.
+    pub fn keep<T>(&mut self, read: Result<T>) -> Option<T> {
+        read.map_err(|error| self.note(error.in_full())).ok()
     }
 
     /// Notes once what is left out.
@@ -156,11 +131,8 @@ impl LeftOut {
     }
 
     /// The same where something may not have been measured at all, which needs no note.
-    pub fn keep_if_there<T>(&mut self, read: Result<T>) -> Result<Option<T>> {
-        match read {
-            Err(error) if error.is_not_measured() => Ok(None),
-            read => self.keep(read),
-        }
+    pub fn keep_if_there<T>(&mut self, read: Result<T>) -> Option<T> {
+        if read.as_ref().is_err_and(Error::is_not_measured) { None } else { self.keep(read) }
     }
 
     /// Those of several files that could be read; none where the experiment has not been run.
@@ -168,11 +140,9 @@ impl LeftOut {
         &mut self,
         files: Result<Vec<ResultFile>>,
         read: impl Fn(ResultFile) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        let files = self.keep_if_there(files)?.unwrap_or_default();
-        let found: Vec<Option<T>> =
-            files.into_iter().map(|file| self.keep(read(file))).collect::<Result<_>>()?;
-        Ok(found.into_iter().flatten().collect())
+    ) -> Vec<T> {
+        let files = self.keep_if_there(files).unwrap_or_default();
+        files.into_iter().filter_map(|file| self.keep(read(file))).collect()
     }
 }
 
@@ -184,40 +154,29 @@ mod tests {
         within::<stats::Error>(|| what.to_owned())(stats::Error::TooFew)
     }
 
-    fn unreadable() -> Error {
-        super::unreadable(Path::new("x.csv"))(std::io::Error::other("no disk"))
-    }
-
     #[test]
     fn a_fault_of_one_file_is_noted_once_and_lets_others_be_shown() {
         let mut left_out = LeftOut::default();
         for _ in 0..2 {
-            assert!(left_out.keep::<()>(Err(too_few("no test"))).unwrap().is_none());
-            assert!(left_out.keep::<()>(Err(faulty(Path::new("x.csv"), "is odd"))).unwrap().is_none());
+            assert!(left_out.keep::<()>(Err(too_few("no test"))).is_none());
+            let unreadable = unreadable(Path::new("x.csv"))(std::io::Error::other("no disk"));
+            assert!(left_out.keep::<()>(Err(unreadable)).is_none());
         }
         let [one, other] = &left_out.faults[..] else { panic!("{:?}", left_out.faults) };
-        assert!(one.starts_with("no test: too few values") && other == "`x.csv` is odd", "{one}; {other}");
-        assert_eq!(left_out.keep(Ok(7)).unwrap(), Some(7));
-    }
-
-    #[test]
-    fn a_fault_that_others_may_have_too_ends_all_unless_every_fault_is_noted() {
-        let error = LeftOut::default().keep::<()>(Err(unreadable())).unwrap_err();
-        assert_eq!(error.in_full(), "cannot read `x.csv`: no disk");
-        let mut notes_every_fault = LeftOut { notes_every_fault: true, ..LeftOut::default() };
-        assert!(notes_every_fault.keep::<()>(Err(unreadable())).unwrap().is_none());
-        assert_eq!(notes_every_fault.faults, ["cannot read `x.csv`: no disk"]);
+        assert!(one.starts_with("no test: too few values"), "{one}");
+        assert_eq!(other, "cannot read `x.csv`: no disk");
+        assert_eq!(left_out.keep(Ok(7)), Some(7));
     }
 
     #[test]
     fn an_experiment_that_was_not_run_needs_no_note() {
         let mut left_out = LeftOut::default();
         let nothing = || Err::<(), _>(no_results(PathBuf::from("x.csv"), "ablate-one", "demo"));
-        assert!(left_out.keep_if_there(nothing()).unwrap().is_none() && left_out.faults.is_empty());
+        assert!(left_out.keep_if_there(nothing()).is_none() && left_out.faults.is_empty());
         let (path, asked, present) = (PathBuf::from("x.csv"), "enc-enc".to_owned(), "self".to_owned());
         let other_type = Err::<(), _>(Error::NoAttention { path, asked, present });
-        assert!(left_out.keep_if_there(other_type).unwrap().is_none() && left_out.faults.is_empty());
-        assert!(left_out.keep(nothing()).unwrap().is_none());
+        assert!(left_out.keep_if_there(other_type).is_none() && left_out.faults.is_empty());
+        assert!(left_out.keep(nothing()).is_none());
         let expected = "`x.csv` does not exist: make it with `ablate-one experiments/demo.toml`";
         assert_eq!(left_out.faults, [expected]);
     }

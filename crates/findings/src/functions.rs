@@ -47,7 +47,7 @@ impl Relevance {
         for rules in [PAPER, "alpha-beta"] {
             let name = format!("{}-{rules}", experiment::RELEVANCE);
             let found = Self::beside_model(file, &name, experiment::RELEVANCE);
-            all.extend(left_out.keep(found)?.flatten());
+            all.extend(left_out.keep(found).flatten());
         }
         Ok(all)
     }
@@ -85,7 +85,7 @@ impl Others {
     pub fn beside(file: &ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let sweep = Sweep::beside_model(file, experiment::SWEEP, experiment::SWEEP);
         let importance = Importance::beside_model(file, experiment::IMPORTANCE, experiment::IMPORTANCE);
-        let (sweep, importance) = (left_out.keep(sweep)?.flatten(), left_out.keep(importance)?.flatten());
+        let (sweep, importance) = (left_out.keep(sweep).flatten(), left_out.keep(importance).flatten());
         let mut relevance = Relevance::all_beside(file, left_out)?;
         relevance.sort_by_key(|found| found.doubt().is_some());
         Ok(Self { sweep, importance, relevance: relevance.into_iter().next() })

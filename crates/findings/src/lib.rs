@@ -44,7 +44,7 @@ pub use judge::{Adjustment, Criterion, Judge, RuleKind, parse_alpha};
 pub use metric::Metric;
 pub use orders::Orders;
 pub use pair::Pair;
-pub use paper::Paper;
+pub use paper::PAPER;
 pub use pruning::{Pruning, Removable, Series, Tolerable};
 pub use results::Results;
 pub use retrained::Retrained;
@@ -59,9 +59,5 @@ pub use tasks::Pairing;
 #[cfg(test)]
 fn tiny() -> source::Folders {
     let folder = |name| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support").join(name);
-    source::Folders {
-        results: folder("results"),
-        experiments: folder("experiments"),
-        paper: folder("../../data/paper"),
-    }
+    source::Folders { results: folder("results"), experiments: folder("experiments") }
 }

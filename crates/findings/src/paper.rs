@@ -1,15 +1,15 @@
-//! Published numbers: all `michel2019-*.csv` and what there is of `voita2019-*.csv` in one folder, read in one place and never
-//! written in code.
-use std::io;
-use std::path::{Path, PathBuf};
+//! Published numbers: the files in `data/paper/`, which are part of the program, read in one place and never written in code.
+use std::sync::LazyLock;
 
-use records::{Attention, SpeedRow};
+use records::{Attention, Scope, SpeedRow};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error as NoSuchKey, MapDeserializer};
 
-use crate::error::{Result, faulty, unreadable};
 use crate::sweep::Model;
+
+/// The published numbers.
+pub static PAPER: LazyLock<Paper> = LazyLock::new(Paper::read);
 
 /// Everything that the papers print and results can stand beside.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,12 +30,10 @@ pub struct Paper {
     pub epochs: Vec<Epoch>,
     /// What a head for rare tokens does, by the text of Voita et al. (2019).
     pub rare_tokens: Vec<RareTokens>,
-    /// What is lost with few encoder heads, by the same text.
-    pub encoder_heads: Vec<EncoderHeads>,
+    /// What gates leave of translators, by the text and Table 2 of the same.
+    pub few_heads: Vec<FewHeads>,
     /// Table 1 of the same.
     dependencies: Vec<Dependency>,
-    /// Table 2 of the same.
-    translators: Vec<Translator>,
 }
 
 /// Numbers of the text and of figures, by the keys of `michel2019-summary.csv`, which says where each stands.
@@ -117,23 +115,6 @@ pub struct Epoch {
     pub unpruned_bleu: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-struct Translator {
-    data: String,
-    model: String,
-    encoder_self_heads: usize,
-    decoder_self_heads: usize,
-    decoder_encoder_heads: usize,
-    bleu_from_trained: Option<f64>,
-    bleu_from_scratch: f64,
-}
-
-impl Translator {
-    fn heads(&self) -> usize {
-        self.encoder_self_heads + self.decoder_self_heads + self.decoder_encoder_heads
-    }
-}
-
 /// The share of heads that can go "without noticeable loss", for one model and test set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Share {
@@ -179,66 +160,97 @@ pub struct Dependency {
     pub subtitles_position: f64,
 }
 
-/// What a translator loses with some of its encoder heads, by the data that it was trained on (Voita et al. 2019).
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct EncoderHeads {
-    /// The section.
+/// A translator with the heads that gates leave, by the data that it was trained on (Voita et al. 2019).
+#[derive(Debug, Clone, PartialEq)]
+pub struct FewHeads {
+    /// The section or table.
     pub source: String,
     /// What the translator was trained on.
     pub data: String,
-    /// Number of heads kept.
-    pub kept: f64,
-    /// Number of heads that it had.
-    pub heads: f64,
-    /// By how much it is worse, in points of BLEU.
-    pub lost_bleu: f64,
+    /// Which heads have gates.
+    pub gates: Scope,
+    /// Number of these that are kept.
+    pub kept: usize,
+    /// Number of these.
+    pub heads: usize,
+    /// By how much BLEU changes, in points.
+    pub change: f64,
+    /// The scores, where more than the change is printed.
+    pub scores: Option<Sparse>,
 }
 
-/// A translator without some heads of all attention types, by the data that it was trained on.
-#[derive(Debug, Clone, PartialEq)]
+impl FewHeads {
+    /// The share that is kept, in percent.
+    pub fn percent(&self) -> f64 {
+        100.0 * self.kept as f64 / self.heads as f64
+    }
+}
+
+/// BLEU of translators of Voita et al. (2019), Table 2.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sparse {
-    /// What the translator was trained on.
-    pub data: String,
-    /// Number of heads kept.
-    pub kept: usize,
-    /// Number of heads that it had.
-    pub heads: usize,
-    /// BLEU with all heads.
+    /// With all heads.
     pub base: f64,
-    /// BLEU of the trained model that gates made sparse.
+    /// Of the trained model that gates made sparse.
     pub by_gates: f64,
-    /// BLEU of the same heads in a new model.
+    /// Of the same heads in a new model.
     pub from_scratch: f64,
+}
+
+/// A row on the encoder heads that are kept.
+#[derive(Debug, Deserialize)]
+struct EncoderHeads {
+    source: String,
+    data: String,
+    kept: usize,
+    heads: usize,
+    lost_bleu: f64,
+}
+
+/// A row of Table 2.
+#[derive(Debug, Deserialize)]
+struct Translator {
+    data: String,
+    encoder_self_heads: usize,
+    decoder_self_heads: usize,
+    decoder_encoder_heads: usize,
+    bleu_from_trained: Option<f64>,
+    bleu_from_scratch: f64,
+}
+
+impl Translator {
+    fn heads(&self) -> usize {
+        self.encoder_self_heads + self.decoder_self_heads + self.decoder_encoder_heads
+    }
 }
 
 /// What tables of Voita et al. (2019) call the data of the translator that Michel et al. (2019) prune too.
 pub const WMT: &str = "WMT";
 
-impl Paper {
-    /// Reads all files; none may lack a number that views ask for.
-    pub fn read(folder: &Path) -> Result<Self> {
-        let michel = |name: &str| format!("michel2019-{name}");
-        let both = |[one, other]: [&str; 2]| -> Result<_> {
-            Ok([rows(folder, &michel(one))?, rows(folder, &michel(other))?])
-        };
-        Ok(Self {
-            summary: summary(folder, &michel("summary"))?,
-            single_heads: rows(folder, &michel("table1"))?,
-            best: both(["table2", "table3"])?,
-            best_elsewhere: both(["table5", "table6"])?,
-            shares: rows(folder, &michel("shares"))?,
-            timed: rows(folder, &michel("table4"))?,
-            epochs: rows(folder, &michel("figure5"))?,
-            rare_tokens: rows(folder, "voita2019-rare-tokens")?,
-            encoder_heads: rows(folder, "voita2019-encoder-heads")?,
-            dependencies: rows(folder, "voita2019-table1")?,
-            translators: rows(folder, "voita2019-table2-all-heads")?,
-        })
-    }
+/// The rows of a file in `data/paper/`.
+macro_rules! published {
+    ($name:literal) => {
+        rows(include_str!(concat!("../../../data/paper/", $name, ".csv")))
+    };
+}
 
-    /// The same; nothing where there is no such folder, since a table or figure without published numbers is better than none.
-    pub fn read_if_there(folder: &Path) -> Result<Option<Self>> {
-        folder.is_dir().then(|| Self::read(folder)).transpose()
+impl Paper {
+    fn read() -> Self {
+        Self {
+            summary: summary(published!("michel2019-summary")),
+            single_heads: published!("michel2019-table1"),
+            best: [published!("michel2019-table2"), published!("michel2019-table3")],
+            best_elsewhere: [published!("michel2019-table5"), published!("michel2019-table6")],
+            shares: published!("michel2019-shares"),
+            timed: published!("michel2019-table4"),
+            epochs: published!("michel2019-figure5"),
+            rare_tokens: published!("voita2019-rare-tokens"),
+            few_heads: few_heads(
+                published!("voita2019-encoder-heads"),
+                &published!("voita2019-table2-all-heads"),
+            ),
+            dependencies: published!("voita2019-table1"),
+        }
     }
 
     /// What is left with the best head of a layer alone, chosen on other data or not; nothing of language models.
@@ -266,56 +278,53 @@ impl Paper {
         let relation = if relation == "obj" { "dobj" } else { relation };
         self.dependencies.iter().find(|own| own.relation == relation && own.direction == direction)
     }
+}
 
-    /// Translators without some heads of all attention types (Voita et al. 2019, Table 2).
-    pub fn sparse(&self) -> Vec<Sparse> {
+/// The text, and the translators of Table 2 behind the one with all heads that stands before those of the same data.
+fn few_heads(encoders: Vec<EncoderHeads>, translators: &[Translator]) -> Vec<FewHeads> {
+    let of_encoder = |EncoderHeads { source, data, kept, heads, lost_bleu }| FewHeads {
+        source,
+        data,
+        gates: Scope::One(Attention::EncEnc),
+        kept,
+        heads,
+        change: -lost_bleu,
+        scores: None,
+    };
+    let mut few: Vec<_> = encoders.into_iter().map(of_encoder).collect();
+    for translator in translators {
+        let is_base =
+            |other: &&Translator| other.bleu_from_trained.is_none() && other.data == translator.data;
+        let base = translators.iter().find(is_base);
+        let Some((base, by_gates)) = base.zip(translator.bleu_from_trained) else { continue };
         // the table writes in lower case what the text spells
-        let data: Vec<String> = self.encoder_heads.iter().map(|own| own.data.clone()).collect();
-        let spelled =
-            |name: &String| data.iter().find(|own| own.eq_ignore_ascii_case(name)).unwrap_or(name).to_owned();
-        let found = |own: &Translator| {
-            let is_base = |other: &&Translator| other.model == "baseline" && other.data == own.data;
-            let base = self.translators.iter().find(is_base)?;
-            Some(Sparse {
-                data: spelled(&own.data),
-                kept: own.heads(),
-                heads: base.heads(),
+        let spelled = few.iter().find(|own| own.data.eq_ignore_ascii_case(&translator.data));
+        few.push(FewHeads {
+            source: "Table 2".to_owned(),
+            data: spelled.map_or(&translator.data, |own| &own.data).clone(),
+            gates: Scope::All,
+            kept: translator.heads(),
+            heads: base.heads(),
+            change: by_gates - base.bleu_from_scratch,
+            scores: Some(Sparse {
                 base: base.bleu_from_scratch,
-                by_gates: own.bleu_from_trained?,
-                from_scratch: own.bleu_from_scratch,
-            })
-        };
-        self.translators.iter().filter_map(found).collect()
+                by_gates,
+                from_scratch: translator.bleu_from_scratch,
+            }),
+        });
     }
+    few
 }
 
-fn summary(folder: &Path, name: &str) -> Result<Summary> {
-    let numbers: Vec<Number> = rows(folder, name)?;
-    let fields = MapDeserializer::<_, NoSuchKey>::new(numbers.into_iter().map(|own| (own.key, own.value)));
-    Summary::deserialize(fields).map_err(unreadable(&file(folder, name)))
-}
-
-fn file(folder: &Path, name: &str) -> PathBuf {
-    folder.join(format!("{name}.csv"))
+fn summary(numbers: Vec<Number>) -> Summary {
+    let numbers = numbers.into_iter().map(|own| (own.key, own.value));
+    Summary::deserialize(MapDeserializer::<_, NoSuchKey>::new(numbers)).expect("a test reads all numbers")
 }
 
 /// The rows of a file, which may have more columns than are asked for.
-fn rows<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Vec<T>> {
-    let path = file(folder, name);
-    let text = durable::open_regular(&path).and_then(io::read_to_string).map_err(unreadable(&path))?;
-    let mut reader = csv::Reader::from_reader(text.as_bytes());
-    let mut rows = Vec::new();
-    let columns = reader.headers().map_err(unreadable(&path))?.clone();
-    for record in reader.into_records() {
-        let record = record.map_err(unreadable(&path))?;
-        let is_not_finite = |cell: &&str| cell.parse().is_ok_and(|number: f64| !number.is_finite());
-        if let Some(cell) = record.iter().find(is_not_finite) {
-            let line = record.position().map_or(0, csv::Position::line);
-            return Err(faulty(&path, format!("has `{cell}` in line {line}, which is not a finite number")));
-        }
-        rows.push(record.deserialize(Some(&columns)).map_err(unreadable(&path))?);
-    }
-    if rows.is_empty() { Err(faulty(&path, "has no rows")) } else { Ok(rows) }
+fn rows<T: DeserializeOwned>(text: &str) -> Vec<T> {
+    let rows = csv::Reader::from_reader(text.as_bytes()).into_deserialize();
+    rows.collect::<Result<_, _>>().expect("a test reads all files")
 }
 
 #[cfg(test)]
@@ -324,14 +333,10 @@ mod tests {
 
     use super::*;
 
-    fn paper() -> Paper {
-        Paper::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/paper")).unwrap()
-    }
-
     /// The summary and the tables come from different places of the paper and must agree.
     #[test]
     fn published_counts_and_speedups_agree_with_each_other() {
-        let paper = paper();
+        let paper = &*PAPER;
         let significant: Vec<_> = paper.single_heads.iter().filter(|cell| cell.significant).collect();
         let better = significant.iter().filter(|cell| cell.delta > 0.0).count();
         let counts = [paper.single_heads.len(), significant.len(), better].map(|count| count as f64);

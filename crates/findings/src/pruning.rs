@@ -86,7 +86,7 @@ impl Pruning {
         let search = results.file.path.with_file_name(results.file.stem(experiment::SEARCH) + ".csv");
         if search.exists() {
             let search = results.file.other(search, experiment::SEARCH);
-            let found = left_out.keep(search.and_then(|search| searched(&results, search)))?;
+            let found = left_out.keep(search.and_then(|search| searched(&results, search)));
             if let Some(search) = found {
                 search.file.torn().into_iter().for_each(|torn| left_out.note(torn));
                 results.rows.extend(search.rows);
@@ -103,7 +103,7 @@ impl Pruning {
         let names = [file.stem(experiment::PRUNING), experiment::PRUNING.to_owned()];
         for name in &names {
             let beside = same_model::beside(file, name, experiment::PRUNING, &[model_entries]);
-            if let Some(found) = left_out.keep(beside)?.flatten() {
+            if let Some(found) = left_out.keep(beside).flatten() {
                 return Self::read(found, left_out).map(Some);
             }
         }

@@ -29,7 +29,7 @@ impl Retrained {
         let before =
             same_model::beside(&file, &file.stem(experiment::PRUNING), experiment::PRUNING, &[model_entries]);
         let before = before.and_then(|file| file.map(|file| Pruning::read(file, left_out)).transpose());
-        let mut before = left_out.keep(before)?.flatten();
+        let mut before = left_out.keep(before).flatten();
         let updates = rows.iter().map(|row| row.updates).max().unwrap_or_default();
         let after = Pruning::of(Results { file, rows: rows.iter().map(PruningRow::from).collect() });
         if let Some(before) = &mut before {
@@ -41,7 +41,7 @@ impl Retrained {
                     "masks other heads than `{}` at the same steps",
                     after.results.file.path.display()
                 );
-                left_out.keep::<()>(Err(faulty(&before.results.file.path, fault)))?;
+                left_out.keep::<()>(Err(faulty(&before.results.file.path, fault)));
             }
         }
         Ok(Self { after, before, updates })

@@ -38,10 +38,6 @@ pub struct Folders {
     /// Folder with the files that describe subjects, which say whose published numbers stand beside theirs
     #[arg(long, value_name = "FOLDER", default_value = "experiments")]
     pub experiments: PathBuf,
-
-    /// Folder with the published numbers
-    #[arg(long, value_name = "FOLDER", default_value = "data/paper")]
-    pub paper: PathBuf,
 }
 
 /// What is asked for: one result file, or the results of a subject on a split, or its standard files.
@@ -183,7 +179,9 @@ impl ResultFile {
         signature: Option<Signature>,
     ) -> Result<Self> {
         if let Some(part) = signature.as_ref().and_then(|signature| signature.part.as_ref()) {
-            return Err(Error::Shard { path, shard: part.shard.to_string() });
+            let fault =
+                format!("has the rows of shard {} only: `just merge` joins it with the others", part.shard);
+            return Err(faulty(&path, fault));
         }
         let (addition, experiment, subject) =
             (addition(&path, experiment), experiment.to_owned(), subject.to_owned());

@@ -2,7 +2,6 @@
 use records::{Signature, SpeedRow};
 
 use crate::error::Result;
-use crate::paper::Paper;
 use crate::results::Results;
 use crate::source::ResultFile;
 
@@ -37,9 +36,9 @@ impl Speed {
         }
     }
 
-    /// The paper, if this stands beside it: its Table 4 is of BERT alone.
-    pub fn published<'a>(&self, paper: Option<&'a Paper>) -> Option<&'a Paper> {
-        paper.filter(|_| self.file.kind.stands_for.is_some_and(|beside| !beside.translates()))
+    /// Whether this stands beside Table 4 of the paper, which is of BERT alone.
+    pub fn is_beside_bert(&self) -> bool {
+        self.file.kind.stands_for.is_some_and(|beside| !beside.translates())
     }
 
     /// Whether the metric of the signature begins so.

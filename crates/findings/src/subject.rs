@@ -66,45 +66,44 @@ impl Subject {
         let mut subject = Self {
             name: name.to_owned(),
             kind,
-            sweep: left_out.keep_if_there(one(experiment::SWEEP).and_then(Sweep::read))?,
+            sweep: left_out.keep_if_there(one(experiment::SWEEP).and_then(Sweep::read)),
             best: left_out
-                .keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read))?
+                .keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read))
                 .into_iter()
-                .chain(left_out.read_all(BestHeads::largest_files(&source), BestHeads::read)?)
+                .chain(left_out.read_all(BestHeads::largest_files(&source), BestHeads::read))
                 .collect(),
-            pairs: left_out
-                .read_all(Pair::files(&source, None), |file| Pair::read(file, &folders.results))?,
+            pairs: left_out.read_all(Pair::files(&source, None), |file| Pair::read(file, &folders.results)),
             pruning: {
                 let curves = one(experiment::PRUNING).and_then(|file| Pruning::read(file, left_out));
-                left_out.keep_if_there(curves)?
+                left_out.keep_if_there(curves)
             },
-            dynamics: left_out.keep_if_there(one(experiment::DYNAMICS).and_then(Dynamics::read))?,
-            functions: left_out.keep_if_there(one(experiment::FUNCTIONS).and_then(Functions::read))?,
-            gates: left_out.read_all(source.all(experiment::GATES), Gates::read)?,
+            dynamics: left_out.keep_if_there(one(experiment::DYNAMICS).and_then(Dynamics::read)),
+            functions: left_out.keep_if_there(one(experiment::FUNCTIONS).and_then(Functions::read)),
+            gates: left_out.read_all(source.all(experiment::GATES), Gates::read),
             time: Time::read(&folders.results, name, left_out)?,
             ..Self::default()
         };
         let measured = subject.pruning.iter().map(|pruning| &pruning.results.file);
         let measured = measured.chain(subject.sweep.iter().map(|sweep| &sweep.file)).next();
         let words = measured.filter(|file| file.is_language()).map_or(Ok(None), nats_a_word);
-        subject.nats_a_word = left_out.keep(words)?.flatten();
+        subject.nats_a_word = left_out.keep(words).flatten();
         Ok(subject)
     }
 
     /// Reads what else is known of each head.
     pub fn read_heads(&mut self, source: &Source, left_out: &mut LeftOut) -> Result<()> {
         let importance = source.one(experiment::IMPORTANCE).and_then(Importance::read);
-        self.importance = left_out.keep_if_there(importance)?;
+        self.importance = left_out.keep_if_there(importance);
         let own = self.sweep.as_ref().map(|sweep| &sweep.file.path);
-        let mut others = left_out.keep(source.all(experiment::SWEEP))?.unwrap_or_default();
+        let mut others = left_out.keep(source.all(experiment::SWEEP)).unwrap_or_default();
         others.retain(|file| Some(&file.path) != own);
-        self.others = left_out.read_all(Ok(others), Sweep::read)?;
-        self.relevance = left_out.read_all(source.all(experiment::RELEVANCE), Relevance::read)?;
+        self.others = left_out.read_all(Ok(others), Sweep::read);
+        self.relevance = left_out.read_all(source.all(experiment::RELEVANCE), Relevance::read);
         let log = source.one(experiment::TRAINING_LOG);
         let log = log.and_then(|log| Results::read(log.with_experiment(experiment::TRAINING)));
-        self.training = left_out.keep_if_there(log)?;
+        self.training = left_out.keep_if_there(log);
         if let Some(sweep) = &self.sweep {
-            self.segments = left_out.keep(segments::most_changed(sweep))?.unwrap_or_default();
+            self.segments = left_out.keep(segments::most_changed(sweep)).unwrap_or_default();
         }
         Ok(())
     }

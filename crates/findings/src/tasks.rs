@@ -36,7 +36,7 @@ pub fn pairings(all: &[Subject], left_out: &mut LeftOut) -> Result<Vec<Pairing>>
     for (pretrained, subjects) in by_model {
         for (place, first) in subjects.iter().enumerate() {
             for second in &subjects[place + 1..] {
-                let row = left_out.keep(agreement_of([first, second]))?.flatten();
+                let row = left_out.keep(agreement_of([first, second])).flatten();
                 let subjects = [first, second].map(|subject| subject.shown());
                 let (pretrained, importance) = (pretrained.to_owned(), importance_of([first, second]));
                 pairings.extend(row.map(|row| Pairing { pretrained, subjects, row, importance }));

@@ -1,6 +1,5 @@
 //! How long the results of a subject took.
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use records::Signature;
@@ -8,31 +7,13 @@ use records::Signature;
 use crate::error::{LeftOut, Result};
 use crate::source::{experiment, folder, names};
 
-/// What a run computed on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Processor {
-    /// The CPU, with this many threads.
-    Threads(usize),
-    /// A GPU.
-    Gpu,
-}
-
-impl fmt::Display for Processor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Threads(threads) => threads.fmt(f),
-            Self::Gpu => "GPU".fmt(f),
-        }
-    }
-}
-
 /// Time that runs took, as their signatures have it; that of interrupted ones is not known.
 #[derive(Debug, Default)]
 pub struct Time {
     /// Seconds by experiment.
     pub seconds: BTreeMap<String, f64>,
-    /// What they computed on.
-    pub processors: BTreeSet<Processor>,
+    /// What they computed on: numbers of threads of the CPU, or `GPU`.
+    pub processors: BTreeSet<String>,
 }
 
 impl Time {
@@ -44,7 +25,7 @@ impl Time {
         paths.sort();
         for path in paths {
             let signature =
-                left_out.keep(Signature::read(&Signature::path_beside(&path)).map_err(Into::into))?;
+                left_out.keep(Signature::read(&Signature::path_beside(&path)).map_err(Into::into));
             let Some(signature) = signature.flatten() else { continue };
             // a film is written by the run that trains its gates
             if signature.identity.experiment == experiment::FILM {
@@ -54,11 +35,7 @@ impl Time {
                 if let Some(seconds) = run.duration_seconds {
                     *time.seconds.entry(signature.identity.experiment.clone()).or_default() += seconds;
                     let is_cpu = run.device == "cpu";
-                    time.processors.insert(if is_cpu {
-                        Processor::Threads(run.threads)
-                    } else {
-                        Processor::Gpu
-                    });
+                    time.processors.insert(if is_cpu { run.threads.to_string() } else { "GPU".to_owned() });
                 }
             }
         }

@@ -60,9 +60,12 @@ impl Direction {
 
     /// The arcs of a sentence that can be followed.
     fn ends(self, sentence: &Sentence, is_first: bool) -> impl Iterator<Item = Ends> {
-        let ends = move |arc: &TreeArc| match self.from_head {
-            true => Ends { from: arc.head, to: arc.dependent },
-            false => Ends { from: arc.dependent, to: arc.head },
+        let ends = move |arc: &TreeArc| {
+            if self.from_head {
+                Ends { from: arc.head, to: arc.dependent }
+            } else {
+                Ends { from: arc.dependent, to: arc.head }
+            }
         };
         let arcs = sentence.arcs.iter().filter(move |arc| arc.relation == self.relation).map(ends);
         arcs.filter(move |ends| {

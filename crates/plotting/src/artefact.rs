@@ -141,11 +141,11 @@ impl Artefact {
     ) -> Result<Option<Vec<(PathBuf, Sheet)>>> {
         let (mut sheets, mut has_any) = (Vec::<(PathBuf, Sheet)>::new(), false);
         let files = self.reads.files(source, asked);
-        let files = if asked.is_all { left_out.keep(files)?.unwrap_or_default() } else { files? };
+        let files = if asked.is_all { left_out.keep(files).unwrap_or_default() } else { files? };
         for file in files {
             let folder = file.path.with_file_name("figures");
             let drawn = (self.draw)(file, asked, left_out);
-            let Some(drawn) = (if asked.is_all { left_out.keep(drawn)? } else { Some(drawn?) }) else {
+            let Some(drawn) = (if asked.is_all { left_out.keep(drawn) } else { Some(drawn?) }) else {
                 continue;
             };
             has_any = true;

@@ -8,12 +8,12 @@ use charts::chart::Chart;
 use charts::legible;
 use charts::write::{Format, Sheet};
 use findings::source::subjects;
-use findings::{Adjustment, Criterion, Folders, LeftOut, Paper, Source, Subject};
+use findings::{Adjustment, Criterion, Folders, LeftOut, Source, Subject};
 use serde_json::Value;
 use test_support::golden;
 
 use crate::registry::ARTEFACTS;
-use crate::view::{Asked, Context, summary};
+use crate::view::{Asked, summary};
 
 const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
@@ -23,17 +23,12 @@ pub fn folder(name: &str) -> PathBuf {
 
 fn tiny() -> Folders {
     let [results, experiments] = ["results", "experiments"].map(|name| folder("../test-support").join(name));
-    Folders { results, experiments, paper: folder("../../data/paper") }
-}
-
-pub fn paper() -> Paper {
-    Paper::read(&tiny().paper).unwrap()
+    Folders { results, experiments }
 }
 
 /// Each sheet with the name of its golden file.
 fn sheets(folders: &Folders) -> Vec<(String, Sheet)> {
-    let (paper, mut left_out) = (paper(), LeftOut::default());
-    let asked = Asked::everything(Context { criterion: CRITERION, paper: Some(&paper) }, folders);
+    let (asked, mut left_out) = (Asked::everything(CRITERION, folders), LeftOut::default());
     let mut sheets = Vec::new();
     for subject in subjects(&folders.results).unwrap() {
         let source = Source::subject(folders, &subject);
@@ -110,12 +105,12 @@ fn every_artefact_names_a_recipe_that_is_there() {
 }
 
 fn summary_page() -> String {
-    let (paper, folders, mut left_out) = (paper(), tiny(), LeftOut::default());
+    let (folders, mut left_out) = (tiny(), LeftOut::default());
     let names = subjects(&folders.results).unwrap();
     let all: Vec<_> =
         names.iter().map(|name| Subject::read(&folders, name, &mut left_out).unwrap()).collect();
     assert!(left_out.faults.is_empty(), "{:?}", left_out.faults);
-    summary::page(&all, Context { criterion: CRITERION, paper: Some(&paper) }).unwrap().unwrap()
+    summary::page(&all, CRITERION).unwrap().unwrap()
 }
 
 /// What follows the head of a page.
@@ -143,11 +138,9 @@ fn names_of_folders_show_as_themselves_in_the_summary() {
     fs::create_dir(folder_of(name)).unwrap();
     let file = "ablate-one.csv";
     fs::copy(tiny().results.join("tiny-inference").join(file), folder_of(name).join(file)).unwrap();
-    let paper = paper();
     let folders = Folders { results: results.path().to_owned(), ..tiny() };
     let subject = Subject::read(&folders, name, &mut LeftOut::default()).unwrap();
-    let page =
-        summary::page(&[subject], Context { criterion: CRITERION, paper: Some(&paper) }).unwrap().unwrap();
+    let page = summary::page(&[subject], CRITERION).unwrap().unwrap();
     assert!(page.contains(&format!("## Files that could not be checked\n\n- {escaped}")), "{page}");
     assert!(!page.contains(name), "{page}");
 }

@@ -46,7 +46,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         about: "Heat map of what masking each head does to the score, layer x head",
         reads: Reads::Each(experiment::SWEEP),
         draw: |file, asked, _| {
-            figure(file, heat_map::EFFECTS, |found| heat_map::effects(found, asked.context))
+            figure(file, heat_map::EFFECTS, |found| heat_map::effects(found, asked.criterion))
         },
         options: Options::NONE,
     },
@@ -100,8 +100,8 @@ pub const ARTEFACTS: &[Artefact] = &[
         reads: Reads::Each(experiment::RETRAINED),
         draw: |file, asked, left_out| {
             let found = Retrained::read(file, left_out)?;
-            let table = pruning_curves::retrained_table(&found, asked.context);
-            let chart = pruning_curves::retrained(&found, asked.context);
+            let table = pruning_curves::retrained_table(&found, asked.criterion);
+            let chart = pruning_curves::retrained(&found, asked.criterion);
             Ok(vec![sheet(&found.after.results.file, pruning_curves::RETRAINED, chart, [table])])
         },
         options: Options::NONE,
@@ -112,9 +112,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         chapter: Chapter::OtherData,
         about: "Scores with one head masked on two splits, and how far noise lets them agree",
         reads: Reads::Pairs,
-        draw: |file, asked, _| {
-            Ok(vec![cross_domain::sheet(&Pair::read(file, &asked.folders.results)?, asked.context)])
-        },
+        draw: |file, asked, _| Ok(vec![cross_domain::sheet(&Pair::read(file, &asked.folders.results)?)]),
         options: Options { detail: "after `cross-domain`", takes: Takes::Against, ..Options::NONE },
     },
     Artefact {
@@ -123,9 +121,9 @@ pub const ARTEFACTS: &[Artefact] = &[
         chapter: Chapter::Speed,
         about: "Segments a second with all heads and without some, and what else is saved",
         reads: Reads::Each(experiment::SPEED),
-        draw: |file, asked, _| {
+        draw: |file, _, _| {
             let found = Speed::of_file(file)?;
-            Ok(vec![sheet(&found.file, speed::STEM, None, speed::tables(&found, asked.context))])
+            Ok(vec![sheet(&found.file, speed::STEM, None, speed::tables(&found))])
         },
         options: Options::NONE,
     },
@@ -135,11 +133,11 @@ pub const ARTEFACTS: &[Artefact] = &[
         chapter: Chapter::Training,
         about: "Scores with more and more heads masked while the model is trained, in percent of the unpruned ones",
         reads: Reads::Each(experiment::DYNAMICS),
-        draw: |file, asked, left_out| {
+        draw: |file, _, left_out| {
             let found = Dynamics::read(file)?;
             // A training without a score so far has tables alone.
-            let chart = left_out.keep(dynamics::figure5(&found))?;
-            Ok(vec![sheet(&found.file, dynamics::STEM, chart, dynamics::tables(&found, asked.context))])
+            let chart = left_out.keep(dynamics::figure5(&found));
+            Ok(vec![sheet(&found.file, dynamics::STEM, chart, dynamics::tables(&found))])
         },
         options: Options::NONE,
     },
@@ -152,8 +150,8 @@ pub const ARTEFACTS: &[Artefact] = &[
         draw: |file, asked, left_out| {
             let found = Functions::read(file)?;
             let others = Others::beside(&found.file, left_out)?;
-            let same_heads = functions::same_heads(&found, &others, asked.context);
-            let tables = std::iter::once(functions::table1(&found, asked.context)).chain(same_heads);
+            let same_heads = functions::same_heads(&found, &others, asked.criterion);
+            let tables = std::iter::once(functions::table1(&found)).chain(same_heads);
             Ok(vec![sheet(&found.file, functions::TABLE, None, tables)])
         },
         options: Options::NONE,
@@ -185,8 +183,8 @@ pub const ARTEFACTS: &[Artefact] = &[
         draw: |file, asked, left_out| {
             let found = Gates::read(file)?;
             let pruning = Pruning::of_model(&found.file, left_out);
-            let pruning = left_out.keep(pruning)?.flatten();
-            let chart = gates::figure7(&found, pruning.as_ref(), asked.context);
+            let pruning = left_out.keep(pruning).flatten();
+            let chart = gates::figure7(&found, pruning.as_ref(), asked.criterion);
             Ok(vec![sheet(&found.file, gates::CURVES, chart, [])])
         },
         options: Options::NONE,
@@ -224,7 +222,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         reads: Reads::Each(experiment::GATES),
         draw: |file, asked, _| {
             let found = Gates::read(file)?;
-            Ok(vec![sheet(&found.file, gates::TABLE, None, [gates::table(&found, asked.context)])])
+            Ok(vec![sheet(&found.file, gates::TABLE, None, [gates::table(&found, asked.criterion)])])
         },
         options: Options::NONE,
     },
@@ -236,7 +234,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         reads: Reads::Each(experiment::GATES),
         draw: |file, asked, left_out| {
             let found = asked.if_there(Gates::read(file).and_then(Contrasts::read), left_out)?;
-            let table = |found: &Contrasts| gates::contrasts(found, asked.context);
+            let table = |found: &Contrasts| gates::contrasts(found, asked.criterion);
             Ok(found
                 .iter()
                 .map(|found| sheet(&found.gates.file, gates::CONTRASTS, None, [table(found)]))
@@ -281,9 +279,9 @@ pub const ARTEFACTS: &[Artefact] = &[
         draw: |file, asked, left_out| {
             let found = Importance::read(file)?;
             let sweep = left_out
-                .keep(Sweep::beside_model(&found.file, experiment::SWEEP, experiment::SWEEP))?
+                .keep(Sweep::beside_model(&found.file, experiment::SWEEP, experiment::SWEEP))
                 .flatten();
-            let chart = heat_map::scores(&found, sweep.as_ref(), asked.context);
+            let chart = heat_map::scores(&found, sweep.as_ref(), asked.criterion);
             Ok(vec![sheet(&found.file, heat_map::SCORES, chart, [])])
         },
         options: Options::NONE,
@@ -296,7 +294,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         reads: Reads::Groups,
         draw: |file, asked, _| {
             let found = Groups::read(Results::read(file)?)?;
-            let alpha = asked.context.criterion.alpha;
+            let alpha = asked.criterion.alpha;
             let (chart, tables) = (groups::figure(&found, alpha), groups::tables(&found, alpha));
             Ok(vec![sheet(&found.sweep.file, groups::STEM, chart, tables)])
         },
@@ -317,5 +315,5 @@ fn figure<R: Row, C: Into<Option<Chart>>>(
 fn best(file: ResultFile, asked: &Asked<'_>, _: &mut LeftOut) -> Result<Vec<Sheet>> {
     let best = BestHeads::read(file)?;
     let stem = best_heads::published(&best).stem;
-    Ok(vec![sheet(&best.sweep.file, stem, None, [best_heads::table(&best, asked.context)])])
+    Ok(vec![sheet(&best.sweep.file, stem, None, [best_heads::table(&best, asked.criterion)])])
 }

@@ -2,25 +2,16 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use assert_cmd::Command;
 use tempfile::TempDir;
-use test_support::{copy_files, made_up_results};
-
-fn crate_folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
-}
+use test_support::made_up_results;
 
 /// Exit code, stdout and stderr of a command in the folder that holds `results`.
 fn run(folder: &TempDir, arguments: &str) -> (i32, String, String) {
-    run_beside(&crate_folder("../../data/paper"), folder, arguments)
-}
-
-/// The same with another folder of published numbers.
-fn run_beside(paper: &Path, folder: &TempDir, arguments: &str) -> (i32, String, String) {
     let mut command = Command::cargo_bin("plotting").unwrap();
-    command.current_dir(folder.path()).args(arguments.split(' ')).arg("--paper").arg(paper);
+    command.current_dir(folder.path()).args(arguments.split(' '));
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
@@ -101,25 +92,6 @@ fn single_commands_write_their_files_at_print_size_and_name_them() {
         let (code, stdout, stderr) = run(&folder, arguments);
         assert!(code == 0 && stdout.contains(expected), "{arguments}: {stdout}{stderr}");
     }
-}
-
-#[test]
-fn without_published_numbers_ours_are_drawn_and_a_line_says_so() {
-    let folder = made_up_results();
-    let (code, stdout, stderr) = run_beside(Path::new("nowhere"), &folder, "summary");
-    assert!(code == 0 && stdout.contains("| tiny-translation") && !stdout.contains("| M19"), "{stdout}");
-    assert!(stderr.contains("published numbers: there is no folder `nowhere`"), "{stderr}");
-}
-
-#[test]
-fn a_file_of_published_numbers_that_cannot_be_read_is_named() {
-    let paper = tempfile::tempdir().unwrap();
-    copy_files(&crate_folder("../../data/paper"), paper.path());
-    let shares = "figure,task,percent\nFigure 3a,WMT,many\n";
-    fs::write(paper.path().join("michel2019-shares.csv"), shares).unwrap();
-    let (code, _, stderr) = run_beside(paper.path(), &made_up_results(), "summary");
-    assert!(code == 1 && stderr.contains("michel2019-shares.csv`: CSV deserialize error"), "{stderr}");
-    assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
 
 /// The cells of the lines of a table.

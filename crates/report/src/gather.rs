@@ -6,12 +6,12 @@ use anyhow::Result;
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
 use findings::{
-    Adjustment, Criterion, Described, Folders, LeftOut, Paper, ResultFile, Source, Speed, Subject,
-    experiment, source, tasks,
+    Adjustment, Criterion, Described, Folders, LeftOut, ResultFile, Source, Speed, Subject, experiment,
+    source, tasks,
 };
 use plotting::artefact::Artefact;
 use plotting::registry::ARTEFACTS;
-use plotting::view::{Asked, Context};
+use plotting::view::Asked;
 use records::signature::Testing;
 
 use crate::samples;
@@ -73,22 +73,14 @@ impl Gathered {
 pub struct Reader {
     folders: Folders,
     criterion: Criterion,
-    /// The published numbers, if they are there.
-    pub paper: Option<Paper>,
     /// The folder of the reader's own texts, where those may be shown.
     data: Option<PathBuf>,
 }
 
 impl Reader {
-    /// Of these folders; that of the published numbers may be missing. Texts of `data` are shown.
-    pub fn new(folders: Folders, data: Option<PathBuf>, alpha: f64) -> Result<Self> {
-        let criterion = Criterion { alpha, adjustment: Adjustment::None };
-        let paper = Paper::read_if_there(&folders.paper)?;
-        Ok(Self { folders, criterion, paper, data })
-    }
-
-    fn context(&self) -> Context<'_> {
-        Context { criterion: self.criterion, paper: self.paper.as_ref() }
+    /// Of these folders; texts of `data` are shown.
+    pub fn new(folders: Folders, data: Option<PathBuf>, alpha: f64) -> Self {
+        Self { folders, criterion: Criterion { alpha, adjustment: Adjustment::None }, data }
     }
 
     /// Everything of one subject, which must be there. What cannot be read is among its faults.
@@ -96,22 +88,21 @@ impl Reader {
         source::folder(&self.folders.results, name, experiment::SWEEP)?;
         let mut described = Described::read(&self.folders.experiments, name);
         described.fault = described.fault.map(|fault| format!("how it was made: {fault}"));
-        let (source, context) = (Source::of_kind(&self.folders, name, described.kind), self.context());
-        let mut left_out = LeftOut { notes_every_fault: true, ..LeftOut::default() };
-        let asked = Asked::everything(context, &self.folders);
+        let (source, criterion) = (Source::of_kind(&self.folders, name, described.kind), self.criterion);
+        let mut left_out = LeftOut::default();
+        let asked = Asked::everything(criterion, &self.folders);
         let mut sections = Vec::new();
         for artefact in ARTEFACTS {
             let sheets = artefact.sheets(&source, &asked, &mut left_out);
-            let sheets = left_out.keep(sheets)?.flatten().unwrap_or_default();
+            let sheets = left_out.keep(sheets).flatten().unwrap_or_default();
             // Tables that are not printed are part of another sheet.
-            let shown = sheets.into_iter().map(|(_, sheet)| match sheet.is_printed {
-                true => sheet,
-                false => Sheet { tables: Vec::new(), ..sheet },
+            let shown = sheets.into_iter().map(|(_, sheet)| {
+                if sheet.is_printed { sheet } else { Sheet { tables: Vec::new(), ..sheet } }
             });
             sections.push((artefact, shown.filter(|sheet| !sheet.is_empty()).collect()));
         }
         let subject = Subject::read(&self.folders, name, &mut left_out);
-        let mut subject = left_out.keep(subject)?.unwrap_or_default();
+        let mut subject = left_out.keep(subject).unwrap_or_default();
         name.clone_into(&mut subject.name);
         subject.read_heads(&source, &mut left_out)?;
         let speed = source.one(experiment::SPEED).and_then(Speed::of_file).ok();
@@ -124,11 +115,11 @@ impl Reader {
         left_out.faults.sort();
         Ok(Gathered {
             described,
-            claim: claim::sentences(&subject, context),
-            key_numbers: claim::key_numbers(&subject, context),
+            claim: claim::sentences(&subject, criterion),
+            key_numbers: claim::key_numbers(&subject, criterion),
             facts: file.map_or_else(Facts::new, facts),
             is_language: file.is_some_and(ResultFile::is_language),
-            verdicts: verdicts::table(&subject, speed.as_ref(), context),
+            verdicts: verdicts::table(&subject, speed.as_ref(), criterion),
             heads: Heads::of(&subject, self.criterion),
             texts,
             training: subject.training.as_ref().map(training_log::sheet),
@@ -140,12 +131,12 @@ impl Reader {
 
     /// All subjects beside each other, and what could not be compared.
     pub fn comparison(&self, all: Vec<Gathered>) -> Result<(Vec<Comparison>, Vec<String>)> {
-        let mut left_out = LeftOut { notes_every_fault: true, ..LeftOut::default() };
+        let mut left_out = LeftOut::default();
         let subjects: Vec<_> = all.into_iter().map(|gathered| gathered.subject).collect();
         let pairings = tasks::pairings(&subjects, &mut left_out)?;
         let drawn = [
-            ("shares", "How many heads can go?", comparison::shares(&subjects, self.context())),
-            ("effects", "How much do single heads do?", comparison::effects(&subjects, self.context())),
+            ("shares", "How many heads can go?", comparison::shares(&subjects, self.criterion)),
+            ("effects", "How much do single heads do?", comparison::effects(&subjects, self.criterion)),
             ("tasks", "Do the same heads matter for several tasks?", comparison::tasks(&pairings)),
         ];
         let drawn = drawn.into_iter().filter_map(|(name, about, sheet)| Some((name, about, sheet?)));

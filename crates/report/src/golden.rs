@@ -48,12 +48,7 @@ fn pairing() -> Pairing {
 #[test]
 fn what_only_a_report_shows_is_what_the_golden_files_say() {
     let [results, experiments] = ["results", "experiments"].map(|name| folder("../test-support").join(name));
-    let reader = Reader::new(
-        Folders { results: results.clone(), experiments, paper: folder("../../data/paper") },
-        None,
-        0.01,
-    )
-    .unwrap();
+    let reader = Reader::new(Folders { results: results.clone(), experiments }, None, 0.01);
     let (mut all, mut drawn) = (Vec::new(), BTreeMap::new());
     for name in subjects(&results).unwrap() {
         let gathered = reader.gather(&name).unwrap();

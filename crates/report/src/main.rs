@@ -30,11 +30,7 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> Result<()> {
     let folders = args.folders();
     let data = args.texts.then(|| args.data.clone());
-    let reader = Reader::new(folders.clone(), data, args.alpha)?;
-    if reader.paper.is_none() {
-        let paper = folders.paper.display();
-        warn(&format!("the published numbers are not shown: there is no folder `{paper}`"));
-    }
+    let reader = Reader::new(folders.clone(), data, args.alpha);
     let writer = Writer::new(args)?;
     if !args.all {
         let gathered = reader.gather(args.subject())?;
@@ -72,7 +68,7 @@ fn warn(warning: &str) {
 }
 
 fn warn_of(gathered: &Gathered) {
-    let slip = gathered.described.slip();
+    let slip = &gathered.described.fault;
     slip.iter()
         .chain(&gathered.faults)
         .for_each(|fault| warn(&format!("{}: {fault}", gathered.subject.name)));

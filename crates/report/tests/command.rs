@@ -27,7 +27,7 @@ fn of_subject(path: &Path, name: &str) {
 /// Exit code and stderr of a command in the folder that holds `results`.
 fn run(folder: &TempDir, arguments: &[&str]) -> (i32, String) {
     let mut command = Command::cargo_bin("report").unwrap();
-    command.current_dir(folder.path()).args(arguments).arg("--paper").arg(repository("data/paper"));
+    command.current_dir(folder.path()).args(arguments);
     let output = command.output().unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }

@@ -192,9 +192,10 @@ fn identity(
 fn removed_counts(percents: &[u64], heads: usize) -> anyhow::Result<Vec<usize>> {
     let count = |&percent: &u64| {
         let count = (heads as u64 * percent).div_ceil(100) as usize;
-        match count < heads {
-            true => Ok(count),
-            false => bail!("--percent {percent} of {heads} heads leaves none in the model"),
+        if count < heads {
+            Ok(count)
+        } else {
+            bail!("--percent {percent} of {heads} heads leaves none in the model")
         }
     };
     percents.iter().map(count).collect()

@@ -92,9 +92,10 @@ pub fn kendall(x: &[f64], y: &[f64]) -> Result<Correlation, Error> {
     let scale = ((pairs - x.pairs) as f64).sqrt() * ((pairs - y.pairs) as f64).sqrt();
     let fewer = concordant.min(discordant);
     let untied = x.pairs == 0 && y.pairs == 0;
-    let p_value = match untied && (x.values <= EXACT || fewer <= 1) {
-        true => (2.0 * share_with_inversions(x.values, fewer)).min(1.0),
-        false => normal_p_value(lead, &x, &y),
+    let p_value = if untied && (x.values <= EXACT || fewer <= 1) {
+        (2.0 * share_with_inversions(x.values, fewer)).min(1.0)
+    } else {
+        normal_p_value(lead, &x, &y)
     };
     Ok(Correlation { coefficient: (lead / scale).clamp(-1.0, 1.0), p_value })
 }

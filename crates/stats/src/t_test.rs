@@ -88,9 +88,10 @@ impl Moments {
     fn of(values: &[f64]) -> Result<Self, Error> {
         let &first = values.first().ok_or(Error::TooFew)?;
         // Rounding errors of the mean must not pass for a spread.
-        let mean = match values.iter().all(|&value| value == first) {
-            true => first,
-            false => values.iter().sum::<f64>() / values.len() as f64,
+        let mean = if values.iter().all(|&value| value == first) {
+            first
+        } else {
+            values.iter().sum::<f64>() / values.len() as f64
         };
         let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
         if squares.is_finite() { Ok(Self { mean, squares }) } else { Err(Error::NotFinite) }

@@ -268,10 +268,8 @@ impl TrainingPlan<'_> {
         best: Option<&TrainingRow>,
     ) -> Result<EpochState, L::Error> {
         let wanted = |step| self.stay.is_some_and(|stay| stay.steps.contains(&step));
-        let after_step = |learner: &L, step| match wanted(step) {
-            true => checkpoints.save_step(learner, step),
-            false => Ok(()),
-        };
+        let after_step =
+            |learner: &L, step| if wanted(step) { checkpoints.save_step(learner, step) } else { Ok(()) };
         let train_loss = run.epoch(epoch, &material.train, after_step)?;
         let dev = run.dev_score(&material.dev)?;
         let step = run.adam.steps();

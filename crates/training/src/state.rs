@@ -187,9 +187,10 @@ impl EpochState {
         if self.row.epoch != epoch {
             return Err("the state of another epoch");
         }
-        match (1..=MOST_SHARDS).contains(&self.shards) && self.row.step <= MOST_STEPS {
-            true => Ok(()),
-            false => Err("its number of shards or of steps is out of range"),
+        if (1..=MOST_SHARDS).contains(&self.shards) && self.row.step <= MOST_STEPS {
+            Ok(())
+        } else {
+            Err("its number of shards or of steps is out of range")
         }
     }
 }

@@ -26,10 +26,12 @@ pub fn templates() -> Environment<'static> {
     templates.set_formatter(|out, state, value| {
         // Texts may come from files: they stay on their line and steer no terminal.
         let text = || one_line(&value.to_string());
-        let text = match value.is_safe() {
-            true => value.to_string(),
-            false if is_latex(state.name()) => latex(&text()),
-            false => markdown(&text()),
+        let text = if value.is_safe() {
+            value.to_string()
+        } else if is_latex(state.name()) {
+            latex(&text())
+        } else {
+            markdown(&text())
         };
         Ok(out.write_str(&text)?)
     });

@@ -38,9 +38,10 @@ impl Measuring<'_> {
         let record = AttentionRecord::default();
         let leaves = self.leaves();
         let gates = Gates::from_stacked(&leaves);
-        let gates = match self.measures.iter().any(|measure| measure.is_of_weights()) {
-            true => gates.recorded_in(&record),
-            false => gates,
+        let gates = if self.measures.iter().any(|measure| measure.is_of_weights()) {
+            gates.recorded_in(&record)
+        } else {
+            gates
         };
         if !self.measures.iter().any(|measure| measure.is_gradient()) {
             return no_grad(|| {
@@ -66,9 +67,10 @@ impl Measuring<'_> {
         let leaf = |(attention, gates): (Attention, Tensor)| {
             let (shape, queries) = (gates.size(), self.modules[&attention].queries.size());
             let (layers, heads) = (shape[0], shape[2]);
-            let wide = match by_query {
-                true => gates.unsqueeze(-1).expand([layers, queries[0], heads, queries[1]], false),
-                false => gates.expand([layers, queries[0], heads], false),
+            let wide = if by_query {
+                gates.unsqueeze(-1).expand([layers, queries[0], heads, queries[1]], false)
+            } else {
+                gates.expand([layers, queries[0], heads], false)
             };
             (attention, wide.copy().set_requires_grad(true))
         };

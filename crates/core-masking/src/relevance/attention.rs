@@ -146,10 +146,7 @@ impl<'a> AttentionTrace<'a> {
         };
         let Some([of_query, of_key]) = query_key.map(|parts| parts.map(|part| joined(&part))) else {
             let found = together(&[&of_value], &[value], &self.memory);
-            return match self.is_self {
-                true => (found, None),
-                false => (relevance.zeros_like(), Some(found)),
-            };
+            return if self.is_self { (found, None) } else { (relevance.zeros_like(), Some(found)) };
         };
         if self.is_self {
             return (together(&[&of_query, &of_key, &of_value], &[query, key, value], &self.memory), None);

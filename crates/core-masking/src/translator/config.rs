@@ -227,10 +227,8 @@ impl TranslatorConfig {
 
     /// What the initial weights of a linear map are multiplied by: below 1 for the last map of a sublayer.
     pub(super) fn initial_scale(&self, name: &str) -> f64 {
-        let sublayers = match name.contains(".encoder.") {
-            true => 2 * self.encoder_layers,
-            false => 3 * self.decoder_layers,
-        };
+        let sublayers =
+            if name.contains(".encoder.") { 2 * self.encoder_layers } else { 3 * self.decoder_layers };
         let is_last = name.ends_with("out_proj.weight") || name.ends_with("fc2.weight");
         if is_last { 1.0 / (sublayers as f64).sqrt() } else { 1.0 }
     }

@@ -113,9 +113,10 @@ fn pair(clause: Clause, group: usize) -> Option<Choice> {
         Number::Singular => Number::Plural,
         Number::Plural => Number::Singular,
     };
-    let wrong = match clause.verb.negated {
-        true => source::auxiliary(Tense::Present, other),
-        false => clause.verb.verb.source(Tense::Present, other),
+    let wrong = if clause.verb.negated {
+        source::auxiliary(Tense::Present, other)
+    } else {
+        clause.verb.verb.source(Tense::Present, other)
     };
     let source::Words { mut words, arcs } = source::read(&Sentence::Statement(clause));
     let root = (0..words.len()).find(|&word| arcs.iter().all(|arc| arc.dependent != word))?;

@@ -8,13 +8,13 @@ use anyhow::Result;
 use args::{CommonArgs, DrawArgs, given};
 use charts::write::{Format, Sheet, write_file};
 use clap::{ArgMatches, FromArgMatches};
-use findings::{Described, Folders, LeftOut, Paper, Source, Subject, experiment, source};
+use findings::{Criterion, Described, Folders, LeftOut, Source, Subject, experiment, source};
 use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
 use words::{exit_code, one_line, print};
 
 use crate::artefact::Reads;
 use crate::registry::ARTEFACTS;
-use crate::view::{Asked, Context, summary};
+use crate::view::{Asked, summary};
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
@@ -29,33 +29,27 @@ pub fn main() -> ExitCode {
 fn run(matches: &ArgMatches, left_out: &mut LeftOut) -> Result<()> {
     let Some((name, matches)) = matches.subcommand() else { return Ok(()) };
     let common = CommonArgs::from_arg_matches(matches)?;
-    let published = Paper::read_if_there(&common.folders.paper)?;
-    let folder = common.folders.paper.display();
-    let missing =
-        published.is_none().then(|| format!("the published numbers: there is no folder `{folder}`"));
-    let context = Context { criterion: common.criterion, paper: published.as_ref() };
     if name == "summary" {
-        sum_up(&common.folders, context, left_out)?;
+        sum_up(&common.folders, common.criterion, left_out)
     } else {
-        draw_all(name, matches, context, left_out)?;
+        draw_all(name, matches, common.criterion, left_out)
     }
-    left_out.faults.extend(missing);
-    Ok(())
 }
 
 /// Draws the artefact of this name, or all.
-fn draw_all(name: &str, matches: &ArgMatches, context: Context<'_>, left_out: &mut LeftOut) -> Result<()> {
+fn draw_all(name: &str, matches: &ArgMatches, criterion: Criterion, left_out: &mut LeftOut) -> Result<()> {
     let args = DrawArgs::from_arg_matches(matches)?;
     let artefact = ARTEFACTS.iter().find(|artefact| artefact.name == name);
     let (folders, source) = (args.folders(), args.source());
     let against = given::<String>(matches, "against");
     let mut slips = 0;
     if let Source::Subject { subject, .. } = &source {
-        left_out.faults.extend(Described::read(&folders.experiments, subject).slip());
+        source::folder(&folders.results, subject, experiment::SWEEP)?;
+        left_out.faults.extend(Described::read(&folders.experiments, subject).fault);
         slips = left_out.faults.len();
     }
     let asked = Asked {
-        context,
+        criterion,
         folders: &folders,
         attention: given(matches, "attention").unwrap_or_default(),
         with_figure: given(matches, "with_figure").unwrap_or_default(),
@@ -98,15 +92,15 @@ fn write(sheets: &[(PathBuf, Sheet)], formats: &[Format]) -> Result<()> {
 }
 
 /// Prints and writes one Markdown table for each claim of the paper.
-fn sum_up(folders: &Folders, context: Context<'_>, left_out: &mut LeftOut) -> Result<()> {
+fn sum_up(folders: &Folders, criterion: Criterion, left_out: &mut LeftOut) -> Result<()> {
     let results = &folders.results;
     let names = source::subjects(results)?.into_iter();
     let subject = |name: String| {
-        left_out.faults.extend(Described::read(&folders.experiments, &name).slip());
+        left_out.faults.extend(Described::read(&folders.experiments, &name).fault);
         Subject::read(folders, &name, left_out)
     };
     let all: Vec<_> = names.map(subject).collect::<Result<_, _>>()?;
-    let Some(page) = summary::page(&all, context)? else {
+    let Some(page) = summary::page(&all, criterion)? else {
         let results = results.display();
         if !left_out.faults.is_empty() {
             anyhow::bail!("nothing in `{results}` can be summed up");

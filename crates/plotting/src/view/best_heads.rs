@@ -6,11 +6,9 @@ use findings::best_heads::Layers;
 use findings::origin::OPEN_QUESTION;
 use findings::paper::Masked;
 use findings::sweep::Model;
-use findings::{BestHeads, Judge, RuleKind};
+use findings::{BestHeads, Criterion, Judge, RuleKind};
 use records::{AblationRow, Attention};
 use words::{count, signed};
-
-use super::Context;
 
 /// What the paper's rule is called.
 const NO_LOSS: &str = "no significant loss";
@@ -52,20 +50,20 @@ pub fn published(best: &BestHeads) -> Published {
 }
 
 /// One row for each layer; for each attention type ours and, where there are comparable cells, the paper's.
-pub fn table(best: &BestHeads, context: Context<'_>) -> Table {
+pub fn table(best: &BestHeads, criterion: Criterion) -> Table {
     let sweep = &best.sweep;
     let Published { stem, name, what } = published(best);
-    let columns = columns(best, context);
+    let columns = columns(best, criterion);
     let layers = columns.iter().flat_map(|(_, cells)| cells.keys()).max().copied().unwrap_or(0);
     let row = |layer: usize| {
         Row::new(layer, columns.iter().map(|(_, cells)| Cell::from(cells.get(&layer).cloned())))
     };
-    let judge = sweep.judge(context.criterion);
-    let is_tested = context.criterion.tally(&sweep.rows).tested > 0;
+    let judge = sweep.judge(criterion);
+    let is_tested = criterion.tally(&sweep.rows).tested > 0;
     let split = best.selected_on.as_ref().map_or(String::new(), |split| format!("-{split}"));
     let metric = sweep.metric();
     let counts = counts(best, judge);
-    let of_paper = |attention| Layers::published(best.published(context.paper), attention);
+    let of_paper = |attention| Layers::published(best.published(), attention);
     let paper = in_words(best, of_paper, NO_LOSS);
     let title = format!(
         "Best head alone in its layer (its number in brackets): {0} minus the base {0}{1}",
@@ -101,21 +99,20 @@ fn counts(best: &BestHeads, judge: Judge) -> Vec<String> {
 }
 
 /// The paper's layers beyond ours are left out: with other depths they compare nothing.
-fn columns(best: &BestHeads, context: Context<'_>) -> Vec<(&'static str, BTreeMap<usize, Cell>)> {
+fn columns(best: &BestHeads, criterion: Criterion) -> Vec<(&'static str, BTreeMap<usize, Cell>)> {
     let (mut columns, metric) = (Vec::new(), best.sweep.metric());
     for attention in best.sweep.attentions() {
         let rows = best.of(attention);
         let cell = |row: &AblationRow| {
             let text = format!("{} ({})", metric.change(row.score_delta), row.head);
-            Cell::number(text, row.score_delta).marked(context.criterion.holds(row))
+            Cell::number(text, row.score_delta).marked(criterion.holds(row))
         };
         columns.push((attention.name(), rows.iter().map(|(&layer, row)| (layer, cell(row))).collect()));
         let is_ours = |cell: &&Masked| cell.attention == attention && rows.contains_key(&cell.layer);
         let theirs = |cell: &Masked| {
             (cell.layer, Cell::number(signed(cell.delta, 2), cell.delta).marked(cell.significant))
         };
-        let theirs: BTreeMap<_, _> =
-            best.published(context.paper).iter().filter(is_ours).map(theirs).collect();
+        let theirs: BTreeMap<_, _> = best.published().iter().filter(is_ours).map(theirs).collect();
         columns.extend((!theirs.is_empty()).then_some(("paper", theirs)));
     }
     columns

@@ -5,12 +5,12 @@ use charts::palette::{GREY, INK};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::{Pair, Paper, Sweep};
+use findings::{PAPER, Pair, Sweep};
 use records::CorrelationRow;
 use stats::regression::Line;
 use words::{brackets, count, fixed, p_value, tenths, typeset};
 
-use super::{Context, mark};
+use super::mark;
 
 /// What the names of its files begin with.
 const STEM: &str = "figure2";
@@ -37,9 +37,9 @@ pub const COLUMNS: [&str; 9] = [
 ];
 
 /// Figure and table, named after both splits.
-pub(crate) fn sheet(pair: &Pair, context: Context<'_>) -> Sheet {
+pub(crate) fn sheet(pair: &Pair) -> Sheet {
     let stem = format!("{STEM}-{}", pair.splits.join("-"));
-    super::sheet(&pair.file, &stem, figure2(pair, context), [table(pair)])
+    super::sheet(&pair.file, &stem, figure2(pair), [table(pair)])
 }
 
 /// One row for all heads and one for each attention type.
@@ -121,7 +121,7 @@ fn label(pair: &Pair) -> String {
 
 /// A point for each head, the intact model as a star that hides none, the line on which masking changes both splits alike, and
 /// the regression with its band.
-fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
+fn figure2(pair: &Pair) -> Chart {
     let axes = [axis(pair, 0), axis(pair, 1)];
     let line = Line::fit(&scores(pair, 0), &scores(pair, 1)).ok();
     let attentions = pair.sweeps[0].attentions();
@@ -140,7 +140,7 @@ fn figure2(pair: &Pair, context: Context<'_>) -> Chart {
             "star: the intact model; dashed: the same change on both splits, a slope of 1 through the star; grey: the \
              least squares line over all heads with the 95 % band of its mean, point by point",
         )
-        .note(published_r(pair, context))
+        .note(published_r(pair))
         .entries([Entry::text(correlation(row))])
         .entries(types)
         .entries([Entry::mark("intact", Mark { radius: 2.2, ..STAR }), Entry::line("equal change", EQUAL)])
@@ -177,8 +177,8 @@ fn scatter(pair: &Pair, line: Option<&Line>, y: &Axis) -> Vec<Layer> {
 }
 
 /// What the paper has for such a model.
-fn published_r(pair: &Pair, context: Context<'_>) -> Option<String> {
-    let Paper { summary, .. } = context.paper?;
+fn published_r(pair: &Pair) -> Option<String> {
+    let summary = &PAPER.summary;
     let (figure, r) = pair.beside()?.of_both(
         ("Figure 2a of the paper (newstest2013, MTNT)", summary.r_of_translator),
         ("Figure 2b of the paper (MNLI matched, mismatched)", summary.r_of_bert),

@@ -6,12 +6,12 @@ use charts::scale::{LogAxis, extent};
 use charts::table::{Cell, Row, Table};
 use findings::dynamics::share;
 use findings::paper::Epoch;
-use findings::{Checkpoint, Dynamics, Paper, Result};
+use findings::{Checkpoint, Dynamics, PAPER, Result};
 use records::DynamicsRow;
 use words::{fixed, tenths};
 
+use super::BANDS;
 use super::curve::{BASE, Curve, Point};
-use super::{BANDS, Context};
 
 /// Name of its files, without extension.
 pub const STEM: &str = "figure5";
@@ -20,8 +20,8 @@ pub const STEM: &str = "figure5";
 const KEPT: [f64; 2] = [90.0, 85.0];
 
 /// The scores in percent of the unpruned one; and the shares of heads that can go.
-pub fn tables(dynamics: &Dynamics, context: Context<'_>) -> Vec<Table> {
-    vec![percentages(dynamics), removable(dynamics, context.paper)]
+pub fn tables(dynamics: &Dynamics) -> Vec<Table> {
+    vec![percentages(dynamics), removable(dynamics)]
 }
 
 fn heading(dynamics: &Dynamics) -> &'static str {
@@ -53,8 +53,8 @@ fn percentages(dynamics: &Dynamics) -> Table {
 }
 
 /// One row for each checkpoint: what can go.
-fn removable(dynamics: &Dynamics, paper: Option<&Paper>) -> Table {
-    let paper = paper.filter(|_| dynamics.metric.is_bleu()).map(paper_remark);
+fn removable(dynamics: &Dynamics) -> Table {
+    let paper = dynamics.metric.is_bleu().then(paper_remark);
     let remark = dynamics.file.open_question().or(paper);
     let columns = KEPT.map(|least| format!("{} % kept", tenths(least)));
     let found: Vec<_> =
@@ -89,10 +89,10 @@ fn removable(dynamics: &Dynamics, paper: Option<&Paper>) -> Table {
     .remark(remark)
 }
 
-fn paper_remark(paper: &Paper) -> String {
+fn paper_remark() -> String {
     let epoch = |own: &Epoch| format!("{} [{}]", own.epoch, fixed(own.unpruned_bleu, 1));
-    let epochs = paper.epochs.iter().map(epoch).collect::<Vec<_>>().join(", ");
-    let share = tenths(paper.summary.prunable_percent);
+    let epochs = PAPER.epochs.iter().map(epoch).collect::<Vec<_>>().join(", ");
+    let share = tenths(PAPER.summary.prunable_percent);
     format!(
         "paper: Michel et al. (2019), Figure 5, IWSLT: {share} % of heads from epoch 10 on, with 85 to 90 % of BLEU kept; \
          epochs and their unpruned BLEU {epochs}"

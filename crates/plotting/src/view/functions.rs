@@ -3,15 +3,15 @@ use std::collections::BTreeMap;
 
 use charts::chart::Chart;
 use charts::table::{Cell, Row, Table};
-use findings::Functions;
 use findings::functions::Others;
 use findings::results::distinct;
+use findings::{Criterion, Functions, PAPER};
 use records::rows::functions::{FunctionName, POSITIONAL_PERCENT, SYNTACTIC_POINTS, leaders};
 use records::{AblationRow, Attention, Head, HeadFunctionRow, StandsFor, TestedRow as _};
 use words::{name_among, tenths, typeset, with_minus};
 
 use super::heat_map::counts;
-use super::{Context, ranked};
+use super::ranked;
 
 /// Names of the files, without extension.
 pub const TABLE: &str = "v19-table1";
@@ -28,12 +28,12 @@ fn thresholds() -> String {
 
 /// The head that does each thing best, beside what its position alone and shuffled targets give: Table 1. Published shares stand
 /// beside those of a translator's encoder.
-pub fn table1(functions: &Functions, context: Context<'_>) -> Table {
+pub fn table1(functions: &Functions) -> Table {
     let leaders = leaders(&functions.rows);
     let is_translator = functions.file.kind.stands_for.is_some_and(StandsFor::translates);
-    let paper = context.paper.filter(|_| is_translator);
     let published = |row: &HeadFunctionRow| {
-        paper.filter(|_| row.attention == Attention::EncEnc).and_then(|paper| paper.dependency(&row.detail))
+        let is_comparable = is_translator && row.attention == Attention::EncEnc;
+        PAPER.dependency(&row.detail).filter(|_| is_comparable)
     };
     let has_published = leaders.iter().any(|row| published(row).is_some());
     let share = |share: f64| Cell::printed(100.0 * share, tenths);
@@ -98,7 +98,7 @@ fn relative_margin(functions: &Functions) -> Option<String> {
 }
 
 /// The heads of Table 1 by all that was measured of them; nothing where that is only what they do.
-pub fn same_heads(functions: &Functions, others: &Others, context: Context<'_>) -> Option<Table> {
+pub fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) -> Option<Table> {
     let Others { sweep, importance, relevance } = others;
     let mut columns: Vec<(String, BTreeMap<Head, Cell>)> = Vec::new();
     let confidence = functions.rows.iter().filter(|row| row.function == FunctionName::Confidence);
@@ -109,7 +109,7 @@ pub fn same_heads(functions: &Functions, others: &Others, context: Context<'_>) 
         let metric = sweep.metric();
         let change = |row: &AblationRow| {
             let text = with_minus(&(metric.change(row.score_delta) + &metric.brackets(row.delta_interval())));
-            Cell::number(text, row.score_delta).marked(context.criterion.holds(row))
+            Cell::number(text, row.score_delta).marked(criterion.holds(row))
         };
         let cells = sweep.rows.iter().map(|row| (row.head_id(), change(row)));
         (format!("change of {} if masked", metric.label()), cells.collect())
@@ -146,8 +146,7 @@ pub fn same_heads(functions: &Functions, others: &Others, context: Context<'_>) 
         .rows(best.into_iter().map(row))
         .note("ranks are among all heads that were measured, 1 for the greatest")
         .note((!data.is_empty()).then(|| data.join(", ")));
-    let criterion =
-        sweep.as_ref().map(|_| format!("the change is significant ({})", context.criterion.in_words()));
+    let criterion = sweep.as_ref().map(|_| format!("the change is significant ({})", criterion.in_words()));
     Some(table.mark(criterion))
 }
 

@@ -4,16 +4,16 @@ use charts::chart::{Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style}
 use charts::palette::{BLUE, BROWN, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use charts::table::{Cell, Row, Table};
 use findings::gates::{kept, share};
-use findings::paper::{EncoderHeads, Sparse, WMT};
+use findings::paper::{FewHeads, PAPER, WMT};
 use findings::results::{distinct, interval};
-use findings::{Contrasts, Functions, Gates, Paper, Pruning, pruning};
+use findings::{Contrasts, Criterion, Functions, Gates, Pruning, pruning};
 use records::{Attention, GateRow, Head, Method, Order, Scope, StandsFor};
 use stats::family::Comparison;
 use words::{name_among, short, signed};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::heat_map::counts;
-use super::{Context, hollow, scored, significantly_worse};
+use super::{hollow, scored, significantly_worse};
 
 /// Names of the files, without extension.
 pub const CURVES: &str = "v19-figure7";
@@ -76,11 +76,11 @@ const CONTROLS: [(Method, &str); 7] = [
 
 /// The score over the share of heads kept, a panel for each set of heads with gates. Dotted is what masking alone leaves,
 /// until its scores leave the figure.
-pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -> Chart {
+pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, criterion: Criterion) -> Chart {
     let (scopes, metric, base) = (gates.scopes(), gates.metric(), gates.base());
-    let published = |scope: Scope| published(gates, scope, context.paper);
+    let published = |scope: Scope| published(gates, scope);
     let of_scope = |scope: Scope| {
-        Method::ALL.map(|method| curve(gates, scope, method, context).shifted(shift(gates, method)))
+        Method::ALL.map(|method| curve(gates, scope, method, criterion).shifted(shift(gates, method)))
     };
     let curves: Vec<_> = scopes.iter().map(|&scope| of_scope(scope)).collect();
     let heights = curves.iter().flatten().flat_map(Curve::heights);
@@ -105,7 +105,7 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
     };
     let controls = CONTROLS.iter().filter(|(method, _)| gates.has(*method));
     let controls: Vec<_> = controls.map(|(method, what)| format!("{}: {what}", name(*method))).collect();
-    let has_hollow = gates.rows.iter().any(|row| context.criterion.is_loss(row));
+    let has_hollow = gates.rows.iter().any(|row| criterion.is_loss(row));
     let orders = distinct(scopes.iter().flat_map(|&scope| dotted(scope)).map(|(order, _)| order.name()));
     let has_published = scopes.iter().any(|&scope| !published(scope).is_empty());
     let title =
@@ -114,13 +114,13 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, context: Context<'_>) -
         .note(gates.recipe())
         .note("vertical lines: 95 % intervals of the change")
         .note("methods with equally many heads are drawn side by side")
-        .note(has_hollow.then(|| hollow(&metric, "the score before", context)))
+        .note(has_hollow.then(|| hollow(&metric, "the score before", criterion)))
         .note((!orders.is_empty()).then(|| {
             let orders = orders.join(" and ");
             format!("dotted: masked by {orders}, without further training, as far as the axis reaches")
         }))
         .note(controls)
-        .note(paper_remark(gates, context.paper))
+        .note(paper_remark(gates))
         .entries(Method::ALL.into_iter().filter(|&method| gates.has(method)).map(entry))
         .entries(UNTRAINED.iter().filter(|(order, _)| orders.contains(&order.name())).map(untrained_entry))
         .entries([base_entry("before,", &metric, base)])
@@ -169,28 +169,16 @@ fn whose(scope: Scope) -> String {
 }
 
 /// Where the subject stands for the paper's translator: its losses of BLEU, taken from the base of this subject.
-fn published(gates: &Gates, scope: Scope, paper: Option<&Paper>) -> Vec<(f64, f64)> {
-    let Some(paper) = paper.filter(|_| gates.beside().is_some_and(StandsFor::translates)) else {
-        return Vec::new();
-    };
-    let place = |kept: f64, heads: f64, lost: f64| (100.0 * kept / heads, gates.base() - lost);
-    match scope {
-        Scope::One(Attention::EncEnc) => {
-            let own = paper.encoder_heads.iter().filter(|own| own.data == WMT);
-            own.map(|own| place(own.kept, own.heads, own.lost_bleu)).collect()
-        }
-        Scope::All => {
-            let own = paper.sparse().into_iter().filter(|own| own.data == WMT);
-            own.map(|own| place(own.kept as f64, own.heads as f64, own.base - own.by_gates)).collect()
-        }
-        Scope::One(_) => Vec::new(),
-    }
+fn published(gates: &Gates, scope: Scope) -> Vec<(f64, f64)> {
+    let is_translator = gates.beside().is_some_and(StandsFor::translates);
+    let own = PAPER.few_heads.iter().filter(|own| is_translator && own.gates == scope && own.data == WMT);
+    own.map(|own| (own.percent(), gates.base() + own.change)).collect()
 }
 
 /// A line through the points of a method, for each seed one; hollow where the score is significantly worse than before.
-fn curve(gates: &Gates, scope: Scope, method: Method, context: Context<'_>) -> Curve {
+fn curve(gates: &Gates, scope: Scope, method: Method, criterion: Criterion) -> Curve {
     let point = |row: &&GateRow| {
-        let is_worse = context.criterion.is_loss(*row);
+        let is_worse = criterion.is_loss(*row);
         Point { x: share(row), y: row.score, ends: interval(*row), is_worse }
     };
     let rows = gates.of(scope, method);
@@ -199,22 +187,21 @@ fn curve(gates: &Gates, scope: Scope, method: Method, context: Context<'_>) -> C
 }
 
 /// What the paper says of its encoders or, where translators have gates on all heads, of whole models.
-fn paper_remark(gates: &Gates, paper: Option<&Paper>) -> Option<String> {
-    let paper = paper?;
-    let of_encoder = |own: &EncoderHeads| {
-        format!("{} of {} heads lose {} BLEU on {}", own.kept, own.heads, short(own.lost_bleu), own.data)
-    };
-    let of_all = |own: Sparse| {
-        let change = signed(own.by_gates - own.base, 2);
-        format!("{} of {} heads change BLEU by {change} on {}", own.kept, own.heads, own.data)
-    };
+fn paper_remark(gates: &Gates) -> Option<String> {
     let has_all = gates.rows.iter().any(|row| row.attention == Scope::All && row.kept_enc_dec.is_some());
-    let (source, found): (&str, Vec<String>) = if has_all {
-        ("Table 2", paper.sparse().into_iter().map(of_all).collect())
-    } else {
-        (&paper.encoder_heads.first()?.source, paper.encoder_heads.iter().map(of_encoder).collect())
+    let scope = if has_all { Scope::All } else { Scope::One(Attention::EncEnc) };
+    let own: Vec<_> = PAPER.few_heads.iter().filter(|own| own.gates == scope).collect();
+    let change = |own: &&FewHeads| {
+        format!(
+            "{} of {} heads change BLEU by {} on {}",
+            own.kept,
+            own.heads,
+            signed(own.change, 2),
+            own.data
+        )
     };
-    Some(format!("paper, Voita et al. (2019), {source}: {}", found.join("; ")))
+    let changes: Vec<String> = own.iter().map(change).collect();
+    Some(format!("paper, Voita et al. (2019), {}: {}", own.first()?.source, changes.join("; ")))
 }
 
 /// What the heads that gates keep did in the model before: a row for each function, a column for each number of heads; none if
@@ -287,14 +274,14 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
 }
 
 /// One row for each number of heads that gates keep, beside the controls with as many: Table 2.
-pub fn table(gates: &Gates, context: Context<'_>) -> Table {
+pub fn table(gates: &Gates, criterion: Criterion) -> Table {
     let has_type = |&attention: &Attention| gates.rows.iter().any(|row| row.kept_of(attention).is_some());
     let types: Vec<Attention> = Attention::ALL.into_iter().filter(has_type).collect();
     let methods: Vec<Method> = Method::ALL.into_iter().filter(|&method| gates.has(method)).collect();
     let row = |leader: &GateRow| {
         let score = |&method: &Method| {
             let own = gates.counterpart(leader, method).filter(|own| own.kept == leader.kept);
-            Cell::from(own.map(|row| scored(row, context)))
+            Cell::from(own.map(|row| scored(row, criterion)))
         };
         let kept = types.iter().map(|&attention| leader.kept_of(attention).into());
         Row::new(label(leader), kept.chain(methods.iter().map(score)))
@@ -315,16 +302,16 @@ pub fn table(gates: &Gates, context: Context<'_>) -> Table {
             names.chain(methods.iter().copied().map(name)),
         )
         .rows(leaders.map(row))
-        .mark(significantly_worse(&metric, "the score before", context))
+        .mark(significantly_worse(&metric, "the score before", criterion))
         .note(format!("before: {}", gates.described_base()))
         .note(gates.recipe())
-        .remark(paper_remark(gates, context.paper))
+        .remark(paper_remark(gates))
 }
 
 /// Models that were trained further, two by two: a row for each number of heads, a column for each two methods.
-pub fn contrasts(contrasts: &Contrasts, context: Context<'_>) -> Table {
+pub fn contrasts(contrasts: &Contrasts, criterion: Criterion) -> Table {
     let Contrasts { gates, leaders, measured } = contrasts;
-    let (metric, alpha) = (gates.metric(), context.criterion.alpha);
+    let (metric, alpha) = (gates.metric(), criterion.alpha);
     let cell = |found: &Comparison| {
         let ends = metric.brackets(found.interval.map(|ends| (ends.low, ends.high)));
         let is_significant = found.p_adjusted.is_some_and(|p_adjusted| p_adjusted < alpha);

@@ -10,8 +10,6 @@ use findings::{Criterion, HeadScore, Importance, Relevance, ResultFile, Sweep};
 use records::{AblationRow, Attention, Head, ImportanceRow};
 use words::{decimals, name_among, typeset, with_minus};
 
-use super::Context;
-
 /// Names of the files: of what masking does, of scores, and of relevance.
 pub(crate) const EFFECTS: &str = "heads";
 pub(crate) const SCORES: &str = "heads-by-score";
@@ -97,8 +95,8 @@ pub(super) fn dot(text: String) -> Entry {
 }
 
 /// What masking each head does to the score: orange where it gets worse; dots are significant.
-pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
-    let values = effects_of(sweep, context.criterion);
+pub fn effects(sweep: &Sweep, criterion: Criterion) -> Chart {
+    let values = effects_of(sweep, criterion);
     let (label, numbers) = effects_bar(sweep, &values);
     let title = format!("What masking one head does to {}", sweep.metric().label());
     let attentions = sweep.attentions();
@@ -108,21 +106,21 @@ pub fn effects(sweep: &Sweep, context: Context<'_>) -> Chart {
             "orange: the score gets worse without the head, so that it was useful; blue, striped: it gets \
              better",
         )
-        .note(format!("dot: {}", sweep.judge(context.criterion).description("heads")))
+        .note(format!("dot: {}", sweep.judge(criterion).description("heads")))
         .note("crossed out: not measured")
-        .entries([dot(context.criterion.in_words())])
+        .entries([dot(criterion.in_words())])
         .panels(attentions.len(), by_attention(&sweep.file, &attentions, &values))
         .bar(label, numbers)
 }
 
 /// One row of panels for each score that all heads have; the colours of each end at its greatest value. Dots are heads whose
 /// masking is significant, where that was measured.
-pub fn scores(importance: &Importance, sweep: Option<&Sweep>, context: Context<'_>) -> Chart {
-    let significant = sweep.iter().flat_map(|sweep| &sweep.rows).filter(|row| context.criterion.holds(*row));
+pub fn scores(importance: &Importance, sweep: Option<&Sweep>, criterion: Criterion) -> Chart {
+    let significant = sweep.iter().flat_map(|sweep| &sweep.rows).filter(|row| criterion.holds(*row));
     let significant: BTreeSet<Head> = significant.map(AblationRow::head_id).collect();
     let what_dots_are = sweep.map(|sweep| {
         let on = sweep.file.scored().map(|scored| format!(" on {scored}")).unwrap_or_default();
-        let test = sweep.judge(context.criterion).description("heads");
+        let test = sweep.judge(criterion).description("heads");
         format!("dot: masking the head alone is significant{on}, {test}")
     });
     let attentions = distinct(importance.rows.iter().map(|row| row.attention));
@@ -152,7 +150,7 @@ pub fn scores(importance: &Importance, sweep: Option<&Sweep>, context: Context<'
         .note(what_dots_are)
         .note(importance.notes())
         .note(importance.unknown())
-        .entries(sweep.map(|_| dot(context.criterion.in_words())))
+        .entries(sweep.map(|_| dot(criterion.in_words())))
         .panels(columns, panels)
         .bar(
             "score of a head, or its square root, as a share of the greatest in its row",

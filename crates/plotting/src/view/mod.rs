@@ -21,33 +21,16 @@ use charts::chart::{Chart, Mark, Shape};
 use charts::palette::{BLUE, GREEN, VERMILLION};
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
-use findings::paper::Share;
-use findings::{Criterion, Folders, LeftOut, Metric, Paper, Result, ResultFile};
+use findings::{Criterion, Folders, LeftOut, Metric, Result, ResultFile};
 use records::{Attention, Head, TestedRow};
 use single_heads::Selection;
 use words::typeset;
 
-/// What views need beside the results.
-#[derive(Debug, Clone, Copy)]
-pub struct Context<'a> {
-    /// When a difference is significant.
-    pub criterion: Criterion,
-    /// What the papers have, if that is at hand.
-    pub paper: Option<&'a Paper>,
-}
-
-impl<'a> Context<'a> {
-    /// The published shares of heads that can go.
-    pub fn shares(self) -> &'a [Share] {
-        self.paper.map_or(&[], |paper| &paper.shares)
-    }
-}
-
 /// What a command asks for.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
-    /// What views need.
-    pub context: Context<'a>,
+    /// When a difference is significant.
+    pub criterion: Criterion,
     /// Where results are, and what describes their subjects.
     pub folders: &'a Folders,
     /// What tables and figures of single heads show.
@@ -62,15 +45,15 @@ pub struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     /// Everything that there is of a subject.
-    pub fn everything(context: Context<'a>, folders: &'a Folders) -> Self {
+    pub fn everything(criterion: Criterion, folders: &'a Folders) -> Self {
         let attention = Selection::Paper;
-        Self { context, folders, attention, with_figure: false, against: None, is_all: true }
+        Self { criterion, folders, attention, with_figure: false, against: None, is_all: true }
     }
 
     /// What not every file has, or another experiment has to have measured too: nothing, if everything is drawn and that was not
     /// measured.
     pub(crate) fn if_there<T>(&self, read: Result<T>, left_out: &mut LeftOut) -> Result<Option<T>> {
-        if self.is_all { left_out.keep_if_there(read) } else { read.map(Some) }
+        if self.is_all { Ok(left_out.keep_if_there(read)) } else { read.map(Some) }
     }
 }
 
@@ -98,10 +81,10 @@ const BANDS: &str =
     "bands: 95 % intervals of the change from the base, drawn around the score, each step by itself";
 
 /// `35.91 [-0.35, +0.08]`: a score with the 95 % interval of its change, marked where it is significantly worse.
-fn scored(row: &impl TestedRow, context: Context<'_>) -> Cell {
+fn scored(row: &impl TestedRow, criterion: Criterion) -> Cell {
     let (metric, tests) = (Metric::new(row.metric()), row.tests());
     let ends = metric.brackets(row.delta_interval());
-    Cell::number(metric.amount(tests.score) + &ends, tests.score).marked(context.criterion.is_loss(row))
+    Cell::number(metric.amount(tests.score) + &ends, tests.score).marked(criterion.is_loss(row))
 }
 
 /// The number of each head with its rank, 1 for the greatest; equal numbers have the same one.
@@ -113,13 +96,13 @@ pub fn ranked(numbers: impl IntoIterator<Item = (Head, f64)>) -> BTreeMap<Head, 
 }
 
 /// What a hollow mark of such a score means.
-fn hollow(metric: &Metric, than: &str, context: Context<'_>) -> String {
-    format!("hollow: {}", significantly_worse(metric, than, context))
+fn hollow(metric: &Metric, than: &str, criterion: Criterion) -> String {
+    format!("hollow: {}", significantly_worse(metric, than, criterion))
 }
 
 /// What a mark on such a score means; `than` is what it is compared with.
-fn significantly_worse(metric: &Metric, than: &str, context: Context<'_>) -> String {
-    format!("significantly {} {than} ({})", metric.worse_side(), context.criterion.in_words())
+fn significantly_worse(metric: &Metric, than: &str, criterion: Criterion) -> String {
+    format!("significantly {} {than} ({})", metric.worse_side(), criterion.in_words())
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::pruning::share;
 use findings::results::interval;
-use findings::{LeftOut, Pruning, Result, Retrained, RuleKind, Series};
+use findings::{Criterion, LeftOut, Pruning, Result, Retrained, RuleKind, Series};
 use records::{Attention, CurveId, Order, PruningRow, Scope};
 use words::{name_among, tenths};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::pruning_table::{self, COMPLEMENT, ORACLE, without_attention};
-use super::{Asked, BANDS, Context, hollow, mark, scored, sheet, significantly_worse};
+use super::{Asked, BANDS, hollow, mark, scored, sheet, significantly_worse};
 
 /// An axis that begins below this share of its end begins at 0.
 const NEAR_ZERO: f64 = 0.2;
@@ -45,16 +45,16 @@ fn third_or_sixth(pruning: &Pruning) -> Named {
 
 /// The table of shares and Figure 3 or 6.
 pub fn third(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
-    let (file, table) = (&pruning.results.file, pruning_table::table(pruning, asked.context));
+    let (file, table) = (&pruning.results.file, pruning_table::table(pruning, asked.criterion));
     let [_, stem] = third_or_sixth(pruning);
-    let chart = asked.if_there(figure3(pruning, asked.context), left_out)?;
+    let chart = asked.if_there(figure3(pruning, asked.criterion), left_out)?;
     let chart = chart.map(|chart| sheet(file, stem, chart, []));
     Ok([sheet(file, pruning_table::STEM, None, [table])].into_iter().chain(chart).collect())
 }
 
 /// Figure 4, of models with several attention types.
 pub fn fourth(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
-    let chart = asked.if_there(figure4(pruning, asked.context), left_out)?;
+    let chart = asked.if_there(figure4(pruning, asked.criterion), left_out)?;
     let [_, stem] = FOURTH;
     Ok(chart.map(|chart| sheet(&pruning.results.file, stem, chart, [])).into_iter().collect())
 }
@@ -63,35 +63,35 @@ pub fn fourth(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> R
 /// orders; upright rules say how many heads can go by importance.
 ///
 /// Differs from the paper: there the oracle is dashed.
-fn figure3(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
+fn figure3(pruning: &Pruning, criterion: Criterion) -> Result<Chart> {
     // Those of the other orders are rows of the table.
     let is_meant = |series: &&Series| !series.curve.complement || series.curve.order == Order::Importance;
     let series = pruning.over(Scope::All)?.into_iter().filter(is_meant);
-    let drawn = series.map(|series| (series, curve(series, look(series), context))).collect();
+    let drawn = series.map(|series| (series, curve(series, look(series), criterion))).collect();
     let (metric, floor) = (pruning.results.metric(), pruning.floors.get(&Scope::All));
     let rule = floor.map(|row| Layer::Rule(At::Y(row.score), FLOOR));
     let title = format!("{} over the share of masked heads", metric.label());
     let axis = "heads masked (%)";
-    let cuts = cuts(pruning, context);
+    let cuts = cuts(pruning, criterion);
     let has_cuts = cuts.iter().any(|layer| matches!(layer, Layer::Rule(..)));
     let layers = cuts.into_iter().chain(rule).collect();
-    Ok(chart(pruning, context, (third_or_sixth(pruning), &title, axis), drawn, layers)
+    Ok(chart(pruning, criterion, (third_or_sixth(pruning), &title, axis), drawn, layers)
         .note(has_cuts.then_some("upright lines: how many heads can go by importance, by the two rules"))
-        .note(has_cuts.then_some(pruning.results.judge(context.criterion).rules("steps")))
+        .note(has_cuts.then_some(pruning.results.judge(criterion).rules("steps")))
         .entries(floor.map(|_| Entry::line("floor", FLOOR)))
         .note(floor.map(|row| format!("floor: all heads masked, {}", metric.amount(row.score)))))
 }
 
 /// One curve for each attention type, by importance, with its interval, complement and floor, and single thin lines for random
 /// orders.
-fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
+fn figure4(pruning: &Pruning, criterion: Criterion) -> Result<Chart> {
     let metric = pruning.results.metric();
     let drawn = |(attention, series): (Attention, _)| {
         let mark = mark(attention, 1.6);
         let (width, shape) =
             if is_random(series) { (THIN, None) } else { (1.0, Some((mark.shape, mark.radius))) };
         let look = Curve::look(attention.name(), mark.color, width, shape);
-        (series, curve(series, look, context))
+        (series, curve(series, look, criterion))
     };
     let drawn: Vec<_> = pruning.types()?.into_iter().map(drawn).collect();
     let has_random = drawn.iter().any(|(series, _)| is_random(series));
@@ -106,7 +106,7 @@ fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
     let floors =
         has_floor.then(|| format!("dotted, floor: all heads of the type masked: {}", floors.join(", ")));
     let axis = "heads of the type masked (%)";
-    Ok(chart(pruning, context, (FOURTH, &title, axis), drawn, rules)
+    Ok(chart(pruning, criterion, (FOURTH, &title, axis), drawn, rules)
         .entries(has_random.then(|| Entry::line("random", Style::line(INK, THIN))))
         .entries(has_floor.then(|| Entry::line("floor", FLOOR)))
         .note(floors))
@@ -115,7 +115,7 @@ fn figure4(pruning: &Pruning, context: Context<'_>) -> Result<Chart> {
 /// The curves of these series, in front of other layers.
 fn chart(
     pruning: &Pruning,
-    context: Context<'_>,
+    criterion: Criterion,
     ([name, stem], title, x): (Named, &str, &str),
     drawn: Vec<(&Series, Curve)>,
     mut layers: Vec<Layer>,
@@ -137,7 +137,7 @@ fn chart(
         .note(file.of_orders())
         .note(curves.iter().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
         .note(has_order(Order::Random).then_some("thin lines: single random orders"))
-        .note(curves.iter().any(|curve| curve.has_hollow()).then(|| hollow(&metric, "the base", context)))
+        .note(curves.iter().any(|curve| curve.has_hollow()).then(|| hollow(&metric, "the base", criterion)))
         .note(has_complement.then_some(format!("dashed, complement of importance: {COMPLEMENT}")))
         .note(has_order(Order::Oracle).then_some(format!("oracle: {ORACLE}")))
         .note(without_attention(pruning))
@@ -155,13 +155,13 @@ fn complement_entry(has_complement: bool) -> Option<Entry> {
 /// A line for each run, broken where a step is missing, that looks as given; of the reverse order it is dashed and has no
 /// marks. Random orders have no intervals, since ten would hide each other. Swaps are tried at one number of heads: the
 /// intact model is not of their making.
-fn curve(series: &Series, look: Curve, context: Context<'_>) -> Curve {
+fn curve(series: &Series, look: Curve, criterion: Criterion) -> Curve {
     let CurveId { order, complement: is_complement, .. } = series.curve;
     let is_swap = order == Order::Swap;
     let point = |row: &PruningRow| {
         let intact = (row.masked == 0).then_some((row.score, row.score));
         let ends = interval(row).or(intact).filter(|_| !is_random(series));
-        Point { x: share(row), y: row.score, ends, is_worse: context.criterion.is_loss(row) }
+        Point { x: share(row), y: row.score, ends, is_worse: criterion.is_loss(row) }
     };
     let runs = series.runs.iter().flat_map(|run| run.chunk_by(|left, right| right.step == left.step + 1));
     let points =
@@ -172,9 +172,9 @@ fn curve(series: &Series, look: Curve, context: Context<'_>) -> Curve {
 }
 
 /// How many heads can go by importance, by both rules: upright lines with their names.
-fn cuts(pruning: &Pruning, context: Context<'_>) -> Vec<Layer> {
+fn cuts(pruning: &Pruning, criterion: Criterion) -> Vec<Layer> {
     let Some(series) = pruning.find(Scope::All, Order::Importance) else { return Vec::new() };
-    let judge = pruning.results.judge(context.criterion);
+    let judge = pruning.results.judge(criterion);
     let looks = [("safe", Style::line(INK, 0.6)), ("no sig. loss", Style::dashed(INK, 0.6))];
     let (mut layers, mut names) = (Vec::new(), Vec::<(f64, String, _)>::new());
     for (which, (name, style)) in RuleKind::BOTH.into_iter().zip(looks) {
@@ -224,11 +224,11 @@ struct Retraining<'a> {
 
 impl<'a> Retraining<'a> {
     /// The curve before training is dotted.
-    fn of(retrained: &Retrained, series: &'a Series, context: Context<'_>) -> Self {
+    fn of(retrained: &Retrained, series: &'a Series, criterion: Criterion) -> Self {
         let dotted = |line: Style| Style::dotted(line.color, 0.8);
-        let before = retrained.untrained(series).map(|series| curve(series, look(series), context));
+        let before = retrained.untrained(series).map(|series| curve(series, look(series), criterion));
         let before = before.map(|curve| Curve { line: curve.line.map(dotted), mark: None, ..curve });
-        Self { series, before, after: curve(series, look(series), context) }
+        Self { series, before, after: curve(series, look(series), criterion) }
     }
 
     fn both(&self) -> impl Iterator<Item = &Curve> {
@@ -238,10 +238,10 @@ impl<'a> Retraining<'a> {
 
 /// The curves after training without the heads, with their intervals; a panel for each set of heads. Dotted are those of the same
 /// orders before training. The papers have no such figure: they prune without training.
-pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
+pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
     let (results, scopes) = (&retrained.after.results, retrained.scopes());
     let (metric, base) = (results.metric(), results.base());
-    let curves = retrained.after.series.iter().map(|series| Retraining::of(retrained, series, context));
+    let curves = retrained.after.series.iter().map(|series| Retraining::of(retrained, series, criterion));
     let curves: Vec<Retraining> = curves.collect();
     let all = || curves.iter().flat_map(Retraining::both);
     let y = scores(&metric, all().flat_map(Curve::heights).chain([base]));
@@ -268,7 +268,7 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
         .note(format!("each step starts from the intact model and takes {} updates", retrained.updates))
         .note("at 0 % the model is trained further with all its heads")
         .note(all().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
-        .note(all().any(Curve::has_hollow).then(|| hollow(&metric, "the base", context)))
+        .note(all().any(Curve::has_hollow).then(|| hollow(&metric, "the base", criterion)))
         .note(has_untrained.then_some("dotted: the same heads masked, without retraining"))
         .note(has_complement.then_some(format!("dashed: {COMPLEMENT}")))
         .entries(legend)
@@ -279,7 +279,7 @@ pub fn retrained(retrained: &Retrained, context: Context<'_>) -> Chart {
 }
 
 /// One row for each step of each curve: the score with and without training.
-pub fn retrained_table(retrained: &Retrained, context: Context<'_>) -> Table {
+pub fn retrained_table(retrained: &Retrained, criterion: Criterion) -> Table {
     let (results, updates) = (&retrained.after.results, retrained.updates);
     let row = |series: &Series, row: &PruningRow| {
         let is_same = |other: &&PruningRow| {
@@ -295,8 +295,8 @@ pub fn retrained_table(retrained: &Retrained, context: Context<'_>) -> Table {
         let cells = [
             row.masked.into(),
             Cell::printed(share(row), tenths),
-            scored(row, context),
-            untrained.map(|row| scored(row, context)).into(),
+            scored(row, criterion),
+            untrained.map(|row| scored(row, criterion)).into(),
         ];
         Row::new(format!("{}, {order}", row.attention), cells)
     };
@@ -314,7 +314,7 @@ pub fn retrained_table(retrained: &Retrained, context: Context<'_>) -> Table {
     )
     .columns(["Heads, order", "of each step"], ["masked", "%", "retrained", "not retrained"])
     .rows(retrained.after.series.iter().flat_map(steps))
-    .mark(significantly_worse(&results.metric(), "the base", context))
+    .mark(significantly_worse(&results.metric(), "the base", criterion))
     .note(results.base_line())
     .note(results.file.of_orders())
 }

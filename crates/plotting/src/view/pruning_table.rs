@@ -3,11 +3,9 @@
 use charts::table::{Cell, Row, Table};
 use findings::paper::Share;
 use findings::pruning::{Change, share as masked_share};
-use findings::{Metric, Pruning, Removable, RuleKind, Series};
+use findings::{Criterion, Metric, PAPER, Pruning, Removable, RuleKind, Series};
 use records::{Order, PruningRow, Scope};
 use words::{brackets, tenths};
-
-use super::Context;
 
 /// Name of its files, without extension.
 pub const STEM: &str = "pruning";
@@ -26,12 +24,12 @@ const COLUMNS: [&str; 6] = ["safe (%)", "change", "no sig. loss (%)", "change", 
 type BothShares = [Option<Removable>; 2];
 
 /// One row for each curve, and one for each floor, whose score has the share beside it.
-pub fn table(pruning: &Pruning, context: Context<'_>) -> Table {
+pub fn table(pruning: &Pruning, criterion: Criterion) -> Table {
     let (results, file) = (&pruning.results, &pruning.results.file);
-    let published = if file.is_language() { &[] } else { context.shares() };
+    let published = if file.is_language() { &[] } else { PAPER.shares.as_slice() };
     let (beside, names) =
         (pruning.published(published), &COLUMNS[..if published.is_empty() { 5 } else { 6 }]);
-    let (metric, judge) = (results.metric(), results.judge(context.criterion));
+    let (metric, judge) = (results.metric(), results.judge(criterion));
     let both = |series: &Series| RuleKind::BOTH.map(|which| series.removable(judge, which));
     let shares: Vec<BothShares> = pruning.series.iter().map(both).collect();
     let of_series = pruning.series.iter().zip(&shares);

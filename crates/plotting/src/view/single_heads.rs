@@ -10,11 +10,11 @@ use findings::judge::Tally;
 use findings::origin::OPEN_QUESTION;
 use findings::paper::Summary;
 use findings::sweep::{Model, UNFINISHED};
-use findings::{Adjustment, Criterion, Error, Paper, Result, Sweep, experiment};
+use findings::{Adjustment, Criterion, Error, PAPER, Result, Sweep, experiment};
 use records::{AblationRow, Attention, StandsFor};
 use words::{count, fixed, short};
 
-use super::{Asked, Context, sheet};
+use super::{Asked, sheet};
 
 /// Names of files: of a translator, a classifier and a language model.
 type Names = [&'static str; 3];
@@ -59,7 +59,7 @@ impl Selection {
 /// Table 1 of each selection; Figure 1 too, if that was asked for.
 pub(crate) fn tables(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     let draw = |stem: &str, types: &[Attention]| {
-        let tables = types.iter().map(|&attention| table1(sweep, attention, asked.context));
+        let tables = types.iter().map(|&attention| table1(sweep, attention, asked.criterion));
         sheet(&sweep.file, stem, None, tables)
     };
     let mut sheets = by_selection(sweep, asked, TABLES, draw)?;
@@ -73,7 +73,7 @@ pub(crate) fn tables(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
 /// Figure 1 of each selection.
 pub(crate) fn figures(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     by_selection(sweep, asked, HISTOGRAMS, |stem, types| {
-        sheet(&sweep.file, stem, figure1(sweep, types, asked.context), [])
+        sheet(&sweep.file, stem, figure1(sweep, types, asked.criterion), [])
     })
 }
 
@@ -115,8 +115,8 @@ fn by_selection(
 
 /// The layer x head matrix of one attention type, with the names of key-value heads over the heads that read them. Below it: base
 /// and significant heads, and where nothing or not all was tested, or could not be significant.
-fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Table {
-    let (criterion, family, metric) = (context.criterion, sweep.family(attention), sweep.metric());
+fn table1(sweep: &Sweep, attention: Attention, criterion: Criterion) -> Table {
+    let (criterion, family, metric) = (criterion, sweep.family(attention), sweep.metric());
     let (layers, heads) = sweep.extent(attention);
     let is_self = attention == Attention::SelfAttention;
     let by_head: BTreeMap<_, _> = family.iter().map(|row| ((row.layer, row.head), *row)).collect();
@@ -146,7 +146,7 @@ fn table1(sweep: &Sweep, attention: Attention, context: Context<'_>) -> Table {
         // where the form comes from, if the paper has no such table
         .note(is_self.then_some(format!("laid out as Table 1 of Michel et al. (2019), {who}")))
         .remark(adjusted_counts(sweep, criterion, &family))
-        .remark(paper_remark(sweep, attention, context.paper));
+        .remark(paper_remark(sweep, attention));
     let key_values = sweep.file.key_value_heads(heads).unwrap_or(0);
     let key_value = |number: usize| (format!("kv {number}"), heads / key_values);
     Table { column_groups: (1..=key_values).map(key_value).collect(), ..table }
@@ -212,15 +212,15 @@ fn adjusted_counts(sweep: &Sweep, criterion: Criterion, family: &[&AblationRow])
 }
 
 /// What the paper has: the same sentence for enc-enc, and for BERT the range of its histogram of accuracies.
-fn paper_remark(sweep: &Sweep, attention: Attention, paper: Option<&Paper>) -> Option<String> {
+fn paper_remark(sweep: &Sweep, attention: Attention) -> Option<String> {
     if attention == Attention::EncEnc {
-        let Summary { base_bleu, heads, significant, better, .. } = &paper?.summary;
+        let Summary { base_bleu, heads, significant, better, .. } = &PAPER.summary;
         let base = fixed(*base_bleu, 2);
         return Some(format!(
             "Michel et al. (2019), Table 1: base BLEU {base}; {significant} of {heads} heads significant, {better} for the better"
         ));
     }
-    let [base, lowest, highest] = figure1b(sweep, &[attention], paper)?;
+    let [base, lowest, highest] = figure1b(sweep, &[attention])?;
     Some(format!(
         "Michel et al. (2019), Figure 1b, BERT on MNLI matched: base accuracy {base} %, {lowest} to {highest} % with one head \
          masked"
@@ -229,10 +229,10 @@ fn paper_remark(sweep: &Sweep, attention: Attention, paper: Option<&Paper>) -> O
 
 /// The paper's accuracies without a head and with each masked, the least and the greatest of these, in percent; nothing where
 /// other tasks or attention types are shown.
-fn figure1b(sweep: &Sweep, shown: &[Attention], paper: Option<&Paper>) -> Option<[String; 3]> {
+fn figure1b(sweep: &Sweep, shown: &[Attention]) -> Option<[String; 3]> {
     let is_inference = sweep.beside().is_some_and(StandsFor::is_inference);
-    let paper = paper.filter(|_| is_inference && *shown == [Attention::SelfAttention])?;
-    Some(paper.summary.accuracies().map(|percent| fixed(percent, 1)))
+    let is_comparable = is_inference && *shown == [Attention::SelfAttention];
+    is_comparable.then(|| PAPER.summary.accuracies().map(|percent| fixed(percent, 1)))
 }
 
 /// The scores axis is at least this many bins long.
@@ -248,11 +248,11 @@ type Bars = [Vec<[f64; 4]>; 2];
 
 /// One plot for each attention type, one above the other over the same scores. An edge of the bins is the base; of the heads
 /// in a bin, those that are significant stand at the bottom in another colour; each head is a stroke below.
-fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) -> Chart {
+fn figure1(sweep: &Sweep, attentions: &[Attention], criterion: Criterion) -> Chart {
     let (metric, base) = (sweep.metric(), sweep.base());
     let families: Vec<_> = attentions.iter().map(|&attention| sweep.family(attention)).collect();
     let bins = Bins::around(base, families.iter().flatten().map(|row| row.score));
-    let bars: Vec<Bars> = families.iter().map(|family| bars(family, bins, context)).collect();
+    let bars: Vec<Bars> = families.iter().map(|family| bars(family, bins, criterion)).collect();
     let edges = bars.iter().flatten().flatten().flat_map(|bar| [bar[0], bar[1]]);
     let label = format!("{} with one head masked", metric.label_in_unit());
     let x = Axis::of_at_least(&label, extent(edges.chain([base])), FEWEST * bins.width);
@@ -262,21 +262,21 @@ fn figure1(sweep: &Sweep, attentions: &[Attention], context: Context<'_>) -> Cha
         let x = if index == last { x.clone() } else { x.clone().silent() };
         let label = if index == attentions.len() / 2 { "number of heads" } else { "" };
         let y = Axis { label: label.to_owned(), ..y.clone() };
-        let layers = histogram(&families[index], &bars[index], &y, base, context);
+        let layers = histogram(&families[index], &bars[index], &y, base, criterion);
         if last == 0 {
             return Panel::new([x, y], 100.0, layers);
         }
         Panel::new([x, y], 58.0, layers).named(format!("{attention} ({})", sweep.file.description(attention)))
     };
     let all = families.iter().flatten();
-    let significant = all.clone().filter(|row| context.criterion.holds(**row)).count();
-    let paper = figure1b(sweep, attentions, context.paper).map(|[base, lowest, highest]| {
+    let significant = all.clone().filter(|row| criterion.holds(**row)).count();
+    let paper = figure1b(sweep, attentions).map(|[base, lowest, highest]| {
         format!("Figure 1b of the paper (MNLI): {base} %, masked {lowest} to {highest} %")
     });
     let name = if sweep.model() == Model::Classifier { "Figure 1b" } else { "Figure 1" };
     Chart::new(name, sweep.file.label(name_of(sweep, HISTOGRAMS)), sweep.file.titled(label))
         .note(format!("{}, dashed, is an edge of the bins", sweep.base_line()))
-        .note(format!("significant: {}", sweep.judge(context.criterion).description("heads")))
+        .note(format!("significant: {}", sweep.judge(criterion).description("heads")))
         .note("each stroke below the bars is a head")
         .note(paper)
         .note(sweep.missing_heads())
@@ -303,10 +303,10 @@ fn histogram(
     [significant, others]: &Bars,
     y: &Axis,
     base: f64,
-    context: Context<'_>,
+    criterion: Criterion,
 ) -> Vec<Layer> {
     let strokes = |is_meant: bool, color| {
-        let meant = family.iter().filter(|row| context.criterion.holds(**row) == is_meant);
+        let meant = family.iter().filter(|row| criterion.holds(**row) == is_meant);
         Layer::Points(meant.map(|row| (row.score, y.low / 2.0)).collect(), Mark::new(Shape::Tick, 2.4, color))
     };
     vec![
@@ -319,10 +319,9 @@ fn histogram(
 }
 
 /// How many heads each bin has.
-fn bars(family: &[&AblationRow], bins: Bins, context: Context<'_>) -> Bars {
+fn bars(family: &[&AblationRow], bins: Bins, criterion: Criterion) -> Bars {
     let mut bars = Bars::default();
-    let mut rows: Vec<_> =
-        family.iter().map(|row| (bins.of(row.score), context.criterion.holds(*row))).collect();
+    let mut rows: Vec<_> = family.iter().map(|row| (bins.of(row.score), criterion.holds(*row))).collect();
     rows.sort_by(|(one, _), (other, _)| one.0.total_cmp(&other.0));
     for bin in rows.chunk_by(|(one, _), (next, _)| one == next) {
         let ((left, right), all) = (bin[0].0, bin.len() as f64);

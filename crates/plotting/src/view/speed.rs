@@ -1,10 +1,8 @@
 //! Table 4: segments a second with all heads and without some (Michel et al. 2019, Section 4.3).
 use charts::table::{Cell, Row, Table};
-use findings::{Paper, Speed};
+use findings::{PAPER, Speed};
 use records::SpeedRow;
 use words::{count, decimals, fixed, percent_more, signed, tenths};
-
-use super::Context;
 
 /// Name of its files, without extension.
 pub const STEM: &str = "table4";
@@ -12,9 +10,8 @@ pub const STEM: &str = "table4";
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
 /// Two tables for each share of removed heads: speed, and what is saved.
-pub fn tables(speed: &Speed, context: Context<'_>) -> Vec<Table> {
-    let paper = speed.published(context.paper);
-    speed.shares().flat_map(|rows| [speeds(speed, rows, paper), costs(speed, rows)]).collect()
+pub fn tables(speed: &Speed) -> Vec<Table> {
+    speed.shares().flat_map(|rows| [speeds(speed, rows), costs(speed, rows)]).collect()
 }
 
 /// A table of some rows, with a label of its own for each share: `table4-demo-inference-16`.
@@ -32,8 +29,8 @@ fn table(
 }
 
 /// Ours beside the paper's speedup where it has one for as many heads and the same batch size.
-fn speeds(speed: &Speed, rows: &[SpeedRow], paper: Option<&Paper>) -> Table {
-    let speedup = |row: &SpeedRow| paper.and_then(|paper| paper.speedup(row));
+fn speeds(speed: &Speed, rows: &[SpeedRow]) -> Table {
+    let speedup = |row: &SpeedRow| PAPER.speedup(row).filter(|_| speed.is_beside_bert());
     let is_comparable = rows.iter().any(|row| speedup(row).is_some());
     let names = ["original", "pruned", "speedup (%)", "95 % interval", "predicted (%)", "paper (%)"];
     let names = &names[..if is_comparable { 6 } else { 5 }];
@@ -63,7 +60,7 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], paper: Option<&Paper>) -> Table {
         .columns(["Batch size", "Speed"], names.iter().copied())
         .rows(rows.iter().map(row))
         .mark("the 95 % interval of the speedup does not hold 0".to_owned());
-    with_conditions(table, speed, rows).remark(paper.filter(|_| is_comparable).map(paper_remark))
+    with_conditions(table, speed, rows).remark(is_comparable.then(paper_remark))
 }
 
 /// Adds how it was measured.
@@ -102,8 +99,8 @@ fn which_heads(speed: &Speed) -> String {
     heads + &speed.file.estimated_on().map_or(String::new(), |data| format!(", estimated on {data}"))
 }
 
-fn paper_remark(paper: &Paper) -> String {
-    let batches = paper.timed.chunk_by(|left, right| left.batch_size == right.batch_size);
+fn paper_remark() -> String {
+    let batches = PAPER.timed.chunk_by(|left, right| left.batch_size == right.batch_size);
     let speeds = batches.map(|models| {
         let speeds: Vec<_> = models.iter().map(|model| fixed(model.examples_per_second, 1)).collect();
         format!("{} in batches of {}", speeds.join(" and "), models[0].batch_size)

@@ -285,10 +285,7 @@ mod tests {
     #[test]
     fn a_head_goes_where_the_curve_and_the_gates_close_it() {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/results");
-        let source = Source::subject(
-            &Folders { results, experiments: "".into(), paper: "".into() },
-            "tiny-translation",
-        );
+        let source = Source::subject(&Folders { results, experiments: "".into() }, "tiny-translation");
         let curve = source.one("iterative-prune").unwrap();
         let pruning = Pruning::read(curve, &mut LeftOut::default()).unwrap();
         let gates = Gates::read(source.one("train-gates").unwrap()).unwrap();

@@ -1,7 +1,6 @@
 //! What was found on one subject, in sentences and in three numbers.
 use charts::table::Cell;
-use findings::{Pruning, Subject, Sweep, Tolerable};
-use plotting::view::Context;
+use findings::{Criterion, Pruning, Subject, Sweep, Tolerable};
 use records::{AblationRow, TestedRow};
 use words::{count, range, short, tenths};
 
@@ -10,13 +9,13 @@ pub const KEY_NUMBERS: [&str; 3] =
     ["base", "heads that change it, adjusted", "share of heads that can go (%) [95 % interval]"];
 
 /// How many heads matter, which one most, and how many can go; none where neither was measured.
-pub fn sentences(subject: &Subject, context: Context<'_>) -> Vec<String> {
-    let heads = subject.sweep.iter().flat_map(|sweep| heads(sweep, context));
-    heads.chain(subject.pruning.iter().filter_map(|pruning| share(pruning, context))).collect()
+pub fn sentences(subject: &Subject, criterion: Criterion) -> Vec<String> {
+    let heads = subject.sweep.iter().flat_map(|sweep| heads(sweep, criterion));
+    heads.chain(subject.pruning.iter().filter_map(|pruning| share(pruning, criterion))).collect()
 }
 
-fn heads(sweep: &Sweep, context: Context<'_>) -> Vec<String> {
-    let (criterion, metric) = (context.criterion.adjusted(), sweep.metric());
+fn heads(sweep: &Sweep, criterion: Criterion) -> Vec<String> {
+    let (criterion, metric) = (criterion.adjusted(), sweep.metric());
     let tally = criterion.tally(&sweep.rows);
     let verb = if tally.significant == 1 { "changes" } else { "change" };
     let (heads, significant) = (count(tally.tested, "head"), tally.significant);
@@ -43,9 +42,9 @@ fn heads(sweep: &Sweep, context: Context<'_>) -> Vec<String> {
     [alone, test].into_iter().chain(sweep.missing_heads()).collect()
 }
 
-fn share(pruning: &Pruning, context: Context<'_>) -> Option<String> {
-    let Tolerable { percent, low, high } = pruning.tolerable(context.criterion)?;
-    let margin = short(pruning.results.judge(context.criterion).margin_percent);
+fn share(pruning: &Pruning, criterion: Criterion) -> Option<String> {
+    let Tolerable { percent, low, high } = pruning.tolerable(criterion)?;
+    let margin = short(pruning.results.judge(criterion).margin_percent);
     let safe = if low > 0.0 { format!("{} % are", tenths(low)) } else { "none is".to_owned() };
     let [percent, low, high] = [percent, low, high].map(tenths);
     Some(format!(
@@ -55,16 +54,16 @@ fn share(pruning: &Pruning, context: Context<'_>) -> Option<String> {
 }
 
 /// The base, how many heads change it significantly after adjustment, and the share that can go.
-pub fn key_numbers(subject: &Subject, context: Context<'_>) -> [Cell; 3] {
+pub fn key_numbers(subject: &Subject, criterion: Criterion) -> [Cell; 3] {
     let (sweep, pruning) = (subject.sweep.as_ref(), subject.pruning.as_ref());
     let base = sweep.map(|sweep| sweep.described_base());
     let base = base.or(pruning.map(|pruning| pruning.results.described_base()));
-    let tally = sweep.map(|sweep| context.criterion.adjusted().tally(&sweep.rows));
+    let tally = sweep.map(|sweep| criterion.adjusted().tally(&sweep.rows));
     let heads = tally.filter(|tally| tally.tested > 0).map(|tally| {
         let share = tally.significant as f64 / tally.tested as f64;
         Cell::number(format!("{} of {}", tally.significant, tally.tested), share)
     });
-    let share = pruning.and_then(|pruning| pruning.tolerable(context.criterion)).map(|found| {
+    let share = pruning.and_then(|pruning| pruning.tolerable(criterion)).map(|found| {
         let ends = range((found.low, found.high), tenths);
         Cell::number(format!("{} [{ends}]", tenths(found.percent)), found.percent)
     });

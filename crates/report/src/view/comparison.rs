@@ -8,8 +8,7 @@ use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::paper::Share;
-use findings::{Criterion, Pairing, Pruning, Subject, Sweep, Tolerable};
-use plotting::view::Context;
+use findings::{Criterion, PAPER, Pairing, Pruning, Subject, Sweep, Tolerable};
 use plotting::view::cross_domain::{COLUMNS, HOW_TO_READ, cells};
 use records::rules::MARGIN_PERCENT;
 use records::{AblationRow, Attention, TestedRow as _};
@@ -29,9 +28,9 @@ struct Compared<'a> {
 }
 
 /// Ours with the paper's beside them, then those of the paper that none stands beside.
-fn shares_of<'a>(all: &'a [Subject], published: &'a [Share], context: Context<'_>) -> Vec<Compared<'a>> {
+fn shares_of<'a>(all: &'a [Subject], published: &'a [Share], criterion: Criterion) -> Vec<Compared<'a>> {
     let of = |pruning: &'a Pruning| {
-        let found = pruning.tolerable(context.criterion)?;
+        let found = pruning.tolerable(criterion)?;
         Some(Compared { ours: Some((pruning, found)), published: pruning.published(published) })
     };
     let mut shares: Vec<_> = all.iter().filter_map(|subject| of(subject.pruning.as_ref()?)).collect();
@@ -71,8 +70,8 @@ fn of_shares() -> String {
 }
 
 /// The shares of all subjects with intervals, and the paper's.
-pub fn shares(all: &[Subject], context: Context<'_>) -> Option<Sheet> {
-    let found = shares_of(all, context.shares(), context);
+pub fn shares(all: &[Subject], criterion: Criterion) -> Option<Sheet> {
+    let found = shares_of(all, &PAPER.shares, criterion);
     if found.iter().all(|share| share.ours.is_none()) {
         return None;
     }
@@ -115,7 +114,7 @@ const CHOSEN: &str =
     "the greatest loss is selected from many, and its interval does not account for this selection";
 
 /// How much single heads do: for each family of tests the range of changes, as shares of the score.
-pub fn effects(all: &[Subject], context: Context<'_>) -> Option<Sheet> {
+pub fn effects(all: &[Subject], criterion: Criterion) -> Option<Sheet> {
     // Of a base of 0, such as a Matthews correlation can be, there are no percentages.
     let sweeps = all.iter().filter_map(|subject| subject.sweep.as_ref()).filter(|sweep| sweep.base() != 0.0);
     let families = sweeps.flat_map(|sweep| sweep.attentions().into_iter().map(move |one| (sweep, one)));
@@ -123,7 +122,7 @@ pub fn effects(all: &[Subject], context: Context<'_>) -> Option<Sheet> {
     if families.is_empty() {
         return None;
     }
-    let criterion = context.criterion.adjusted();
+    let criterion = criterion.adjusted();
     let (chart, table) = (chart_of_effects(&families, criterion), table_of_effects(&families, criterion));
     Some(Sheet::new("comparison-effects", chart, [table]))
 }

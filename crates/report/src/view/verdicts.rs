@@ -2,13 +2,12 @@
 //! number lies inside our interval.
 use charts::table::{Row, Table};
 use findings::best_heads::Layers;
-use findings::paper::{EncoderHeads, Sparse, Summary};
+use findings::paper::{FewHeads, PAPER, Summary};
 use findings::results::interval;
 use findings::{
-    Adjustment, BestHeads, Criterion, Dynamics, Functions, Gates, Pair, Paper, Pruning, RuleKind, Speed,
-    Subject, Sweep,
+    Adjustment, BestHeads, Criterion, Dynamics, Functions, Gates, Pair, Pruning, RuleKind, Speed, Subject,
+    Sweep,
 };
-use plotting::view::Context;
 use plotting::view::best_heads::published;
 use records::rows::functions::leaders;
 use records::{Attention, HeadFunctionRow, Order, Scope, SpeedRow, StandsFor, TestedRow as _};
@@ -26,20 +25,19 @@ const GAIN: [&str; 2] = ["a gain, as in the paper", "a loss"];
 const NO_INTERVAL: &str = "cannot be said: ours has no interval";
 
 /// One row for each number of the paper that the results of a subject stand beside; none where there is no such number.
-pub fn table(subject: &Subject, speed: Option<&Speed>, context: Context<'_>) -> Option<Table> {
-    let (criterion, paper) = (context.criterion, context.paper?);
+pub fn table(subject: &Subject, speed: Option<&Speed>, criterion: Criterion) -> Option<Table> {
     let mut rows = Vec::new();
-    rows.extend(subject.sweep.iter().filter_map(|sweep| single_heads(sweep, criterion, paper)));
-    rows.extend(subject.sweep.iter().filter_map(|sweep| worst_head(sweep, criterion, paper)));
-    rows.extend(subject.best.iter().flat_map(|best| layers(best, context)));
-    rows.extend(subject.pairs.iter().filter_map(|pair| domains(pair, paper)));
-    rows.extend(subject.pruning.iter().filter_map(|pruning| share(pruning, criterion, paper)));
-    rows.extend(subject.pruning.iter().filter_map(|pruning| types(pruning, paper)));
-    rows.extend(subject.dynamics.iter().filter_map(|dynamics| training(dynamics, paper)));
-    let speed = speed.filter(|speed| speed.published(Some(paper)).is_some());
-    rows.extend(speed.into_iter().flat_map(|speed| &speed.rows).filter_map(|row| faster(row, paper)));
-    rows.extend(subject.functions.iter().flat_map(|functions| dependencies(functions, paper)));
-    rows.extend(subject.gates.iter().flat_map(|gates| few_heads(gates, paper)));
+    rows.extend(subject.sweep.iter().filter_map(|sweep| single_heads(sweep, criterion)));
+    rows.extend(subject.sweep.iter().filter_map(|sweep| worst_head(sweep, criterion)));
+    rows.extend(subject.best.iter().flat_map(|best| layers(best, criterion)));
+    rows.extend(subject.pairs.iter().filter_map(domains));
+    rows.extend(subject.pruning.iter().filter_map(|pruning| share(pruning, criterion)));
+    rows.extend(subject.pruning.iter().filter_map(types));
+    rows.extend(subject.dynamics.iter().filter_map(training));
+    let speed = speed.filter(|speed| speed.is_beside_bert());
+    rows.extend(speed.into_iter().flat_map(|speed| &speed.rows).filter_map(faster));
+    rows.extend(subject.functions.iter().flat_map(dependencies));
+    rows.extend(subject.gates.iter().flat_map(few_heads));
     let title = "Published numbers beside ours; V19: Voita et al. (2019), all others: Michel et al. (2019). They come from other models and other data, so \
          only the direction can agree; a published number inside our interval is not contradicted by our data";
     (!rows.is_empty()).then(|| {
@@ -82,11 +80,11 @@ fn inside(number: f64, (low, high): (f64, f64)) -> String {
 }
 
 /// Section 3.2: few single heads matter.
-fn single_heads(sweep: &Sweep, criterion: Criterion, paper: &Paper) -> Option<Row> {
+fn single_heads(sweep: &Sweep, criterion: Criterion) -> Option<Row> {
     let family = sweep.family(Attention::EncEnc);
     sweep.beside().filter(|beside| beside.translates() && !family.is_empty())?;
     let tally = Criterion { adjustment: Adjustment::None, ..criterion }.tally(family.iter().copied());
-    let Summary { heads, significant, .. } = paper.summary;
+    let Summary { heads, significant, .. } = PAPER.summary;
     let is_same = (2 * tally.significant < tally.tested) == (2.0 * significant < heads);
     let whole = count(family.len(), "head");
     let cells = [
@@ -100,10 +98,10 @@ fn single_heads(sweep: &Sweep, criterion: Criterion, paper: &Paper) -> Option<Ro
 }
 
 /// Section 3.3: one head of a layer is often enough.
-fn layers(best: &BestHeads, context: Context<'_>) -> Vec<Row> {
-    let judge = best.sweep.judge(context.criterion);
+fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Row> {
+    let judge = best.sweep.judge(criterion);
     let of = |attention: Attention| {
-        let theirs = Layers::published(best.published(context.paper), attention)?;
+        let theirs = Layers::published(best.published(), attention)?;
         let ours = Layers::ours(&best.of(attention), judge, RuleKind::NoSignificantLoss)?;
         let [most, many] = [theirs, ours].map(|layers| 2 * layers.enough > layers.tested);
         let half = if most { "more than half" } else { "at most half" };
@@ -120,8 +118,8 @@ fn layers(best: &BestHeads, context: Context<'_>) -> Vec<Row> {
 }
 
 /// Section 3.4: heads matter alike across domains.
-fn domains(pair: &Pair, paper: &Paper) -> Option<Row> {
-    let Summary { r_of_translator, r_of_bert, .. } = paper.summary;
+fn domains(pair: &Pair) -> Option<Row> {
+    let Summary { r_of_translator, r_of_bert, .. } = PAPER.summary;
     let (figure, theirs) =
         pair.beside()?.of_both(("Figure 2a", r_of_translator), ("Figure 2b", r_of_bert))?;
     let row = &pair.rows[0];
@@ -134,8 +132,8 @@ fn domains(pair: &Pair, paper: &Paper) -> Option<Row> {
 }
 
 /// Section 4.2: many heads can go at once.
-fn share(pruning: &Pruning, criterion: Criterion, paper: &Paper) -> Option<Row> {
-    let theirs = pruning.published(&paper.shares)?;
+fn share(pruning: &Pruning, criterion: Criterion) -> Option<Row> {
+    let theirs = pruning.published(&PAPER.shares)?;
     let found = pruning.tolerable(criterion)?;
     let direction = match (found.low > 0.0, found.high > 0.0) {
         (true, _) => said(true, "some heads are shown to be safe to remove"),
@@ -154,7 +152,7 @@ fn share(pruning: &Pruning, criterion: Criterion, paper: &Paper) -> Option<Row> 
 }
 
 /// Section 5: the decoder's attention to the encoder needs its heads most.
-fn types(pruning: &Pruning, paper: &Paper) -> Option<Row> {
+fn types(pruning: &Pruning) -> Option<Row> {
     const SHARE: f64 = 80.0;
     pruning.results.beside().filter(|beside| beside.translates())?;
     let metric = pruning.results.metric();
@@ -171,7 +169,7 @@ fn types(pruning: &Pruning, paper: &Paper) -> Option<Row> {
     } else {
         "cannot be said: the intervals overlap".to_owned()
     };
-    let breakdown = tenths(paper.summary.breakdown_percent);
+    let breakdown = tenths(PAPER.summary.breakdown_percent);
     let (first, second, third) = (between.0, decoder.0, own.0);
     let cells = [
         format!("breaks down once {breakdown} % of its heads are masked (Figure 4)"),
@@ -184,11 +182,11 @@ fn types(pruning: &Pruning, paper: &Paper) -> Option<Row> {
 }
 
 /// Section 6: heads become dispensable while a model is trained.
-fn training(dynamics: &Dynamics, paper: &Paper) -> Option<Row> {
+fn training(dynamics: &Dynamics) -> Option<Row> {
     let comparable = dynamics.comparable().ok()?;
     let (first, last) = (comparable.first()?, comparable.last()?);
     let ((before, _), (after, _)) = (first.removable(90.0)?, last.removable(90.0)?);
-    let share = tenths(paper.summary.prunable_percent);
+    let share = tenths(PAPER.summary.prunable_percent);
     let [at_first, at_last] = [(before, first), (after, last)]
         .map(|(share, at)| format!("{} % after {}", tenths(share), dynamics.name(at)));
     let cells = [
@@ -203,8 +201,8 @@ fn training(dynamics: &Dynamics, paper: &Paper) -> Option<Row> {
 }
 
 /// Section 4.3: a model without half of its heads is faster.
-fn faster(row: &SpeedRow, paper: &Paper) -> Option<Row> {
-    let theirs = paper.speedup(row)?;
+fn faster(row: &SpeedRow) -> Option<Row> {
+    let theirs = PAPER.speedup(row)?;
     let [low, high] = [row.ratio_low, row.ratio_high].map(|ratio| 100.0 * (ratio - 1.0));
     let cells = [
         format!("{} % in batches of {} (Table 4)", signed(theirs, 1), row.batch_size),
@@ -217,10 +215,10 @@ fn faster(row: &SpeedRow, paper: &Paper) -> Option<Row> {
 }
 
 /// Figure 1b: the single head that BERT needs most. It is chosen for its loss, so the test that counts is adjusted for all heads.
-fn worst_head(sweep: &Sweep, criterion: Criterion, paper: &Paper) -> Option<Row> {
+fn worst_head(sweep: &Sweep, criterion: Criterion) -> Option<Row> {
     sweep.beside().filter(|beside| beside.is_inference())?;
     let worst = sweep.rows.iter().min_by(|one, other| one.score_delta.total_cmp(&other.score_delta))?;
-    let [base, lowest, _] = paper.summary.accuracies();
+    let [base, lowest, _] = PAPER.summary.accuracies();
     let (theirs, metric) = (lowest - base, sweep.metric());
     let ends = worst.delta_interval();
     let cells = [
@@ -238,9 +236,9 @@ fn worst_head(sweep: &Sweep, criterion: Criterion, paper: &Paper) -> Option<Row>
 }
 
 /// V19, Table 1: how far the best head for a relation is above position alone.
-fn dependencies(functions: &Functions, paper: &Paper) -> Vec<Row> {
+fn dependencies(functions: &Functions) -> Vec<Row> {
     let of = |row: &HeadFunctionRow| {
-        let theirs = paper.dependency(&row.detail)?;
+        let theirs = PAPER.dependency(&row.detail)?;
         let margin = row.margin_points?;
         let ends = row.margin_points_low.zip(row.margin_points_high);
         let above = theirs.wmt - theirs.wmt_position;
@@ -258,48 +256,27 @@ fn dependencies(functions: &Functions, paper: &Paper) -> Vec<Row> {
     leaders(rows).into_iter().filter_map(of).collect()
 }
 
-/// What a translator of the paper scores with few heads.
-struct Few {
-    name: String,
-    scope: Scope,
-    change: f64,
-    kept: f64,
-    heads: f64,
-    source: String,
-}
-
-impl Few {
-    fn of_encoder(own: &EncoderHeads) -> Self {
-        let name = format!("BLEU with the encoder heads that gates keep, {}", own.data);
-        let (scope, change) = (Scope::One(Attention::EncEnc), -own.lost_bleu);
-        Self { name, scope, change, kept: own.kept, heads: own.heads, source: own.source.clone() }
-    }
-
-    fn of_all(own: Sparse) -> Self {
-        let name = format!("BLEU with the heads of all types that gates keep, {}", own.data);
-        let (kept, heads, change) = (own.kept as f64, own.heads as f64, own.by_gates - own.base);
-        Self { name, scope: Scope::All, change, kept, heads, source: "Table 2".to_owned() }
-    }
-}
-
 /// V19, Section 6.2 and Table 2: the score with few heads, of the encoder or of all types, beside the nearest share that gates
 /// left here, if it is near.
-fn few_heads(gates: &Gates, paper: &Paper) -> Vec<Row> {
+fn few_heads(gates: &Gates) -> Vec<Row> {
     let is_translator = gates.beside().is_some_and(StandsFor::translates);
-    let of = |Few { name, scope, change, kept, heads, source }: Few| {
-        let row = gates.nearest(scope, 100.0 * kept / heads)?;
+    let of = |own: &FewHeads| {
+        let FewHeads { source, data, kept, heads, change, .. } = own;
+        let row = gates.nearest(own.gates, own.percent())?;
         let metric = gates.metric();
         let cells = [
-            format!("{} BLEU with {kept} of {heads} (V19 {source})", signed(change, 2)),
+            format!("{} BLEU with {kept} of {heads} (V19 {source})", signed(*change, 2)),
             format!("{} with {} of {}", metric.change(row.score_delta), row.kept, row.heads),
         ];
-        let shown = if change < 0.0 { LOSS } else { GAIN };
-        let judged = judged(change, row.delta_interval(), |delta| metric.change(delta), shown);
-        Some(Row::new(name, cells.into_iter().chain(judged)))
+        let shown = if *change < 0.0 { LOSS } else { GAIN };
+        let judged = judged(*change, row.delta_interval(), |delta| metric.change(delta), shown);
+        let with = if own.gates == Scope::All { "heads of all types" } else { "encoder heads" };
+        Some(Row::new(
+            format!("BLEU with the {with} that gates keep, {data}"),
+            cells.into_iter().chain(judged),
+        ))
     };
-    let all =
-        paper.encoder_heads.iter().map(Few::of_encoder).chain(paper.sparse().into_iter().map(Few::of_all));
-    all.filter(|_| is_translator).filter_map(of).collect()
+    PAPER.few_heads.iter().filter(|_| is_translator).filter_map(of).collect()
 }
 
 #[cfg(test)]

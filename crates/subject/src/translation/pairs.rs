@@ -34,9 +34,10 @@ impl Pairs {
                 pairs.targets.push(target);
             }
         }
-        match pairs.sources.is_empty() {
-            true => Err(Error::AllTooLong { split: split.to_owned(), positions }),
-            false => Ok(pairs),
+        if pairs.sources.is_empty() {
+            Err(Error::AllTooLong { split: split.to_owned(), positions })
+        } else {
+            Ok(pairs)
         }
     }
 

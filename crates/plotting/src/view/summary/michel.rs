@@ -4,29 +4,27 @@ use findings::best_heads::Layers;
 use findings::judge::Tally;
 use findings::sweep::Model;
 use findings::{
-    BestHeads, Checkpoint, Criterion, Dynamics, Paper, Pruning, RuleKind, Series, Subject, Sweep,
+    BestHeads, Checkpoint, Criterion, Dynamics, PAPER, Pruning, RuleKind, Series, Subject, Sweep,
 };
 use records::{AblationRow, Attention, Order, Scope, TestedRow};
 use words::{count, fixed, signed, tenths};
 
 use super::Claim;
-use crate::view::Context;
 use crate::view::cross_domain::cells;
 use crate::view::pruning_table::{score_at, share};
 
 /// Section 3.2: most single heads can go.
-pub fn single_heads(all: &[Subject], context: Context<'_>) -> Claim {
+pub fn single_heads(all: &[Subject], criterion: Criterion) -> Claim {
     let sweeps = || all.iter().filter_map(|subject| subject.sweep.as_ref());
-    let paper = context.paper.map(|Paper { summary: own, .. }| {
-        let base = format!("BLEU {}", fixed(own.base_bleu, 2));
-        let [heads, significant, better] =
-            [own.heads, own.significant, own.better].map(|number| Cell::printed(number, |n| n.to_string()));
-        let first = ["enc-enc".into(), base.into(), heads, Cell::default(), Cell::default()];
-        Row::new("M19: WMT, newstest2013 (Table 1)", first.into_iter().chain([significant, better]))
-    });
+    let own = &PAPER.summary;
+    let base = format!("BLEU {}", fixed(own.base_bleu, 2));
+    let [heads, significant, better] =
+        [own.heads, own.significant, own.better].map(|number| Cell::printed(number, |n| n.to_string()));
+    let first = ["enc-enc".into(), base.into(), heads, Cell::default(), Cell::default()];
+    let paper = Row::new("M19: WMT, newstest2013 (Table 1)", first.into_iter().chain([significant, better]));
     Claim {
-        published: Vec::from_iter(paper),
-        measured: sweeps().flat_map(|sweep| counts(sweep, context.criterion)).collect(),
+        published: vec![paper],
+        measured: sweeps().flat_map(|sweep| counts(sweep, criterion)).collect(),
         remarks: sweeps().flat_map(|sweep| titled(sweep, sweep.missing_heads())).collect(),
     }
 }
@@ -55,7 +53,7 @@ fn counts(sweep: &Sweep, criterion: Criterion) -> Vec<Row> {
 }
 
 /// Section 3.3: one head of a layer is often enough.
-pub fn best_heads(all: &[Subject], context: Context<'_>) -> Claim {
+pub fn best_heads(all: &[Subject], criterion: Criterion) -> Claim {
     let published = [
         (Model::Translator, false, "M19: WMT, newstest2013 (Table 2)", "the same"),
         (Model::Classifier, false, "M19: BERT, MNLI matched (Table 3)", "the same"),
@@ -63,7 +61,7 @@ pub fn best_heads(all: &[Subject], context: Context<'_>) -> Claim {
         (Model::Classifier, true, "M19: BERT, MNLI matched (Table 6)", "5,000 training examples"),
     ];
     let theirs = |(of, is_other_split, model, chosen): (Model, bool, &'static str, &'static str)| {
-        let cells = context.paper.map_or(&[][..], |paper| paper.best_heads(of, is_other_split));
+        let cells = PAPER.best_heads(of, is_other_split);
         let of = move |attention: Attention| {
             let deltas = cells.iter().filter(|cell| cell.attention == attention).map(|cell| cell.delta);
             let lowest = Cell::printed(deltas.min_by(f64::total_cmp)?, |delta| signed(delta, 2));
@@ -76,7 +74,7 @@ pub fn best_heads(all: &[Subject], context: Context<'_>) -> Claim {
     let best = || all.iter().flat_map(|subject| &subject.best);
     Claim {
         published: published.into_iter().flat_map(theirs).collect(),
-        measured: best().flat_map(|best| layers(best, context.criterion)).collect(),
+        measured: best().flat_map(|best| layers(best, criterion)).collect(),
         remarks: best().flat_map(|best| titled(&best.sweep, best.missing_heads())).collect(),
     }
 }
@@ -103,27 +101,25 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Row> {
 }
 
 /// Section 3.4: important heads are important in another domain too.
-pub fn across_domains(all: &[Subject], context: Context<'_>) -> Claim {
-    let theirs = context.paper.map(|Paper { summary, .. }| {
-        let row = |model, attention: &str, r| {
-            Row::new(model, [attention.into(), Cell::default(), Cell::printed(r, |r| fixed(r, 2))])
-        };
-        [
-            row("M19: WMT, newstest2013 and MTNT (Figure 2a)", "all reported", summary.r_of_translator),
-            row("M19: BERT, MNLI matched and mismatched (Figure 2b)", "self", summary.r_of_bert),
-        ]
-    });
+pub fn across_domains(all: &[Subject], _: Criterion) -> Claim {
+    let row = |model, attention: &str, r| {
+        Row::new(model, [attention.into(), Cell::default(), Cell::printed(r, |r| fixed(r, 2))])
+    };
+    let theirs = [
+        row("M19: WMT, newstest2013 and MTNT (Figure 2a)", "all reported", PAPER.summary.r_of_translator),
+        row("M19: BERT, MNLI matched and mismatched (Figure 2b)", "self", PAPER.summary.r_of_bert),
+    ];
     let ours = all.iter().flat_map(|subject| &subject.pairs).flat_map(|pair| {
         pair.rows
             .iter()
             .map(|row| Row::new(pair.title(), [row.attention.name().into()].into_iter().chain(cells(row))))
     });
-    Claim { published: theirs.into_iter().flatten().collect(), measured: ours.collect(), ..Claim::default() }
+    Claim { published: theirs.into(), measured: ours.collect(), ..Claim::default() }
 }
 
 /// Section 4.2: many heads can go at once.
-pub fn removable(all: &[Subject], context: Context<'_>) -> Claim {
-    let theirs = context.shares().iter().map(|share| {
+pub fn removable(all: &[Subject], criterion: Criterion) -> Claim {
+    let theirs = PAPER.shares.iter().map(|share| {
         let before = ["importance", "", "", "", ""].map(Cell::from);
         let percent = Cell::number(format!("{} %", tenths(share.percent)), share.percent);
         Row::new(format!("M19: {} ({})", share.task, share.figure), before.into_iter().chain([percent]))
@@ -131,7 +127,7 @@ pub fn removable(all: &[Subject], context: Context<'_>) -> Claim {
     let measured = all.iter().filter_map(|subject| subject.pruning.as_ref());
     Claim {
         published: theirs.collect(),
-        measured: measured.flat_map(|pruning| shares_of(pruning, context.criterion)).collect(),
+        measured: measured.flat_map(|pruning| shares_of(pruning, criterion)).collect(),
         ..Claim::default()
     }
 }
@@ -173,18 +169,16 @@ fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) ->
 }
 
 /// Section 5: attention from decoder to encoder needs its heads most.
-pub fn by_type(all: &[Subject], context: Context<'_>) -> Claim {
+pub fn by_type(all: &[Subject], criterion: Criterion) -> Claim {
     let model = "M19: WMT, newstest2013 (Figure 4)";
-    let theirs = context.paper.map(|Paper { summary, .. }| {
-        let breaks = format!("breaks down after {} %", tenths(summary.breakdown_percent));
-        let left = |attention| {
-            let before = [attention, "", "", "", "", ""].map(Cell::from);
-            Row::new(model, before.into_iter().chain([Cell::printed(summary.bleu_left, tenths)]))
-        };
-        [left("enc-enc"), Row::new(model, ["enc-dec", "", "", &breaks]), left("dec-dec")]
-    });
+    let breaks = format!("breaks down after {} %", tenths(PAPER.summary.breakdown_percent));
+    let left = |attention| {
+        let before = [attention, "", "", "", "", ""].map(Cell::from);
+        Row::new(model, before.into_iter().chain([Cell::printed(PAPER.summary.bleu_left, tenths)]))
+    };
+    let theirs = [left("enc-enc"), Row::new(model, ["enc-dec", "", "", &breaks]), left("dec-dec")];
     let of = |pruning: &Pruning, attention: Attention, series: &Series| {
-        let [safe, _, no_loss, _] = share_and_change(pruning, series, context.criterion);
+        let [safe, _, no_loss, _] = share_and_change(pruning, series, criterion);
         let [half, most] = [50.0, 80.0].map(|share| score_at(pruning, series, share));
         let base = pruning.results.described_base();
         let floor = floor(pruning, Scope::One(attention));
@@ -200,26 +194,22 @@ pub fn by_type(all: &[Subject], context: Context<'_>) -> Claim {
             Some(of(pruning, attention, series))
         })
     });
-    Claim {
-        published: theirs.into_iter().flatten().collect(),
-        measured: measured.collect(),
-        ..Claim::default()
-    }
+    Claim { published: theirs.into(), measured: measured.collect(), ..Claim::default() }
 }
 
 /// Section 6: heads become dispensable while a model is trained.
-pub fn during_training(all: &[Subject], context: Context<'_>) -> Claim {
+pub fn during_training(all: &[Subject], _: Criterion) -> Claim {
     let trainings = || all.iter().filter_map(|subject| subject.dynamics.as_ref());
     let left_out = |dynamics: &Dynamics| Some(format!("{}, {}", dynamics.file.title(), dynamics.left_out()?));
     Claim {
-        published: Vec::from_iter(context.paper.and_then(published_training)),
+        published: Vec::from_iter(published_training()),
         measured: trainings().filter_map(measured_training).collect(),
         remarks: trainings().filter_map(left_out).collect(),
     }
 }
 
-fn published_training(paper: &Paper) -> Option<Row> {
-    let (last, percent) = (paper.epochs.last()?, paper.summary.prunable_percent);
+fn published_training() -> Option<Row> {
+    let (last, percent) = (PAPER.epochs.last()?, PAPER.summary.prunable_percent);
     let epoch = format!("epoch {} (the same from 10 on)", last.epoch);
     let base = format!("BLEU {}", fixed(last.unpruned_bleu, 1));
     let share = Cell::number(format!("{} %", tenths(percent)), percent);
@@ -245,15 +235,11 @@ fn measured_training(dynamics: &Dynamics) -> Option<Row> {
 }
 
 /// Section 8 names other models as future work; there are no numbers of them.
-pub fn language(all: &[Subject], context: Context<'_>) -> Claim {
+pub fn language(all: &[Subject], criterion: Criterion) -> Claim {
     // The first file that there is says of which model it is.
     let is_meant = |subject: &&Subject| subject.files().next().is_some_and(|file| file.is_language());
     Claim {
-        measured: all
-            .iter()
-            .filter(is_meant)
-            .filter_map(|subject| answer(subject, context.criterion))
-            .collect(),
+        measured: all.iter().filter(is_meant).filter_map(|subject| answer(subject, criterion)).collect(),
         ..Claim::default()
     }
 }

@@ -12,7 +12,6 @@ use records::rows::functions::{POSITIONAL_PERCENT, SYNTACTIC_POINTS};
 use records::rules::MARGIN_PERCENT;
 use words::short;
 
-use crate::view::Context;
 use crate::view::cross_domain::HOW_TO_READ;
 use crate::view::pruning_table::{COMPLEMENT, ORACLE};
 
@@ -27,8 +26,8 @@ fn significantly(criterion: Criterion) -> String {
 }
 
 /// The whole page; nothing where nothing was measured of any claim.
-pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>, minijinja::Error> {
-    let of = |claim: fn(&[Subject], Context<'_>) -> Claim| claim(all, context).shown();
+pub fn page(all: &[Subject], criterion: Criterion) -> Result<Option<String>, minijinja::Error> {
+    let of = |claim: fn(&[Subject], Criterion) -> Claim| claim(all, criterion).shown();
     let remark = |file: &ResultFile| Some(format!("{}: {}", file.subject, file.remark()?));
     let unchecked: Vec<_> = all.iter().flat_map(Subject::files).filter_map(remark).collect();
     let tables = [
@@ -47,7 +46,7 @@ pub fn page(all: &[Subject], context: Context<'_>) -> Result<Option<String>, min
     let words = context! {
         has_nats => all.iter().any(Subject::has_nats),
         unchecked,
-        significantly => significantly(context.criterion),
+        significantly => significantly(criterion),
         caution => CAUTION,
         how_to_read => HOW_TO_READ,
         oracle => ORACLE,

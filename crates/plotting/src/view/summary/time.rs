@@ -1,11 +1,9 @@
 //! How long it takes to measure all this again.
 use charts::table::{Cell, Row};
-use findings::time::Processor;
-use findings::{Subject, experiment};
+use findings::{Criterion, Subject, experiment};
 use words::tenths;
 
 use super::Claim;
-use crate::view::Context;
 
 /// The experiments that have a column of their own, in the order of the template.
 const COLUMNS: [&str; 6] = [
@@ -18,7 +16,7 @@ const COLUMNS: [&str; 6] = [
 ];
 
 /// Minutes of each subject by experiment.
-pub fn minutes(all: &[Subject], _: Context<'_>) -> Claim {
+pub fn minutes(all: &[Subject], _: Criterion) -> Claim {
     Claim { measured: all.iter().filter_map(row).collect(), ..Claim::default() }
 }
 
@@ -29,14 +27,8 @@ fn row(subject: &Subject) -> Option<Row> {
     let others = seconds.iter().filter(|(experiment, _)| !COLUMNS.contains(&experiment.as_str()));
     // `sum` of nothing is -0
     let others = minutes(others.fold(0.0, |sum, (_, seconds)| sum + seconds));
-    let least = match subject.time.processors.first() {
-        Some(&Processor::Threads(threads)) => threads as f64,
-        // after all numbers of threads where readers sort
-        Some(Processor::Gpu) => f64::MAX,
-        None => f64::NAN,
-    };
-    let processors: Vec<String> = subject.time.processors.iter().map(Processor::to_string).collect();
+    let processors = Vec::from_iter(subject.time.processors.clone()).join(" or ");
     let all = minutes(seconds.values().sum());
-    let cells = [Cell::number(processors.join(" or "), least)].into_iter().chain(own).chain([others, all]);
+    let cells = [Cell::from(processors)].into_iter().chain(own).chain([others, all]);
     (!seconds.is_empty()).then(|| Row::new(subject.shown(), cells))
 }

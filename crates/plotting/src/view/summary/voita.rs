@@ -4,47 +4,45 @@ use std::collections::BTreeSet;
 use charts::table::{Cell, Row};
 use findings::gates::kept;
 use findings::same_model::may_have_same_weights;
-use findings::{Functions, Gates, Paper, Subject};
+use findings::{Criterion, Functions, Gates, PAPER, Subject};
 use records::rows::functions::{FunctionName, by_function, leaders};
 use records::{Attention, GateRow, Head, HeadFunctionRow, Method, Scope};
-use words::{range, short, tenths, typeset};
+use words::{range, signed, tenths, typeset};
 
 use super::Claim;
-use crate::view::{Context, scored};
+use crate::view::scored;
 
 /// Section 6.2: few encoder heads are enough.
-pub fn few_heads(all: &[Subject], context: Context<'_>) -> Claim {
+pub fn few_heads(all: &[Subject], criterion: Criterion) -> Claim {
     let plain = |number: f64| Cell::printed(number, |number| number.to_string());
     let empty = Cell::default;
-    let published = context.paper.into_iter().flat_map(|paper| &paper.encoder_heads).map(|own| {
-        let lost = Cell::number(format!("\u{2212}{} BLEU", short(own.lost_bleu)), -own.lost_bleu);
-        let cells = [Cell::from("enc-enc"), empty(), plain(own.heads), plain(own.kept), empty(), lost];
-        Row::new(format!("V19: {} ({})", own.data, own.source), cells)
-    });
-    let sparse = context.paper.map(Paper::sparse).unwrap_or_default().into_iter().map(|own| {
-        let [base, by_gates, scratch] = [own.base, own.by_gates, own.from_scratch].map(plain);
-        let sizes = [Cell::from(Scope::All.name()), base, own.heads.into(), own.kept.into()];
+    let published = PAPER.few_heads.iter().map(|own| {
+        let change = || Cell::printed(own.change, |change| format!("{} BLEU", signed(change, 2)));
+        let base = Cell::from(own.scores.map(|scores| plain(scores.base)));
+        let by_gates = own.scores.map_or_else(change, |scores| plain(scores.by_gates));
+        let scratch = Cell::from(own.scores.map(|scores| plain(scores.from_scratch)));
+        let sizes = [Cell::from(own.gates.name()), base, own.heads.into(), own.kept.into()];
         let scores = [empty(), by_gates, empty(), empty(), empty(), scratch];
-        Row::new(format!("V19: {} (Table 2)", own.data), sizes.into_iter().chain(scores))
+        Row::new(format!("V19: {} ({})", own.data, own.source), sizes.into_iter().chain(scores))
     });
     let measured = all.iter().flat_map(|subject| {
         let is_of =
             |functions: &&Functions, gates: &Gates| may_have_same_weights(&functions.file, &gates.file);
         subject.gates.iter().flat_map(move |gates| {
             let functions = subject.functions.as_ref().filter(|functions| is_of(functions, gates));
-            sparser(gates, functions, context)
+            sparser(gates, functions, criterion)
         })
     });
-    Claim { published: published.chain(sparse).collect(), measured: measured.collect(), ..Claim::default() }
+    Claim { published: published.collect(), measured: measured.collect(), ..Claim::default() }
 }
 
 /// A row for each number of heads that gates keep.
-fn sparser(gates: &Gates, functions: Option<&Functions>, context: Context<'_>) -> Vec<Row> {
+fn sparser(gates: &Gates, functions: Option<&Functions>, criterion: Criterion) -> Vec<Row> {
     const METHODS: [Method; 6] =
         [Method::Gates, Method::Chosen, Method::Importance, Method::Random, Method::Scratch, Method::Ungated];
     let one = |scope: Scope, leader: &GateRow| {
         let models = METHODS.map(|method| gates.counterpart(leader, method));
-        let scores = models.map(|row| Cell::from(row.map(|row| scored(row, context).marked(false))));
+        let scores = models.map(|row| Cell::from(row.map(|row| scored(row, criterion).marked(false))));
         let with_function = functions.and_then(|functions| with_function(leader, functions));
         let base = gates.described_base();
         let cells = [
@@ -73,8 +71,8 @@ fn with_function(row: &GateRow, functions: &Functions) -> Option<Cell> {
 }
 
 /// Section 5: what heads do.
-pub fn functions(all: &[Subject], context: Context<'_>) -> Claim {
-    let published = context.paper.into_iter().flat_map(|paper| &paper.rare_tokens).map(|own| {
+pub fn functions(all: &[Subject], _: Criterion) -> Claim {
+    let published = PAPER.rare_tokens.iter().map(|own| {
         let bound = if own.is_least { "more than " } else { "" };
         let share = format!("{bound}{} %", tenths(own.percent));
         Row::new(format!("V19: {} ({})", own.data, own.source), ["enc-enc", "", "", "", "", "", &share])
