@@ -176,9 +176,14 @@ impl HeadLayout {
     /// # Errors
     /// If the model does not have one of them, or no head would be left.
     pub fn without(&self, heads: &HeadSet) -> Result<Self, Error> {
-        heads.iter().try_for_each(|id| self.check(id))?;
-        let layout = self.clone().with_removed(self.removed.iter().chain(heads.iter()).collect());
+        let layout = self.lacking(heads)?;
         if layout.heads().is_empty() { Err(Error::NoHeadLeft) } else { Ok(layout) }
+    }
+
+    /// The same, also if no head is left.
+    pub(crate) fn lacking(&self, heads: &HeadSet) -> Result<Self, Error> {
+        heads.iter().try_for_each(|id| self.check(id))?;
+        Ok(self.clone().with_removed(self.removed.iter().chain(heads.iter()).collect()))
     }
 
     /// The heads that were removed.

@@ -120,7 +120,7 @@ pub trait GatedModel: Debug + Send + Sized {
     /// The model without these heads, which gives the outputs that it gives with them masked.
     ///
     /// # Errors
-    /// If it does not have one of them, no head would be left, or a uniform removal leaves unequal layers.
+    /// If it does not have one of them, all would be cut out, or a uniform removal leaves unequal layers.
     fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, Error> {
         let config = self.config();
         let projections = |attention, layer| config.projections(attention, layer);

@@ -51,7 +51,7 @@ pub(crate) fn joined(attention: Attention, pruned: &PrunedHeads, heads: &HeadSet
 /// Keys and values that heads share go with the last head that reads them.
 ///
 /// # Errors
-/// If the model does not have one of the heads, or no head would be left.
+/// If the model does not have one of the heads, or all would be cut out.
 pub(crate) fn without_heads(
     weights: &Weights,
     layout: &HeadLayout,
@@ -59,7 +59,7 @@ pub(crate) fn without_heads(
     removal: Removal,
     projections: impl Fn(Attention, usize) -> Projections,
 ) -> Result<Weights, Error> {
-    let after = layout.without(heads)?;
+    let after = if removal == Removal::Zeros { layout.lacking(heads)? } else { layout.without(heads)? };
     let mut pruned = weights.share();
     for (attention, shape) in layout.types() {
         for layer in 0..shape.layers {

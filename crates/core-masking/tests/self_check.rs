@@ -5,7 +5,8 @@ use std::path::Path;
 use core_masking::classifier::LabelledBatch;
 use core_masking::importance::Attended;
 use core_masking::{
-    Attention, Classifier, ClassifierConfig, Error, GatedModel, Gates, ModelDropout, Translator, Weights,
+    Attention, Classifier, ClassifierConfig, Error, GatedModel, Gates, ModelDropout, Removal, Translator,
+    Weights,
 };
 use tch::{Device, Kind, Tensor};
 
@@ -67,6 +68,17 @@ fn a_model_whose_heads_are_mixed_up_is_refused() {
     let misread = Misread(Classifier::load(&golden("bert-random"), OPTIONS).unwrap());
     let refusal = misread.check_gates().unwrap_err().to_string();
     assert!(refusal.starts_with("masking head self:1:1 is not the same as zeros"), "{refusal}");
+}
+
+#[test]
+fn a_model_with_a_single_head_passes() {
+    let model = Classifier::load(&golden("bert-random"), OPTIONS).unwrap();
+    let others = model.layout().heads().into_iter().skip(1).collect();
+    let model = model.without_heads(&others, Removal::Cut).unwrap();
+    assert_eq!(model.layout().heads().len(), 1);
+    model.check_gates().unwrap();
+    let last = model.layout().heads().into_iter().collect();
+    assert!(matches!(model.without_heads(&last, Removal::Cut), Err(Error::NoHeadLeft)));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use clap::Parser;
 use experiment::{HeadSweep, OpenRows, SharedArgs};
 use records::{CorrelationRow, Row, Signature};
 use significance::TestArgs;
-use significance::{Sweep, agreement};
+use significance::{AGAINST_ARGUMENTS, Sweep, agreement};
 use subject::{Description, Scored, Subject};
 use training::Machine;
 
@@ -109,8 +109,14 @@ fn signature(
     machine: &Machine,
 ) -> anyhow::Result<Signature> {
     let mut identity = subject.identity("cross-domain", first)?;
+    let arguments = identity.arguments.clone();
     identity.arguments.insert("against".to_owned(), second.split.clone().into());
-    identity.data.extend(subject.identity("cross-domain", second)?.data);
+    let other = subject.identity("cross-domain", second)?;
+    identity.data.extend(other.data);
+    // Questions of another split may have other groups.
+    if other.arguments != arguments {
+        identity.arguments.insert(AGAINST_ARGUMENTS.to_owned(), serde_json::to_value(other.arguments)?);
+    }
     for (argument, file) in ["first_file", "second_file"].into_iter().zip(files) {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         identity.arguments.insert(argument.to_owned(), name.into());

@@ -1,7 +1,7 @@
 //! What the signature beside a result file says of it: model, data, tests, machine, and whether it was completed.
 use std::fmt::Display;
 
-use records::{Attention, Identity, Testing};
+use records::{Attention, Identity, Order, Testing};
 use serde_json::Value;
 use words::{count, short};
 
@@ -147,6 +147,12 @@ impl ResultFile {
         let split = self.text("estimate_on")?;
         let part = |segments| format!("{} of {split}", count(segments as usize, "segment"));
         Some(self.number("estimate_limit").map_or(split.to_owned(), part))
+    }
+
+    /// Whether an order was made on the split that is scored, so that its curve is optimistic.
+    pub fn is_made_on_scored(&self, order: Order) -> bool {
+        self.split().is_some_and(|split| order.is_made_on(split, self.text("estimate_on")))
+            || order == Order::Oracle
     }
 
     /// How importance departs from the defaults, which go without saying: `importance by token, not normalised`.

@@ -36,6 +36,7 @@ use texts::{Frequencies, Readable, TREES, Texts};
 /// Writes a row for each head and function. Sentences come from --trees or --split, or else from the files that the
 /// subject's TOML names, or else from its test split. Sentences of a split have trees only if the demo grammar makes them;
 /// without trees there are no rows on dependencies. Everything is computed in one pass, so a killed run starts over.
+/// --limit takes the first sentences, also of questions that have groups.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {

@@ -49,7 +49,9 @@ fn row(function: Function, id: HeadId, found: &Found<'_>, baseline: Option<&Base
     let shuffled = candidate.expected.map(|expected| expected / total.denominator.max(1.0));
     let (interval, margin) = (share.interval(), baseline.and_then(|_| share.margin_interval()));
     let is_rare = matches!(function, Function::Rare { .. });
-    let is_chance = interval.zip(shuffled).is_some_and(|(interval, shuffled)| interval.low <= shuffled);
+    // without an interval the share itself must be more
+    let least = interval.map_or(share.share, |interval| interval.low);
+    let is_chance = shuffled.is_some_and(|shuffled| least <= shuffled);
     let points = |end: fn(Interval) -> f64| margin.map(|margin| 100.0 * end(margin));
     let Head { attention, layer, head } = head_of(id);
     HeadFunctionRow {

@@ -92,7 +92,7 @@ impl ExportArgs {
             "the model has {removed} heads cut out of its weights: a dense model is made of one with all its heads"
         );
         match self.export_percent {
-            Some(percent) => drop(masked_at(percent, heads, counts)?),
+            Some(percent) => drop(masked_at(percent, heads, (counts, layout.heads().len()))?),
             None => ensure!(
                 !is_of_scored,
                 "the order is made on the split that is scored, where its shares look safer than they are: give \
@@ -117,13 +117,13 @@ fn not_run_by_transformers(layout: &HeadLayout, heads: &HeadSet, folder: &Path) 
     Some(format!("cannot run a layer without heads, as layer {} is now", empty[0].layer_index() + 1))
 }
 
-/// The number of heads at a share, if there is a step.
-fn masked_at(percent: u64, heads: usize, counts: &[usize]) -> anyhow::Result<usize> {
+/// The number of heads at a share of those that a curve masks, if there is a step; not all heads of the model can go.
+fn masked_at(percent: u64, heads: usize, (counts, all): (&[usize], usize)) -> anyhow::Result<usize> {
     let count = (heads as u64 * percent).div_ceil(100) as usize;
-    if count < heads && counts.contains(&count) {
+    if count < all && counts.contains(&count) {
         return Ok(count);
     }
-    let counts = counts.iter().filter(|count| (1..heads).contains(*count));
+    let counts = counts.iter().filter(|count| (1..all).contains(*count));
     let counts: Vec<String> = counts.map(ToString::to_string).collect();
     bail!("no step masks {count} of {heads} heads ({percent} %): the steps mask {}", counts.join(", "))
 }
@@ -163,7 +163,7 @@ impl Exports {
         let signature = signature.context("the results have no signature")?;
         // Where --margin does not say otherwise, it is that of the results.
         let margin_percent = signature.testing.map_or(MARGIN_PERCENT, |testing| testing.margin_percent);
-        let row = self.choose(steps, Rule::ShownSafe { margin_percent })?;
+        let row = self.choose(steps, subject.layout().heads().len(), Rule::ShownSafe { margin_percent })?;
         let heads: HeadSet = row.masked_heads.parse()?;
         for (removal, export) in &self.folders {
             export.about(about(row, *removal, &signature)).write(subject, &heads, *removal)?;
@@ -179,18 +179,17 @@ impl Exports {
         Ok(())
     }
 
-    /// The step whose heads are removed.
-    fn choose<'a>(&self, steps: &[&'a PruningRow], rule: Rule) -> anyhow::Result<&'a PruningRow> {
+    /// The step whose heads are removed from a model that has `all`, which cannot all go, whatever the score.
+    fn choose<'a>(&self, steps: &[&'a PruningRow], all: usize, rule: Rule) -> anyhow::Result<&'a PruningRow> {
         let heads = steps.first().context("there is no curve to export from")?.heads;
         let Some(percent) = self.percent else {
-            // all heads of a model cannot go, whatever the score
-            let found = rule.last_accepted(steps.iter().copied().filter(|row| row.masked < heads));
+            let found = rule.last_accepted(steps.iter().copied().filter(|row| row.masked < all));
             return found.filter(|row| row.masked > 0).context(
                 "no step is shown to be safe: nothing is exported; --margin allows larger losses, --export-percent overrules",
             );
         };
         let counts: Vec<usize> = steps.iter().map(|row| row.masked).collect();
-        let count = masked_at(percent, heads, &counts)?;
+        let count = masked_at(percent, heads, (&counts, all))?;
         steps.iter().find(|row| row.masked == count).copied().context("the step has no row")
     }
 }

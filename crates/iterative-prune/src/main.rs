@@ -208,13 +208,8 @@ fn check_shard(args: &Args) -> anyhow::Result<()> {
 
 /// Whether the first order is made on the split that is scored, so that its steps do worse on another one.
 fn order_is_of(args: &Args, estimate: Option<&Estimate>, scored: &Scored) -> bool {
-    match args.order.first() {
-        Some(Order::Oracle) => true,
-        Some(order) if order.is_measured() => {
-            estimate.is_some_and(|estimate| estimate.on.split == scored.split)
-        }
-        _ => false,
-    }
+    let estimated_on = estimate.map(|estimate| estimate.on.split.as_str());
+    args.order.first().is_some_and(|order| order.is_made_on(&scored.split, estimated_on))
 }
 
 /// Numbers of heads that a curve masks, or a search.

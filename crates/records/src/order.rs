@@ -69,6 +69,12 @@ impl Order {
     pub fn is_measured(self) -> bool {
         !matches!(self, Self::Oracle | Self::Random | Self::GreedyForward | Self::Swap | Self::Floor)
     }
+
+    /// Whether it is made on the split that is `scored`, so that its curve is optimistic: the oracle's always is, and those of
+    /// scores that were estimated on that split.
+    pub fn is_made_on(self, scored: &str, estimated_on: Option<&str>) -> bool {
+        self == Self::Oracle || self.is_measured() && estimated_on == Some(scored)
+    }
 }
 
 /// All values, with the one that is no order.

@@ -1,5 +1,6 @@
 //! How far two sweeps over the same heads agree, and how far they could (Michel et al. 2019, Section 3.4, Figure 2).
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use records::signature::Testing;
@@ -7,6 +8,7 @@ use records::{
     AblationRow, Attention, BASE, Blocks, CorrelationRow, Identity, Row, Scope, Signature, TestedRow,
     read_complete,
 };
+use serde_json::Value;
 use stats::Segments;
 use stats::correlation::{Correlation, pearson, spearman};
 use stats::reliability::{Swept, ceiling, correlation_interval, split_half};
@@ -50,8 +52,13 @@ impl Sweep {
 
     /// Refuses a sweep of another model, other data or other settings than a comparison, in the file at `path`, was made of.
     ///
-    /// - `split`: that it must be of
-    pub(crate) fn check_fits(&self, path: &Path, comparison: &Identity, split: &str) -> Result<(), Error> {
+    /// - `split`: that it must be of, and the arguments that it must have
+    pub(crate) fn check_fits(
+        &self,
+        path: &Path,
+        comparison: &Identity,
+        (split, arguments): (&str, &BTreeMap<String, Value>),
+    ) -> Result<(), Error> {
         let own = &self.identity;
         let is_same = (&own.subject, &own.weights, &own.precision, own.limit, &own.metric)
             == (
@@ -62,8 +69,7 @@ impl Sweep {
                 &comparison.metric,
             );
         let has_data = own.data.iter().all(|(name, sum)| comparison.data.get(name) == Some(sum));
-        let has_arguments =
-            own.arguments.iter().all(|(name, value)| comparison.arguments.get(name) == Some(value));
+        let has_arguments = own.arguments.iter().all(|(name, value)| arguments.get(name) == Some(value));
         if is_same && has_data && has_arguments && own.split == split {
             Ok(())
         } else {
@@ -286,8 +292,14 @@ mod tests {
         let mut comparison = Identity { experiment: "cross-domain".to_owned(), ..sweep.identity.clone() };
         comparison.arguments.insert("against".to_owned(), "shifted".into());
         comparison.data.insert("shifted".to_owned(), "ef56".to_owned());
-        assert!(sweep.check_fits(Path::new("c.csv"), &comparison, "test").is_ok());
-        assert!(sweep.check_fits(Path::new("c.csv"), &comparison, "shifted").is_err());
+        let fits = |comparison: &Identity, split: &str, arguments: &BTreeMap<String, Value>| {
+            sweep.check_fits(Path::new("c.csv"), comparison, (split, arguments))
+        };
+        assert!(fits(&comparison, "test", &comparison.arguments).is_ok());
+        assert!(fits(&comparison, "shifted", &comparison.arguments).is_err());
+        // the second split's own arguments, of which the first has others
+        let other = Identity { arguments: BTreeMap::new(), ..comparison.clone() };
+        assert!(fits(&other, "test", &comparison.arguments).is_ok());
         let arguments = [("rescale".to_owned(), true.into())].into();
         let data = [("test".to_owned(), "ab12".to_owned())].into();
         for other in [
@@ -298,7 +310,7 @@ mod tests {
             Identity { arguments, ..comparison.clone() },
             Identity { data, ..comparison.clone() },
         ] {
-            let error = sweep.check_fits(Path::new("c.csv"), &other, "test").unwrap_err().to_string();
+            let error = fits(&other, "test", &other.arguments).unwrap_err().to_string();
             let expected = "`ablate-one.csv` is of another model, other data or other settings than `c.csv`";
             assert!(error.starts_with(expected), "{error}");
         }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use records::rules::Rule;
 use records::signature::{Measured, Testing};
 use records::{
-    AblationRow, CorrelationRow, DynamicsRow, GateRow, Order, PruningRow, RetrainedRow, RowWriter, Signature,
-    TestedRow,
+    AblationRow, CorrelationRow, DynamicsRow, GateRow, Identity, Order, PruningRow, RetrainedRow, RowWriter,
+    Signature, TestedRow,
 };
 use serde_json::Value;
 
@@ -79,7 +79,7 @@ pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retest
     match RowType::of(&signature.identity.experiment) {
         RowType::Pruning => {
             let rows = retest_rows::<PruningRow>(path, &measured, testing)?;
-            Ok(tested(rows.len(), shares(&rows, testing, &measured)))
+            Ok(tested(rows.len(), shares(&rows, testing, (&measured, &signature.identity))))
         }
         RowType::Dynamics => {
             Ok(tested(retest_rows::<DynamicsRow>(path, &measured, testing)?.len(), Vec::new()))
@@ -100,8 +100,11 @@ fn retest_rows<R: TestedRow>(path: &Path, measured: &Measured, testing: Testing)
     writer.finish(|rows, blocks| test_rows(rows, blocks, measured, testing))
 }
 
+/// Under this name a comparison has the arguments of the sweep of its second split, where they differ from those of the first.
+pub const AGAINST_ARGUMENTS: &str = "against_arguments";
+
 /// Name of the experiment that compares two sweeps.
-const CROSS_DOMAIN: &str = "cross-domain";
+pub(crate) const CROSS_DOMAIN: &str = "cross-domain";
 
 /// Compares the sweeps again that the signature names.
 fn retest_agreement(
@@ -128,8 +131,11 @@ fn retest_agreement(
     let (first, second) = (Sweep::read(&first)?, Sweep::read(&second)?);
     let identity = &signature.identity;
     let against = identity.arguments.get("against").and_then(Value::as_str).unwrap_or_default();
-    first.check_fits(path, identity, &identity.split)?;
-    second.check_fits(path, identity, against)?;
+    let of_second = identity.arguments.get(AGAINST_ARGUMENTS).and_then(Value::as_object);
+    let of_second =
+        of_second.map(|own| own.iter().map(|(name, value)| (name.clone(), value.clone())).collect());
+    first.check_fits(path, identity, (&identity.split, &identity.arguments))?;
+    second.check_fits(path, identity, (against, of_second.as_ref().unwrap_or(&identity.arguments)))?;
     let found = agreement(&first, &second, testing)?;
     let mut writer = RowWriter::<CorrelationRow>::revise(path)?;
     writer.signature_mut().testing = Some(testing);
@@ -144,7 +150,8 @@ fn retest_agreement(
 }
 
 /// How many heads can go along each curve.
-fn shares(rows: &[PruningRow], testing: Testing, measured: &Measured) -> Vec<Share> {
+fn shares(rows: &[PruningRow], testing: Testing, (measured, identity): (&Measured, &Identity)) -> Vec<Share> {
+    let estimated_on = identity.arguments.get("estimate_on").and_then(Value::as_str);
     let safe = Rule::ShownSafe { margin_percent: testing.margin_percent };
     let is_resampled = metric_of(measured).is_ok_and(Metric::is_resampled);
     let smallest_p_value = if is_resampled { smallest_p_value(testing.resamples) } else { 0.0 };
@@ -155,7 +162,7 @@ fn shares(rows: &[PruningRow], testing: Testing, measured: &Measured) -> Vec<Sha
         heads: curve[0].heads,
         safe: safe.last_accepted(curve).map(|row| row.masked),
         without_loss: paper.last_accepted(curve).map(|row| row.masked),
-        is_ordered_by_tested_segments: curve[0].order == Order::Oracle,
+        is_ordered_by_tested_segments: curve[0].order.is_made_on(&identity.split, estimated_on),
     };
     curves.filter(|curve| !curve[0].complement && curve[0].order != Order::Floor).map(share).collect()
 }

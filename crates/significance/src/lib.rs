@@ -22,7 +22,7 @@ mod merge;
 pub use agreement::{Sweep, agreement};
 pub use args::{SEED, TestArgs, resamples};
 pub use error::Error;
-pub use file::{Retested, Share, retest};
+pub use file::{AGAINST_ARGUMENTS, Retested, Share, retest};
 pub use groups::{Change, Group, groups};
 pub use merge::{Merged, merge};
 
@@ -35,6 +35,18 @@ pub(crate) enum RowType {
     Pruning,
     Retrained,
 }
+
+/// The experiments whose results are tested, which the names of their files begin with.
+pub const EXPERIMENTS: [&str; 8] = [
+    "ablate-all-but-one",
+    "ablate-one",
+    file::CROSS_DOMAIN,
+    "iterative-prune",
+    "joint-search",
+    "prune-and-retrain",
+    "train-gates",
+    "training-dynamics",
+];
 
 impl RowType {
     /// Those of this experiment, by the name that signatures have.

@@ -116,13 +116,11 @@ fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
     for folder in folders {
         let is_result = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let experiments =
-                ["ablate-", "cross-domain", "iterative-prune", "joint-search", "training-dynamics"];
             name.ends_with(".csv")
                 && !name.ends_with(".partial.csv")
                 && !is_shard(path)
                 && !name.contains(".old") // such as what --again could not use
-                && experiments.iter().any(|experiment| name.starts_with(experiment))
+                && significance::EXPERIMENTS.iter().any(|experiment| name.starts_with(experiment))
         };
         files.extend(listed(&folder)?.into_iter().filter(is_result));
     }

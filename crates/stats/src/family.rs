@@ -7,6 +7,7 @@ use crate::adjust::{benjamini_hochberg, holm};
 use crate::bootstrap::{Interval, Resampled, differences, draw};
 use crate::classification::{ClassificationMetric, Outcome};
 use crate::max_t::max_t;
+use crate::proportion::{tango, wilson};
 use crate::{Error, Segments, mcnemar, t_test};
 
 /// How differences are tested.
@@ -27,8 +28,8 @@ pub struct Comparison {
     pub variant: f64,
     /// `variant` minus `base`; whether the variant is worse below 0 is in [`MetricName::direction`](crate::MetricName::direction).
     pub delta: f64,
-    /// 95 % interval of `delta`: percentiles of the bootstrap, or the t interval, of accuracies that no example changes the
-    /// exact one; absent if it was not tested, or with too few resamples for one.
+    /// 95 % interval of `delta`: percentiles of the bootstrap or, of accuracies, [`tango`]'s; absent if it was not tested, or with
+    /// too few resamples for one.
     pub interval: Option<Interval>,
     /// Two-sided p-value of `delta`, 0 to 1; absent if it was not tested.
     pub p_value: Option<f64>,
@@ -89,7 +90,8 @@ pub fn test_family(
         _ => {
             let resampled = base.resampled(variants, testing.resamples, testing.seed)?;
             let adjusted = max_t(&resampled);
-            resampled.iter().zip(adjusted).map(|(test, adjusted)| of_bootstrap(test, adjusted)).collect()
+            let of = |((test, variant), adjusted)| of_bootstrap(test, [base, variant], adjusted);
+            resampled.iter().zip(variants.iter().copied()).zip(adjusted).map(of).collect()
         }
     };
     let controlled = benjamini_hochberg(&p_values(&compared));
@@ -131,7 +133,7 @@ pub fn test_pairs(systems: &[&Segments], pairs: &[Pair], testing: Testing) -> Re
     let compare = |&Pair { base, variant }: &Pair| {
         let deltas = differences(&scores[variant], &scores[base]);
         let resampled = Resampled::new(systems[base].score()?, systems[variant].score()?, deltas)?;
-        Ok(of_bootstrap(&resampled, None))
+        Ok(of_bootstrap(&resampled, [systems[base], systems[variant]], None))
     };
     pairs.iter().map(compare).collect()
 }
@@ -141,14 +143,26 @@ fn p_values(compared: &[Comparison]) -> Vec<f64> {
     compared.iter().map(|comparison| comparison.p_value.unwrap_or(f64::NAN)).collect()
 }
 
-fn of_bootstrap(test: &Resampled, p_adjusted: Option<f64>) -> Comparison {
+fn of_bootstrap(test: &Resampled, [base, variant]: [&Segments; 2], p_adjusted: Option<f64>) -> Comparison {
+    let interval = test.interval();
     Comparison {
-        interval: test.interval(),
+        interval: if base == variant {
+            interval.and(Some(unchanged(base.len(), test.base)))
+        } else {
+            interval
+        },
         p_value: test.p_value(),
         p_koehn: test.p_koehn(),
         p_adjusted,
         ..Comparison::untested(test.base, test.variant)
     }
+}
+
+/// The 95 % interval of a difference where no segment changed, of which resamples know nothing: up to the share of segments that
+/// may change all the same, by [`wilson`], each of which may change the score by all that it adds to it.
+fn unchanged(segments: usize, score: f64) -> Interval {
+    let most = wilson(0, segments).high * score.abs();
+    Interval { low: -most, high: most }
 }
 
 /// By the paired t-test on whether each example is right, the unpaired one and McNemar's; a test set of one example has no
@@ -167,33 +181,25 @@ fn compare_accuracies(base: &Segments, variant: &Segments, is_tested: bool) -> R
     if !is_tested {
         return Ok(untested);
     }
-    let mcnemar = Comparison { p_mcnemar: Some(p_mcnemar(base_outcomes, outcomes)), ..untested };
-    if outcomes.len() < 2 {
-        return Ok(mcnemar);
-    }
-    let (base, variant) = (points(base_outcomes), points(outcomes));
-    let paired = t_test::paired(&base, &variant)?;
-    Ok(Comparison {
-        p_value: Some(paired.test.p_value),
-        interval: Some(if base == variant { unchanged(base.len()) } else { paired.interval }),
-        p_unpaired_t: Some(t_test::unpaired(&base, &variant)?.p_value),
-        ..mcnemar
-    })
-}
-
-/// The 95 % interval of a difference of accuracies where none of `examples` changed, which has no variance that a t interval
-/// could be made of: the upper limit of the share of examples that change, 0 of n having changed, is 1 - 0.025^(1/n) (Clopper
-/// and Pearson 1934, *The Use of Confidence or Fiducial Limits*, Biometrika 26, 404-413), and all may change one way.
-fn unchanged(examples: usize) -> Interval {
-    let most = 100.0 * (1.0 - 0.025_f64.powf(1.0 / examples as f64));
-    Interval { low: -most, high: most }
-}
-
-fn p_mcnemar(base: &[Outcome], variant: &[Outcome]) -> f64 {
     let only = |left: &[Outcome], right: &[Outcome]| {
         left.iter().zip(right).filter(|(left, right)| left.is_right() && !right.is_right()).count()
     };
-    mcnemar::mid_p(only(base, variant), only(variant, base))
+    let (lost, gained) = (only(base_outcomes, outcomes), only(outcomes, base_outcomes));
+    let Interval { low, high } = tango(lost, gained, outcomes.len());
+    let by_counts = Comparison {
+        interval: Some(Interval { low: 100.0 * low, high: 100.0 * high }),
+        p_mcnemar: Some(mcnemar::mid_p(lost, gained)),
+        ..untested
+    };
+    if outcomes.len() < 2 {
+        return Ok(by_counts);
+    }
+    let (base, variant) = (points(base_outcomes), points(outcomes));
+    Ok(Comparison {
+        p_value: Some(t_test::paired(&base, &variant)?.test.p_value),
+        p_unpaired_t: Some(t_test::unpaired(&base, &variant)?.p_value),
+        ..by_counts
+    })
 }
 
 /// What each example adds to the accuracy, which is the mean.
@@ -273,10 +279,8 @@ mod tests {
         assert_close(found.p_unpaired_t.unwrap(), 1.0 - 1.5 * (1.0_f64 / 3.0).sqrt(), 1e-12);
         assert_close(found.p_mcnemar.unwrap(), 0.25, 1e-12);
         assert_eq!(found.p_koehn, None);
-        // 3.182446305... is the t of 3 degrees of freedom, in every table.
-        let interval = found.interval.unwrap();
-        assert_close(interval.low, -50.0 - 3.182_446_305_283_71 * 100.0 / 12.0_f64.sqrt(), 1e-9);
-        assert_close(interval.high, -50.0 + 3.182_446_305_283_71 * 100.0 / 12.0_f64.sqrt(), 1e-9);
+        let Interval { low, high } = tango(2, 0, 4);
+        assert_eq!(found.interval, Some(Interval { low: 100.0 * low, high: 100.0 * high }));
     }
 
     /// The first variant loses two of four, p = 1/2 - 1/π = 0.182 as above; the second none, p = 1. Holm doubles the
@@ -315,24 +319,30 @@ mod tests {
     fn one_example_has_no_t_test() {
         let (right, wrong) = (outcomes(&[(1, 1)]), outcomes(&[(1, 0)]));
         let found = compare(&right, &wrong, ClassificationMetric::Accuracy, 10).unwrap();
-        assert_eq!((found.delta, found.p_value, found.interval), (-100.0, None, None));
+        assert_eq!((found.delta, found.p_value), (-100.0, None));
+        assert!(found.interval.is_some_and(|interval| interval.low == -100.0 && interval.high > 50.0));
         assert_eq!((found.p_adjusted, found.p_benjamini_hochberg), (None, None));
         assert_eq!(found.p_unpaired_t, None);
         assert_close(found.p_mcnemar.unwrap(), 0.5, 1e-12);
     }
 
-    /// If each of 20 examples changes with probability 0.168, none does with probability 0.832^20 = 0.025.
+    /// Of 20 examples none changed, so that up to z² / (20 + z²) = 16.1 % may: of accuracies, as many points, also where a wrong
+    /// class becomes another one; of other metrics, as much of the score.
     #[test]
     fn no_change_on_a_few_examples_shows_little() {
-        let twenty = outcomes(&[(1, 1); 20]);
-        let wrong_otherwise = |predicted| outcomes(&[&[(1, 1); 19][..], &[(1, predicted)]].concat());
-        for (base, variant) in [(twenty.clone(), twenty), (wrong_otherwise(0), wrong_otherwise(2))] {
-            let interval = compare(&base, &variant, ClassificationMetric::Accuracy, 1).unwrap().interval;
-            let Interval { low, high } = interval.unwrap();
-            assert_close(high, 16.843, 1e-3);
+        let twenty = outcomes(&[&[(1, 1); 15][..], &[(1, 0); 5]].concat());
+        let wrong_otherwise = outcomes(&[&[(1, 1); 15][..], &[(1, 2); 5]].concat());
+        let accuracy = compare(&twenty, &wrong_otherwise, ClassificationMetric::Accuracy, 1).unwrap();
+        let f1 = compare(&twenty, &twenty, ClassificationMetric::F1 { positive: 1 }, 40).unwrap();
+        // 2 * 15 / (2 * 15 + 5)
+        assert_close(f1.base, 100.0 * 6.0 / 7.0, 1e-12);
+        for (found, whole) in [(accuracy, 100.0), (f1, f1.base)] {
+            let Interval { low, high } = found.interval.unwrap();
+            assert_close(high, whole * 0.161_1, 1e-2);
             assert_eq!(low, -high);
-            assert_close((1.0 - high / 100.0).powi(20), 0.025, 1e-12);
         }
+        let untested = compare(&twenty, &twenty, ClassificationMetric::F1 { positive: 1 }, 38).unwrap();
+        assert_eq!(untested.interval, None, "too few resamples");
     }
 
     #[test]

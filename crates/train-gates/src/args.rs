@@ -136,8 +136,9 @@ impl Control {
 }
 
 fn penalty(text: &str) -> Result<f64, String> {
-    let lambda = text.parse().ok().filter(|lambda: &f64| lambda.is_finite() && *lambda >= 0.0);
-    lambda.map(f64::abs).ok_or_else(|| "must be a number of at least 0".to_owned())
+    let is_meant = |lambda: &f64| *lambda == 0.0 || (1e-9..=1e9).contains(lambda);
+    let lambda = text.parse().ok().filter(is_meant);
+    lambda.map(f64::abs).ok_or_else(|| "must be 0, or a number from 1e-9 to 1e9".to_owned())
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -212,11 +213,6 @@ impl Args {
             Pull::Heads(open) => row.target == Some(*open),
         });
         row.attention == scope && if is_of_gates { is_point } else { self.asks_for(row.method) }
-    }
-
-    /// Whether a row is of no use once --again has trained the gates that it hangs on, since nothing asks for it.
-    pub fn outdates(&self, row: &GateRow, scope: Scope, pulls: &[Pull]) -> bool {
-        row.method.hangs_on_gates() && !self.asks_for(row.method) && self.holds(row, scope, pulls)
     }
 
     /// Name of the result file: with the heads that have gates, unless these are the paper's.

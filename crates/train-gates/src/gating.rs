@@ -30,6 +30,9 @@ fn once(
     Ok(cell.get().map_or(&[], Vec::as_slice))
 }
 
+/// The controls that are made of gates.
+const HANGING: [Method; 3] = [Method::Complement, Method::Chosen, Method::Scratch];
+
 /// What all rows have in common.
 pub struct GateExperiment<'a> {
     pub tuner: Tuner<'a>,
@@ -87,6 +90,9 @@ impl GateExperiment<'_> {
             let key = self.tuner.row_of(&Choice::Gates(pull)).key();
             let row =
                 rows.rows().find(|row| row.key() == key).context("there is no row of the gates")?.clone();
+            if self.tuner.args.shared.again {
+                self.discard_outdated(pull, &row, rows)?;
+            }
             for asked in self.asked(pull, &row) {
                 if !rows.is_due(&self.tuner.row_of_asked(&asked)) {
                     continue;
@@ -105,11 +111,34 @@ impl GateExperiment<'_> {
         let one = |method: Method, of: Option<Pull>| Asked { method, seed: None, kept: row.kept, of };
         let mut asked = [Method::Importance, Method::Oracle].map(|method| one(method, None)).to_vec();
         asked.extend(args.random_seeds().map(|seed| Asked { seed: Some(seed), ..one(Method::Random, None) }));
-        asked.extend(
-            [Method::Complement, Method::Chosen, Method::Scratch].map(|method| one(method, Some(pull))),
-        );
+        asked.extend(HANGING.map(|method| one(method, Some(pull))));
         asked.retain(|asked| args.asks_for(asked.method));
         asked
+    }
+
+    /// Takes out controls of gates, `row`, that keep other heads than these gates say now, and that nothing asks for.
+    fn discard_outdated(
+        &self,
+        pull: Pull,
+        row: &GateRow,
+        rows: &mut MeasuredRows<GateRow>,
+    ) -> anyhow::Result<()> {
+        let not_asked = HANGING.into_iter().filter(|&method| !self.tuner.args.asks_for(method));
+        for method in not_asked {
+            let is_own = |own: &GateRow| {
+                own.method == method && own.attention == row.attention && own.goal() == row.goal()
+            };
+            if !rows.rows().any(is_own) {
+                continue;
+            }
+            let asked = Asked { method, seed: None, kept: row.kept, of: Some(pull) };
+            let closed = self.closed(&asked, row, &Orders::default())?;
+            let kept: HeadSet = self.tuner.heads.iter().copied().filter(|&id| !closed.contains(id)).collect();
+            if rows.rows().any(|own| is_own(own) && own.kept_heads != kept.names()) {
+                rows.discard(is_own)?;
+            }
+        }
+        Ok(())
     }
 
     /// The heads that are closed in a control of gates, `row`.

@@ -66,9 +66,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let film = Film::open(&path, &identity, &points, &args.shared, &machine)?;
     let mut rows =
         MeasuredRows::open(&path, identity, base.as_ref(), plan, (&args.shared, &machine, &args.test))?;
-    if args.shared.again {
-        rows.discard(|row| args.outdates(row, scope, &pulls))?;
-    }
     rows.renew(|row| args.holds(row, scope, &pulls));
     gating.train(&pulls, film, &mut rows)?;
     gating.control(&pulls, &mut rows)?;

@@ -1,4 +1,5 @@
 //! Where and how to compute.
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -87,8 +88,11 @@ impl Machine {
         };
         let found = match self.device {
             Device::Cuda(_) => {
+                // which of several kinds this one is cannot be seen there
                 let gpus = std::fs::read_dir("/proc/driver/nvidia/gpus").into_iter().flatten().flatten();
-                gpus.map(|gpu| gpu.path()).find_map(|gpu| listed(&gpu.join("information"), "Model"))
+                let models = gpus.filter_map(|gpu| listed(&gpu.path().join("information"), "Model"));
+                let models: Vec<String> = models.collect::<BTreeSet<_>>().into_iter().collect();
+                (!models.is_empty()).then(|| models.join(" or "))
             }
             _ => listed(Path::new("/proc/cpuinfo"), "model name"),
         };

@@ -103,24 +103,38 @@ fn table(path: &Path) -> impl Iterator<Item = (String, u64)> {
     text.lines().filter_map(row).collect::<Vec<_>>().into_iter()
 }
 
-/// What the driver's own tool says, since tch does not: MiB that are free on each GPU it is asked for.
+/// What the driver's own tool says, since tch does not.
 fn free_of_gpu(index: usize) -> Option<u64> {
-    let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     let output = Command::new("nvidia-smi")
-        .args(["--query-gpu=memory.free", "--format=csv,noheader,nounits", "--id"])
-        .arg(name_of_gpu(index, visible.as_deref())?)
+        .args(["--query-gpu=index,uuid,name,memory.free", "--format=csv,noheader,nounits"])
         .output()
         .ok()?;
-    let mebibytes: u64 = String::from_utf8(output.stdout).ok()?.trim().parse().ok()?;
-    output.status.success().then_some(mebibytes << 20)
+    let listed = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
+    let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
+    let is_by_bus = std::env::var("CUDA_DEVICE_ORDER").is_ok_and(|order| order == "PCI_BUS_ID");
+    free_among(&listed, (index, visible.as_deref()), is_by_bus)
 }
 
-/// What the driver calls the GPU that libtorch counts as `index` of those that are `visible`.
-fn name_of_gpu(index: usize, visible: Option<&str>) -> Option<String> {
-    match visible {
-        Some(visible) => visible.split(',').nth(index).map(|name| name.trim().to_owned()),
-        None => Some(index.to_string()),
-    }
+/// Bytes that are free on the GPU that libtorch counts as `index` of those that are `visible`; `listed`: number, identifier, name
+/// and free MiB of all GPUs.
+///
+/// The driver counts GPUs by their place on the bus. So does libtorch if `is_by_bus`, or else by speed, of which the driver says
+/// nothing: where their names differ, the least that any has is taken.
+fn free_among(listed: &str, (index, visible): (usize, Option<&str>), is_by_bus: bool) -> Option<u64> {
+    let number = index.to_string();
+    let name =
+        visible.map_or(Some(number.as_str()), |visible| visible.split(',').nth(index)).map(str::trim)?;
+    let gpus = || listed.lines().map(|line| line.split(", ").collect::<Vec<_>>());
+    let is_same =
+        |field: usize| gpus().all(|gpu| gpu.get(field) == gpus().next().unwrap_or_default().get(field));
+    let is_certain = is_by_bus || name.starts_with("GPU-") || is_same(2);
+    let free = gpus().filter_map(|gpu| match gpu.as_slice() {
+        [number, identifier, _, free] if !is_certain || *number == name || identifier.starts_with(name) => {
+            free.trim().parse::<u64>().ok()
+        }
+        _ => None,
+    });
+    free.min().map(|mebibytes| mebibytes << 20)
 }
 
 #[cfg(test)]
@@ -184,10 +198,25 @@ mod tests {
         assert_eq!(Memory::of_machine(Device::Mps), Memory::WithModel(UNKNOWN));
     }
 
+    const ALIKE: &str = "0, GPU-a1, H100, 10\n1, GPU-b2, H100, 20\n2, GPU-c3, H100, 30\n";
+
     #[test]
     fn gpus_are_counted_among_those_that_are_visible() {
-        assert_eq!(name_of_gpu(1, None), Some("1".to_owned()));
-        assert_eq!(name_of_gpu(1, Some("3, GPU-f00")), Some("GPU-f00".to_owned()));
-        assert_eq!(name_of_gpu(2, Some("3,5")), None);
+        let free = |asked| free_among(ALIKE, asked, false);
+        assert_eq!(free((1, None)), Some(20 * MIB));
+        assert_eq!(free((1, Some("2,0"))), Some(10 * MIB));
+        assert_eq!(free((1, Some("2, GPU-b"))), Some(20 * MIB));
+        assert_eq!(
+            [free((2, Some("2,0"))), free((3, None)), free_among("no devices", (0, None), false)],
+            [None; 3]
+        );
+    }
+
+    #[test]
+    fn among_gpus_of_several_kinds_the_least_free_one_counts_where_their_order_is_unknown() {
+        let mixed = "0, GPU-a1, T4, 10\n1, GPU-b2, H100, 20\n";
+        assert_eq!(free_among(mixed, (1, None), false), Some(10 * MIB));
+        assert_eq!(free_among(mixed, (1, None), true), Some(20 * MIB));
+        assert_eq!(free_among(mixed, (0, Some("GPU-b2")), false), Some(20 * MIB));
     }
 }

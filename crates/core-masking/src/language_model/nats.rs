@@ -47,7 +47,8 @@ fn tiled_nats(hidden: &Tensor, output: &Tensor, labels: &Tensor) -> Tensor {
         let sums = tiles.iter().map(|tile| log_sum_exp(&wide(&product::linear(&hidden, tile, None))));
         let sums = Tensor::stack(&sums.collect::<Vec<_>>(), -1); // [part, tile]
         let of_label = wide(&hidden) * wide(&output.index_select(0, &labels)); // [part, d_model]
-        log_sum_exp(&sums) - of_label.sum_dim_intlist(-1, false, None)
+        // The label's logit is rounded in another way, so that a certain token would seem to have less than 0.
+        (log_sum_exp(&sums) - of_label.sum_dim_intlist(-1, false, None)).clamp_min(0.0)
     };
     let parts = hidden.split(rows, 0).into_iter().zip(labels.split(rows, 0));
     Tensor::cat(&parts.map(of_part).collect::<Vec<_>>(), 0)

@@ -12,7 +12,7 @@ use records::{Attention, CurveId, Order, PruningRow, Scope};
 use words::{name_among, tenths};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
-use super::pruning_table::{self, COMPLEMENT, ORACLE, without_attention};
+use super::pruning_table::{self, COMPLEMENT, optimistic, without_attention};
 use super::{Asked, BANDS, hollow, mark, scored, sheet, significantly_worse};
 
 /// An axis that begins below this share of its end begins at 0.
@@ -139,7 +139,7 @@ fn chart(
         .note(has_order(Order::Random).then_some("thin lines: single random orders"))
         .note(curves.iter().any(|curve| curve.has_hollow()).then(|| hollow(&metric, "the base", criterion)))
         .note(has_complement.then_some(format!("dashed, complement of importance: {COMPLEMENT}")))
-        .note(has_order(Order::Oracle).then_some(format!("oracle: {ORACLE}")))
+        .note(optimistic(pruning))
         .note(without_attention(pruning))
         .entries(named.map(|(_, curve)| curve.entry()))
         .entries(complement_entry(has_complement))

@@ -3,6 +3,7 @@
 use charts::table::{Cell, Row, Table};
 use findings::paper::Share;
 use findings::pruning::{Change, share as masked_share};
+use findings::results::distinct;
 use findings::{Criterion, Metric, PAPER, Pruning, Removable, RuleKind, Series};
 use records::{Order, PruningRow, Scope};
 use words::{brackets, tenths};
@@ -10,8 +11,8 @@ use words::{brackets, tenths};
 /// Name of its files, without extension.
 pub const STEM: &str = "pruning";
 
-/// Why the share of the oracle says less than it seems.
-pub const ORACLE: &str = "made on the very split that is scored, so its share is optimistic";
+/// Why the share of an order such as the oracle says less than it seems.
+pub const OPTIMISTIC: &str = "made on the very split that is scored, so its share is optimistic";
 
 /// What a complement is.
 pub const COMPLEMENT: &str =
@@ -48,7 +49,7 @@ pub fn table(pruning: &Pruning, criterion: Criterion) -> Table {
         .note(signs(pruning, shares.as_flattened()))
         .remark(beside.map(|share| format!("paper: Michel et al. (2019), {}, {}", share.figure, share.task)))
         .remark(all_published(published))
-        .remark(pruning.series.iter().any(is_oracle).then(|| format!("oracle: {ORACLE}")))
+        .remark(optimistic(pruning))
         .remark(file.open_question())
         .remark(without_attention(pruning))
 }
@@ -93,8 +94,12 @@ fn signs(pruning: &Pruning, shares: &[Option<Removable>]) -> Vec<String> {
     signs.into_iter().filter(|(is_there, _)| *is_there).map(|(_, sign)| sign).collect()
 }
 
-fn is_oracle(series: &Series) -> bool {
-    series.curve.order == Order::Oracle
+/// The orders that were made on the split that is scored.
+pub fn optimistic(pruning: &Pruning) -> Option<String> {
+    let orders = pruning.series.iter().map(|series| series.curve.order);
+    let orders = distinct(orders.filter(|&order| pruning.results.file.is_made_on_scored(order)));
+    let names: Vec<_> = orders.into_iter().map(Order::name).collect();
+    (!names.is_empty()).then(|| format!("{}: {OPTIMISTIC}", names.join(" and ")))
 }
 
 /// The shares of all models of the paper.

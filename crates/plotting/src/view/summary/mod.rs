@@ -13,7 +13,7 @@ use records::rules::MARGIN_PERCENT;
 use words::short;
 
 use crate::view::cross_domain::HOW_TO_READ;
-use crate::view::pruning_table::{COMPLEMENT, ORACLE};
+use crate::view::pruning_table::{COMPLEMENT, OPTIMISTIC};
 
 /// The criterion, for readers who do not know the options.
 fn significantly(criterion: Criterion) -> String {
@@ -49,7 +49,7 @@ pub fn page(all: &[Subject], criterion: Criterion) -> Result<Option<String>, min
         significantly => significantly(criterion),
         caution => CAUTION,
         how_to_read => HOW_TO_READ,
-        oracle => ORACLE,
+        oracle => OPTIMISTIC,
         complement => COMPLEMENT,
         margin_percent => short(MARGIN_PERCENT),
         positional_percent => short(POSITIONAL_PERCENT),
