@@ -1,6 +1,6 @@
 //! Why something cannot be drawn or written.
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Why something cannot be drawn or written.
 #[derive(Debug, thiserror::Error)]
@@ -44,9 +44,4 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
-}
-
-/// A file or folder that cannot be written.
-pub(crate) fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> Error {
-    |source| Error::Write { path: path.to_owned(), source }
 }

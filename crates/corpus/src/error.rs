@@ -163,6 +163,22 @@ pub enum Error {
         reason: String,
     },
 
+    /// Questions of one group do not stand side by side.
+    #[error("`{}`: the questions of group `{group}` must stand side by side", path.display())]
+    Scattered {
+        /// The first file of the split.
+        path: PathBuf,
+        /// The group.
+        group: String,
+    },
+
+    /// Another process fetches the same data set.
+    #[error("another process is fetching to `{}`: wait for it to end", path.display())]
+    Busy {
+        /// The folder of the data set.
+        path: PathBuf,
+    },
+
     /// Nobody offers the files of a data set to the public.
     #[error("`{name}` has no public address for these files; give --mirror ({hint})")]
     NoAddress {

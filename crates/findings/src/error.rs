@@ -7,7 +7,7 @@ use crate::source::ResultFile;
 /// A [`Result`](std::result::Result) with the [`Error`] of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why results cannot be shown, or published numbers cannot be read.
+/// Why results cannot be shown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of a variant names its fields")]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use records::rows::functions::by_function;
-use records::rows::relevance::PAPER;
+use records::rows::relevance::PAPER_RULES;
 use records::{Head, HeadFunctionRow, RelevanceRow};
 
 use crate::error::{LeftOut, Result, no_results};
@@ -42,14 +42,14 @@ pub type Relevance = Results<RelevanceRow>;
 
 impl Relevance {
     /// By each set of rules, of the model behind another file; what is of another model is left out.
-    pub(crate) fn all_beside(file: &ResultFile, left_out: &mut LeftOut) -> Result<Vec<Self>> {
+    pub(crate) fn all_beside(file: &ResultFile, left_out: &mut LeftOut) -> Vec<Self> {
         let mut all = Vec::new();
-        for rules in [PAPER, "alpha-beta"] {
+        for rules in [PAPER_RULES, "alpha-beta"] {
             let name = format!("{}-{rules}", experiment::RELEVANCE);
             let found = Self::beside_model(file, &name, experiment::RELEVANCE);
             all.extend(left_out.keep(found).flatten());
         }
-        Ok(all)
+        all
     }
 
     /// The rules that it was followed by.
@@ -82,12 +82,12 @@ pub struct Others {
 
 impl Others {
     /// Reads the files beside one of the same weights.
-    pub fn beside(file: &ResultFile, left_out: &mut LeftOut) -> Result<Self> {
+    pub fn beside(file: &ResultFile, left_out: &mut LeftOut) -> Self {
         let sweep = Sweep::beside_model(file, experiment::SWEEP, experiment::SWEEP);
         let importance = Importance::beside_model(file, experiment::IMPORTANCE, experiment::IMPORTANCE);
         let (sweep, importance) = (left_out.keep(sweep).flatten(), left_out.keep(importance).flatten());
-        let mut relevance = Relevance::all_beside(file, left_out)?;
+        let mut relevance = Relevance::all_beside(file, left_out);
         relevance.sort_by_key(|found| found.doubt().is_some());
-        Ok(Self { sweep, importance, relevance: relevance.into_iter().next() })
+        Self { sweep, importance, relevance: relevance.into_iter().next() }
     }
 }

@@ -73,7 +73,7 @@ impl Criterion {
             Adjustment::Family => "adjusted",
             Adjustment::Bh => "BH",
         };
-        format!("p < {}, {adjustment}", short(self.alpha))
+        format!("p < {}, {adjustment}", self.alpha)
     }
 
     /// Counts over one family of tests.
@@ -175,7 +175,7 @@ impl Judge {
         let test = if self.is_t_test { "t-test".to_owned() } else { format!("bootstrap{resamples}") };
         let adjusted = self.method(self.criterion.adjustment).map(|method| format!("adjusted by {method}"));
         let adjusted = adjusted.unwrap_or_else(|| format!("not adjusted for the number of {tests}"));
-        format!("p < {} (two-sided paired {test}; {adjusted})", short(self.criterion.alpha))
+        format!("p < {} (two-sided paired {test}; {adjusted})", self.criterion.alpha)
     }
 
     /// The smallest p-value that the test can give, adjusted or not; 0 where nothing bounds it.
@@ -186,9 +186,9 @@ impl Judge {
     /// A sentence where no p-value can be below alpha, whatever the heads do.
     pub fn out_of_reach(self) -> Option<String> {
         let (smallest, alpha) = (self.smallest_p_value(), self.criterion.alpha);
-        let (p, least, needed) = (short(smallest), short(alpha), (2.0 / alpha).floor());
+        let (p, needed) = (short(smallest), (2.0 / alpha).floor());
         let sentence = format!(
-            "nothing could be significant: no p is below {p}; for {least} it takes {needed} resamples"
+            "nothing could be significant: no p is below {p}; for {alpha} it takes {needed} resamples"
         );
         (smallest >= alpha).then_some(sentence)
     }

@@ -25,7 +25,7 @@ impl Orders {
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let importance = Importance::read(file)?;
         let (mut all, mut notes) = (importance.known(), Vec::new());
-        for relevance in Relevance::all_beside(&importance.file, left_out)? {
+        for relevance in Relevance::all_beside(&importance.file, left_out) {
             let by_head: BTreeMap<Head, f64> =
                 relevance.rows.iter().map(|row| (row.head_id(), row.relevance)).collect();
             let values = importance.rows.iter().map(|row| by_head.get(&row.head_id()).copied());

@@ -113,10 +113,20 @@ impl ResultFile {
         Some(self.data(Some(self.split()?)).join(", "))
     }
 
-    /// A split, or several, with the number of segments, as a reader should see them.
+    /// A split, or several, with the number of segments and whether kept heads were multiplied, as a reader should see them.
     pub(crate) fn data(&self, split: Option<&str>) -> Vec<String> {
-        let limit = self.limit().map(|limit| format!("first {limit} segments"));
-        split.map(str::to_owned).into_iter().chain(limit).collect()
+        let is_of_windows = self.argument("windows").is_some_and(|windows| windows["segments"] == "windows");
+        let limit = self.limit().map(|limit| match self.number("sample") {
+            Some(seed) => format!("{limit} segments at random, seed {seed}"),
+            None if self.argument("groups").is_some() => {
+                format!("{limit} segments, of each group in proportion")
+            }
+            None if is_of_windows => format!("windows of the first {limit} documents"),
+            None => format!("first {limit} segments"),
+        });
+        let rescaled =
+            (self.argument("rescale") == Some(&Value::Bool(true))).then_some("kept heads rescaled");
+        split.map(str::to_owned).into_iter().chain(limit).chain(rescaled.map(str::to_owned)).collect()
     }
 
     /// Whether the last run that added rows was killed, or is going on still.
@@ -151,8 +161,7 @@ impl ResultFile {
 
     /// Whether an order was made on the split that is scored, so that its curve is optimistic.
     pub fn is_made_on_scored(&self, order: Order) -> bool {
-        self.split().is_some_and(|split| order.is_made_on(split, self.text("estimate_on")))
-            || order == Order::Oracle
+        order.is_made_on(self.split(), self.text("estimate_on"))
     }
 
     /// How importance departs from the defaults, which go without saying: `importance by token, not normalised`.

@@ -353,7 +353,7 @@ pub(crate) fn is_plain_name(name: &str) -> bool {
         && !name.contains(|c: char| "/\\:".contains(c) || c.is_control())
 }
 
-/// Names of the folders in `results`, sorted; none if it does not exist.
+/// Names of the folders in `results` that can be subjects, sorted; none if it does not exist.
 pub fn subjects(results: &Path) -> Result<Vec<String>> {
     let entries = match std::fs::read_dir(results) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -361,7 +361,7 @@ pub fn subjects(results: &Path) -> Result<Vec<String>> {
     };
     let folders = entries.flatten().filter(|entry| entry.path().is_dir());
     let mut names: Vec<_> = folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.retain(|name| !name.starts_with('.'));
+    names.retain(|name| is_plain_name(name));
     names.sort();
     Ok(names)
 }

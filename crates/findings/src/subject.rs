@@ -14,6 +14,7 @@ use crate::metric::Metric;
 use crate::pair::Pair;
 use crate::pruning::Pruning;
 use crate::results::Results;
+use crate::same_model::may_have_same_weights;
 use crate::segments::{self, SegmentChange};
 use crate::source::{Folders, ResultFile, Source, experiment};
 use crate::sweep::Sweep;
@@ -59,10 +60,11 @@ pub struct Subject {
 
 impl Subject {
     /// Reads the standard files or, where there is none, those of the run over most segments.
-    pub fn read(folders: &Folders, name: &str, left_out: &mut LeftOut) -> Result<Self> {
+    pub fn read(folders: &Folders, name: &str, left_out: &mut LeftOut) -> Self {
         let kind = folders.kind(name);
         let source = Source::of_kind(folders, name, kind);
         let one = |experiment| source.one(experiment);
+        let time = Time::read(&folders.results, name, left_out);
         let mut subject = Self {
             name: name.to_owned(),
             kind,
@@ -80,18 +82,18 @@ impl Subject {
             dynamics: left_out.keep_if_there(one(experiment::DYNAMICS).and_then(Dynamics::read)),
             functions: left_out.keep_if_there(one(experiment::FUNCTIONS).and_then(Functions::read)),
             gates: left_out.read_all(source.all(experiment::GATES), Gates::read),
-            time: Time::read(&folders.results, name, left_out)?,
+            time: left_out.keep(time).unwrap_or_default(),
             ..Self::default()
         };
         let measured = subject.pruning.iter().map(|pruning| &pruning.results.file);
         let measured = measured.chain(subject.sweep.iter().map(|sweep| &sweep.file)).next();
         let words = measured.filter(|file| file.is_language()).map_or(Ok(None), nats_a_word);
         subject.nats_a_word = left_out.keep(words).flatten();
-        Ok(subject)
+        subject
     }
 
     /// Reads what else is known of each head.
-    pub fn read_heads(&mut self, source: &Source, left_out: &mut LeftOut) -> Result<()> {
+    pub fn read_heads(&mut self, source: &Source, left_out: &mut LeftOut) {
         let importance = source.one(experiment::IMPORTANCE).and_then(Importance::read);
         self.importance = left_out.keep_if_there(importance);
         let own = self.sweep.as_ref().map(|sweep| &sweep.file.path);
@@ -99,13 +101,25 @@ impl Subject {
         others.retain(|file| Some(&file.path) != own);
         self.others = left_out.read_all(Ok(others), Sweep::read);
         self.relevance = left_out.read_all(source.all(experiment::RELEVANCE), Relevance::read);
+        if let Some(sweep) = &self.sweep {
+            let mut is_same = |file: &ResultFile| {
+                let is_same = may_have_same_weights(&sweep.file, file);
+                if !is_same {
+                    let own = sweep.file.path.display();
+                    left_out.note(format!("`{}` is of other weights than `{own}`", file.path.display()));
+                }
+                is_same
+            };
+            self.others.retain(|other| is_same(&other.file));
+            self.relevance.retain(|relevance| is_same(&relevance.file));
+            self.importance = self.importance.take().filter(|importance| is_same(&importance.file));
+        }
         let log = source.one(experiment::TRAINING_LOG);
         let log = log.and_then(|log| Results::read(log.with_experiment(experiment::TRAINING)));
         self.training = left_out.keep_if_there(log);
         if let Some(sweep) = &self.sweep {
             self.segments = left_out.keep(segments::most_changed(sweep)).unwrap_or_default();
         }
-        Ok(())
     }
 
     /// Its name as a reader should see it.

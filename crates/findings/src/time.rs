@@ -12,8 +12,10 @@ use crate::source::{experiment, folder, names};
 pub struct Time {
     /// Seconds by experiment.
     pub seconds: BTreeMap<String, f64>,
-    /// What they computed on: numbers of threads of the CPU, or `GPU`.
-    pub processors: BTreeSet<String>,
+    /// Numbers of threads of those on the CPU.
+    pub threads: BTreeSet<usize>,
+    /// Whether some ran on a GPU.
+    pub has_gpu: bool,
 }
 
 impl Time {
@@ -34,8 +36,11 @@ impl Time {
             for run in &signature.runs {
                 if let Some(seconds) = run.duration_seconds {
                     *time.seconds.entry(signature.identity.experiment.clone()).or_default() += seconds;
-                    let is_cpu = run.device == "cpu";
-                    time.processors.insert(if is_cpu { run.threads.to_string() } else { "GPU".to_owned() });
+                    if run.device == "cpu" {
+                        time.threads.insert(run.threads);
+                    } else {
+                        time.has_gpu = true;
+                    }
                 }
             }
         }

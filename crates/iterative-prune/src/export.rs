@@ -229,3 +229,17 @@ fn described(row: &PruningRow, removal: Removal, folder: &Path) -> String {
         row.score_delta,
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 6 encoder heads of 18 all may go, of 6 of 6 not.
+    #[test]
+    fn all_heads_of_one_type_may_go_but_not_all_of_the_model() {
+        assert_eq!(masked_at(100, 6, (&[0, 3, 6], 18)).unwrap(), 6);
+        assert_eq!(masked_at(50, 6, (&[0, 3, 6], 6)).unwrap(), 3);
+        let refusal = masked_at(100, 6, (&[0, 3, 6], 6)).unwrap_err().to_string();
+        assert_eq!(refusal, "no step masks 6 of 6 heads (100 %): the steps mask 3");
+    }
+}

@@ -209,7 +209,7 @@ fn check_shard(args: &Args) -> anyhow::Result<()> {
 /// Whether the first order is made on the split that is scored, so that its steps do worse on another one.
 fn order_is_of(args: &Args, estimate: Option<&Estimate>, scored: &Scored) -> bool {
     let estimated_on = estimate.map(|estimate| estimate.on.split.as_str());
-    args.order.first().is_some_and(|order| order.is_made_on(&scored.split, estimated_on))
+    args.order.first().is_some_and(|order| order.is_made_on(Some(&scored.split), estimated_on))
 }
 
 /// Numbers of heads that a curve masks, or a search.

@@ -149,7 +149,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         reads: Reads::Each(experiment::FUNCTIONS),
         draw: |file, asked, left_out| {
             let found = Functions::read(file)?;
-            let others = Others::beside(&found.file, left_out)?;
+            let others = Others::beside(&found.file, left_out);
             let same_heads = functions::same_heads(&found, &others, asked.criterion);
             let tables = std::iter::once(functions::table1(&found)).chain(same_heads);
             Ok(vec![sheet(&found.file, functions::TABLE, None, tables)])

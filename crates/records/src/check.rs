@@ -5,6 +5,7 @@ use std::path::Path;
 
 use stats::MetricName;
 
+use crate::names::MOST_HEADS;
 use crate::place::Place;
 use crate::signature::{Signature, sha256};
 use crate::table::parse;
@@ -42,13 +43,10 @@ impl Limit {
 /// Greater scores and numbers than this are faults.
 pub const MOST: f64 = 1e9;
 
-/// Layers and heads beyond this are faults, not models.
-const MOST_HEADS: f64 = 256.0;
-
 /// The limits of a layer and a head.
 pub(crate) fn head_limits(layer: usize, head: usize) -> [Limit; 2] {
     [("layer", layer), ("head", head)]
-        .map(|(column, value)| Limit::new(column, value as f64, 1.0..=MOST_HEADS, "1 to 256"))
+        .map(|(column, value)| Limit::new(column, value as f64, 1.0..=MOST_HEADS as f64, "1 to 256"))
 }
 
 /// Greater numbers than this are faults, not measurements. Squares of all others are finite, and axes can span them.

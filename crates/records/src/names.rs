@@ -1,4 +1,5 @@
 //! What rows name: attention types, the heads that a curve can mask. A row with another name is refused as it is read.
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -155,13 +156,21 @@ pub struct Head {
     pub head: usize,
 }
 
+/// Layers, and heads of a layer, beyond this are faults.
+pub(crate) const MOST_HEADS: usize = 256;
+
 impl Head {
     /// The heads of a list such as `enc-enc:1:2+enc-enc:6:13`.
     ///
     /// # Errors
-    /// The first part that is no head.
+    /// The first part that is no head, or a head that is there twice.
     pub fn list(names: &str) -> Result<Vec<Self>, String> {
-        names.split('+').filter(|name| !name.is_empty()).map(str::parse).collect()
+        let heads = names.split('+').filter(|name| !name.is_empty()).map(str::parse);
+        let (heads, mut seen) = (heads.collect::<Result<Vec<Self>, _>>()?, BTreeSet::new());
+        match heads.iter().find(|head| !seen.insert(**head)) {
+            Some(twice) => Err(format!("`{twice}` is there twice")),
+            None => Ok(heads),
+        }
     }
 }
 
@@ -177,7 +186,8 @@ impl FromStr for Head {
     fn from_str(name: &str) -> Result<Self, String> {
         let fault = || format!("`{}` is no head such as enc-enc:6:13", words::excerpt(name));
         let [attention, layer, head] = name.split(':').collect::<Vec<_>>()[..] else { return Err(fault()) };
-        let number = |text: &str| text.parse().ok().filter(|&number: &usize| number > 0).ok_or_else(fault);
+        let is_number = |number: &usize| (1..=MOST_HEADS).contains(number);
+        let number = |text: &str| text.parse().ok().filter(is_number).ok_or_else(fault);
         let attention = attention.parse::<Attention>().map_err(|error| error.to_string())?;
         Ok(Self { attention, layer: number(layer)?, head: number(head)? })
     }

@@ -72,8 +72,8 @@ impl Order {
 
     /// Whether it is made on the split that is `scored`, so that its curve is optimistic: the oracle's always is, and those of
     /// scores that were estimated on that split.
-    pub fn is_made_on(self, scored: &str, estimated_on: Option<&str>) -> bool {
-        self == Self::Oracle || self.is_measured() && estimated_on == Some(scored)
+    pub fn is_made_on(self, scored: Option<&str>, estimated_on: Option<&str>) -> bool {
+        self == Self::Oracle || self.is_measured() && scored.is_some() && estimated_on == scored
     }
 }
 
@@ -88,6 +88,14 @@ named!(Order, "order", NAMED);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn orders_of_the_scored_split_are_optimistic() {
+        let made_on = |order: Order, estimated_on| order.is_made_on(Some("test"), estimated_on);
+        assert!(made_on(Order::Oracle, None) && made_on(Order::Oracle, Some("train")));
+        assert!(made_on(Order::Importance, Some("test")) && !made_on(Order::Importance, Some("train")));
+        assert!(!made_on(Order::Random, Some("test")) && !Order::Importance.is_made_on(None, None));
+    }
 
     #[test]
     fn names_survive_a_round_trip_and_are_those_of_the_command_line() {

@@ -25,8 +25,11 @@ use crate::file::{LockedFile, write_error};
 use crate::stored::bytes;
 use crate::{Error, Sum};
 
-/// No statistics are longer than this, in bytes of text: a file that claims to be is a trap.
+/// No gzip member is longer than this, in bytes of text: one that claims to be is a trap.
 const LONGEST: u64 = 1 << 28;
+
+/// A member of a complete file ends with the block that makes it as long as this.
+const LONG: usize = 1 << 26;
 
 /// Segments of a test set beyond this are faults.
 const MOST_SEGMENTS: usize = 1 << 22;
@@ -185,8 +188,18 @@ impl Blocks {
 
     /// The whole file, in the order of names: equal statistics give equal bytes.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        let text: String = self.blocks.values().map(Block::text).collect();
-        compressed(&(header(&self.columns) + &text))
+        let (mut bytes, mut text) = (Vec::new(), header(&self.columns));
+        for block in self.blocks.values() {
+            text += &block.text();
+            if text.len() >= LONG {
+                bytes.append(&mut compressed(&text));
+                text.clear();
+            }
+        }
+        if !text.is_empty() {
+            bytes.append(&mut compressed(&text));
+        }
+        bytes
     }
 }
 
@@ -211,9 +224,8 @@ impl Readable {
     fn of(path: &Path, bytes: &[u8]) -> Result<Self, Error> {
         let fault = |fault: String| Error::Segments { path: path.to_owned(), fault };
         let mut blocks = Blocks::default();
-        let (mut complete, mut left) = (0, LONGEST);
-        while let Some((text, length)) = member(&bytes[complete..], left).map_err(&fault)? {
-            left -= text.len() as u64;
+        let mut complete = 0;
+        while let Some((text, length)) = member(&bytes[complete..], LONGEST).map_err(&fault)? {
             let text = String::from_utf8(text).map_err(|_| fault("it is not UTF-8 text".to_owned()))?;
             parse(&text, &mut blocks).map_err(&fault)?;
             complete += length;
@@ -235,7 +247,7 @@ fn member(bytes: &[u8], limit: u64) -> Result<Option<(Vec<u8>, usize)>, String> 
         return Ok(None);
     }
     if text.len() as u64 > limit {
-        return Err(format!("it holds more than {LONGEST} bytes of text"));
+        return Err(format!("a part of it holds more than {LONGEST} bytes of text"));
     }
     Ok(Some((text, bytes.len() - decoder.into_inner().len())))
 }

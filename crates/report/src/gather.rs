@@ -101,12 +101,11 @@ impl Reader {
             });
             sections.push((artefact, shown.filter(|sheet| !sheet.is_empty()).collect()));
         }
-        let subject = Subject::read(&self.folders, name, &mut left_out);
-        let mut subject = left_out.keep(subject).unwrap_or_default();
-        name.clone_into(&mut subject.name);
-        subject.read_heads(&source, &mut left_out)?;
+        let mut subject = Subject::read(&self.folders, name, &mut left_out);
+        subject.read_heads(&source, &mut left_out);
         let speed = source.one(experiment::SPEED).and_then(Speed::of_file).ok();
-        let file = subject.files().next();
+        let curves = subject.pruning.as_ref().map(|pruning| &pruning.results.file);
+        let file = subject.sweep.as_ref().map(|sweep| &sweep.file).or(curves).or(subject.files().next());
         left_out.faults.extend(subject.files().filter_map(ResultFile::remark));
         let texts = samples::table(&subject, &described, self.data.as_deref()).unwrap_or_else(|fault| {
             left_out.faults.push(format!("{fault:#}"));
@@ -130,17 +129,27 @@ impl Reader {
     }
 
     /// All subjects beside each other, and what could not be compared.
-    pub fn comparison(&self, all: Vec<Gathered>) -> Result<(Vec<Comparison>, Vec<String>)> {
+    pub fn comparison(&self, all: Vec<Gathered>) -> (Vec<Comparison>, Vec<String>) {
         let mut left_out = LeftOut::default();
         let subjects: Vec<_> = all.into_iter().map(|gathered| gathered.subject).collect();
-        let pairings = tasks::pairings(&subjects, &mut left_out)?;
+        let pairings = tasks::pairings(&subjects, &mut left_out);
         let drawn = [
             ("shares", "How many heads can go?", comparison::shares(&subjects, self.criterion)),
             ("effects", "How much do single heads do?", comparison::effects(&subjects, self.criterion)),
             ("tasks", "Do the same heads matter for several tasks?", comparison::tasks(&pairings)),
         ];
         let drawn = drawn.into_iter().filter_map(|(name, about, sheet)| Some((name, about, sheet?)));
-        Ok((drawn.collect(), left_out.faults))
+        (drawn.collect(), left_out.faults)
+    }
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 
@@ -165,7 +174,7 @@ fn facts(file: &ResultFile) -> Facts {
         ("Tests", signature.testing.map(tests)),
         ("Seed", identity.seed.map(|seed| seed.to_string())),
         ("Weights", identity.weights.as_ref().map(|sum| format!("sha256 {sum}"))),
-        ("Command", run.map(|run| run.command.join(" "))),
+        ("Command", run.map(|run| run.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))),
         ("Commit", commit),
         ("Machine", file.machine()),
     ];

@@ -53,7 +53,7 @@ fn run(args: &Args) -> Result<()> {
         bail!("`{}` has no results that can be read", folders.results.display());
     }
     writer.index(&all)?;
-    let (comparisons, faults) = reader.comparison(all)?;
+    let (comparisons, faults) = reader.comparison(all);
     writer.comparison(&comparisons, &faults)?;
     faults.iter().for_each(|fault| warn(fault));
     Ok(())

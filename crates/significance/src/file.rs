@@ -162,7 +162,7 @@ fn shares(rows: &[PruningRow], testing: Testing, (measured, identity): (&Measure
         heads: curve[0].heads,
         safe: safe.last_accepted(curve).map(|row| row.masked),
         without_loss: paper.last_accepted(curve).map(|row| row.masked),
-        is_ordered_by_tested_segments: curve[0].order.is_made_on(&identity.split, estimated_on),
+        is_ordered_by_tested_segments: curve[0].order.is_made_on(Some(&identity.split), estimated_on),
     };
     curves.filter(|curve| !curve[0].complement && curve[0].order != Order::Floor).map(share).collect()
 }

@@ -99,6 +99,23 @@ fn what_cannot_be_tested_is_said_in_one_line() {
 }
 
 #[test]
+fn the_results_of_every_experiment_that_tests_are_meant() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results/demo");
+    fs::create_dir_all(&results).unwrap();
+    let tested =
+        ["ablate-all-but-one-selected-on-dev", "prune-and-retrain", "train-gates-all", "joint-search"];
+    let others = ["gate-film", "training", "importance", "ablate-one.partial", "ablate-one.shard-1-of-2"];
+    for name in tested.iter().chain(&others) {
+        fs::write(results.join(format!("{name}.csv")), "row\n").unwrap();
+    }
+    let output = retest(folder.path(), &["demo"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(tested.iter().all(|name| said.contains(&format!("demo/{name}.csv"))), "{said}");
+    assert!(!others.iter().any(|name| said.contains(name)), "{said}");
+}
+
+#[test]
 fn results_without_statistics_are_passed_over() {
     let folder = tempfile::tempdir().unwrap();
     let path = results(folder.path());
@@ -123,7 +140,7 @@ fn a_file_that_is_not_there_or_not_measured_is_an_error_where_it_is_named() {
     retest(folder.path(), &["results/demo/ablate-one.csv"]).assert().code(1).stderr(contains(message));
 }
 
-/// Curves of two steps, the second without any loss.
+/// Curves of two steps, the second of which is better.
 fn curves(folder: &Path) {
     let path = folder.join("results/demo/iterative-prune.csv");
     let (base, columns) = (translated(1), translated(1).metric().columns());
@@ -134,18 +151,18 @@ fn curves(folder: &Path) {
     let mut writer = RowWriter::open(&path, &signature, Existing::Use).unwrap();
     writer.add_base(columns, significance::block(BASE.to_owned(), &base, None)).unwrap();
     for (order, step) in [("importance", 0), ("importance", 1), ("oracle", 0), ("oracle", 1)] {
-        let score = base.score().unwrap();
+        let (base_score, variant) = (base.score().unwrap(), translated(u32::from(step == 0)));
         let row = PruningRow {
             order: order.parse().unwrap(),
             step,
             masked: step,
             heads: 4,
             metric: MetricName::Bleu,
-            base_score: score,
-            score,
+            base_score,
+            score: variant.score().unwrap(),
             ..PruningRow::default()
         };
-        let block = significance::block(row.name(), &base, Some(&base));
+        let block = significance::block(row.name(), &variant, Some(&base));
         writer.push_measured(row, columns, block).unwrap();
     }
     writer.finish(|rows, blocks| significance::test_rows(rows, blocks, &measured, TESTING)).unwrap();

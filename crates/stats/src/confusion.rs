@@ -1,6 +1,7 @@
 //! Counts of right and wrong decisions between two classes, from which F1 and Matthews correlation follow.
 
 use crate::SegmentStatistics;
+use crate::bootstrap::Interval;
 use crate::classification::Outcome;
 
 /// Examples by truth, then by prediction; 1 is the positive class.
@@ -19,10 +20,25 @@ impl Decision {
         Self { gold: outcome.gold == positive, predicted: outcome.predicted == positive }
     }
 
-    fn counts(self) -> Counts {
+    pub(crate) fn counts(self) -> Counts {
         let mut counts = [0.0; 4];
         counts[2 * usize::from(self.gold) + usize::from(self.predicted)] = 1.0;
         counts
+    }
+}
+
+/// The least and the greatest change of a score where `count` predictions of one class, right or wrong ones, are turned round.
+pub(crate) fn reach_of_flips(sums: Counts, count: f64, score: fn(&[f64]) -> f64) -> Interval {
+    let change = |(from, to): (usize, usize)| {
+        let (mut flipped, part) = (sums, count.min(sums[from]));
+        flipped[from] -= part;
+        flipped[to] += part;
+        score(&flipped) - score(&sums)
+    };
+    let changes = [(0, 1), (1, 0), (2, 3), (3, 2)].map(change);
+    Interval {
+        low: changes.iter().fold(0.0, |low, &one| one.min(low)),
+        high: changes.iter().fold(0.0, |high, &one| one.max(high)),
     }
 }
 

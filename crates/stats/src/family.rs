@@ -29,7 +29,8 @@ pub struct Comparison {
     /// `variant` minus `base`; whether the variant is worse below 0 is in [`MetricName::direction`](crate::MetricName::direction).
     pub delta: f64,
     /// 95 % interval of `delta`: percentiles of the bootstrap or, of accuracies, [`tango`]'s; absent if it was not tested, or with
-    /// too few resamples for one.
+    /// too few resamples for one. If no segment changed, it is as far as the score reaches with the share of segments that may
+    /// change elsewhere, by [`wilson`]; with only a few changed segments, percentiles are still too narrow.
     pub interval: Option<Interval>,
     /// Two-sided p-value of `delta`, 0 to 1; absent if it was not tested.
     pub p_value: Option<f64>,
@@ -91,7 +92,8 @@ pub fn test_family(
             let resampled = base.resampled(variants, testing.resamples, testing.seed)?;
             let adjusted = max_t(&resampled);
             let of = |((test, variant), adjusted)| of_bootstrap(test, [base, variant], adjusted);
-            resampled.iter().zip(variants.iter().copied()).zip(adjusted).map(of).collect()
+            let compared = resampled.iter().zip(variants.iter().copied()).zip(adjusted).map(of);
+            compared.collect::<Result<_, _>>()?
         }
     };
     let controlled = benjamini_hochberg(&p_values(&compared));
@@ -133,7 +135,7 @@ pub fn test_pairs(systems: &[&Segments], pairs: &[Pair], testing: Testing) -> Re
     let compare = |&Pair { base, variant }: &Pair| {
         let deltas = differences(&scores[variant], &scores[base]);
         let resampled = Resampled::new(systems[base].score()?, systems[variant].score()?, deltas)?;
-        Ok(of_bootstrap(&resampled, [systems[base], systems[variant]], None))
+        of_bootstrap(&resampled, [systems[base], systems[variant]], None)
     };
     pairs.iter().map(compare).collect()
 }
@@ -143,26 +145,27 @@ fn p_values(compared: &[Comparison]) -> Vec<f64> {
     compared.iter().map(|comparison| comparison.p_value.unwrap_or(f64::NAN)).collect()
 }
 
-fn of_bootstrap(test: &Resampled, [base, variant]: [&Segments; 2], p_adjusted: Option<f64>) -> Comparison {
-    let interval = test.interval();
-    Comparison {
-        interval: if base == variant {
-            interval.and(Some(unchanged(base.len(), test.base)))
-        } else {
-            interval
-        },
-        p_value: test.p_value(),
-        p_koehn: test.p_koehn(),
-        p_adjusted,
-        ..Comparison::untested(test.base, test.variant)
+fn of_bootstrap(
+    test: &Resampled,
+    [base, variant]: [&Segments; 2],
+    p_adjusted: Option<f64>,
+) -> Result<Comparison, Error> {
+    // Resamples of one segment are all the same.
+    if base.len() < 2 {
+        return Ok(Comparison::untested(test.base, test.variant));
     }
-}
-
-/// The 95 % interval of a difference where no segment changed, of which resamples know nothing: up to the share of segments that
-/// may change all the same, by [`wilson`], each of which may change the score by all that it adds to it.
-fn unchanged(segments: usize, score: f64) -> Interval {
-    let most = wilson(0, segments).high * score.abs();
-    Interval { low: -most, high: most }
+    // However alike segments are, the signs of n of them can be as they are by chance once in 2^n times.
+    let by_chance = 0.5_f64.powi(i32::try_from(base.len()).unwrap_or(i32::MAX));
+    let interval = test.interval();
+    // Where no segment changed, resamples know nothing of those that may change elsewhere.
+    let may_change = || base.reach(wilson(0, base.len()).high);
+    Ok(Comparison {
+        interval: if interval.is_some() && base == variant { Some(may_change()?) } else { interval },
+        p_value: test.p_value().map(|p| p.max(2.0 * by_chance)),
+        p_koehn: test.p_koehn().map(|p| p.max(by_chance)),
+        p_adjusted: p_adjusted.map(|p| p.max(2.0 * by_chance)),
+        ..Comparison::untested(test.base, test.variant)
+    })
 }
 
 /// By the paired t-test on whether each example is right, the unpaired one and McNemar's; a test set of one example has no
@@ -299,14 +302,19 @@ mod tests {
         assert_eq!((found[1].p_adjusted, found[1].p_benjamini_hochberg), (Some(1.0), Some(1.0)));
     }
 
-    /// One segment of which every resample consists: all p are the smallest that nine resamples can give, 2 / 10, and a
-    /// family of three clear differences is no stricter than each by itself.
+    /// Six equal segments: all p are the smallest that nine resamples can give, 2 / 10, and a family of three clear differences is
+    /// no stricter than each by itself. Of 99 resamples no p is below what six signs can give, 2 / 2^6; one segment has none.
     #[test]
     fn bootstraps_are_adjusted_by_their_own_resamples() {
         use crate::bleu::BleuStatistics;
-        let one = |correct| Segments::Bleu(vec![BleuStatistics::new(4, 4, [correct, 1, 1, 1])]);
-        let (base, variants) = (one(4), [one(3), one(2), one(1)]);
+        let of = |correct, count| Segments::Bleu(vec![BleuStatistics::new(4, 4, [correct, 1, 1, 1]); count]);
+        let (base, variants) = (of(4, 6), [of(3, 6), of(2, 6), of(1, 6)]);
         let variants: Vec<&Segments> = variants.iter().collect();
+        let many = test_family(&base, &variants, Testing { resamples: 99, seed: 1 }).unwrap();
+        assert_eq!(many[0].p_value.zip(many[0].p_koehn), Some((1.0 / 32.0, 1.0 / 64.0)));
+        assert_eq!(many[0].p_adjusted, Some(1.0 / 32.0));
+        let single = test_family(&of(4, 1), &[&of(3, 1)], Testing { resamples: 99, seed: 1 }).unwrap();
+        assert_eq!(single[0], Comparison::untested(single[0].base, single[0].variant));
         let found = test_family(&base, &variants, Testing { resamples: 9, seed: 1 }).unwrap();
         for found in found {
             assert_eq!((found.p_value, found.p_koehn), (Some(0.2), Some(0.1)));
@@ -326,20 +334,29 @@ mod tests {
         assert_close(found.p_mcnemar.unwrap(), 0.5, 1e-12);
     }
 
-    /// Of 20 examples none changed, so that up to z² / (20 + z²) = 16.1 % may: of accuracies, as many points, also where a wrong
-    /// class becomes another one; of other metrics, as much of the score.
+    /// Of 20 examples none changed, so that up to z² / (20 + z²) = 16.1 % may, which are 3.2225: of accuracies 16.1 points, also where
+    /// a wrong class becomes another one; F1 of 15 right positives and 5 missed ones falls if 3.2225 more are missed, to
+    /// 2 * 11.7775 / (2 * 11.7775 + 8.2225), and rises if as many less are. Of 4 right positives of 20, Matthews correlation falls from
+    /// 1 to that of 0.7775 right and 3.2225 missed ones.
     #[test]
     fn no_change_on_a_few_examples_shows_little() {
         let twenty = outcomes(&[&[(1, 1); 15][..], &[(1, 0); 5]].concat());
         let wrong_otherwise = outcomes(&[&[(1, 1); 15][..], &[(1, 2); 5]].concat());
         let accuracy = compare(&twenty, &wrong_otherwise, ClassificationMetric::Accuracy, 1).unwrap();
         let f1 = compare(&twenty, &twenty, ClassificationMetric::F1 { positive: 1 }, 40).unwrap();
-        // 2 * 15 / (2 * 15 + 5)
-        assert_close(f1.base, 100.0 * 6.0 / 7.0, 1e-12);
-        for (found, whole) in [(accuracy, 100.0), (f1, f1.base)] {
-            let Interval { low, high } = found.interval.unwrap();
-            assert_close(high, whole * 0.161_1, 1e-2);
-            assert_eq!(low, -high);
+        let rare = outcomes(&[&[(1, 1); 4][..], &[(0, 0); 16]].concat());
+        let matthews = compare(&rare, &rare, ClassificationMetric::Matthews, 40).unwrap();
+        let f1_of = |right: f64| 200.0 * right / (2.0 * right + 20.0 - right);
+        // 0.7775 * 16 / sqrt(0.7775 * 19.2225 * 4 * 16)
+        let least = 100.0 * (0.7775 * 16.0 / (19.2225 * 4.0_f64)).sqrt();
+        for (found, low, high) in [
+            (accuracy, -16.112, 16.112),
+            (f1, f1_of(11.7775) - f1_of(15.0), f1_of(18.2225) - f1_of(15.0)),
+            (matthews, least - 100.0, 0.0),
+        ] {
+            let interval = found.interval.unwrap();
+            assert_close(interval.low, low, 0.01);
+            assert_close(interval.high, high, 0.01);
         }
         let untested = compare(&twenty, &twenty, ClassificationMetric::F1 { positive: 1 }, 38).unwrap();
         assert_eq!(untested.interval, None, "too few resamples");

@@ -83,7 +83,7 @@ mod tests {
         }
     }
 
-    /// Of 21 children 1 has airway hyper-responsiveness after a transplantation alone, 7 before it alone: Fagerland, Lydersen and
+    /// Of 21 children 1 has airway hyper-responsiveness before a transplantation alone, 7 after it alone: Fagerland, Lydersen and
     /// Laake (2014), *Recommended Tests and Confidence Intervals for Paired Binomial Proportions*, Statistics in Medicine 33,
     /// 2850-2875, Table VI.
     #[test]
@@ -131,7 +131,7 @@ mod tests {
 
     /// By the t interval it would be 8.9, 6.2, 3.2 and 2.6 %.
     #[test]
-    fn a_loss_is_found_to_be_smaller_than_it_is_in_a_fortieth_of_test_sets_at_most() {
+    fn a_loss_is_found_to_be_smaller_than_it_is_in_about_a_fortieth_of_test_sets_at_most() {
         for gained in [0.0, 0.005, 0.02, 0.1] {
             let found = error(200, [gained + 0.02, gained]);
             assert!((0.015..0.0256).contains(&found), "{gained}: {found}");

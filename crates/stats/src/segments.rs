@@ -1,9 +1,9 @@
 //! What is known of the segments of a test set, whatever the metric.
 
 use crate::bleu::BleuStatistics;
-use crate::bootstrap::{Change, Resampled, Scores, changes, paired_bootstrap, weighted};
+use crate::bootstrap::{Change, Interval, Resampled, Scores, changes, paired_bootstrap, weighted};
 use crate::classification::{self, ClassificationMetric, Outcome, counted};
-use crate::confusion::{Accuracy, Decision, F1, Matthews};
+use crate::confusion::{Accuracy, Decision, F1, Matthews, reach_of_flips};
 use crate::nats::NatsStatistics;
 use crate::{Cell, Error, Metric, SegmentStatistics, score};
 
@@ -95,6 +95,30 @@ impl Segments {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// By how much the score may change if this share of the segments does, at worst: of two classes, predictions of one kind are
+    /// turned round. Of other metrics each segment takes along what it adds on average, which is an approximation.
+    pub(crate) fn reach(&self, share: f64) -> Result<Interval, Error> {
+        let flipped = |outcomes: &[Outcome], score: fn(&[f64]) -> f64, positive| {
+            let mut sums = [0.0; 4];
+            for counts in outcomes.iter().map(|&outcome| Decision::of(outcome, positive).counts()) {
+                sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+            }
+            reach_of_flips(sums, share * outcomes.len() as f64, score)
+        };
+        match self {
+            Self::Classes(outcomes, ClassificationMetric::F1 { positive }) => {
+                Ok(flipped(outcomes, F1::score, *positive))
+            }
+            Self::Classes(outcomes, ClassificationMetric::Matthews) => {
+                Ok(flipped(outcomes, Matthews::score, 1))
+            }
+            _ => {
+                let most = share * self.score()?.abs();
+                Ok(Interval { low: -most, high: most })
+            }
+        }
     }
 
     /// The score of the test set, in the unit of the metric.

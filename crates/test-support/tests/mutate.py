@@ -404,7 +404,6 @@ class Workshop:
         """A translator that was trained here, with the results of all experiments."""
         spec = subject("TRANSLATOR").replace("test = 24", "test = 7")
         folder = self.folder("translator", {"tiny.toml": spec})
-        shutil.copytree(ROOT / "data/paper", folder / "paper")
         runs = {
             "ablate-one": ["ablate-one", *TESTED],
             "iterative-prune": ["iterative-prune", *TESTED, "--order", "importance,oracle,random", "--random-orders", "2",
@@ -426,14 +425,12 @@ class Workshop:
         }
         for name, command in runs.items():
             plots = [["plotting", drawing, "tiny", *plotting_options(drawing)] for drawing in [*drawings[name], "all"]]
-            summary = ["plotting", "summary", "--paper", "paper"]
+            summary = ["plotting", "summary"]
             retest = [] if name in ("importance", "training") else [["retest", f"results/tiny/{name}.csv"]] * 2
             oracle = [runs["iterative-prune"], runs["cross-domain-test-shifted"]] if name == "ablate-one" else []
             files = [f"results/tiny/{name}.{ending}" for ending in ["csv", "csv", "json", "json", "segments.csv.gz"]]
             files = [file for file in files if (folder / file).is_file()]
             self.add("result", "translator", files, command, *retest, *plots, *oracle, summary)
-        published = sorted(str(path.relative_to(folder)) for path in (folder / "paper").iterdir())
-        self.add("result", "translator", published, ["plotting", "all", "tiny", *plotting_options("all")])
         model = "data/models/tiny/"
         sweep, dynamics = [*runs["ablate-one"], "--limit", "2"], [*runs["training-dynamics"], "--limit", "2"]
         self.add("checkpoint", "translator", [model + "model.safetensors"], sweep)
@@ -504,8 +501,7 @@ class Workshop:
 
 
 def plotting_options(drawing):
-    formats = [] if drawing.startswith("table") else ["--format", "svg"]
-    return [*formats, "--paper", "paper"]
+    return [] if drawing.startswith("table") else ["--format", "svg"]
 
 
 def sha256(data):

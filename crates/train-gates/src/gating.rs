@@ -90,9 +90,7 @@ impl GateExperiment<'_> {
             let key = self.tuner.row_of(&Choice::Gates(pull)).key();
             let row =
                 rows.rows().find(|row| row.key() == key).context("there is no row of the gates")?.clone();
-            if self.tuner.args.shared.again {
-                self.discard_outdated(pull, &row, rows)?;
-            }
+            self.discard_outdated(pull, &row, rows)?;
             for asked in self.asked(pull, &row) {
                 if !rows.is_due(&self.tuner.row_of_asked(&asked)) {
                     continue;
@@ -123,8 +121,13 @@ impl GateExperiment<'_> {
         row: &GateRow,
         rows: &mut MeasuredRows<GateRow>,
     ) -> anyhow::Result<()> {
-        let not_asked = HANGING.into_iter().filter(|&method| !self.tuner.args.asks_for(method));
-        for method in not_asked {
+        let args = self.tuner.args;
+        for method in HANGING {
+            // The complement is told by the model with gates, which is there after --again.
+            let can_be_told = method != Method::Complement || args.shared.again;
+            if args.asks_for(method) || !can_be_told {
+                continue;
+            }
             let is_own = |own: &GateRow| {
                 own.method == method && own.attention == row.attention && own.goal() == row.goal()
             };

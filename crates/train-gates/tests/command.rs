@@ -156,6 +156,32 @@ fn controls_hang_on_the_gates_that_they_are_of() {
     assert_eq!(read(folder.path(), TABLE), before);
 }
 
+/// Controls whose heads are not those that the gates leave, as after gates were trained on another machine.
+#[test]
+fn controls_of_other_gates_go() {
+    let folder = folder(TRANSLATOR);
+    let arguments = ["--heads", "3", "--epochs", "1"];
+    command(folder.path(), &[&arguments[..], &["--control", "chosen,complement"]].concat())
+        .assert()
+        .success();
+    let kept = |method| found(folder.path(), method).remove(0).kept_heads;
+    let (chosen, complement) = (kept(Method::Chosen), kept(Method::Complement));
+    let (table, signature) = (folder.path().join(TABLE), folder.path().join(TABLE).with_extension("json"));
+    let before = records::sha256_file(&table).unwrap();
+    let lines = fs::read_to_string(&table).unwrap();
+    let changed = |line: &str| {
+        let is_chosen = line.contains(",chosen,");
+        if is_chosen { line.replace(&chosen, &complement) + "\n" } else { format!("{line}\n") }
+    };
+    fs::write(&table, lines.lines().map(changed).collect::<String>()).unwrap();
+    let signed = fs::read_to_string(&signature).unwrap();
+    fs::write(&signature, signed.replace(&before, &records::sha256_file(&table).unwrap())).unwrap();
+    assert_eq!(kept(Method::Chosen), complement);
+    command(folder.path(), &[&arguments[..], &["--again"]].concat()).assert().success();
+    assert!(found(folder.path(), Method::Chosen).is_empty());
+    assert_eq!(kept(Method::Complement), complement);
+}
+
 /// The encoder's weights change, and no other.
 #[test]
 fn the_decoder_is_frozen_unless_all_is_trained() {

@@ -35,9 +35,12 @@ pub fn with_minus(text: &str) -> String {
     shown
 }
 
-/// `value` with as many digits as it needs, at most three after the point: `0.96`, `1`, `0.01`.
+/// `value` with as many digits as it needs, at most three after the point or, below a thousandth, two that count: `0.96`, `1`,
+/// `0.0002`.
 pub fn short(value: f64) -> String {
-    let text = format!("{value:.3}");
+    let is_small = value != 0.0 && value.abs() < 0.001;
+    let places = if is_small { (1.0 - value.abs().log10().floor()) as usize } else { 3 };
+    let text = format!("{value:.places$}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 

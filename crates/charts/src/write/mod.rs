@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use documents::{of_figure, of_table, render};
 
 use crate::chart::Chart;
-use crate::error::{Error, unwritable};
+use crate::error::Error;
 use crate::paint;
 use crate::sentences::Sentences;
 use crate::table::Table;
@@ -144,8 +144,7 @@ fn plain(stem: &str) -> String {
 /// Writes a file into a folder that is made if needed, and returns its path.
 pub fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
     let path = folder.join(name);
-    fs::create_dir_all(folder).map_err(unwritable(folder))?;
-    fs::write(&path, bytes).map_err(unwritable(&path))?;
+    durable::write(&path, bytes).map_err(|durable::Error { path, source }| Error::Write { path, source })?;
     Ok(path)
 }
 

@@ -53,6 +53,13 @@ pub fn fetch(
     progress: Progress,
 ) -> Result<usize, Error> {
     let job = Job { name, source, folder: data.join(source.folder(name)) };
+    if job.missing()?.is_empty() {
+        return Ok(0);
+    }
+    let lock = durable::Lock::take(&job.folder)
+        .map_err(|durable::Error { path, source }| Error::Write { path, source })?;
+    let _lock = lock.ok_or_else(|| Error::Busy { path: job.folder.clone() })?;
+    // another process may have fetched them meanwhile
     let missing = job.missing()?;
     if !missing.is_empty() {
         job.run(&missing, origin, progress)?;

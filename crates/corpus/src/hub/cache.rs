@@ -61,8 +61,7 @@ impl Cache {
     /// Records the commit that a branch or tag stands for.
     pub(super) fn remember(&self, revision: &str, commit: &str) -> Result<(), Error> {
         let path = self.reference(revision);
-        make_folder_of(&path)?;
-        fs::write(&path, commit).map_err(|source| Error::Write { path, source })
+        durable::write(&path, commit).map_err(unwritable)
     }
 
     fn reference(&self, revision: &str) -> PathBuf {
@@ -118,8 +117,12 @@ impl Blob {
                 return Err(Error::Content { address: model.to_owned(), expected: self.etag.clone(), found });
             }
         }
-        fs::rename(&part, &self.path).map_err(|source| Error::Write { path: self.path.clone(), source })
+        durable::publish_file(&part, &self.path).map_err(unwritable)
     }
+}
+
+fn unwritable(durable::Error { path, source }: durable::Error) -> Error {
+    Error::Write { path, source }
 }
 
 fn make_folder_of(path: &Path) -> Result<(), Error> {

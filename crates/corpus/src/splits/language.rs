@@ -1,4 +1,5 @@
 //! Where the documents or questions of a split are: files; or the demo grammar makes them.
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -153,6 +154,12 @@ pub fn groups(questions: &[Choice]) -> Vec<Group<'_>> {
     same.map(group).collect::<Option<_>>().unwrap_or_default()
 }
 
+/// A group whose questions do not stand side by side.
+fn scattered(questions: &[Choice]) -> Option<&str> {
+    let mut seen = BTreeSet::new();
+    groups(questions).into_iter().map(|group| group.name).find(|name| !seen.insert(*name))
+}
+
 impl SplitFiles {
     /// The files; `folder` is where data sets are.
     pub fn paths(&self, folder: &Path) -> Vec<PathBuf> {
@@ -167,7 +174,11 @@ impl SplitFiles {
         let paths = self.paths(folder);
         let read = |format: &ChoiceFormat| {
             let read = paths.iter().map(|path| choices::read(path, format)).collect::<Result<Vec<_>, _>>()?;
-            Ok(Texts::Questions(read.concat()))
+            let questions = read.concat();
+            match scattered(&questions) {
+                Some(group) => Err(Error::Scattered { path: paths[0].clone(), group: words::excerpt(group) }),
+                None => Ok(Texts::Questions(questions)),
+            }
         };
         match (&self.documents, &self.choices) {
             (Some(format), _) => Some(documents::read(&paths, format).map(Texts::Documents)),

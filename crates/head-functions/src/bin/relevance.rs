@@ -5,7 +5,7 @@ use anyhow::Context;
 use clap::{Parser, ValueEnum};
 use core_masking::{HeadId, Rule};
 use experiment::{OpenRows, SharedArgs, head_of};
-use records::rows::relevance::PAPER;
+use records::rows::relevance::PAPER_RULES;
 use records::{Head, RelevanceRow, Signature};
 use stats::ratio::{RatioStatistics, ResampledShare, resampled_shares};
 use subject::{Description, Scored, SegmentRelevance};
@@ -52,7 +52,7 @@ impl Lrp {
     /// The name on the command line, in file names and in signatures.
     fn name(self) -> &'static str {
         match self {
-            Self::Paper => PAPER,
+            Self::Paper => PAPER_RULES,
             Self::AlphaBeta => "alpha-beta",
         }
     }

@@ -44,7 +44,9 @@ fn draw_all(name: &str, matches: &ArgMatches, criterion: Criterion, left_out: &m
     let against = given::<String>(matches, "against");
     let mut slips = 0;
     if let Source::Subject { subject, .. } = &source {
-        source::folder(&folders.results, subject, experiment::SWEEP)?;
+        if artefact.is_none() {
+            source::folder(&folders.results, subject, experiment::SWEEP)?;
+        }
         left_out.faults.extend(Described::read(&folders.experiments, subject).fault);
         slips = left_out.faults.len();
     }
@@ -99,7 +101,7 @@ fn sum_up(folders: &Folders, criterion: Criterion, left_out: &mut LeftOut) -> Re
         left_out.faults.extend(Described::read(&folders.experiments, &name).fault);
         Subject::read(folders, &name, left_out)
     };
-    let all: Vec<_> = names.map(subject).collect::<Result<_, _>>()?;
+    let all: Vec<_> = names.map(subject).collect();
     let Some(page) = summary::page(&all, criterion)? else {
         let results = results.display();
         if !left_out.faults.is_empty() {

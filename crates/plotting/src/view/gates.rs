@@ -9,7 +9,7 @@ use findings::results::{distinct, interval};
 use findings::{Contrasts, Criterion, Functions, Gates, Pruning, pruning};
 use records::{Attention, GateRow, Head, Method, Order, Scope, StandsFor};
 use stats::family::Comparison;
-use words::{name_among, short, signed};
+use words::{name_among, signed};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::heat_map::counts;
@@ -329,7 +329,7 @@ pub fn contrasts(contrasts: &Contrasts, criterion: Criterion) -> Table {
     Table::new("Gates and other choices", gates.file.label(CONTRASTS), gates.file.titled(title))
         .columns(["Heads kept", "First method minus second"], columns)
         .rows(leaders.iter().enumerate().map(row))
-        .mark(format!("p < {}, adjusted by Holm (1979) for the numbers of heads in a column", short(alpha)))
+        .mark(format!("p < {alpha}, adjusted by Holm (1979) for the numbers of heads in a column"))
         .note(format!("{better} 0 the first is better"))
         .note(gates.has(Method::Ungated).then_some("no gates: with all heads"))
         .note("methods that mask the same heads are the same training, and are not compared")

@@ -6,7 +6,7 @@ use findings::Groups;
 use records::{Attention, Head};
 use significance::{Change, Group};
 use stats::bootstrap::Interval;
-use words::{count, fixed, short, signed, with_minus};
+use words::{count, fixed, signed, with_minus};
 
 /// Name of its files, without extension.
 pub const STEM: &str = "groups";
@@ -46,7 +46,7 @@ fn heads_of_groups(groups: &Groups, alpha: f64) -> Table {
         .note(format!(
             "significant: p < {} (McNemar's test with mid-p on the segments of the group; adjusted by Holm (1979) for {heads} \
              in {number})",
-            short(alpha)
+            alpha
         ))
         .note(format!("of more than {MOST_NAMED} such heads the {MOST_NAMED} with the largest changes"))
         .note("interval: Wilson (1927)")
@@ -147,7 +147,7 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
     };
     let which = format!("the {} of {all} heads with the smallest p", heads.len());
     let which = if heads.len() == all { count(all, "head") } else { which };
-    let dot = format!("p < {} (McNemar, adjusted by Holm for all heads and groups)", short(alpha));
+    let dot = format!("p < {alpha} (McNemar, adjusted by Holm for all heads and groups)");
     let is_single = groups.heads.iter().all(|head| head.attention == Attention::SelfAttention);
     let columns =
         (if is_single { "head, layer" } else { "head, type and layer" }, head_names(groups, &heads));

@@ -139,7 +139,7 @@ fn chart(
         .note(has_order(Order::Random).then_some("thin lines: single random orders"))
         .note(curves.iter().any(|curve| curve.has_hollow()).then(|| hollow(&metric, "the base", criterion)))
         .note(has_complement.then_some(format!("dashed, complement of importance: {COMPLEMENT}")))
-        .note(optimistic(pruning))
+        .note(optimistic(file, drawn.iter().map(|(series, _)| *series)))
         .note(without_attention(pruning))
         .entries(named.map(|(_, curve)| curve.entry()))
         .entries(complement_entry(has_complement))

@@ -4,7 +4,7 @@ use charts::table::{Cell, Row, Table};
 use findings::paper::Share;
 use findings::pruning::{Change, share as masked_share};
 use findings::results::distinct;
-use findings::{Criterion, Metric, PAPER, Pruning, Removable, RuleKind, Series};
+use findings::{Criterion, Metric, PAPER, Pruning, Removable, ResultFile, RuleKind, Series};
 use records::{Order, PruningRow, Scope};
 use words::{brackets, tenths};
 
@@ -49,7 +49,7 @@ pub fn table(pruning: &Pruning, criterion: Criterion) -> Table {
         .note(signs(pruning, shares.as_flattened()))
         .remark(beside.map(|share| format!("paper: Michel et al. (2019), {}, {}", share.figure, share.task)))
         .remark(all_published(published))
-        .remark(optimistic(pruning))
+        .remark(optimistic(file, pruning.series.iter()))
         .remark(file.open_question())
         .remark(without_attention(pruning))
 }
@@ -95,9 +95,9 @@ fn signs(pruning: &Pruning, shares: &[Option<Removable>]) -> Vec<String> {
 }
 
 /// The orders that were made on the split that is scored.
-pub fn optimistic(pruning: &Pruning) -> Option<String> {
-    let orders = pruning.series.iter().map(|series| series.curve.order);
-    let orders = distinct(orders.filter(|&order| pruning.results.file.is_made_on_scored(order)));
+pub fn optimistic<'a>(file: &ResultFile, series: impl Iterator<Item = &'a Series>) -> Option<String> {
+    let orders = series.map(|series| series.curve.order).filter(|&order| file.is_made_on_scored(order));
+    let orders = distinct(orders);
     let names: Vec<_> = orders.into_iter().map(Order::name).collect();
     (!names.is_empty()).then(|| format!("{}: {OPTIMISTIC}", names.join(" and ")))
 }

@@ -116,7 +116,7 @@ fn by_selection(
 /// The layer x head matrix of one attention type, with the names of key-value heads over the heads that read them. Below it: base
 /// and significant heads, and where nothing or not all was tested, or could not be significant.
 fn table1(sweep: &Sweep, attention: Attention, criterion: Criterion) -> Table {
-    let (criterion, family, metric) = (criterion, sweep.family(attention), sweep.metric());
+    let (family, metric) = (sweep.family(attention), sweep.metric());
     let (layers, heads) = sweep.extent(attention);
     let is_self = attention == Attention::SelfAttention;
     let by_head: BTreeMap<_, _> = family.iter().map(|row| ((row.layer, row.head), *row)).collect();
@@ -205,7 +205,7 @@ fn adjusted_counts(sweep: &Sweep, criterion: Criterion, family: &[&AblationRow])
     };
     let (mcnemar, unpaired) = (by(|row| row.p_mcnemar), by(|row| row.p_unpaired_t));
     for (name, tally) in [("McNemar's test with mid-p", mcnemar), ("unpaired t-test", unpaired)] {
-        let (alpha, counts) = (short(criterion.alpha), tally.in_words());
+        let (alpha, counts) = (criterion.alpha, tally.in_words());
         remarks.extend((tally.tested > 0).then(|| format!("{name} at p < {alpha}, not adjusted: {counts}")));
     }
     remarks

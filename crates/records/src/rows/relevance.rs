@@ -6,7 +6,7 @@ use crate::check::{GREATEST, Limit, finite, head_limits};
 use crate::names::{Attention, Head};
 
 /// The name of the rules of the paper itself.
-pub const PAPER: &str = "paper";
+pub const PAPER_RULES: &str = "paper";
 
 /// One row of `relevance`: how much of what the model says goes back to a single head (Voita et al. 2019, Section 4, Figures 1a
 /// and 2a).
@@ -41,7 +41,7 @@ impl RelevanceRow {
     /// the share has no number, since single positions that divide by next to nothing make it as large as they like.
     pub fn doubt(rules: &str, lost: f64) -> Option<String> {
         let share = if lost > 1.0 { "more than all".to_owned() } else { format!("{:.1} %", 100.0 * lost) };
-        let why = if rules == PAPER {
+        let why = if rules == PAPER_RULES {
             "sums that these rules divide by come near 0, and their numbers are not to be trusted"
         } else {
             "these rules keep absolute values step by step, but no sum"
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn only_rules_that_lose_relevance_are_doubted() {
-        for rules in [PAPER, "alpha-beta"] {
+        for rules in [PAPER_RULES, "alpha-beta"] {
             assert_eq!([0.0, 0.01].map(|lost| RelevanceRow::doubt(rules, lost)), [None, None]);
             assert!(RelevanceRow::doubt(rules, 0.238).unwrap().starts_with("23.8 % of"));
             assert!(RelevanceRow::doubt(rules, 3.6e11).unwrap().starts_with("more than all of"));

@@ -7,6 +7,7 @@ use charts::palette::{SILVER, diverging, text_on};
 use charts::table::{Cell, Row, Table};
 use findings::pruning::share;
 use findings::results::{distinct, extent};
+use findings::same_model::may_have_same_weights;
 use findings::{
     Criterion, Gates, Importance, Pruning, Relevance, ResultFile, SegmentChange, Subject, Sweep, gates,
 };
@@ -41,9 +42,13 @@ fn columns(subject: &Subject, criterion: Criterion) -> Vec<Column> {
     columns.extend(subject.others.iter().map(elsewhere));
     columns.extend(subject.importance.iter().flat_map(scores));
     columns.extend(subject.relevance.iter().map(relevance));
-    columns.extend(subject.functions.iter().map(|found| functions(&found.rows)));
-    columns.extend(subject.pruning.as_ref().and_then(masked_from));
-    columns.extend(subject.gates.iter().flat_map(|gates| kept_with(gates, &heads(subject))));
+    let is_same = |other: &ResultFile| file(subject).is_none_or(|own| may_have_same_weights(own, other));
+    let own = subject.functions.iter().filter(|found| is_same(&found.file));
+    columns.extend(own.map(|found| functions(&found.rows)));
+    let own = subject.pruning.iter().filter(|pruning| is_same(&pruning.results.file));
+    columns.extend(own.filter_map(masked_from));
+    let own = subject.gates.iter().filter(|gates| is_same(&gates.file));
+    columns.extend(own.flat_map(|gates| kept_with(gates, &heads(subject))));
     columns.extend((!subject.segments.is_empty()).then(|| segments(&subject.segments)));
     columns
 }

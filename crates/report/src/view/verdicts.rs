@@ -243,13 +243,16 @@ fn dependencies(functions: &Functions) -> Vec<Row> {
         let ends = row.margin_points_low.zip(row.margin_points_high);
         let above = theirs.wmt - theirs.wmt_position;
         let number = |points: f64| signed(points, 1);
-        let shown = ["it is shown to be above position", "it is shown to be below position"];
         let cells = [
             format!("{} points above position (V19 Table 1, WMT)", number(above)),
             format!("{} points, {}", number(margin), row.head_id()),
         ];
-        let cells = cells.into_iter().chain(judged(above, ends, number, shown));
-        Some(Row::new(format!("best encoder head for {}", row.detail), cells))
+        let shown = ["it is shown to be above position", "it is shown to be below position"];
+        let mut judged = judged(above, ends, number, shown);
+        if ends.is_some_and(|(low, _)| low > 0.0) {
+            judged[1] = "cannot be said: it is the best of many heads".to_owned();
+        }
+        Some(Row::new(format!("best encoder head for {}", row.detail), cells.into_iter().chain(judged)))
     };
     let is_translator = functions.file.kind.stands_for.is_some_and(StandsFor::translates);
     let rows = functions.rows.iter().filter(|row| is_translator && row.attention == Attention::EncEnc);

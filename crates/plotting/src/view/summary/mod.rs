@@ -22,7 +22,7 @@ fn significantly(criterion: Criterion) -> String {
         Adjustment::Family => "adjusted for the family",
         Adjustment::Bh => "adjusted by Benjamini and Hochberg (1995)",
     };
-    format!("p < {}, {adjustment}", short(criterion.alpha))
+    format!("p < {}, {adjustment}", criterion.alpha)
 }
 
 /// The whole page; nothing where nothing was measured of any claim.

@@ -27,8 +27,9 @@ fn row(subject: &Subject) -> Option<Row> {
     let others = seconds.iter().filter(|(experiment, _)| !COLUMNS.contains(&experiment.as_str()));
     // `sum` of nothing is -0
     let others = minutes(others.fold(0.0, |sum, (_, seconds)| sum + seconds));
-    let processors = Vec::from_iter(subject.time.processors.clone()).join(" or ");
+    let processors = subject.time.threads.iter().map(ToString::to_string);
+    let processors: Vec<_> = processors.chain(subject.time.has_gpu.then(|| "GPU".to_owned())).collect();
     let all = minutes(seconds.values().sum());
-    let cells = [Cell::from(processors)].into_iter().chain(own).chain([others, all]);
+    let cells = [Cell::from(processors.join(" or "))].into_iter().chain(own).chain([others, all]);
     (!seconds.is_empty()).then(|| Row::new(subject.shown(), cells))
 }
