@@ -20,8 +20,11 @@ fn heads(sweep: &Sweep, criterion: Criterion) -> Vec<String> {
     let verb = if tally.significant == 1 { "changes" } else { "change" };
     let (heads, significant) = (count(tally.tested, "head"), tally.significant);
     let counted = if tally.tested > 0 {
-        let number =
-            if sweep.attentions().len() > 1 { "the number of each attention type" } else { "their number" };
+        let number = if sweep.attentions().len() > 1 {
+            "their number within each attention type"
+        } else {
+            "their number"
+        };
         format!(
             "{significant} of {heads} {verb} {} significantly after adjustment for {number}",
             metric.label()
