@@ -243,6 +243,18 @@ fn a_complete_file_is_left_alone() {
 }
 
 #[test]
+fn one_process_fetches_a_data_set_at_a_time() {
+    let project = Project::new();
+    let lock = durable::Lock::take(&project.path("data/toy")).unwrap().unwrap();
+    let busy = "another process is fetching to `data/toy`";
+    project.fetch_toy(&Server::WithRanges.start(gzip(TEXT))).code(1).stderr(contains(busy));
+    drop(lock);
+    project.fetch_toy(&Server::WithRanges.start(gzip(TEXT))).success();
+    let _lock = durable::Lock::take(&project.path("data/toy")).unwrap().unwrap();
+    project.fetch_toy("/nowhere").success().stderr(contains("0 of them new"));
+}
+
+#[test]
 fn a_torn_file_is_fetched_again() {
     let project = Project::new();
     fs::create_dir_all(project.path("data/toy")).unwrap();

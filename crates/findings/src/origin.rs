@@ -185,3 +185,29 @@ impl ResultFile {
         data.into_iter().chain(self.departures()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::source::{Source, experiment};
+
+    #[test]
+    fn parts_of_a_split_and_rescaled_heads_are_named() {
+        let file = Source::subject(&crate::tiny(), "tiny-language").one(experiment::SWEEP).unwrap();
+        let scored = |arguments: Value| {
+            let mut file = file.clone();
+            let identity = &mut file.signature.as_mut().unwrap().identity;
+            identity.limit = Some(5);
+            let Value::Object(arguments) = arguments else { panic!("arguments have names") };
+            identity.arguments = arguments.into_iter().collect();
+            file.scored().unwrap()
+        };
+        assert_eq!(scored(json!({})), "test, first 5 segments");
+        assert_eq!(scored(json!({ "sample": 1, "groups": [] })), "test, 5 segments at random, seed 1");
+        assert_eq!(scored(json!({ "groups": [] })), "test, 5 segments, of each group in proportion");
+        let windows = json!({ "windows": { "segments": "windows" }, "rescale": true });
+        assert_eq!(scored(windows), "test, windows of the first 5 documents, kept heads rescaled");
+    }
+}

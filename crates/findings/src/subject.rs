@@ -101,18 +101,27 @@ impl Subject {
         others.retain(|file| Some(&file.path) != own);
         self.others = left_out.read_all(Ok(others), Sweep::read);
         self.relevance = left_out.read_all(source.all(experiment::RELEVANCE), Relevance::read);
-        if let Some(sweep) = &self.sweep {
+        let importance = self.importance.as_ref().map(|importance| importance.file.clone());
+        if let Some(own) = self.sweep.as_ref().map(|sweep| sweep.file.clone()).or(importance) {
             let mut is_same = |file: &ResultFile| {
-                let is_same = may_have_same_weights(&sweep.file, file);
+                let is_same = may_have_same_weights(&own, file);
                 if !is_same {
-                    let own = sweep.file.path.display();
-                    left_out.note(format!("`{}` is of other weights than `{own}`", file.path.display()));
+                    let (path, own) = (file.path.display(), own.path.display());
+                    left_out.note(format!(
+                        "`{path}` is of other weights than `{own}`, beside which it is not shown"
+                    ));
                 }
                 is_same
             };
             self.others.retain(|other| is_same(&other.file));
             self.relevance.retain(|relevance| is_same(&relevance.file));
             self.importance = self.importance.take().filter(|importance| is_same(&importance.file));
+            // tables and figures of their own remain
+            let functions = self.functions.iter().map(|functions| &functions.file);
+            let curves = self.pruning.iter().map(|pruning| &pruning.results.file);
+            functions.chain(curves).chain(self.gates.iter().map(|gates| &gates.file)).for_each(|file| {
+                is_same(file);
+            });
         }
         let log = source.one(experiment::TRAINING_LOG);
         let log = log.and_then(|log| Results::read(log.with_experiment(experiment::TRAINING)));

@@ -184,7 +184,12 @@ impl FromStr for Head {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let fault = || format!("`{}` is no head such as enc-enc:6:13", words::excerpt(name));
+        let fault = || {
+            format!(
+                "`{}` is no head such as enc-enc:6:13, of layers and heads 1 to 256",
+                words::excerpt(name)
+            )
+        };
         let [attention, layer, head] = name.split(':').collect::<Vec<_>>()[..] else { return Err(fault()) };
         let is_number = |number: &usize| (1..=MOST_HEADS).contains(number);
         let number = |text: &str| text.parse().ok().filter(is_number).ok_or_else(fault);
@@ -204,6 +209,9 @@ mod tests {
             assert_eq!(scope.to_string(), scope.name());
             assert!(scope == scope.name());
         }
+        let twice = Head::list("self:1:1+self:1:2+self:1:1").unwrap_err();
+        assert_eq!(twice, "`self:1:1` is there twice");
+        assert!("self:256:256".parse::<Head>().is_ok() && "self:257:1".parse::<Head>().is_err());
         let message = "enc\u{1b}".parse::<Attention>().unwrap_err().to_string();
         assert_eq!(
             message,

@@ -9,7 +9,7 @@
 //!
 //! Files of earlier versions, which have both in every line, can still be read.
 //!
-//! Each block is a gzip member of its own, so that an interruption can only tear the end of the file.
+//! While the file grows each block is a gzip member of its own, so that an interruption can only tear the end.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -27,6 +27,9 @@ use crate::{Error, Sum};
 
 /// No gzip member is longer than this, in bytes of text: one that claims to be is a trap.
 const LONGEST: u64 = 1 << 28;
+
+/// Nor are all of them together longer than this.
+const MOST_TEXT: u64 = 1 << 33;
 
 /// A member of a complete file ends with the block that makes it as long as this.
 const LONG: usize = 1 << 26;
@@ -224,8 +227,9 @@ impl Readable {
     fn of(path: &Path, bytes: &[u8]) -> Result<Self, Error> {
         let fault = |fault: String| Error::Segments { path: path.to_owned(), fault };
         let mut blocks = Blocks::default();
-        let mut complete = 0;
-        while let Some((text, length)) = member(&bytes[complete..], LONGEST).map_err(&fault)? {
+        let (mut complete, mut left) = (0, MOST_TEXT);
+        while let Some((text, length)) = member(&bytes[complete..], left.min(LONGEST)).map_err(&fault)? {
+            left -= text.len() as u64;
             let text = String::from_utf8(text).map_err(|_| fault("it is not UTF-8 text".to_owned()))?;
             parse(&text, &mut blocks).map_err(&fault)?;
             complete += length;

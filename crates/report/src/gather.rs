@@ -143,6 +143,19 @@ impl Reader {
     }
 }
 
+/// What a reader types to make results again: of merged shards all at once.
+fn command(words: &[String]) -> String {
+    let (mut kept, mut words) = (Vec::new(), words.iter());
+    while let Some(word) = words.next() {
+        if word == "--shard" {
+            words.next();
+        } else if !word.starts_with("--shard=") {
+            kept.push(quoted(word));
+        }
+    }
+    kept.join(" ")
+}
+
 /// A word as a shell reads it.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
@@ -174,9 +187,22 @@ fn facts(file: &ResultFile) -> Facts {
         ("Tests", signature.testing.map(tests)),
         ("Seed", identity.seed.map(|seed| seed.to_string())),
         ("Weights", identity.weights.as_ref().map(|sum| format!("sha256 {sum}"))),
-        ("Command", run.map(|run| run.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))),
+        ("Command", run.map(|run| command(&run.command))),
         ("Commit", commit),
         ("Machine", file.machine()),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_can_be_pasted_and_make_all_shards() {
+        let of = |words: &[&str]| command(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["ablate-one", "x", "--shard", "2/8", "--limit", "9"]), "ablate-one x --limit 9");
+        assert_eq!(of(&["ablate-one", "--shard=2/8", "--data", "my data"]), "ablate-one --data 'my data'");
+        assert_eq!(of(&["a", "x; y", "it's", ""]), r"a 'x; y' 'it'\''s' ''");
+    }
 }

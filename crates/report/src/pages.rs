@@ -23,8 +23,6 @@ pub fn subject(gathered: &Gathered) -> Value {
     let checked = facts.iter().filter(|(name, _)| CHECKED.contains(name));
     let command = facts.iter().find(|(name, _)| *name == "Command");
     let again = |(_, command): &(_, String)| {
-        // of merged shards all are made again at once
-        let command = command.split(" --shard ").next().unwrap_or_default();
         format!("cargo run --release --bin {}", command.replacen(' ', " -- ", 1))
     };
     context! {

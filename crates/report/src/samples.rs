@@ -96,13 +96,15 @@ pub fn table(subject: &Subject, described: &Described, data: Option<&Path>) -> R
     let identity = subject.sweep.as_ref().and_then(|sweep| sweep.file.identity());
     let description = described.text.as_ref().filter(|_| is_asked_for && described.fault.is_none());
     let (Some(identity), Some(description)) = (identity, description) else { return Ok(None) };
+    let split = &identity.split;
     // Windows are parts of texts, and the checksum of a part of the split is not that of all.
     let is_of_windows =
         identity.arguments.get("windows").is_some_and(|windows| windows["segments"] == "windows");
-    if is_of_windows || identity.limit.is_some() {
-        return Ok(None);
-    }
-    let split = &identity.split;
+    ensure!(!is_of_windows, "the texts of `{split}` are not shown: segments are windows of them");
+    ensure!(
+        identity.limit.is_none(),
+        "the texts of `{split}` are not shown: only a part of them was measured"
+    );
     let Some(sha256) = identity.data.get(split) else { return Ok(None) };
     let texts = texts(description, data, split, sha256);
     let Some(texts) = texts.with_context(|| format!("the texts of `{split}` are not shown"))? else {

@@ -97,8 +97,8 @@ impl Segments {
         self.len() == 0
     }
 
-    /// By how much the score may change if this share of the segments does, at worst: of two classes, predictions of one kind are
-    /// turned round. Of other metrics each segment takes along what it adds on average, which is an approximation.
+    /// About how far the score moves if this share of the segments changes: of two classes, predictions of one kind are turned
+    /// round; of other metrics each segment takes along what it adds on average.
     pub(crate) fn reach(&self, share: f64) -> Result<Interval, Error> {
         let flipped = |outcomes: &[Outcome], score: fn(&[f64]) -> f64, positive| {
             let mut sums = [0.0; 4];

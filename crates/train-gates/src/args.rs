@@ -204,15 +204,15 @@ impl Args {
         if layout.types().count() == 1 { Scope::All } else { self.attention.scope(layout) }
     }
 
-    /// Whether a row is among those that --again computes again, or hangs on one of them; `pulls`: what closes the gates of each
-    /// model.
+    /// Whether a row is among those that --again computes again; `pulls`: what closes the gates of each model.
     pub fn holds(&self, row: &GateRow, scope: Scope, pulls: &[Pull]) -> bool {
         let is_of_gates = row.method == Method::Gates || row.method.hangs_on_gates();
         let is_point = pulls.iter().any(|pull| match pull {
             Pull::Lambda(lambda) => row.lambda == Some(*lambda),
             Pull::Heads(open) => row.target == Some(*open),
         });
-        row.attention == scope && if is_of_gates { is_point } else { self.asks_for(row.method) }
+        let is_asked = row.method == Method::Gates || self.asks_for(row.method);
+        row.attention == scope && is_asked && (!is_of_gates || is_point)
     }
 
     /// Name of the result file: with the heads that have gates, unless these are the paper's.

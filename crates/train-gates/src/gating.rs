@@ -114,7 +114,7 @@ impl GateExperiment<'_> {
         asked
     }
 
-    /// Takes out controls of gates, `row`, that keep other heads than these gates say now, and that nothing asks for.
+    /// Takes out controls of gates, `row`, that keep other heads than these gates say now, unless they are measured again anyway.
     fn discard_outdated(
         &self,
         pull: Pull,
@@ -125,7 +125,8 @@ impl GateExperiment<'_> {
         for method in HANGING {
             // The complement is told by the model with gates, which is there after --again.
             let can_be_told = method != Method::Complement || args.shared.again;
-            if args.asks_for(method) || !can_be_told {
+            let is_due = args.asks_for(method) && args.shared.again;
+            if is_due || !can_be_told {
                 continue;
             }
             let is_own = |own: &GateRow| {

@@ -177,8 +177,9 @@ fn controls_of_other_gates_go() {
     let signed = fs::read_to_string(&signature).unwrap();
     fs::write(&signature, signed.replace(&before, &records::sha256_file(&table).unwrap())).unwrap();
     assert_eq!(kept(Method::Chosen), complement);
-    command(folder.path(), &[&arguments[..], &["--again"]].concat()).assert().success();
+    command(folder.path(), &arguments).assert().success();
     assert!(found(folder.path(), Method::Chosen).is_empty());
+    command(folder.path(), &[&arguments[..], &["--again"]].concat()).assert().success();
     assert_eq!(kept(Method::Complement), complement);
 }
 

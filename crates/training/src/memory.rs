@@ -119,7 +119,7 @@ fn free_of_gpu(index: usize) -> Option<u64> {
 /// and free MiB of all GPUs.
 ///
 /// The driver counts GPUs by their place on the bus. So does libtorch if `is_by_bus`, or else by speed, of which the driver says
-/// nothing: where their names differ, the least that any has is taken.
+/// nothing: where their names differ, the least that any has is taken. Of slices of a GPU nothing is known.
 fn free_among(listed: &str, (index, visible): (usize, Option<&str>), is_by_bus: bool) -> Option<u64> {
     let number = index.to_string();
     let name =
@@ -210,6 +210,11 @@ mod tests {
             [free((2, Some("2,0"))), free((3, None)), free_among("no devices", (0, None), false)],
             [None; 3]
         );
+    }
+
+    #[test]
+    fn nothing_is_known_of_slices_of_a_gpu() {
+        assert_eq!(free_among(ALIKE, (0, Some("MIG-d4")), false), None);
     }
 
     #[test]

@@ -61,6 +61,10 @@ impl Cache {
     /// Records the commit that a branch or tag stands for.
     pub(super) fn remember(&self, revision: &str, commit: &str) -> Result<(), Error> {
         let path = self.reference(revision);
+        if fs::read_to_string(&path).is_ok_and(|there| there.trim() == commit) {
+            return Ok(());
+        }
+        let _lock = self.lock("refs")?;
         durable::write(&path, commit).map_err(unwritable)
     }
 
@@ -72,12 +76,16 @@ impl Cache {
     pub(super) fn blob(&self, etag: String) -> Result<Blob, Error> {
         let path = self.root.join(&self.model).join("blobs").join(&etag);
         make_folder_of(&path)?;
-        // The same lock as huggingface_hub's.
-        let place = self.root.join(".locks").join(&self.model).join(format!("{etag}.lock"));
+        let lock = self.lock(&etag)?;
+        Ok(Blob { path, etag, _lock: lock })
+    }
+
+    /// The right to write a content or the references; waits while another process has it. The lock is huggingface_hub's too.
+    fn lock(&self, name: &str) -> Result<File, Error> {
+        let place = self.root.join(".locks").join(&self.model).join(format!("{name}.lock"));
         make_folder_of(&place)?;
         let lock = File::create(&place).and_then(|file| file.lock().map(|()| file));
-        let lock = lock.map_err(|source| Error::Write { path: place, source })?;
-        Ok(Blob { path, etag, _lock: lock })
+        lock.map_err(|source| Error::Write { path: place, source })
     }
 
     /// Links a content to its file name in a commit.

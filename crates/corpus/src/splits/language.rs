@@ -235,3 +235,26 @@ impl Grammar {
         Some(samples.iter().map(Tree::from).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_that_do_not_stand_side_by_side_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let split: SplitFiles = toml::from_str(
+            "files = ['a.tsv']\nchoices = { kind = 'tsv', choices = ['good', 'bad'], answer = { always = 1 }, group = 'about' }",
+        )
+        .unwrap();
+        let read = |groups: [&str; 3]| {
+            let row = |group: &&str| format!("yes\tno\t{group}\n");
+            let rows: String = groups.iter().map(row).collect();
+            std::fs::write(folder.path().join("a.tsv"), format!("good\tbad\tabout\n{rows}")).unwrap();
+            split.read(folder.path()).unwrap()
+        };
+        assert!(read(["x", "x", "y"]).is_ok());
+        let message = read(["x", "y", "x"]).unwrap_err().to_string();
+        assert!(message.ends_with("the questions of group `x` must stand side by side"), "{message}");
+    }
+}

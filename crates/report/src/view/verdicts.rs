@@ -247,12 +247,16 @@ fn dependencies(functions: &Functions) -> Vec<Row> {
             format!("{} points above position (V19 Table 1, WMT)", number(above)),
             format!("{} points, {}", number(margin), row.head_id()),
         ];
-        let shown = ["it is shown to be above position", "it is shown to be below position"];
-        let mut judged = judged(above, ends, number, shown);
-        if ends.is_some_and(|(low, _)| low > 0.0) {
-            judged[1] = "cannot be said: it is the best of many heads".to_owned();
-        }
-        Some(Row::new(format!("best encoder head for {}", row.detail), cells.into_iter().chain(judged)))
+        // the best of many heads seems better than it is, but no worse
+        let side = match ends {
+            None => NO_INTERVAL.to_owned(),
+            Some((_, high)) if high < 0.0 => said(above < 0.0, "it is shown to be below position"),
+            Some(_) => "cannot be said: it is the best of many heads".to_owned(),
+        };
+        let own = ends.map_or(String::new(), |ends| range(ends, number));
+        let inside = ends.map_or(NO_INTERVAL.to_owned(), |ends| inside(above, ends));
+        let cells = cells.into_iter().chain([own, side, inside]);
+        Some(Row::new(format!("best encoder head for {}", row.detail), cells))
     };
     let is_translator = functions.file.kind.stands_for.is_some_and(StandsFor::translates);
     let rows = functions.rows.iter().filter(|row| is_translator && row.attention == Attention::EncEnc);
