@@ -45,3 +45,9 @@ pub enum Error {
         source: io::Error,
     },
 }
+
+impl From<durable::Error> for Error {
+    fn from(durable::Error { path, source }: durable::Error) -> Self {
+        Self::Write { path, source }
+    }
+}

@@ -113,15 +113,19 @@ impl ResultFile {
         Some(self.data(Some(self.split()?)).join(", "))
     }
 
+    /// Whether its segments are windows of texts, not whole documents.
+    pub fn is_of_windows(&self) -> bool {
+        self.argument("windows").is_some_and(|windows| windows["segments"] == "windows")
+    }
+
     /// A split, or several, with the number of segments and whether kept heads were multiplied, as a reader should see them.
     pub(crate) fn data(&self, split: Option<&str>) -> Vec<String> {
-        let is_of_windows = self.argument("windows").is_some_and(|windows| windows["segments"] == "windows");
         let limit = self.limit().map(|limit| match self.number("sample") {
             Some(seed) => format!("{limit} segments at random, seed {seed}"),
             None if self.argument("groups").is_some() => {
                 format!("{limit} segments, of each group in proportion")
             }
-            None if is_of_windows => format!("windows of the first {limit} documents"),
+            None if self.is_of_windows() => format!("windows of the first {limit} documents"),
             None => format!("first {limit} segments"),
         });
         let rescaled =

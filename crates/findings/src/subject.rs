@@ -101,8 +101,7 @@ impl Subject {
         others.retain(|file| Some(&file.path) != own);
         self.others = left_out.read_all(Ok(others), Sweep::read);
         self.relevance = left_out.read_all(source.all(experiment::RELEVANCE), Relevance::read);
-        let importance = self.importance.as_ref().map(|importance| importance.file.clone());
-        if let Some(own) = self.sweep.as_ref().map(|sweep| sweep.file.clone()).or(importance) {
+        if let Some(own) = self.heads_file().cloned() {
             let mut is_same = |file: &ResultFile| {
                 let is_same = may_have_same_weights(&own, file);
                 if !is_same {
@@ -129,6 +128,12 @@ impl Subject {
         if let Some(sweep) = &self.sweep {
             self.segments = left_out.keep(segments::most_changed(sweep)).unwrap_or_default();
         }
+    }
+
+    /// The file that says which model's heads these are: the sweep or, without one, the importance.
+    pub fn heads_file(&self) -> Option<&ResultFile> {
+        let sweep = self.sweep.as_ref().map(|sweep| &sweep.file);
+        sweep.or(self.importance.as_ref().map(|importance| &importance.file))
     }
 
     /// Its name as a reader should see it.

@@ -10,7 +10,7 @@ use corpus::labelled::{self, Example, Format};
 use corpus::parallel::ParallelText;
 use corpus::splits::language::Texts;
 use corpus::splits::{classification, language, translation};
-use findings::{Described, Subject};
+use findings::{Described, ResultFile, Subject};
 use serde::Deserialize;
 
 /// What the file of a subject says of its data.
@@ -93,13 +93,13 @@ impl Split {
 /// If the texts cannot be read, or are not those that were measured.
 pub fn table(subject: &Subject, described: &Described, data: Option<&Path>) -> Result<Option<Table>> {
     let is_asked_for = subject.kind.is_demo || data.is_some();
-    let identity = subject.sweep.as_ref().and_then(|sweep| sweep.file.identity());
+    let file = subject.sweep.as_ref().map(|sweep| &sweep.file);
+    let identity = file.and_then(ResultFile::identity);
     let description = described.text.as_ref().filter(|_| is_asked_for && described.fault.is_none());
     let (Some(identity), Some(description)) = (identity, description) else { return Ok(None) };
     let split = &identity.split;
     // Windows are parts of texts, and the checksum of a part of the split is not that of all.
-    let is_of_windows =
-        identity.arguments.get("windows").is_some_and(|windows| windows["segments"] == "windows");
+    let is_of_windows = file.is_some_and(ResultFile::is_of_windows);
     ensure!(!is_of_windows, "the texts of `{split}` are not shown: segments are windows of them");
     ensure!(
         identity.limit.is_none(),

@@ -31,7 +31,9 @@ fn once(
 }
 
 /// The controls that are made of gates.
-const HANGING: [Method; 3] = [Method::Complement, Method::Chosen, Method::Scratch];
+fn hanging() -> impl Iterator<Item = Method> {
+    Method::ALL.into_iter().filter(|method| method.hangs_on_gates())
+}
 
 /// What all rows have in common.
 pub struct GateExperiment<'a> {
@@ -109,7 +111,7 @@ impl GateExperiment<'_> {
         let one = |method: Method, of: Option<Pull>| Asked { method, seed: None, kept: row.kept, of };
         let mut asked = [Method::Importance, Method::Oracle].map(|method| one(method, None)).to_vec();
         asked.extend(args.random_seeds().map(|seed| Asked { seed: Some(seed), ..one(Method::Random, None) }));
-        asked.extend(HANGING.map(|method| one(method, Some(pull))));
+        asked.extend(hanging().map(|method| one(method, Some(pull))));
         asked.retain(|asked| args.asks_for(asked.method));
         asked
     }
@@ -122,7 +124,7 @@ impl GateExperiment<'_> {
         rows: &mut MeasuredRows<GateRow>,
     ) -> anyhow::Result<()> {
         let args = self.tuner.args;
-        for method in HANGING {
+        for method in hanging() {
             // The complement is told by the model with gates, which is there after --again.
             let can_be_told = method != Method::Complement || args.shared.again;
             let is_due = args.asks_for(method) && args.shared.again;

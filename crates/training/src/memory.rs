@@ -125,9 +125,9 @@ fn free_among(listed: &str, (index, visible): (usize, Option<&str>), is_by_bus: 
     let name =
         visible.map_or(Some(number.as_str()), |visible| visible.split(',').nth(index)).map(str::trim)?;
     let gpus = || listed.lines().map(|line| line.split(", ").collect::<Vec<_>>());
-    let is_same =
-        |field: usize| gpus().all(|gpu| gpu.get(field) == gpus().next().unwrap_or_default().get(field));
-    let is_certain = is_by_bus || ["GPU-", "MIG-"].iter().any(|kind| name.starts_with(kind)) || is_same(2);
+    let first = gpus().next()?;
+    let are_alike = gpus().all(|gpu| gpu.get(2) == first.get(2));
+    let is_certain = is_by_bus || are_alike || name.starts_with("GPU-") || name.starts_with("MIG-");
     let free = gpus().filter_map(|gpu| match gpu.as_slice() {
         [number, identifier, _, free] if !is_certain || *number == name || identifier.starts_with(name) => {
             free.trim().parse::<u64>().ok()

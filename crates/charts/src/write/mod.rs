@@ -144,7 +144,7 @@ fn plain(stem: &str) -> String {
 /// Writes a file into a folder that is made if needed, and returns its path.
 pub fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
     let path = folder.join(name);
-    durable::write(&path, bytes).map_err(|durable::Error { path, source }| Error::Write { path, source })?;
+    durable::write(&path, bytes)?;
     Ok(path)
 }
 

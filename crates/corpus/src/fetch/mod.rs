@@ -56,8 +56,7 @@ pub fn fetch(
     if job.missing()?.is_empty() {
         return Ok(0);
     }
-    let lock = durable::Lock::take(&job.folder)
-        .map_err(|durable::Error { path, source }| Error::Write { path, source })?;
+    let lock = durable::Lock::take(&job.folder)?;
     let _lock = lock.ok_or_else(|| Error::Busy { path: job.folder.clone() })?;
     // another process may have fetched them meanwhile
     let missing = job.missing()?;
@@ -192,8 +191,7 @@ impl Job<'_> {
                 return Err(Error::Content { address, expected: expected.clone(), found });
             }
         }
-        durable::publish_file(&part, &destination)
-            .map_err(|durable::Error { path, source }| Error::Write { path, source })
+        Ok(durable::publish_file(&part, &destination)?)
     }
 }
 

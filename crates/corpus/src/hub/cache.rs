@@ -65,7 +65,7 @@ impl Cache {
             return Ok(());
         }
         let _lock = self.lock("refs")?;
-        durable::write(&path, commit).map_err(unwritable)
+        Ok(durable::write(&path, commit)?)
     }
 
     fn reference(&self, revision: &str) -> PathBuf {
@@ -125,12 +125,8 @@ impl Blob {
                 return Err(Error::Content { address: model.to_owned(), expected: self.etag.clone(), found });
             }
         }
-        durable::publish_file(&part, &self.path).map_err(unwritable)
+        Ok(durable::publish_file(&part, &self.path)?)
     }
-}
-
-fn unwritable(durable::Error { path, source }: durable::Error) -> Error {
-    Error::Write { path, source }
 }
 
 fn make_folder_of(path: &Path) -> Result<(), Error> {

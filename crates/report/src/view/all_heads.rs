@@ -30,19 +30,14 @@ fn heads(subject: &Subject) -> BTreeSet<Head> {
     swept.chain(scored).collect()
 }
 
-/// The file that names the subject.
-fn file(subject: &Subject) -> Option<&ResultFile> {
-    let sweep = subject.sweep.as_ref().map(|sweep| &sweep.file);
-    sweep.or(subject.importance.as_ref().map(|found| &found.file))
-}
-
 fn columns(subject: &Subject, criterion: Criterion) -> Vec<Column> {
     let mut columns = Vec::new();
     columns.extend(subject.sweep.iter().flat_map(|sweep| tested(sweep, criterion)));
     columns.extend(subject.others.iter().map(elsewhere));
     columns.extend(subject.importance.iter().flat_map(scores));
     columns.extend(subject.relevance.iter().map(relevance));
-    let is_same = |other: &ResultFile| file(subject).is_none_or(|own| may_have_same_weights(own, other));
+    let is_same =
+        |other: &ResultFile| subject.heads_file().is_none_or(|own| may_have_same_weights(own, other));
     let own = subject.functions.iter().filter(|found| is_same(&found.file));
     columns.extend(own.map(|found| functions(&found.rows)));
     let own = subject.pruning.iter().filter(|pruning| is_same(&pruning.results.file));
@@ -79,7 +74,7 @@ fn table(subject: &Subject, columns: &[Column], criterion: Criterion) -> Option<
     let row = |head: &Head| {
         Row::new(head.to_string(), columns.iter().map(|(_, cells)| Cell::from(cells.get(head).cloned())))
     };
-    let file = file(subject)?;
+    let file = subject.heads_file()?;
     let judge = subject.sweep.as_ref().map(|sweep| sweep.judge(criterion.adjusted()));
     let title = "What is known of each head, named by attention type, layer and number";
     let table = Table::new("All heads", file.label("all-heads"), file.titled(title))
@@ -254,7 +249,7 @@ fn maps(subject: &Subject, first: Option<&Column>, criterion: Criterion) -> (Vec
         let layer = |layer: usize| (1..=most).map(|number| cell(layer, number)).collect();
         HeadMap {
             attention: attention.to_string(),
-            description: file(subject).map_or("", |file| file.description(attention)).to_owned(),
+            description: subject.heads_file().map_or("", |file| file.description(attention)).to_owned(),
             layers: (1..=deepest).map(layer).collect(),
         }
     };

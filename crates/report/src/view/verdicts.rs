@@ -68,11 +68,22 @@ fn judged(
     number: impl Fn(f64) -> String,
     shown: [&str; 2],
 ) -> [String; 3] {
-    let Some((low, high)) = ends else {
+    beside(theirs, ends, number, |(low, high)| {
+        side_of_0(if theirs < 0.0 { (-high, -low) } else { (low, high) }, shown)
+    })
+}
+
+/// Our interval, what it says of the side of 0, and whether it holds their number.
+fn beside(
+    theirs: f64,
+    ends: Option<(f64, f64)>,
+    number: impl Fn(f64) -> String,
+    side: impl Fn((f64, f64)) -> String,
+) -> [String; 3] {
+    let Some(ends) = ends else {
         return [String::new(), NO_INTERVAL.to_owned(), NO_INTERVAL.to_owned()];
     };
-    let towards = if theirs < 0.0 { (-high, -low) } else { (low, high) };
-    [range((low, high), number), side_of_0(towards, shown), inside(theirs, (low, high))]
+    [range(ends, number), side(ends), inside(theirs, ends)]
 }
 
 fn inside(number: f64, (low, high): (f64, f64)) -> String {
@@ -248,14 +259,14 @@ fn dependencies(functions: &Functions) -> Vec<Row> {
             format!("{} points, {}", number(margin), row.head_id()),
         ];
         // the best of many heads seems better than it is, but no worse
-        let side = match ends {
-            None => NO_INTERVAL.to_owned(),
-            Some((_, high)) if high < 0.0 => said(above < 0.0, "it is shown to be below position"),
-            Some(_) => "cannot be said: it is the best of many heads".to_owned(),
+        let side = |(_, high): (f64, f64)| {
+            if high < 0.0 {
+                said(above < 0.0, "it is shown to be below position")
+            } else {
+                "cannot be said: it is the best of many heads".to_owned()
+            }
         };
-        let own = ends.map_or(String::new(), |ends| range(ends, number));
-        let inside = ends.map_or(NO_INTERVAL.to_owned(), |ends| inside(above, ends));
-        let cells = cells.into_iter().chain([own, side, inside]);
+        let cells = cells.into_iter().chain(beside(above, ends, number, side));
         Some(Row::new(format!("best encoder head for {}", row.detail), cells))
     };
     let is_translator = functions.file.kind.stands_for.is_some_and(StandsFor::translates);
