@@ -2,12 +2,15 @@
 //! `iterative-prune` (no such curves are in the papers).
 use std::collections::BTreeMap;
 
-use records::{PruningRow, RetrainedRow, Scope};
+use records::{PruningRow, RetrainedRow, Row, Scope, TestedRow, Testing};
+use stats::family::{self, Comparison, Pair, test_pairs};
 
-use crate::error::{LeftOut, Result, faulty};
+use crate::contrasts::MOST_RESAMPLES;
+use crate::error::{Error, LeftOut, Result, faulty, within};
 use crate::pruning::{Pruning, Series};
 use crate::results::{Results, distinct};
 use crate::same_model::{self, model_entries};
+use crate::segments::stored;
 use crate::source::{ResultFile, experiment};
 
 /// The curves after training and, where they are there, those of the model as it was.
@@ -19,13 +22,18 @@ pub struct Retrained {
     pub before: Option<Pruning>,
     /// Number of updates that each step is trained further for.
     pub updates: usize,
+    /// Each step that masks heads beside step 0 of its curve, which was trained as long with all of them. Not adjusted; empty where
+    /// no statistics of segments are stored.
+    against_control: BTreeMap<<PruningRow as Row>::Key, Comparison>,
 }
 
 impl Retrained {
     /// Reads a file of `prune-and-retrain` and that of `iterative-prune` beside it, which is left out if it is of another model
     /// or test set, and each of its curves that masks other heads at the same step.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
-        let Results::<RetrainedRow> { file, rows } = Results::read(file)?;
+        let results = Results::<RetrainedRow>::read(file)?;
+        let against_control = left_out.keep_if_there(against_control(&results)).unwrap_or_default();
+        let Results { file, rows } = results;
         let before =
             same_model::beside(&file, &file.stem(experiment::PRUNING), experiment::PRUNING, &[model_entries]);
         let before = before.and_then(|file| file.map(|file| Pruning::read(file, left_out)).transpose());
@@ -44,7 +52,12 @@ impl Retrained {
                 left_out.keep::<()>(Err(faulty(&before.results.file.path, fault)));
             }
         }
-        Ok(Self { after, before, updates })
+        Ok(Self { after, before, updates, against_control })
+    }
+
+    /// A step beside the model that was trained as long with all heads.
+    pub fn against_control(&self, step: &PruningRow) -> Option<&Comparison> {
+        self.against_control.get(&step.key())
     }
 
     /// The same curve of the model as it was.
@@ -56,6 +69,26 @@ impl Retrained {
     pub fn scopes(&self) -> Vec<Scope> {
         distinct(self.after.series.iter().map(|series| series.curve.attention))
     }
+}
+
+/// Tests each step that masks heads against step 0 of its curve, from what is stored of their segments.
+fn against_control(
+    results: &Results<RetrainedRow>,
+) -> Result<BTreeMap<<PruningRow as Row>::Key, Comparison>> {
+    let path = &results.file.path;
+    let none = || Error::NoSegments { path: path.clone() };
+    let Testing { resamples, seed, .. } = results.file.testing().ok_or_else(none)?;
+    let (_, segments) = stored(results, none)?;
+    let control_of = |row: &RetrainedRow| {
+        results.rows.iter().position(|other| other.family() == row.family() && other.masked == 0)
+    };
+    let pair = |(variant, row): (usize, &RetrainedRow)| Some(Pair { base: control_of(row)?, variant });
+    let masked = results.rows.iter().enumerate().filter(|(_, row)| row.masked > 0);
+    let pairs: Vec<Pair> = masked.filter_map(pair).collect();
+    let testing = family::Testing { resamples: resamples.min(MOST_RESAMPLES), seed };
+    let tested = test_pairs(&segments.iter().collect::<Vec<_>>(), &pairs, testing)
+        .map_err(within(|| format!("the segments of `{}` cannot be compared", path.display())))?;
+    Ok(pairs.iter().map(|pair| results.rows[pair.variant].key()).zip(tested).collect())
 }
 
 /// Whether a curve of the model as it was masks the heads that are closed at the same steps.

@@ -212,7 +212,7 @@ pub enum Error {
     /// A signature has settings that no test can be made with.
     #[error(
         "`{}` asks for {resamples} resamples and a margin of {margin_percent} %: at most {most} and 100 % are possible",
-        path.display(), most = crate::signature::MOST_RESAMPLES
+        path.display(), most = stats::family::MOST_RESAMPLES
     )]
     Testing {
         /// The JSON file.

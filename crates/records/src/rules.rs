@@ -3,10 +3,9 @@
 //! A loss that is not significant may be large all the same, the more so the smaller the test set. So a loss counts as safe
 //! where its interval shows that it is small, and the paper's rule stands beside it.
 
-use crate::{PruningRow, TestedRow};
+pub use stats::family::ALPHA;
 
-/// A p-value below this is significant, as in Michel et al. (2019).
-pub const ALPHA: f64 = 0.01;
+use crate::{PruningRow, TestedRow};
 
 /// The loss that is tolerated, in percent of the score with all heads.
 pub const MARGIN_PERCENT: f64 = 2.0;

@@ -1,6 +1,7 @@
 //! Where numbers come from: the signature beside each result file.
 
 use stats::MetricName;
+use stats::family::MOST_RESAMPLES;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
@@ -60,14 +61,11 @@ pub struct Measured {
     pub families: BTreeMap<String, usize>,
 }
 
-/// More resamples than this say nothing new, and take long.
-pub const MOST_RESAMPLES: usize = 100_000;
-
 /// How rows are tested: nothing of it needs the model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Testing {
-    /// Resamples of the paired bootstrap; with 0 nothing is tested.
+    /// Resamples of the paired bootstrap; with 0 nothing is tested. Close calls may have more: [`stats::family::Testing`].
     pub resamples: usize,
     /// Seed that draws them.
     pub seed: u64,

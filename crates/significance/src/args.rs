@@ -1,10 +1,8 @@
 //! Command-line arguments of tests.
 
 use records::rules::MARGIN_PERCENT;
-use records::signature::{MOST_RESAMPLES, Testing};
-
-/// Resamples unless something else is asked for.
-const RESAMPLES: usize = 10_000;
+use records::signature::Testing;
+use stats::family::{MOST_RESAMPLES, RESAMPLES};
 
 /// Seed unless something else is asked for.
 pub const SEED: u64 = 1;
@@ -13,8 +11,8 @@ pub const SEED: u64 = 1;
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Tests")]
 pub struct TestArgs {
-    /// Paired bootstrap resamples, at most 100,000; 0 skips the test, and fewer than 39 give no interval [default: as
-    /// before, or 10,000]
+    /// Paired bootstrap resamples, at most 1,000,000; 0 skips the test, and fewer than 39 give no interval. From 100,000 on, rows
+    /// with p near 0.01 get 1,000,000 [default: as before, or 100,000]
     #[arg(long, value_name = "N", value_parser = resamples)]
     pub resamples: Option<usize>,
 
@@ -62,10 +60,13 @@ mod tests {
         let none = TestArgs::default();
         assert_eq!(none.testing(Some(before), None), before);
         assert_eq!(none.testing(Some(before), Some(9)), Testing { seed: 9, ..before });
-        assert_eq!(none.testing(None, Some(9)), Testing { resamples: 10_000, seed: 9, margin_percent: 2.0 });
+        assert_eq!(
+            none.testing(None, Some(9)),
+            Testing { resamples: RESAMPLES, seed: 9, margin_percent: 2.0 }
+        );
         assert_eq!(none.testing(None, None).seed, SEED);
         let more = TestArgs { resamples: Some(0), margin: None };
         assert_eq!(more.testing(Some(before), None), Testing { resamples: 0, ..before });
-        assert!(resamples("100001").is_err() && percent("101").is_err() && percent("NaN").is_err());
+        assert!(resamples("1000001").is_err() && percent("101").is_err() && percent("NaN").is_err());
     }
 }

@@ -88,7 +88,7 @@ fn what_cannot_be_tested_is_said_in_one_line() {
     };
     assert!(refusal(&["demo"]).contains("cannot read `results/demo`: "));
     let path = results(folder.path());
-    retest(folder.path(), &["--resamples", "100001"]).assert().code(2);
+    retest(folder.path(), &["--resamples", "1000001"]).assert().code(2);
     retest(folder.path(), &["--margin", "101"]).assert().code(2);
     fs::write(path.with_extension("segments.csv.gz"), "torn").unwrap();
     let message = refusal(&["demo"]);

@@ -80,6 +80,15 @@ impl Resampled {
         (!self.deltas.is_empty()).then_some(p.min(1.0))
     }
 
+    /// Whether the [`p_value`](Self::p_value) is within three Monte-Carlo errors of `alpha`. Each of its tails is a share q =
+    /// p / 2 of B resamples, so its error is 2 sqrt(q (1 - q) / B).
+    pub(crate) fn is_close_to(&self, alpha: f64) -> bool {
+        self.p_value().is_some_and(|p| {
+            let error = 2.0 * (p / 2.0 * (1.0 - p / 2.0) / self.deltas.len() as f64).sqrt();
+            (p - alpha).abs() < 3.0 * error
+        })
+    }
+
     /// The p-value of Koehn (2004), as compare-mt and Michel et al. (2019) have it: `(1 + c) / (B + 1)`, where c counts the
     /// resamples without the observed sign, ties included; 1 if the observed difference is 0.
     ///

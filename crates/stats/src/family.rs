@@ -10,10 +10,20 @@ use crate::max_t::max_t;
 use crate::proportion::{tango, wilson};
 use crate::{Error, Segments, mcnemar, t_test};
 
+/// A p-value below this is significant, as in Michel et al. (2019).
+pub const ALPHA: f64 = 0.01;
+
+/// Resamples unless something else is asked for.
+pub const RESAMPLES: usize = 100_000;
+
+/// Resamples of a p-value that [`RESAMPLES`] leave too close to [`ALPHA`]; more say nothing new, and take long.
+pub const MOST_RESAMPLES: usize = 1_000_000;
+
 /// How differences are tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Testing {
-    /// Resamples of the bootstrap; with 0 nothing is tested, accuracies neither.
+    /// Resamples of the bootstrap; with 0 nothing is tested, accuracies neither. From [`RESAMPLES`] on, variants within three
+    /// Monte-Carlo errors of [`ALPHA`] get [`MOST_RESAMPLES`]; who asks for fewer gets these alone.
     pub resamples: usize,
     /// Seed that draws them.
     pub seed: u64,
@@ -89,8 +99,9 @@ pub fn test_family(
             compared
         }
         _ => {
-            let resampled = base.resampled(variants, testing.resamples, testing.seed)?;
+            let mut resampled = base.resampled(variants, testing.resamples, testing.seed)?;
             let adjusted = max_t(&resampled);
+            resample_close_calls(&mut resampled, base, variants, testing)?;
             let of = |((test, variant), adjusted)| of_bootstrap(test, [base, variant], adjusted);
             let compared = resampled.iter().zip(variants.iter().copied()).zip(adjusted).map(of);
             compared.collect::<Result<_, _>>()?
@@ -101,6 +112,24 @@ pub fn test_family(
         comparison.p_benjamini_hochberg = comparison.p_value.and(Some(adjusted));
     }
     Ok(compared)
+}
+
+/// Draws more resamples for variants whose p-value is too close to [`ALPHA`] to call. They begin with the same ones.
+fn resample_close_calls(
+    resampled: &mut [Resampled],
+    base: &Segments,
+    variants: &[&Segments],
+    testing: Testing,
+) -> Result<(), Error> {
+    let is_close = |&place: &usize| resampled[place].is_close_to(ALPHA);
+    let close: Vec<usize> = (0..resampled.len()).filter(is_close).collect();
+    if close.is_empty() || !(RESAMPLES..MOST_RESAMPLES).contains(&testing.resamples) {
+        return Ok(());
+    }
+    let of_close: Vec<&Segments> = close.iter().map(|&place| variants[place]).collect();
+    let more = base.resampled(&of_close, MOST_RESAMPLES, testing.seed)?;
+    close.into_iter().zip(more).for_each(|(place, more)| resampled[place] = more);
+    Ok(())
 }
 
 /// Two of several systems, by their places.
@@ -161,7 +190,8 @@ fn of_bootstrap(
         interval: if interval.is_some() && base == variant { Some(may_change()?) } else { interval },
         p_value: test.p_value(),
         p_koehn: test.p_koehn(),
-        p_adjusted,
+        // A close call has more resamples than its family.
+        p_adjusted: p_adjusted.map(|adjusted| test.p_value().map_or(adjusted, |own| adjusted.max(own))),
         ..Comparison::untested(test.base, test.variant)
     })
 }
@@ -316,6 +346,32 @@ mod tests {
             assert_eq!((found.p_adjusted, found.p_benjamini_hochberg), (Some(0.2), Some(0.2)));
             assert_eq!((found.p_unpaired_t, found.p_mcnemar), (None, None));
         }
+    }
+
+    /// Forty documents that cost 1 nat more or less in turn, all of them `shift` more: the mean over its standard error is about
+    /// shift * sqrt(40). 2.55 leaves p near 0.01, the others far from it.
+    #[test]
+    fn close_calls_get_more_resamples_and_no_others() {
+        use crate::nats::NatsStatistics;
+        let documents = |cost: fn(u32, f64) -> f64, shift| {
+            Segments::Nats(
+                (0..40).map(|n| NatsStatistics::new(20.0 + cost(n, shift), 10, 10).unwrap()).collect(),
+            )
+        };
+        let turned = |n: u32, shift: f64| if n.is_multiple_of(2) { 1.0 + shift } else { shift - 1.0 };
+        let base = documents(|_, _| 0.0, 0.0);
+        let [far, close] = [0.1, 2.55 / 40_f64.sqrt()].map(|shift| documents(turned, shift));
+        let test = |variants: &[&Segments], resamples| {
+            test_family(&base, variants, Testing { resamples, seed: 1 }).unwrap()
+        };
+        let found = test(&[&far, &close], RESAMPLES);
+        let alone = test(&[&close], MOST_RESAMPLES)[0];
+        assert!((alone.p_value.unwrap() - ALPHA).abs() < 0.002, "{alone:?}");
+        assert_eq!((found[1].p_value, found[1].interval), (alone.p_value, alone.interval));
+        assert!(found[1].p_adjusted >= found[1].p_value);
+        assert_eq!(found[0].p_value, test(&[&far], RESAMPLES)[0].p_value);
+        let few = test(&[&close], RESAMPLES - 1)[0].p_value.unwrap() * RESAMPLES as f64 / 2.0;
+        assert_close(few, few.round(), 1e-6);
     }
 
     #[test]

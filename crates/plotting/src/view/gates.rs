@@ -13,7 +13,7 @@ use words::{name_among, signed};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::heat_map::counts;
-use super::{hollow, scored, significantly_worse};
+use super::{difference, hollow, scored, significantly_worse};
 
 /// Names of the files, without extension.
 pub const CURVES: &str = "v19-figure7";
@@ -312,11 +312,8 @@ pub fn table(gates: &Gates, criterion: Criterion) -> Table {
 pub fn contrasts(contrasts: &Contrasts, criterion: Criterion) -> Table {
     let Contrasts { gates, leaders, measured } = contrasts;
     let (metric, alpha) = (gates.metric(), criterion.alpha);
-    let cell = |found: &Comparison| {
-        let ends = metric.brackets(found.interval.map(|ends| (ends.low, ends.high)));
-        let is_significant = found.p_adjusted.is_some_and(|p_adjusted| p_adjusted < alpha);
-        Cell::number(metric.change(found.delta) + &ends, found.delta).marked(is_significant)
-    };
+    let cell =
+        |found: &Comparison| difference(found, &metric).marked(found.p_adjusted.is_some_and(|p| p < alpha));
     let row = |(place, leader): (usize, &GateRow)| {
         Row::new(label(leader), measured.iter().map(|(_, found)| Cell::from(found[place].as_ref().map(cell))))
     };

@@ -24,6 +24,7 @@ use charts::write::Sheet;
 use findings::{Criterion, Folders, LeftOut, Metric, Result, ResultFile};
 use records::{Attention, Head, TestedRow};
 use single_heads::Selection;
+use stats::family::Comparison;
 use words::typeset;
 
 /// What a command asks for.
@@ -85,6 +86,12 @@ fn scored(row: &impl TestedRow, criterion: Criterion) -> Cell {
     let (metric, tests) = (Metric::new(row.metric()), row.tests());
     let ends = metric.brackets(row.delta_interval());
     Cell::number(metric.amount(tests.score) + &ends, tests.score).marked(criterion.is_loss(row))
+}
+
+/// `-0.75 [-1.50, -0.02]`: a difference of two models with its 95 % interval.
+fn difference(found: &Comparison, metric: &Metric) -> Cell {
+    let ends = metric.brackets(found.interval.map(|ends| (ends.low, ends.high)));
+    Cell::number(metric.change(found.delta) + &ends, found.delta)
 }
 
 /// The number of each head with its rank, 1 for the greatest; equal numbers have the same one.

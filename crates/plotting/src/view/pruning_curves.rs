@@ -13,7 +13,7 @@ use words::{name_among, tenths};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::pruning_table::{self, COMPLEMENT, optimistic, without_attention};
-use super::{Asked, BANDS, hollow, mark, scored, sheet, significantly_worse};
+use super::{Asked, BANDS, difference, hollow, mark, scored, sheet, significantly_worse};
 
 /// An axis that begins below this share of its end begins at 0.
 const NEAR_ZERO: f64 = 0.2;
@@ -296,6 +296,7 @@ pub fn retrained_table(retrained: &Retrained, criterion: Criterion) -> Table {
             row.masked.into(),
             Cell::printed(share(row), tenths),
             scored(row, criterion),
+            retrained.against_control(row).map(|found| difference(found, &results.metric())).into(),
             untrained.map(|row| scored(row, criterion)).into(),
         ];
         Row::new(format!("{}, {order}", row.attention), cells)
@@ -312,7 +313,10 @@ pub fn retrained_table(retrained: &Retrained, criterion: Criterion) -> Table {
         results.file.label(&format!("{RETRAINED}-table")),
         results.file.titled(title),
     )
-    .columns(["Heads, order", "of each step"], ["masked", "%", "retrained", "not retrained"])
+    .columns(
+        ["Heads, order", "of each step"],
+        ["masked", "%", "retrained", "minus all heads retrained", "not retrained"],
+    )
     .rows(retrained.after.series.iter().flat_map(steps))
     .mark(significantly_worse(&results.metric(), "the base", criterion))
     .note(results.base_line())

@@ -100,10 +100,10 @@ fn testing_again_keeps_the_names_of_all_runs() {
         assert_eq!(runs(), before);
     }
     let forged = Signature::path_beside(&path);
-    let text = fs::read_to_string(&forged).unwrap().replace("\"resamples\": 5", "\"resamples\": 100001");
+    let text = fs::read_to_string(&forged).unwrap().replace("\"resamples\": 5", "\"resamples\": 1000001");
     fs::write(&forged, text).unwrap();
     let error = Writer::revise(&path).unwrap_err().to_string();
-    assert!(error.contains("asks for 100001 resamples") && error.contains("at most 100000"), "{error}");
+    assert!(error.contains("asks for 1000001 resamples") && error.contains("at most 1000000"), "{error}");
 }
 
 fn interrupted_renewal(path: &Path) {
