@@ -17,9 +17,10 @@ use tempfile::TempDir;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, copy_files, write_reviews};
 
 /// The pages whose commands readers paste.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 7] = [
     "README.md",
     "experiments/README.md",
+    "experiments/REFERENCE.md",
     "experiments/slurm/README.md",
     "results/README.md",
     "crates/README.md",
