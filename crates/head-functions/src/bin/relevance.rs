@@ -168,6 +168,15 @@ mod tests {
     }
 
     #[test]
+    fn the_reference_has_a_row_for_each_of_the_rules() {
+        let page = include_str!("../../../../experiments/REFERENCE.md");
+        let section = page.split("\n### Relevance\n").nth(1).unwrap().split("\n## ").next().unwrap();
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        let rules: Vec<&str> = Lrp::value_variants().iter().map(|rules| rules.name()).collect();
+        assert_eq!(rows.collect::<Vec<_>>(), rules);
+    }
+
+    #[test]
     fn more_than_one_percent_lost_is_said() {
         for rules in [Lrp::Paper, Lrp::AlphaBeta] {
             assert_eq!(rules.warning(0.01), None);

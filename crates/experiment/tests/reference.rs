@@ -1,0 +1,170 @@
+//! The tables of `experiments/REFERENCE.md` against the code: keys and values of a subject's file, families, orders, controls,
+//! attention types and recipes. The first cell of a row holds its names, in backticks.
+#![expect(clippy::unwrap_used, reason = "a page or a file that cannot be read should fail the test")]
+use std::collections::BTreeSet;
+use std::fs;
+
+use clap::{Args, Command, ValueEnum};
+use core_masking::families::{CLASSIFIERS, LANGUAGE_MODELS, TRANSLATORS};
+use experiment::SharedArgs;
+use records::{Attention, Method, Order};
+use subject::Description;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Tasks, with the letter that stands for each in the second cell of a row.
+const TASKS: [(char, &str); 3] = [('T', "translation"), ('C', "classification"), ('L', "language-modelling")];
+
+/// Heading on the page, tasks, and table in a subject's file. The second cells of a table for several tasks say which have the key.
+const SECTIONS: [(&str, &str, &str); 21] = [
+    ("The whole file", "TCL", ""),
+    ("`[data]`", "TCL", "data"),
+    ("`grammar`", "TCL", "data.grammar"),
+    ("`[data.splits]`", "TCL", "data.splits.x"),
+    ("`[data.format]`", "C", "data.format"),
+    ("`[data.format]`", "C", "data.splits.x.format"),
+    ("`holdout`", "C", "data.holdout"),
+    ("`documents`", "L", "data.splits.x.documents"),
+    ("`sample`", "L", "data.splits.x.documents.sample"),
+    ("`choices`", "L", "data.splits.x.choices"),
+    ("`answer`", "L", "data.splits.x.choices.answer"),
+    ("`[windows]`", "L", "windows"),
+    ("`[score]`", "CL", "score"),
+    ("`[checkpoint]`", "TCL", "checkpoint"),
+    ("`[model]`", "TCL", "model"),
+    ("`[tokenizer]`", "TCL", "tokenizer"),
+    ("`[training]`", "TCL", "training"),
+    ("`blocks`", "L", "training.blocks"),
+    ("`[dynamics]`", "TCL", "dynamics"),
+    ("`[functions]`", "TCL", "functions"),
+    ("`[decoding]`", "T", "decoding"),
+];
+
+type Names = BTreeSet<String>;
+
+fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> Names {
+    names.into_iter().map(ToOwned::to_owned).collect()
+}
+
+/// The code within a text.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// Cells of the rows under a heading that name something; where `mark` is given, of those with it in their second cell.
+fn rows(heading: &str, mark: Option<&str>) -> Vec<Vec<String>> {
+    let page = fs::read_to_string(format!("{ROOT}/experiments/REFERENCE.md")).unwrap();
+    let is_heading = |line: &&str| line.starts_with('#') && line.trim_start_matches('#').trim() == heading;
+    let below = page.lines().skip_while(|line| !is_heading(line)).skip(1);
+    let table = below.take_while(|line| !line.starts_with("## ") && !line.starts_with("### "));
+    let lines = table.filter_map(|line| line.strip_prefix("| "));
+    let cells = lines.map(|line| line.split(" | ").map(ToOwned::to_owned).collect::<Vec<_>>());
+    let is_meant = |row: &Vec<String>| row[0].contains('`') && mark.is_none_or(|mark| row[1].contains(mark));
+    let rows: Vec<_> = cells.filter(is_meant).collect();
+    assert!(!rows.is_empty(), "no table under {heading} {}", mark.unwrap_or_default());
+    rows
+}
+
+fn names_on_page(heading: &str, mark: Option<&str>) -> Names {
+    names(rows(heading, mark).iter().flat_map(|row| code(&row[0])))
+}
+
+/// The refusal of a subject's file with `line` in `table`.
+fn refusal(task: &str, table: &str, line: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("probe.toml");
+    let head = if line.starts_with("task ") { String::new() } else { format!("task = \"{task}\"\n") };
+    let table = if table.is_empty() { String::new() } else { format!("[{table}]\n") };
+    fs::write(&path, format!("{head}{table}{line}\n")).unwrap();
+    Description::read(&path).unwrap_err().to_string()
+}
+
+/// What the refusal of an unknown key, or of an unknown value, says is allowed.
+fn allowed(refusal: &str) -> Names {
+    match refusal.split_once("unknown").and_then(|(_, said)| said.split_once("expected")) {
+        Some((_, expected)) => names(code(expected)),
+        // where keys depend on each other, the refusal shows each form: `{ always = 1 }`
+        None => {
+            let mut before: Vec<&str> = refusal.split(" = ").collect();
+            before.pop();
+            names(before.into_iter().filter_map(|before| before.rsplit([' ', '{']).next()))
+        }
+    }
+}
+
+#[test]
+fn the_keys_of_each_table_are_those_that_the_code_accepts_and_so_are_their_values() {
+    for (heading, tasks, table) in SECTIONS {
+        for (letter, task) in TASKS.into_iter().filter(|(letter, _)| tasks.contains(*letter)) {
+            let letter = letter.to_string();
+            let mark = (tasks.len() > 1).then_some(letter.as_str());
+            let keys = allowed(&refusal(task, table, "zz = 1"));
+            assert_eq!(
+                names_on_page(heading, mark),
+                keys,
+                "{heading}, {task}: left the page, right the code"
+            );
+            for row in rows(heading, mark) {
+                let quoted = row[1..].iter().flat_map(|cell| code(cell)).filter(|code| code.starts_with('"'));
+                let on_page = names(quoted.map(|code| code.trim_matches('"')));
+                for key in code(&row[0]) {
+                    let refusal = refusal(task, table, &format!("{key} = \"?\""));
+                    let values =
+                        if refusal.contains("unknown variant") { allowed(&refusal) } else { Names::new() };
+                    assert_eq!(on_page, values, "values of {heading} {key}: left the page, right the code");
+                    let nested = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
+                    let is_table = refusal.contains("expected struct");
+                    assert!(!is_table || SECTIONS.iter().any(|(.., known)| *known == nested), "{nested}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_families_are_those_of_each_task() {
+    let known = [
+        names(TRANSLATORS.iter().map(|family| family.model_type)),
+        names(CLASSIFIERS.iter().map(|family| family.model_type)),
+        names(LANGUAGE_MODELS.iter().map(|family| family.model_type)),
+    ];
+    for ((letter, _), known) in TASKS.into_iter().zip(known) {
+        assert_eq!(names_on_page("Families", Some(&letter.to_string())), known);
+    }
+}
+
+#[test]
+fn orders_searches_controls_and_attention_types_are_those_of_the_command_line() {
+    let can_be_asked_for = |order: &Order| order.to_possible_value().is_some();
+    let (orders, searches): (Vec<_>, Vec<_>) = Order::ALL.into_iter().partition(can_be_asked_for);
+    let named = |orders: Vec<Order>| names(orders.into_iter().map(Order::name));
+    assert_eq!(names_on_page("Orders of heads", Some("`--order`")), named(orders));
+    assert_eq!(names_on_page("Orders of heads", Some("`--search`")), named(searches));
+    let controls = Method::ALL.into_iter().filter(|method| *method != Method::Gates);
+    assert_eq!(names_on_page("Controls", None), names(controls.map(Method::name)));
+    assert_eq!(names_on_page("Names of heads", None), names(Attention::ALL.map(Attention::name)));
+}
+
+#[test]
+fn the_options_are_those_that_every_experiment_takes() {
+    let command = SharedArgs::augment_args(Command::new("any"));
+    let options = names(command.get_arguments().filter_map(|option| option.get_long()));
+    let on_page = rows("Options of every experiment", None);
+    let on_page =
+        names(on_page.iter().flat_map(|row| code(&row[0])).map(|name| name.trim_start_matches('-')));
+    assert_eq!(on_page, options);
+}
+
+#[test]
+fn every_recipe_that_runs_an_experiment_or_shows_results_has_a_row() {
+    let justfile = fs::read_to_string(format!("{ROOT}/justfile")).unwrap();
+    let recipes = ["paper", "experiments", "beyond the paper", "results"].map(|group| {
+        let group = format!("[group('{group}')]\n");
+        justfile.split(&group).skip(1).filter_map(|below| below.split([' ', ':']).next()).collect::<Vec<_>>()
+    });
+    let rows = rows("What to run", None);
+    let on_page = rows.iter().flat_map(|row| code(&row[0])).filter_map(|code| code.split(' ').nth(1));
+    // recipes that prepare or check the repository have rows where readers of this page need them
+    let on_page = names(on_page.filter(|recipe| !["bench", "fetch"].contains(recipe)));
+    assert_eq!(on_page, names(recipes.concat()));
+}
