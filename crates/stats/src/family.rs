@@ -348,19 +348,20 @@ mod tests {
         }
     }
 
-    /// Forty documents that cost 1 nat more or less in turn, all of them `shift` more: the mean over its standard error is about
-    /// shift * sqrt(40). 2.55 leaves p near 0.01, the others far from it.
+    /// Forty documents that cost more and less in turn, all of them `shift` more: by 0.428 p is near 0.01, by 0.1 far from it.
     #[test]
     fn close_calls_get_more_resamples_and_no_others() {
         use crate::nats::NatsStatistics;
         let documents = |cost: fn(u32, f64) -> f64, shift| {
-            Segments::Nats(
-                (0..40).map(|n| NatsStatistics::new(20.0 + cost(n, shift), 10, 10).unwrap()).collect(),
-            )
+            let document = |n| NatsStatistics::new(20.0 + cost(n, shift), 10, 10).unwrap();
+            Segments::Nats((0..40).map(document).collect())
         };
-        let turned = |n: u32, shift: f64| if n.is_multiple_of(2) { 1.0 + shift } else { shift - 1.0 };
+        let turned = |n: u32, shift: f64| {
+            let size = 0.5 + f64::from(n) / 40.0;
+            if n.is_multiple_of(2) { shift + size } else { shift - size }
+        };
         let base = documents(|_, _| 0.0, 0.0);
-        let [far, close] = [0.1, 2.55 / 40_f64.sqrt()].map(|shift| documents(turned, shift));
+        let [far, close] = [0.1, 0.428].map(|shift| documents(turned, shift));
         let test = |variants: &[&Segments], resamples| {
             test_family(&base, variants, Testing { resamples, seed: 1 }).unwrap()
         };
