@@ -123,9 +123,14 @@ fn masked_at(percent: u64, heads: usize, (counts, all): (&[usize], usize)) -> an
     if count < all && counts.contains(&count) {
         return Ok(count);
     }
-    let counts = counts.iter().filter(|count| (1..all).contains(*count));
-    let counts: Vec<String> = counts.map(ToString::to_string).collect();
-    bail!("no step masks {count} of {heads} heads ({percent} %): the steps mask {}", counts.join(", "))
+    let some: Vec<String> =
+        counts.iter().filter(|count| (1..all).contains(*count)).map(usize::to_string).collect();
+    ensure!(
+        !some.is_empty(),
+        "no step masks {count} of {heads} heads ({percent} %): the steps mask no head or all, and all cannot go; give a smaller \
+         --step-percent"
+    );
+    bail!("no step masks {count} of {heads} heads ({percent} %): the steps mask {}", some.join(", "))
 }
 
 impl Exports {
@@ -241,5 +246,14 @@ mod tests {
         assert_eq!(masked_at(50, 6, (&[0, 3, 6], 6)).unwrap(), 3);
         let refusal = masked_at(100, 6, (&[0, 3, 6], 6)).unwrap_err().to_string();
         assert_eq!(refusal, "no step masks 6 of 6 heads (100 %): the steps mask 3");
+    }
+
+    /// With steps of 100 % no head is masked, then every one: there is no number to name, so the argument is.
+    #[test]
+    fn where_steps_mask_no_head_or_all_the_refusal_names_what_sets_them() {
+        let refusal = masked_at(50, 24, (&[0, 24], 24)).unwrap_err().to_string();
+        let expected = "no step masks 12 of 24 heads (50 %): the steps mask no head or all, and all cannot go; give a smaller \
+                        --step-percent";
+        assert_eq!(refusal, expected);
     }
 }
