@@ -110,6 +110,16 @@ const films = async (page, name) => {
   }
 };
 
+// Rows of the table of all heads, in lines: the lists at its far right must not fold, or whoever reads the left sees gaps.
+const lines = async (page, name) => {
+  const tallest = await page.evaluate(() => {
+    const rows = [...document.querySelectorAll('[id^="heads-"] tbody tr')];
+    const line = (cell) => parseFloat(getComputedStyle(cell).lineHeight);
+    return Math.max(0, ...rows.map((row) => row.getBoundingClientRect().height / line(row.cells[0])));
+  });
+  check(`${name}: rows of all heads`, tallest < 3, `${tallest.toFixed(1)} lines tall`);
+};
+
 const saving = async (page, name) => {
   const session = await browser.target().createCDPSession();
   await session.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: downloads });
@@ -156,6 +166,7 @@ for (const name of pages) {
   for (const [title, height] of figures) check(`${name}: figure ${title}`, title && height > 50, `${height} high`);
   await violations(page, `${name}, wide`);
   check(`${name}: width`, (await widest(page)) <= 0, await widest(page));
+  await lines(page, name);
   await sorting(page, name);
   await cards(page, name);
   await films(page, name);
