@@ -14,6 +14,7 @@ use crate::metric::Metric;
 use crate::pair::Pair;
 use crate::pruning::Pruning;
 use crate::results::Results;
+use crate::retrained::Retrained;
 use crate::same_model::may_have_same_weights;
 use crate::segments::{self, SegmentChange};
 use crate::source::{Folders, ResultFile, Source, experiment};
@@ -37,6 +38,8 @@ pub struct Subject {
     pub pairs: Vec<Pair>,
     /// More and more heads masked.
     pub pruning: Option<Pruning>,
+    /// The same with retraining.
+    pub retrained: Option<Retrained>,
     /// The same while it is trained.
     pub dynamics: Option<Dynamics>,
     /// What heads do.
@@ -77,6 +80,10 @@ impl Subject {
             pairs: left_out.read_all(Pair::files(&source, None), |file| Pair::read(file, &folders.results)),
             pruning: {
                 let curves = one(experiment::PRUNING).and_then(|file| Pruning::read(file, left_out));
+                left_out.keep_if_there(curves)
+            },
+            retrained: {
+                let curves = one(experiment::RETRAINED).and_then(|file| Retrained::read(file, left_out));
                 left_out.keep_if_there(curves)
             },
             dynamics: left_out.keep_if_there(one(experiment::DYNAMICS).and_then(Dynamics::read)),

@@ -17,12 +17,13 @@ use tempfile::TempDir;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, copy_files, write_reviews};
 
 /// The pages whose commands readers paste.
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 8] = [
     "README.md",
     "experiments/README.md",
     "experiments/REFERENCE.md",
     "experiments/slurm/README.md",
     "results/README.md",
+    "results/FILES.md",
     "crates/README.md",
     ".github/CONTRIBUTING.md",
 ];
@@ -288,6 +289,37 @@ fn every_command_of_the_pages_runs() {
     let desk = Desk::new();
     let faults: Vec<String> = PAGES.par_iter().flat_map(|page| desk.clone().follow_page(page)).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// The anchors of a page, as GitHub makes them of its headings.
+fn anchors(page: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(page).unwrap();
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| {
+        let name = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        name.chars().filter(|letter| letter.is_alphanumeric() || "-_".contains(*letter)).collect()
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn every_link_of_the_pages_leads_somewhere() {
+    let mut broken = Vec::new();
+    for page in PAGES.iter().chain(&["CHANGELOG.md", "results/voita.md"]) {
+        let path = root().join(page);
+        let text = fs::read_to_string(&path).unwrap();
+        let inline = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let named =
+            text.lines().filter_map(|line| line.strip_prefix('[')?.split_once("]: ")).map(|(_, to)| to);
+        for link in inline.chain(named).filter(|link| !link.contains("://")) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { path.clone() } else { path.with_file_name("").join(file) };
+            if !target.exists() || !(anchor.is_empty() || anchors(&target).contains(anchor)) {
+                broken.push(format!("{page}: {link}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
 #[test]

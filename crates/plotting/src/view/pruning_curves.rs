@@ -278,9 +278,9 @@ pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
         .panels(scopes.len(), scopes.iter().enumerate().map(panel).collect())
 }
 
-/// One row for each step of each curve: the score with and without training.
-pub fn retrained_table(retrained: &Retrained, criterion: Criterion) -> Table {
-    let (results, updates) = (&retrained.after.results, retrained.updates);
+/// One row for each step of each curve: heads and order, then the score with and without training.
+pub(crate) fn retrained_rows(retrained: &Retrained, criterion: Criterion) -> Vec<Row> {
+    let results = &retrained.after.results;
     let row = |series: &Series, row: &PruningRow| {
         let is_same = |other: &&PruningRow| {
             (other.order_seed, other.masked) == (row.order_seed, row.masked) && other.masked > 0
@@ -303,6 +303,12 @@ pub fn retrained_table(retrained: &Retrained, criterion: Criterion) -> Table {
     };
     let steps =
         |series: &Series| series.runs.iter().flatten().map(|step| row(series, step)).collect::<Vec<_>>();
+    retrained.after.series.iter().flat_map(steps).collect()
+}
+
+/// [`retrained_rows`] of one file.
+pub fn retrained_table(retrained: &Retrained, criterion: Criterion) -> Table {
+    let (results, updates) = (&retrained.after.results, retrained.updates);
     let title = format!(
         "{} without the heads of each step, with {updates} updates of retraining and without, and the 95 % interval of the \
          change in brackets",
@@ -317,7 +323,7 @@ pub fn retrained_table(retrained: &Retrained, criterion: Criterion) -> Table {
         ["Heads, order", "of each step"],
         ["masked", "%", "retrained", "minus all heads retrained", "not retrained"],
     )
-    .rows(retrained.after.series.iter().flat_map(steps))
+    .rows(retrained_rows(retrained, criterion))
     .mark(significantly_worse(&results.metric(), "the base", criterion))
     .note(results.base_line())
     .note(results.file.of_orders())

@@ -4,13 +4,14 @@ use findings::best_heads::Layers;
 use findings::judge::Tally;
 use findings::sweep::Model;
 use findings::{
-    BestHeads, Checkpoint, Criterion, Dynamics, PAPER, Pruning, RuleKind, Series, Subject, Sweep,
+    BestHeads, Checkpoint, Criterion, Dynamics, PAPER, Pruning, Retrained, RuleKind, Series, Subject, Sweep,
 };
 use records::{AblationRow, Attention, Order, Scope, TestedRow};
 use words::{count, fixed, signed, tenths};
 
 use super::Claim;
 use crate::view::cross_domain::cells;
+use crate::view::pruning_curves::retrained_rows;
 use crate::view::pruning_table::{score_at, share};
 
 /// Section 3.2: most single heads can go.
@@ -20,7 +21,7 @@ pub fn single_heads(all: &[Subject], criterion: Criterion) -> Claim {
     let base = format!("BLEU {}", fixed(own.base_bleu, 2));
     let [heads, significant, better] =
         [own.heads, own.significant, own.better].map(|number| Cell::printed(number, |n| n.to_string()));
-    let first = ["enc-enc".into(), base.into(), heads, Cell::default(), Cell::default()];
+    let first = ["enc-enc".into(), base.into(), heads, Cell::default(), Cell::default(), Cell::default()];
     let paper = Row::new("M19: WMT, newstest2013 (Table 1)", first.into_iter().chain([significant, better]));
     Claim {
         published: vec![paper],
@@ -45,7 +46,11 @@ fn counts(sweep: &Sweep, criterion: Criterion) -> Vec<Row> {
             [tally.significant, tally.better].map(|count| Cell::from(is_tested.then_some(count)))
         };
         let [adjusted, _] = of(criterion.adjusted().tally(rows()));
-        let cells = [attention.name().into(), sweep.described_base().into(), family.len().into()];
+        let loss = |row: &AblationRow| -100.0 * row.difference(None).gain / row.base_score.abs();
+        let greatest = rows().map(loss).max_by(f64::total_cmp);
+        let greatest = greatest.map(|loss| Cell::printed(loss, |loss| format!("{} %", fixed(loss, 2))));
+        let cells =
+            [attention.name().into(), sweep.described_base().into(), family.len().into(), greatest.into()];
         let cells = cells.into_iter().chain([ours, papers].into_iter().flat_map(of)).chain([adjusted]);
         Row::new(sweep.file.title(), cells)
     };
@@ -166,6 +171,17 @@ fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) ->
         (share.into(), change.into())
     });
     [safe.0, safe.1, no_loss.0, no_loss.1]
+}
+
+/// Beyond the paper: what further training without the heads recovers.
+pub fn retrained(all: &[Subject], criterion: Criterion) -> Claim {
+    let rows = |retrained: &Retrained| {
+        let title = retrained.after.results.file.title();
+        let row = |row: Row| Row::new(title.clone(), [row.label.into()].into_iter().chain(row.cells));
+        retrained_rows(retrained, criterion).into_iter().map(row).collect::<Vec<_>>()
+    };
+    let measured = all.iter().filter_map(|subject| subject.retrained.as_ref());
+    Claim { measured: measured.flat_map(rows).collect(), ..Claim::default() }
 }
 
 /// Section 5: attention from decoder to encoder needs its heads most.

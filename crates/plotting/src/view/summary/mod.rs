@@ -36,6 +36,7 @@ pub fn page(all: &[Subject], criterion: Criterion) -> Result<Option<String>, min
         ("across_domains", of(michel::across_domains)),
         ("removable", of(michel::removable)),
         ("by_type", of(michel::by_type)),
+        ("retrained", of(michel::retrained)),
         ("during_training", of(michel::during_training)),
         ("language", of(michel::language)),
         ("functions", of(voita::functions)),
