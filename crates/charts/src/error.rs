@@ -10,11 +10,6 @@ pub enum Error {
     #[error("cannot draw the figure")]
     Figure(#[source] resvg::usvg::Error),
 
-    /// A film cannot be written as GIF.
-    // its message has that of its own source
-    #[error("cannot write the film as GIF: {0}")]
-    Gif(gif::EncodingError),
-
     /// A figure has no area, or more pixels than fit into memory.
     #[error("cannot draw the figure: it is empty or too large")]
     Size,

@@ -2,7 +2,7 @@
 //!
 //! A [`chart::Chart`] is panels with axes, layers of data and a legend; a [`table::Table`] is rows of cells with what must be said
 //! about them. Both are only described: one painter draws charts ([`svg`]), and [`write`](mod@write) turns a [`write::Sheet`] of a
-//! chart and tables into SVG, PNG, GIF, Markdown, LaTeX and text for a terminal. Equal values give byte-equal files on every
+//! chart and tables into SVG, PNG, Markdown, LaTeX and text for a terminal. Equal values give byte-equal files on every
 //! machine: text is measured and drawn with the font that is part of the program.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! Writers: tables for a terminal, as Markdown and as LaTeX; charts as SVG and PNG with a caption in Markdown and LaTeX; films as GIF.
+//! Writers: tables for a terminal, as Markdown and as LaTeX; charts as SVG and PNG with a caption in Markdown and LaTeX.
 pub mod documents;
 mod raster;
 mod terminal;
@@ -21,7 +21,7 @@ use crate::table::Table;
 pub enum Format {
     /// Vector graphics, with text that can be selected and edited.
     Svg,
-    /// Pixels, 300 to the inch; a film as GIF beside it.
+    /// Pixels, 300 to the inch.
     Png,
 }
 
@@ -45,7 +45,7 @@ pub struct Sheet {
     pub stem: String,
     /// The figure.
     pub chart: Option<Chart>,
-    /// The frames of a film beside the chart, all of one size.
+    /// The frames of a film beside the chart, all of one size; shown by reports alone.
     pub frames: Vec<Chart>,
     /// From top to bottom.
     pub tables: Vec<Table>,
@@ -90,13 +90,13 @@ impl Sheet {
     }
 
     /// Writes all files into a folder, which is made if needed, and returns their paths. Then other files of its name are removed: those
-    /// of a table, a figure or a film that was drawn before, and figures in a format that is not asked for.
+    /// of a table or a figure that was drawn before, and figures in a format that is not asked for.
     pub fn write(&self, folder: &Path, formats: &[Format]) -> Result<Vec<PathBuf>, Error> {
         let name = |extension: &str| format!("{}.{extension}", self.stem);
         let files = self.files(formats)?;
         let write = |(extension, bytes): &(&str, Vec<u8>)| write_file(folder, &name(extension), bytes);
         let paths = files.iter().map(write).collect::<Result<_, _>>()?;
-        let mut outdated = vec!["gif", "png", "svg", "md", "tex"];
+        let mut outdated = vec!["png", "svg", "md", "tex"];
         outdated.retain(|extension| files.iter().all(|(written, _)| written != extension));
         for extension in outdated {
             let path = folder.join(name(extension));
@@ -123,10 +123,6 @@ impl Sheet {
         let svg = paint::svg(chart);
         if formats.contains(&Format::Png) {
             files.push((Format::Png.extension(), raster::png(&svg)?));
-            if !self.frames.is_empty() {
-                let frames: Vec<_> = self.frames.iter().map(paint::svg).collect();
-                files.push(("gif", raster::gif(&frames)?));
-            }
         }
         if formats.contains(&Format::Svg) {
             files.push((Format::Svg.extension(), svg.into_bytes()));
