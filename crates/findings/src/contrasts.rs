@@ -10,7 +10,7 @@ use crate::gates::Gates;
 use crate::segments::stored;
 
 /// Resamples of a comparison of two models that were trained further, since it is made whenever it is drawn.
-pub(crate) const MOST_RESAMPLES: usize = 10_000;
+pub(crate) const RESAMPLES_OF_CONTRASTS: usize = 10_000;
 
 /// Two methods: the score of the first less that of the second, with as many heads, unless the second has all.
 pub type Contrast = [Method; 2];
@@ -47,7 +47,7 @@ impl Contrasts {
         let none = || Error::NoSegments { path: path.clone() };
         let Testing { resamples, seed, .. } = gates.file.testing().ok_or_else(none)?;
         let (_, segments) = stored(&gates, none)?;
-        let testing = family::Testing { resamples: resamples.min(MOST_RESAMPLES), seed };
+        let testing = family::Testing { resamples: resamples.min(RESAMPLES_OF_CONTRASTS), seed };
         Self::of(gates, &segments, testing)
             .map_err(within(|| format!("the segments of `{}` cannot be compared", path.display())))
     }

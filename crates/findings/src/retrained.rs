@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use records::{PruningRow, RetrainedRow, Row, Scope, TestedRow, Testing};
 use stats::family::{self, Comparison, Pair, test_pairs};
 
-use crate::contrasts::MOST_RESAMPLES;
+use crate::contrasts::RESAMPLES_OF_CONTRASTS;
 use crate::error::{Error, LeftOut, Result, faulty, within};
 use crate::pruning::{Pruning, Series};
 use crate::results::{Results, distinct};
@@ -85,7 +85,7 @@ fn against_control(
     let pair = |(variant, row): (usize, &RetrainedRow)| Some(Pair { base: control_of(row)?, variant });
     let masked = results.rows.iter().enumerate().filter(|(_, row)| row.masked > 0);
     let pairs: Vec<Pair> = masked.filter_map(pair).collect();
-    let testing = family::Testing { resamples: resamples.min(MOST_RESAMPLES), seed };
+    let testing = family::Testing { resamples: resamples.min(RESAMPLES_OF_CONTRASTS), seed };
     let tested = test_pairs(&segments.iter().collect::<Vec<_>>(), &pairs, testing)
         .map_err(within(|| format!("the segments of `{}` cannot be compared", path.display())))?;
     Ok(pairs.iter().map(|pair| results.rows[pair.variant].key()).zip(tested).collect())

@@ -166,6 +166,8 @@ impl Subject {
         let sweeps = sweeps.map(|sweep| &sweep.file);
         let pairs = self.pairs.iter().map(|pair| &pair.file);
         let curves = self.pruning.iter().map(|pruning| &pruning.results.file);
+        let retrained = self.retrained.iter().map(|retrained| &retrained.after.results.file);
+        let curves = curves.chain(retrained);
         let dynamics = self.dynamics.iter().map(|dynamics| &dynamics.file);
         let functions = self.functions.iter().map(|functions| &functions.file);
         let gates = self.gates.iter().map(|gates| &gates.file);

@@ -6,10 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use findings::contrasts::Contrast;
+use findings::segments::stored;
 use findings::source::experiment;
-use findings::{Contrasts, Folders, Gates, LeftOut, Retrained, Source};
-use records::{Method, PruningRow, TestedRow};
+use findings::{Contrasts, Error, Folders, Gates, LeftOut, Results, Retrained, Source};
+
+use records::{AblationRow, Method, PruningRow, TestedRow};
 use stats::correlation::pearson;
+use stats::reliability::{Swept, ceiling, split_half};
 use words::{fixed, signed};
 
 fn root() -> PathBuf {
@@ -152,18 +155,22 @@ fn correlation_with_interval(subject: &str, splits: &str) -> String {
     format!("{r} ({low} to {high})")
 }
 
-/// Percentage of the heads that can be masked at an epoch's last checkpoint while this percentage of its score, or of 1/perplexity, is kept.
-fn spared(file: &str, is_last: bool, kept: f64) -> String {
+/// `10 to 40 %`: heads that can be masked after the first and after the last epoch while this percentage of the score, or of
+/// 1/perplexity, is kept.
+fn spared(file: &str, kept: f64) -> String {
     let rows = rows(file);
     let epochs = || rows.iter().map(|row| row.number("epoch"));
-    let epoch = if is_last { epochs().fold(0.0, f64::max) } else { epochs().fold(f64::INFINITY, f64::min) };
     let kept_by = |row: &Row| match row.text("metric") {
         "nats" => 100.0 * (row.number("base_score") - row.number("score")).exp(),
         _ => 100.0 * row.number("score") / row.number("base_score"),
     };
-    let steps = rows.iter().filter(|row| row.number("epoch") == epoch);
-    let last = steps.take_while(|row| kept_by(row) >= kept).last().unwrap();
-    percent(100.0 * last.number("masked") / last.number("heads"))
+    let of_epoch = |epoch: f64| {
+        let steps = rows.iter().filter(|row| row.number("epoch") == epoch);
+        let last = steps.take_while(|row| kept_by(row) >= kept).last().unwrap();
+        fixed(100.0 * last.number("masked") / last.number("heads"), 0)
+    };
+    let (first, last) = (epochs().fold(f64::INFINITY, f64::min), epochs().fold(0.0, f64::max));
+    format!("{} to {} %", of_epoch(first), of_epoch(last))
 }
 
 /// The loss of a retrained model against the one that was retrained with all heads, and its interval, by importance.
@@ -199,12 +206,28 @@ fn normal(z: f64) -> f64 {
     (0..10_000).map(|n| density(-8.0 + (f64::from(n) + 0.5) * step) * step).sum()
 }
 
-fn speedup(batch: &str) -> String {
-    let rows = rows("minilm-mrpc/speed-bench-first-512");
-    let row = rows.iter().find(|row| row.text("batch_size") == batch).unwrap();
-    let [ratio, low, high] =
-        ["ratio", "ratio_low", "ratio_high"].map(|column| fixed(100.0 * (row.number(column) - 1.0), 0));
-    format!("{ratio} % ({low} to {high} %)")
+/// `0.69`: the greatest r that the noise of two splits allows, without some of the heads.
+fn allowed_by_noise(subject: &str, splits: [&str; 2], without: &[&str]) -> String {
+    let reliability = |split: &str| {
+        let folders = Folders { results: root().join("results"), experiments: root().join("experiments") };
+        let path = folders.results.join(subject).join(split).with_extension("csv");
+        let file = Source::File { path: path.clone(), experiments: folders.experiments };
+        let results = Results::<AblationRow>::read(file.one(experiment::SWEEP).unwrap()).unwrap();
+        let (base, masked) = stored(&results, || Error::NoSegments { path: path.clone() }).unwrap();
+        let heads = results.rows.iter().map(|row| row.head_id().to_string()).zip(&masked);
+        let is_kept = |(head, _): &(String, _)| !without.contains(&head.as_str());
+        let variants: Vec<_> = heads.filter(is_kept).map(|(_, masked)| masked).collect();
+        split_half(Swept { base: &base, variants: &variants }, 100, 1).unwrap()
+    };
+    fixed(ceiling(reliability(splits[0]), reliability(splits[1])).unwrap(), 2)
+}
+
+/// `21 to 26 %`: how much faster without half of the heads, in batches of all sizes.
+fn speedup(subject: &str) -> String {
+    let rows = rows(&format!("{subject}/speed-bench-first-512"));
+    let mut faster: Vec<f64> = rows.iter().map(|row| 100.0 * (row.number("ratio") - 1.0)).collect();
+    faster.sort_by(f64::total_cmp);
+    format!("{} to {} %", fixed(faster[0], 0), fixed(*faster.last().unwrap(), 0))
 }
 
 /// The words of a page: without code, links and pictures, with single spaces.
@@ -245,13 +268,20 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
     let (enough, layers) = layers_with_one_head("multi30k-en-fr");
     let (none, of_mnli) = layers_with_one_head("minilm-mnli");
     assert_eq!(none, 0);
+    let of_type = |attention| fixed(left("multi30k-en-fr", attention, "39"), 0);
     let facts = [
-        format!("MRPC {}, MNLI {}", significant("minilm-mrpc", "self"), significant("minilm-mnli", "self")),
+        format!(
+            "translator {}, MRPC {}, MNLI {}",
+            significant("multi30k-en-fr", "enc-enc"),
+            significant("minilm-mrpc", "self"),
+            significant("minilm-mnli", "self")
+        ),
         format!("translator {enough} of {layers}, MNLI none of {of_mnli}"),
         format!(
-            "MNLI {}; translator {}, by one head",
+            "MNLI {}; translator {}, without one head {}",
             correlation("minilm-mnli", "dev_mismatched_partial", &[]),
-            correlation("multi30k-en-fr", "test_2017_mscoco", &[])
+            correlation("multi30k-en-fr", "test_2017_mscoco", &[]),
+            correlation("multi30k-en-fr", "test_2017_mscoco", &["enc-dec:2:1"])
         ),
         format!(
             "SST-2 {}, MNLI {}, translator {}",
@@ -259,7 +289,13 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
             safe("minilm-mnli"),
             safe("multi30k-en-fr")
         ),
-        format!("81 % masked: {} of 55 BLEU left", fixed(left("multi30k-en-fr", "enc-dec", "39"), 0)),
+        format!(
+            "{} % masked: {} BLEU left; decoder {}, encoder {}",
+            fixed(3900.0 / 48.0, 0),
+            of_type("enc-dec"),
+            of_type("dec-dec"),
+            of_type("enc-enc")
+        ),
         "has 23 million parameters".to_owned(),
     ];
     let parameters = rows("minilm-mrpc/speed-bench-first-512")[0].number("original_parameters");
@@ -273,6 +309,7 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
         "from epoch 10 on",
     ];
     let given = [
+        "at 90 % of BLEU",
         "NeurIPS 2019",
         "x86-64",
         "Python 3",
@@ -280,6 +317,20 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
         "the 95 % interval of the loss lies below 2 % of the score",
         "(2019)",
     ];
+    let page = fs::read_to_string(root().join("README.md")).unwrap();
+    let demo = rows("demo-translation/ablate-one");
+    for layer in ["1", "6"] {
+        let of_layer =
+            demo.iter().filter(|row| (row.text("attention"), row.text("layer")) == ("enc-enc", layer));
+        let line: Vec<String> = of_layer.map(|row| signed(row.number("score_delta"), 2)).collect();
+        assert!(page.contains(&line.join("   ")), "README.md should print {line:?}");
+    }
+    let base = format!(
+        "base BLEU {}\n{} heads significant",
+        fixed(demo[0].number("base_score"), 2),
+        significant("demo-translation", "enc-enc")
+    );
+    assert!(page.contains(&base), "README.md should print {base}");
     check("README.md", &facts, &[&published[..], &given].concat());
 }
 
@@ -299,12 +350,22 @@ fn numbers_of_the_findings_are_those_of_the_results() {
     assert_eq!(top, 9.0, "nine of the ten costliest heads");
     let of_type = |attention| fixed(left(en_fr, attention, "39"), 1);
     let (loss, low, high) = retrained(mnli, 54, false);
-    let nats = [8, 16, 24].map(|masked| fixed(retrained(demo, masked, false).0, 3));
-    assert_eq!(nats[0], nats[1]);
+    let [nats, same] = [8, 16].map(|masked| retrained(demo, masked, false));
+    assert_eq!(fixed(nats.0, 3), fixed(same.0, 3));
+    let (en_fr_dynamics, de_en_dynamics) =
+        ("multi30k-en-fr/training-dynamics-first-500", "multi30k-de-en/training-dynamics-first-500");
+
     let (sst2_layers, en_fr_layers) = (layers_with_one_head(sst2), layers_with_one_head(en_fr));
     assert_eq!((sst2_layers, layers_with_one_head(mnli).0), ((6, 6), 0));
-    let needed = &rows("minilm-mrpc/ablate-one")[0];
-    let base = needed.number("base_score");
+    let of_mrpc = rows("minilm-mrpc/ablate-one");
+    let of_head = of_mrpc.iter().find(|row| row.head() == "self:2:2").unwrap();
+    let base = of_head.number("base_score");
+    let most = |subject: &str| {
+        let mut rows = rows(&format!("{subject}/ablate-one"));
+        rows.sort_by(|one, other| other.loss().total_cmp(&one.loss()));
+        rows.iter().take(3).map(Row::head).collect::<Vec<_>>()
+    };
+    assert_eq!(most(mnli), ["self:4:10", "self:2:3", "self:3:5"]);
     let before = rows("minilm-mnli/iterative-prune");
     let is_step = |row: &&Row| {
         (row.text("order"), row.text("complement"), row.text("masked")) == ("importance", "false", "54")
@@ -340,68 +401,91 @@ fn numbers_of_the_findings_are_those_of_the_results() {
             "r = {}, and nine of the ten",
             correlation_with_interval(mnli, "dev_matched-dev_mismatched_partial")
         ),
-        format!("r = {}, but without", correlation_with_interval(en_fr, "test_2016_flickr-test_2017_mscoco")),
-        format!("it is {}.", correlation(en_fr, "test_2017_mscoco", &["enc-dec:2:1"])),
         format!(
-            "({})",
+            "r = {}; noise allows {})",
+            correlation_with_interval(en_fr, "test_2016_flickr-test_2017_mscoco").replace(')', ""),
+            allowed_by_noise(en_fr, ["ablate-one", "ablate-one-test_2017_mscoco"], &[])
+        ),
+        format!(
+            "it is {}, where noise allows {}.",
+            correlation(en_fr, "test_2017_mscoco", &["enc-dec:2:1"]),
+            allowed_by_noise(en_fr, ["ablate-one", "ablate-one-test_2017_mscoco"], &["enc-dec:2:1"])
+        ),
+        format!(
+            "({}; noise allows {})",
             correlation_with_interval(de_en, "test_2016_flickr-test_2017_mscoco")
                 .replace(" (", ", ")
-                .replace(')', "")
+                .replace(')', ""),
+            allowed_by_noise(de_en, ["ablate-one", "ablate-one-test_2017_mscoco"], &[])
         ),
         format!("({})", correlation_with_interval(demo, "test-shifted").replace(" (", ", ").replace(')', "")),
+        format!("would allow {}.", allowed_by_noise(demo, ["ablate-one", "ablate-one-shifted"], &[])),
+        format!("1:4 costs {}", greatest_loss(shakespeare, 1)),
         format!(
-            "{} of the heads of `{sst2}` are shown to be safe ({} by the paper's rule)",
-            safe(sst2),
-            paper(sst2)
+            "all its {} heads are significant",
+            significant(shakespeare, "self").split(' ').next().unwrap()
         ),
-        format!("{} of `{mnli}` ({})", safe(mnli), paper(mnli)),
         format!(
-            "{} of `{mrpc}` ({}) and {} of `{en_fr}` ({})",
+            "{} of the heads of `{sst2}` are shown to be safe, {} of `{mnli}`, {} of `{mrpc}` and {} of `{en_fr}`; by the \
+             paper's rule {}, {}, {} and {}",
+            safe(sst2),
+            safe(mnli),
             safe(mrpc),
-            paper(mrpc),
             safe(en_fr),
+            paper(sst2),
+            paper(mnli),
+            paper(mrpc),
             paper(en_fr)
         ),
         format!(
-            "leaves {} of 55.2 BLEU in encoder-decoder attention, {} in decoder self-attention and {} in the encoder",
+            "leaves {} of {} BLEU in encoder-decoder attention, {} in decoder self-attention and {} in the encoder",
             of_type("enc-dec"),
+            fixed(rows("multi30k-en-fr/ablate-one")[0].number("base_score"), 1),
             of_type("dec-dec"),
             of_type("enc-enc")
         ),
-        format!("passed with a probability of at most {}", percent(100.0 * power("minilm-cola"))),
+        format!("have passed with a probability of at most {}", percent(100.0 * power("minilm-cola"))),
         format!("still {}, that of always", fixed(left(mrpc, "all", "72"), 1)),
         format!("{} of the heads of `{shakespeare}`", safe(shakespeare)),
         format!("by importance, and {} % in the median", fixed(median_of_random(shakespeare), 1)),
         format!("for `{tatoeba}` both are {}", safe(tatoeba)),
         format!("{} of the {} of `{en_fr}`", en_fr_layers.0, en_fr_layers.1),
+        format!("is {} faster", speedup(mrpc)),
         format!(
-            "is {} faster in batches of 1",
-            speedup("1").replace(" (", " faster in batches of 1 (").split(" faster").next().unwrap()
+            "from {} in `{en_fr}` and from {} in `{de_en}`",
+            spared(en_fr_dynamics, 90.0),
+            spared(de_en_dynamics, 90.0)
         ),
-        format!("of 1 ({}", speedup("1").split_once('(').unwrap().1),
-        format!("of 64 ({}", speedup("64").split_once('(').unwrap().1),
-        format!(
-            "can spare {} of its heads after the first epoch and {} after the last",
-            spared("multi30k-en-fr/training-dynamics-first-500", false, 90.0),
-            spared("multi30k-en-fr/training-dynamics-first-500", true, 90.0)
-        ),
-        format!("can spare {} after both", spared("multi30k-de-en/training-dynamics-first-500", false, 85.0)),
-        format!(
-            "{} can go after the first epoch, and {} after the last",
-            spared("tatoeba-language/training-dynamics", false, 90.0),
-            spared("tatoeba-language/training-dynamics", true, 90.0)
-        ),
+        format!("rises from {} in the first", spared(en_fr_dynamics, 85.0)),
+        format!("is {} both times", spared(de_en_dynamics, 85.0).rsplit(" to ").next().unwrap()),
+        format!("falls, from {} at", spared("tatoeba-language/training-dynamics", 90.0)),
         format!("`{mnli}` loses {} points ({} to {})", fixed(loss, 2), fixed(low, 2), fixed(high, 2)),
-        format!("masking alone costs {}.", fixed(masking, 1)),
-        format!("loses {} nats per token with 25 % masked and with 50 %, and {} with 75 %", nats[0], nats[2]),
-        format!("instead `{mnli}` loses {} points", fixed(retrained(mnli, 54, true).0, 1)),
-        format!("below {} (2 % of {})", signed(-0.02 * base, 2), fixed(base, 2)),
+        format!("masking alone costs {},", fixed(masking, 1)),
+        format!(
+            "loses {} nats per token both with 25 % ({} to {})",
+            fixed(nats.0, 3),
+            fixed(nats.1, 3),
+            fixed(nats.2, 3)
+        ),
+        format!(
+            "`{en_fr}` {} BLEU with 50 % and {} with 75 %",
+            fixed(retrained(en_fr, 72, false).0, 2),
+            fixed(retrained(en_fr, 108, false).0, 2)
+        ),
+        format!("`{mnli}` still loses {} points", fixed(retrained(mnli, 54, true).0, 1)),
+        format!("below {}, 2 % of {},", signed(-0.02 * base, 2), fixed(base, 2)),
+        format!("| {} | F1 with all heads", fixed(base, 2)),
+        format!("| {} | F1 with this", fixed(of_head.number("score"), 2)),
+        format!("| {} | the difference", signed(of_head.number("score_delta"), 2)),
+        format!(
+            "| {}, {} | its",
+            signed(of_head.number("delta_low"), 2),
+            signed(of_head.number("delta_high"), 2)
+        ),
+        format!("| {} | two-sided", fixed(of_head.number("p_value"), 6)),
+        format!("| {} | adjusted", fixed(of_head.number("p_adjusted"), 4)),
     ];
     assert_eq!(percent(median_of_random(tatoeba)), safe(tatoeba));
-    assert_eq!(
-        spared("multi30k-de-en/training-dynamics-first-500", true, 85.0),
-        spared("multi30k-de-en/training-dynamics-first-500", false, 85.0)
-    );
     let history = [
         "| 0.94 |",
         "| 0.61 |",
@@ -415,21 +499,21 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "head 1 of layer 2",
         "below 2 % of the score",
         "p < 0.01",
-        "1,043 sentences",
-        "the 9,815 pairs are the same",
-        "0.96 points there",
+        "all 72 heads",
         "Masking 81 % of one",
         "At 90 % of BLEU",
-        "At 85 %,",
+        "At 85 %",
         "at 90 % of 1/perplexity",
+        "the 1,043 answers",
+        "the same 9,815 pairs",
+        "0.96 points",
         "(step 0)",
         "with 75 % of its heads masked",
-        "75 % masked instead",
-        "head 2 of layer 2",
-        "the 95 % interval of the difference",
+        "and with 50 %",
+        "most important 75 % masked",
+        "its 95 % interval",
         "calls p < 0.01 significant",
-        "all 72 heads",
-        "26 % faster in batches of 1",
+        "costs more than 2 %",
     ];
     check("results/README.md", &facts, &[&history[..], &given].concat());
 }

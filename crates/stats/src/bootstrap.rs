@@ -80,7 +80,7 @@ impl Resampled {
         (!self.deltas.is_empty()).then_some(p.min(1.0))
     }
 
-    /// Whether the [`p_value`](Self::p_value) is within three Monte-Carlo errors of `alpha`. Each of its tails is a share q =
+    /// Tells a [`p_value`](Self::p_value) within three Monte-Carlo errors of `alpha`. Each of its tails is a share q =
     /// p / 2 of B resamples, so its error is 2 sqrt(q (1 - q) / B).
     pub(crate) fn is_close_to(&self, alpha: f64) -> bool {
         self.p_value().is_some_and(|p| {

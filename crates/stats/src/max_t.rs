@@ -16,9 +16,12 @@ use crate::bootstrap::Resampled;
 /// of a test with a larger |t|. The own p counts signs, which t does not, so the two could cross by a little; it also makes
 /// 2 / (B + 1) the smallest adjusted p, where t alone would have half of that.
 ///
+/// - `own`: the p-value of each test by itself, perhaps of more resamples than the family shares
+///
 /// # Panics
-/// If the tests differ in their numbers of resamples.
-pub fn max_t(family: &[Resampled]) -> Vec<Option<f64>> {
+/// If the tests differ in their numbers of resamples, or there are not as many p-values.
+pub fn max_t(family: &[Resampled], own: &[Option<f64>]) -> Vec<Option<f64>> {
+    assert_eq!(family.len(), own.len(), "each test has a p-value of its own");
     let Some(resamples) = family.first().map(|test| test.deltas.len()) else { return Vec::new() };
     if resamples == 0 {
         return vec![None; family.len()];
@@ -37,8 +40,7 @@ pub fn max_t(family: &[Resampled]) -> Vec<Option<f64>> {
     let mut adjusted = vec![None; tests.len()];
     let mut floor = 0.0_f64;
     for &index in ascending.iter().rev() {
-        let own = family[index].p_value().unwrap_or(1.0);
-        floor = floor.max(raw[index]).max(own);
+        floor = floor.max(raw[index]).max(own[index].unwrap_or(1.0));
         adjusted[index] = Some(floor);
     }
     adjusted
@@ -81,6 +83,11 @@ mod tests {
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
+
+    /// With the p-values of the same resamples.
+    fn max_t(family: &[Resampled]) -> Vec<Option<f64>> {
+        super::max_t(family, &family.iter().map(Resampled::p_value).collect::<Vec<_>>())
+    }
 
     fn test(delta: f64, deltas: &[f64]) -> Resampled {
         Resampled { base: 0.0, variant: delta, deltas: deltas.to_vec() }
@@ -131,6 +138,13 @@ mod tests {
         let first = noisy(30.0, |i| if i < 10 { 3.0 } else { 0.5 });
         let second = noisy(2.0, |_| 1.0);
         assert_eq!(max_t(&[first, second]), [Some(0.02), Some(0.02)]);
+    }
+
+    /// The tests of the first example, whose adjusted p are 0.4 and 0.8 with their own p of four resamples.
+    #[test]
+    fn an_own_p_of_more_resamples_floors_those_of_smaller_t_too() {
+        let (first, second) = (test(10.0, &[9.0, 10.0, 11.0, 10.0]), test(1.0, &[3.0, -1.0, 1.0, 1.0]));
+        assert_eq!(super::max_t(&[first, second], &[Some(0.9), Some(0.85)]), [Some(0.9), Some(0.9)]);
     }
 
     #[test]
