@@ -294,7 +294,8 @@ fn every_command_of_the_pages_runs() {
 /// The anchors of a page, as GitHub makes them of its headings.
 fn anchors(page: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(page).unwrap();
-    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let outside: String = text.split("```").step_by(2).collect();
+    let headings = outside.lines().filter(|line| line.starts_with('#'));
     let anchor = |heading: &str| {
         let name = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
         name.chars().filter(|letter| letter.is_alphanumeric() || "-_".contains(*letter)).collect()
@@ -320,6 +321,20 @@ fn every_link_of_the_pages_leads_somewhere() {
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn pages_stay_short_enough_to_be_read() {
+    let read = |page| fs::read_to_string(root().join(page)).unwrap();
+    for (page, most) in [("README.md", 700), ("results/README.md", 1_800), ("experiments/README.md", 1_500)] {
+        let words = read(page).split_whitespace().count();
+        assert!(words <= most, "{page} has {words} words, more than {most}");
+        let text = read(page);
+        let mut cells = text.lines().filter(|line| line.starts_with('|')).flat_map(|row| row.split('|'));
+        let long = cells.find(|cell| cell.split_whitespace().count() > 12);
+        assert_eq!(long, None, "a cell of {page} has more than 12 words");
+    }
+    assert!(read("README.md").lines().count() <= 110);
 }
 
 #[test]
