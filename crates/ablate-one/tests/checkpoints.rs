@@ -97,7 +97,7 @@ fn a_folder_without_a_model_is_refused() {
     copy_files(&hub_folder(), &folder.path().join("data/opus"));
     fs::write(folder.path().join("data/opus/vocab.json"), "{}").unwrap();
     let message = test_support::refusal(&mut command(folder.path()));
-    assert!(message.contains("vocab.json` is not a Marian vocabulary"), "{message}");
+    assert!(message.contains("vocab.json`: it lacks"), "{message}");
 }
 
 #[test]

@@ -1,29 +1,27 @@
 //! Tokens of classifiers: WordPiece (Wu et al. 2016, <https://arxiv.org/abs/1609.08144>, Section 4.1) as in Devlin et
 //! al. (2019), <https://aclanthology.org/N19-1423>; byte-level BPE as in Liu et al. (2019),
-//! <https://arxiv.org/abs/1907.11692>; unigrams as in Conneau et al. (2020),
-//! <https://aclanthology.org/2020.acl-main.747>.
+//! <https://arxiv.org/abs/1907.11692>; whatever else a `tokenizer.json` describes, such as the unigrams of Conneau et al.
+//! (2020), <https://aclanthology.org/2020.acl-main.747>.
 //!
 //! A text becomes `[CLS] a [SEP]`, a pair `[CLS] a [SEP] b [SEP]` or `<s> a </s></s> b </s>`. As in transformers with
 //! `truncation=True`, what is too long is cut, and special tokens in the text are recognised.
-mod byte_level;
-mod checks;
-mod family;
-mod json;
-mod overrides;
 mod settings;
-mod unigram;
 mod wordpiece;
 
 use std::fs;
 use std::path::Path;
 
-use tokenizers::{EncodeInput, PostProcessor, Tokenizer, TruncationDirection, TruncationParams};
+use tokenizers::decoders::wordpiece::WordPiece;
+use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
+use tokenizers::{
+    EncodeInput, ModelWrapper, PostProcessor, Tokenizer, TruncationDirection, TruncationParams,
+};
+use words::excerpt;
 
-use self::family::{BERT, Config, Family};
-pub(crate) use self::settings::Name;
-use self::settings::{Settings, Stated};
+use self::settings::{BERT, Config, Family, Settings, Stated};
 use crate::Error;
-use crate::foreign::{MOST_BYTES, read_text};
+use crate::foreign::wrong;
+use crate::foreign_tokenizer as foreign;
 use crate::placed::PlacedToken;
 
 /// Tokens of one text or a pair.
@@ -42,51 +40,57 @@ pub struct ClassifierTokenizer {
     inner: Tokenizer,
     has_segments: bool,
     pad: u32,
+    end: Option<u32>,
     max_length: usize,
     vocabulary_size: usize,
+    /// Rows of the embedding table, if known.
+    rows: Option<i64>,
 }
 
 impl ClassifierTokenizer {
     /// Reads a Hugging Face folder: `tokenizer.json` or, without one, the files of the family that `config.json` names,
-    /// which are `vocab.txt`, `vocab.json` with `merges.txt`, or `sentencepiece.bpe.model`. In either case
-    /// `tokenizer_config.json` has the last word.
+    /// which are `vocab.txt`, or `vocab.json` with `merges.txt`. In either case `tokenizer_config.json` has the last word.
     ///
     /// `max_length` counts special tokens. The length and the padding that `tokenizer.json` states are ignored.
+    ///
+    /// # Errors
+    /// If a file is missing or malformed, or `max_length` leaves no room for a word.
     pub fn load(folder: &Path, max_length: usize) -> Result<Self, Error> {
-        let (stated, config) = (Stated::read(folder)?, Config::read(&folder.join("config.json"))?);
-        let older_list = stated.older_list(folder);
-        let loaded = if folder.join("tokenizer.json").exists() {
-            Self::from_json(folder, stated, config, max_length)?
-        } else {
-            Self::from_lists(folder, stated, &config, max_length)?
+        foreign::guarded(|| Self::read(folder, max_length), |reason| wrong(folder, reason))
+    }
+
+    fn read(folder: &Path, max_length: usize) -> Result<Self, Error> {
+        let (stated, config): (_, Config) =
+            (Stated::read(folder)?, foreign::read_if_there(&folder.join("config.json"))?);
+        let needs_older_list = stated.needs_older_list();
+        let (inner, settings) = match foreign::read_whole(folder)? {
+            Some(mut inner) => {
+                let settings = stated.for_family(Family::of_model(inner.get_model()), &config);
+                let stated = folder.join("tokenizer_config.json");
+                settings.supplement(&mut inner).map_err(|reason| wrong(&stated, reason))?;
+                (inner, settings)
+            }
+            None => Self::read_lists(folder, stated, &config)?,
         };
-        older_list.map_or(Ok(()), |path| settings::check_older_list(&path, &loaded.inner))?;
-        Ok(loaded)
-    }
-
-    fn from_json(folder: &Path, stated: Stated, config: Config, max_length: usize) -> Result<Self, Error> {
-        let path = folder.join("tokenizer.json");
-        let parsed = json::parse(&read_text(&path, MOST_BYTES)?).map_err(|reason| wrong(&path, reason))?;
-        let (mut inner, family) = (parsed.inner, parsed.family);
-        let class = stated.tokenizer_class.clone().or_else(|| config.tokenizer_class());
-        let mut settings = stated.for_family(family).map_err(|reason| wrong(folder, reason))?;
-        settings.truncation_side = settings.truncation_side.or(parsed.truncation_side);
-        settings.supplement(&mut inner).map_err(|reason| wrong(&path, reason))?;
-        overrides::apply(&mut inner, &settings, class.as_deref());
-        Self::new(inner, family, &settings, max_length, &path)
-    }
-
-    fn from_lists(folder: &Path, stated: Stated, config: &Config, max_length: usize) -> Result<Self, Error> {
-        let path = folder.join("config.json");
-        let family = Family::of_config(config).map_err(|reason| wrong(&path, reason))?;
-        if let Some(missing) = family.files.iter().find(|file| !folder.join(file).exists()) {
-            return Err(wrong(folder, format!("it holds neither `tokenizer.json` nor `{missing}`")));
+        if needs_older_list {
+            settings::check_older_list(folder, &inner)?;
         }
-        let settings = stated.for_family(family).map_err(|reason| wrong(folder, reason))?;
-        let inner = (family.read)(folder, &settings)?;
+        Self::new(inner, &settings, max_length, folder)
+    }
+
+    fn read_lists(folder: &Path, stated: Stated, config: &Config) -> Result<(Tokenizer, Settings), Error> {
+        let family = Family::of_config(config).ok_or_else(|| foreign::lacking(folder, None))?;
+        foreign::require(folder, family.files)?;
+        let settings = stated.for_family(family, config);
+        let inner = if std::ptr::eq(family, &BERT) {
+            let [_, unknown, ..] = &settings.specials;
+            of_bert(foreign::read_word_pieces(folder, &unknown.content)?, &settings)
+        } else {
+            foreign::read_byte_pairs(folder, settings.add_prefix_space)?
+        };
         let list = folder.join(family.files[0]);
         let inner = settings.complete(inner).map_err(|reason| wrong(&list, reason))?;
-        Self::new(inner, family, &settings, max_length, &list)
+        Ok((inner, settings))
     }
 
     /// Learns word pieces from `lines`, in lower case and without accents, until the vocabulary has `vocabulary_size`
@@ -96,12 +100,14 @@ impl ClassifierTokenizer {
         vocabulary_size: usize,
         max_length: usize,
     ) -> Result<Self, Error> {
-        let settings = Stated::default().for_family(&BERT).expect("nothing is stated");
+        let settings = Stated::default().for_family(&BERT, &Config::default());
         let words: Vec<String> = lines.flat_map(|line| wordpiece::words(line.as_ref(), &settings)).collect();
         let vocabulary = wordpiece::learn_pieces(&words, vocabulary_size, &settings)?;
-        let inner = wordpiece::tokenizer(&vocabulary, &settings).and_then(|inner| settings.complete(inner));
-        let inner = inner.expect("the special tokens were put in");
-        Self::new(inner, &BERT, &settings, max_length, Path::new("tokenizer.json"))
+        let [_, unknown, ..] = &settings.specials;
+        let model =
+            foreign::word_pieces(vocabulary, &unknown.content).expect("the special tokens were put in");
+        let inner = settings.complete(of_bert(model, &settings)).expect("the special tokens were put in");
+        Self::new(inner, &settings, max_length, Path::new("tokenizer.json"))
     }
 
     /// Writes a `tokenizer.json` that transformers reads too.
@@ -109,28 +115,37 @@ impl ClassifierTokenizer {
         fs::write(path, self.to_json()).map_err(|source| Error::Write { path: path.to_owned(), source })
     }
 
+    /// The same for a model with so many rows of embeddings: texts with tokens beyond them are refused.
+    pub fn for_rows(self, rows: i64) -> Self {
+        Self { rows: Some(rows), ..self }
+    }
+
     /// Tokens of a text or of a pair. In a pair that is too long, the longer text is cut first.
-    pub fn encode(&self, text: &str, pair: Option<&str>) -> Encoded {
+    ///
+    /// # Errors
+    /// If the model has no row for a token, or the tokeniser fails.
+    pub fn encode(&self, text: &str, pair: Option<&str>) -> Result<Encoded, Error> {
         let input = match pair {
             Some(pair) => EncodeInput::Dual(text.into(), pair.into()),
             None => EncodeInput::Single(text.into()),
         };
-        let encoding = self.inner.encode_fast(input, true).expect("an unknown word is a token too");
+        let encoding = foreign::encode(&self.inner, self.rows, |inner| inner.encode_fast(input, true))?;
         let ids = encoding.get_ids().to_vec();
         let segments = if self.has_segments { encoding.get_type_ids().to_vec() } else { vec![0; ids.len()] };
-        Encoded { ids, segments }
+        Ok(Encoded { ids, segments })
     }
 
     /// The tokens of a text with their places in it.
-    pub fn encode_placed(&self, text: &str) -> Vec<PlacedToken> {
-        let encoding = self.inner.encode(text, true).expect("an unknown word is a token too");
-        PlacedToken::of(&encoding)
+    ///
+    /// # Errors
+    /// As for [`encode`](Self::encode).
+    pub fn encode_placed(&self, text: &str) -> Result<Vec<PlacedToken>, Error> {
+        Ok(PlacedToken::of(&foreign::encode(&self.inner, self.rows, |inner| inner.encode(text, true))?))
     }
 
     /// The symbol behind a text that stands alone, such as `[SEP]`, if there is one.
     pub fn end(&self) -> Option<u32> {
-        let last = self.encode_placed("a").pop()?;
-        last.bytes.is_none().then_some(last.id)
+        self.end
     }
 
     /// One more than the highest id, so the least number of rows that an embedding table needs.
@@ -158,33 +173,37 @@ impl ClassifierTokenizer {
         inner.to_string(true).expect("a tokeniser is plain data")
     }
 
-    /// Checks what `encode` relies on. `path` is for the message.
-    fn new(
-        mut inner: Tokenizer,
-        family: &Family,
-        settings: &Settings,
-        max_length: usize,
-        path: &Path,
-    ) -> Result<Self, Error> {
-        let special_ids = checks::check(&inner).map_err(|reason| wrong(path, reason))?;
-        let pad = inner.token_to_id(&settings.specials.pad.content).expect("the settings have looked for it");
+    /// Sets what `encode` relies on. `path` is for the message.
+    fn new(mut inner: Tokenizer, settings: &Settings, max_length: usize, path: &Path) -> Result<Self, Error> {
+        let [pad, ..] = settings.specials.each_ref().map(|token| token.content.as_str());
+        let pad =
+            inner.token_to_id(pad).ok_or_else(|| wrong(path, format!("it lacks `{}`", excerpt(pad))))?;
         let added = inner.get_post_processor().map_or(0, |processor| processor.added_tokens(true));
         if max_length <= added {
             return Err(Error::MaximumLength { asked: max_length, least: added + 1 });
         }
-        let direction = settings.truncation_side.unwrap_or_default();
+        let stated = inner.get_truncation().map(|truncation| truncation.direction);
+        let direction = settings.truncation_side.or(stated).unwrap_or_default();
         let truncation = TruncationParams { max_length, direction, ..TruncationParams::default() };
         inner.with_padding(None);
         inner.with_truncation(Some(truncation)).expect("the length was checked");
-        inner.with_decoder(Some((family.decoder)()));
-        let highest = inner.get_vocab(true).into_values().chain(special_ids).max().unwrap_or(pad);
+        let has_segments = matches!(inner.get_model(), ModelWrapper::WordPiece(_));
+        let highest = inner.get_vocab(true).into_values().max().unwrap_or(pad);
         let vocabulary_size = highest as usize + 1;
-        Ok(Self { inner, has_segments: family.has_segments, pad, max_length, vocabulary_size })
+        let mut new = Self { inner, has_segments, pad, end: None, max_length, vocabulary_size, rows: None };
+        new.encode("a", Some("a"))?; // a faulty template fails here, not in the middle of the data
+        new.end = new.encode_placed("a")?.pop().and_then(|last| last.bytes.is_none().then_some(last.id));
+        Ok(new)
     }
 }
 
-fn wrong(path: &Path, reason: String) -> Error {
-    Error::ClassifierTokenizer { path: path.to_owned(), reason }
+/// The steps around BERT's word pieces.
+fn of_bert(model: tokenizers::models::wordpiece::WordPiece, settings: &Settings) -> Tokenizer {
+    let mut inner = Tokenizer::new(model);
+    inner.with_normalizer(Some(settings.normalizer));
+    inner.with_pre_tokenizer(Some(BertPreTokenizer));
+    inner.with_decoder(Some(WordPiece::default()));
+    inner
 }
 
 #[cfg(test)]

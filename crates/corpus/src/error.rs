@@ -32,15 +32,6 @@ pub enum Error {
         reason: String,
     },
 
-    /// A file or folder is not what a classifier's tokeniser is read from.
-    #[error("`{}` is not a classifier's tokeniser: {reason}", path.display())]
-    ClassifierTokenizer {
-        /// The file or folder at fault.
-        path: PathBuf,
-        /// What is missing or malformed.
-        reason: String,
-    },
-
     /// A column cannot be found in a table.
     #[error("`{}` has {found} {column}: its header names {header}", path.display())]
     Column {
@@ -95,15 +86,6 @@ pub enum Error {
         reason: String,
     },
 
-    /// A file is not what the tokeniser of a translator of fairseq is read from.
-    #[error("`{}` does not fit an FSMT tokeniser: {reason}", path.display())]
-    Fsmt {
-        /// The file at fault.
-        path: PathBuf,
-        /// What is missing or malformed.
-        reason: String,
-    },
-
     /// A model of the hub cannot be had.
     #[error("cannot get `{model}` from the hub: {reason}")]
     Hub {
@@ -118,15 +100,6 @@ pub enum Error {
     HubName {
         /// What was given.
         text: String,
-    },
-
-    /// A file or folder is not what a language model's tokeniser is read from.
-    #[error("`{}` is not a language model's tokeniser: {reason}", path.display())]
-    LanguageTokenizer {
-        /// The file or folder at fault.
-        path: PathBuf,
-        /// What is missing or malformed.
-        reason: String,
     },
 
     /// Two files that should be parallel are not.
@@ -202,6 +175,19 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// A text has a token that the model does not know.
+    #[error(
+        "the token `{token}` has the id {id}, but the model has only {rows} embeddings: this text is not for it"
+    )]
+    NoRow {
+        /// The token.
+        token: String,
+        /// Its id.
+        id: u32,
+        /// The number of embeddings.
+        rows: i64,
+    },
+
     /// No data set has this name.
     #[error("no data set `{name}`: known are {known}")]
     NoSuchSource {
@@ -273,19 +259,10 @@ pub enum Error {
         what: &'static str,
     },
 
-    /// A file is not what a piece-based tokeniser is read from.
-    #[error("`{}` is not a SentencePiece model: {reason}", path.display())]
-    SentencePiece {
-        /// The file at fault.
-        path: PathBuf,
-        /// What is missing or malformed.
-        reason: String,
-    },
-
-    /// A file is not a tokeniser of this crate.
-    #[error("`{}` is not a byte-level BPE tokeniser: {reason}", path.display())]
+    /// A file or folder is not what a tokeniser is read from.
+    #[error("no tokeniser can be read from `{}`: {reason}", path.display())]
     Tokenizer {
-        /// The file at fault.
+        /// The file or folder at fault.
         path: PathBuf,
         /// What is missing or malformed.
         reason: String,
@@ -307,15 +284,6 @@ pub enum Error {
         id: u32,
         /// One more than the highest id.
         size: usize,
-    },
-
-    /// A file does not number the pieces of a translator.
-    #[error("`{}` is not a Marian vocabulary: {reason}", path.display())]
-    Vocabulary {
-        /// The file at fault.
-        path: PathBuf,
-        /// What is missing or malformed.
-        reason: String,
     },
 
     /// A vocabulary cannot be so small.

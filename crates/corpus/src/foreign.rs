@@ -34,12 +34,14 @@ pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, Error> {
     text.map_err(|_| Error::Read { path: path.to_owned(), source: io::Error::other("not valid UTF-8") })
 }
 
-/// Reads a tokeniser's JSON file; `wrong` makes an error out of what is wrong with the content.
-pub(crate) fn read_json<T: DeserializeOwned>(
-    path: &Path,
-    wrong: impl FnOnce(&Path, String) -> Error,
-) -> Result<T, Error> {
+/// Reads a tokeniser's JSON file.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     parse_json(&read_text(path, MOST_BYTES)?).map_err(|reason| wrong(path, reason))
+}
+
+/// A fault of a tokeniser's file or folder.
+pub(crate) fn wrong(path: &Path, reason: String) -> Error {
+    Error::Tokenizer { path: path.to_owned(), reason }
 }
 
 /// Parses JSON; the error is one line.

@@ -16,8 +16,8 @@ use self::merges::{END_OF_WORD, Merges};
 use words::excerpt;
 
 use crate::Error;
-use crate::classifier_tokenizer::Name;
-use crate::foreign::{MOST_BYTES, read_json, read_text};
+use crate::foreign::{MOST_BYTES, read_json, read_text, wrong};
+use crate::foreign_tokenizer::Name;
 use crate::marian_tokenizer::join_punctuation;
 use crate::moses::Moses;
 use crate::numbering::Numbering;
@@ -91,9 +91,9 @@ impl FsmtTokenizer {
     /// Reads `tokenizer_config.json`, `vocab-src.json`, `vocab-tgt.json` and `merges.txt` of a folder. If there is a
     /// `config.json`, the vocabularies must have the sizes that it states.
     pub fn load(folder: &Path) -> Result<Self, Error> {
-        let settings: Settings = read_json(&folder.join("tokenizer_config.json"), wrong)?;
+        let settings: Settings = read_json(&folder.join("tokenizer_config.json"))?;
         let config = folder.join("config.json");
-        let sizes: Sizes = if config.exists() { read_json(&config, wrong)? } else { Sizes::default() };
+        let sizes: Sizes = if config.exists() { read_json(&config)? } else { Sizes::default() };
         let [from, to] = &settings.langs;
         let source = Side::read(&folder.join("vocab-src.json"), from, sizes.src_vocab_size)?;
         let path = folder.join("vocab-tgt.json");
@@ -186,7 +186,7 @@ impl SentenceTokenizer for FsmtTokenizer {
 impl Side {
     /// Reads a vocabulary; `size` is the one that the model's configuration states.
     fn read(path: &Path, language: &str, size: Option<usize>) -> Result<Self, Error> {
-        let numbering: Numbering = read_json(path, wrong)?;
+        let numbering: Numbering = read_json(path)?;
         let ids = numbering.into_unique().map_err(|reason| wrong(path, reason))?;
         let mut pieces = vec![None; ids.len()];
         for (piece, &id) in &ids {
@@ -230,10 +230,6 @@ impl fmt::Debug for FsmtTokenizer {
         let sizes = [&self.source, &self.target].map(|side| side.pieces.len());
         formatter.debug_struct("FsmtTokenizer").field("pieces", &sizes).finish_non_exhaustive()
     }
-}
-
-fn wrong(path: &Path, reason: String) -> Error {
-    Error::Fsmt { path: path.to_owned(), reason }
 }
 
 #[cfg(test)]

@@ -26,11 +26,10 @@ const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
 /// Files that a model may have: settings for generating text, and tokenisers in several formats.
-pub const OPTIONAL: [&str; 13] = [
+pub const OPTIONAL: [&str; 12] = [
     "added_tokens.json",
     "generation_config.json",
     "merges.txt",
-    "sentencepiece.bpe.model",
     "source.spm",
     "special_tokens_map.json",
     "target.spm",

@@ -6,7 +6,6 @@
 //! filled up or put around a text; [`begin`](LanguageTokenizer::begin) and [`end`](LanguageTokenizer::end) say what a
 //! model expects there.
 mod characters;
-mod json;
 mod settings;
 
 use std::collections::HashMap;
@@ -14,17 +13,14 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::{AddedToken, ModelWrapper, PreTokenizerWrapper, Tokenizer};
-
-use self::json::{Around, Parsed};
-use self::settings::Stated;
+use tokenizers::processors::template::TemplateProcessing;
+use tokenizers::{AddedToken, PostProcessorWrapper, PreTokenizerWrapper, Tokenizer};
 use words::excerpt;
 
+use self::settings::Stated;
 use crate::Error;
-use crate::foreign::{MOST_BYTES, read_text};
-use crate::foreign_tokenizer::lists;
-use crate::foreign_tokenizer::loaded::{check_added, check_bpe, check_ids, set_prefix_space};
+use crate::foreign::wrong;
+use crate::foreign_tokenizer as foreign;
 use crate::placed::PlacedToken;
 use crate::tokenizer::learn;
 
@@ -40,8 +36,10 @@ pub struct LanguageTokenizer {
     begin: Option<u32>,
     end: Option<u32>,
     /// What `tokenizer.json` says is put around texts; for other readers of the file.
-    post_processor: Value,
+    post_processor: Option<PostProcessorWrapper>,
     vocabulary_size: usize,
+    /// Rows of the embedding table, if known.
+    rows: Option<i64>,
 }
 
 impl LanguageTokenizer {
@@ -49,26 +47,27 @@ impl LanguageTokenizer {
     /// of the special tokens from `tokenizer_config.json` or the older `special_tokens_map.json`, if they are there.
     ///
     /// # Errors
-    /// If a file is missing or malformed, or has parts that the library would panic on, that would drop text, or that
-    /// draw at random.
+    /// If a file is missing or malformed.
     pub fn load(folder: &Path) -> Result<Self, Error> {
-        let stated = Stated::read(folder)?;
-        let path = folder.join("tokenizer.json");
-        if path.exists() {
-            let parsed = read_text(&path, MOST_BYTES).map(|text| json::parse(&text))?;
-            return parsed
-                .and_then(|parsed| Self::new(parsed, &stated))
-                .map_err(|reason| wrong(&path, reason));
-        }
-        if !folder.join("vocab.json").exists() {
-            return Err(wrong(folder, "it holds neither `tokenizer.json` nor `vocab.json`".to_owned()));
-        }
-        stated.check_is_gpt2(folder)?;
-        let mut inner = Tokenizer::new(lists::read(folder, wrong)?);
-        inner.with_pre_tokenizer(Some(ByteLevel::default()));
-        inner.with_decoder(Some(ByteLevel::default()));
-        let parsed = Parsed { inner, post_processor: Value::Null };
-        Self::new(parsed, &stated).map_err(|reason| wrong(&folder.join("vocab.json"), reason))
+        foreign::guarded(|| Self::read(folder), |reason| wrong(folder, reason))
+    }
+
+    fn read(folder: &Path) -> Result<Self, Error> {
+        let stated: Stated = foreign::read_settings(folder)?;
+        let inner = match foreign::read_whole(folder)? {
+            Some(inner) => inner,
+            None => {
+                foreign::require(folder, &["vocab.json", "merges.txt"])?;
+                stated.check_is_gpt2(folder)?;
+                foreign::read_byte_pairs(folder, false)?
+            }
+        };
+        Self::new(inner, &stated).map_err(|reason| wrong(folder, reason))
+    }
+
+    /// The same for a model with so many rows of embeddings: texts with tokens beyond them are refused.
+    pub fn for_rows(self, rows: i64) -> Self {
+        Self { rows: Some(rows), ..self }
     }
 
     /// Learns byte-level BPE as GPT-2 has it from `lines`, until the vocabulary has `vocabulary_size` entries or there is
@@ -81,15 +80,14 @@ impl LanguageTokenizer {
         vocabulary_size: usize,
     ) -> Result<Self, Error> {
         let inner = Tokenizer::from(learn(lines, vocabulary_size, &[END_OF_TEXT])?);
-        let parsed = Parsed { inner, post_processor: Value::Null };
-        Ok(Self::new(parsed, &Stated::default()).expect("the trainer adds the special token and all bytes"))
+        Ok(Self::new(inner, &Stated::default()).expect("the trainer adds the special token"))
     }
 
     /// A token for each character that occurs in `texts`, by code point from id 1 on; [`END_OF_TEXT`] has id 0. As in
     /// nanoGPT's `data/shakespeare_char/prepare.py`, which has no token between documents.
     pub fn characters<S: AsRef<str>>(texts: impl Iterator<Item = S>) -> Self {
-        let parsed = json::parse(&characters::json(texts)).expect("a tokeniser of ours");
-        Self::new(parsed, &Stated::default()).expect("every token is a character or the special one")
+        let inner = characters::json(texts).parse().expect("a tokeniser of ours");
+        Self::new(inner, &Stated::default()).expect("it has the special token")
     }
 
     /// Writes a `tokenizer.json` to `path`, and a `tokenizer_config.json` beside it with the names of the special tokens,
@@ -109,18 +107,21 @@ impl LanguageTokenizer {
     /// Ids of the tokens of `text`, without special ones.
     ///
     /// # Errors
-    /// If tokens are characters, and one of `text` is not among them.
+    /// If tokens are characters, and one of `text` is not among them, if the model has no row for a token, or if the
+    /// tokeniser fails.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
         if let Some(known) = &self.characters {
             let id = |character| {
                 let id = known.get(&character).copied();
                 id.ok_or(Error::UnknownCharacter { character, known: known.len() })
             };
-            return text.chars().map(id).collect();
+            let ids = text.chars().map(id).collect::<Result<Vec<u32>, Error>>()?;
+            foreign::check_rows(&self.inner, self.rows, &ids)?;
+            return Ok(ids);
         }
-        let encoding = self.inner.encode_fast(text, false);
-        let encoding = encoding.map_err(|error| Error::Encoding { reason: excerpt(&error.to_string()) })?;
-        Ok(encoding.get_ids().to_vec())
+        Ok(foreign::encode(&self.inner, self.rows, |inner| inner.encode_fast(text, false))?
+            .get_ids()
+            .to_vec())
     }
 
     /// The tokens of `text` with their places in it, without special ones.
@@ -133,21 +134,19 @@ impl LanguageTokenizer {
             let bytes = text.char_indices().map(|(start, letter)| Some(start..start + letter.len_utf8()));
             return Ok(ids.zip(bytes).map(|(id, bytes)| PlacedToken { id, bytes }).collect());
         }
-        let encoding = self.inner.encode(text, false);
-        let encoding = encoding.map_err(|error| Error::Encoding { reason: excerpt(&error.to_string()) })?;
-        Ok(PlacedToken::of(&encoding))
+        Ok(PlacedToken::of(&foreign::encode(&self.inner, self.rows, |inner| inner.encode(text, false))?))
     }
 
     /// The text of `ids`. Special tokens are left out, and bytes that are not UTF-8 become U+FFFD.
     ///
     /// # Errors
-    /// If no token has one of the ids.
+    /// If no token has one of the ids, or the tokeniser fails.
     pub fn decode(&self, ids: &[u32]) -> Result<String, Error> {
         if let Some(&id) = ids.iter().find(|&&id| self.inner.id_to_token(id).is_none()) {
             return Err(Error::UnknownToken { id, size: self.vocabulary_size });
         }
-        let text = self.inner.decode(ids, true);
-        text.map_err(|error| Error::Encoding { reason: excerpt(&error.to_string()) })
+        let decode = || self.inner.decode(ids, true).map_err(foreign::not_encoded);
+        foreign::guarded(decode, foreign::not_encoded)
     }
 
     /// Id of the token before a document: the one that the folder says is put there, or else the token named `bos_token`,
@@ -168,9 +167,9 @@ impl LanguageTokenizer {
     }
 
     fn to_json(&self) -> Value {
-        let mut json = serde_json::to_value(&self.inner).expect("a tokeniser is plain data");
-        json["post_processor"] = self.post_processor.clone();
-        json
+        let mut inner = self.inner.clone();
+        inner.with_post_processor(self.post_processor.clone());
+        serde_json::to_value(&inner).expect("a tokeniser is plain data")
     }
 
     fn settings(&self) -> Value {
@@ -188,39 +187,57 @@ impl LanguageTokenizer {
         })
     }
 
-    /// Checks what `encode` and `decode` rely on, and finds the special tokens.
-    fn new(parsed: Parsed, stated: &Stated) -> Result<Self, String> {
-        let Parsed { mut inner, mut post_processor } = parsed;
-        set_prefix_space(&mut inner, stated.add_prefix_space());
-        let characters = match inner.get_model() {
-            ModelWrapper::BPE(model) => {
-                check_bpe(model, inner.get_pre_tokenizer())?;
-                None
-            }
-            ModelWrapper::WordLevel(_) => Some(characters::ids(&inner)?),
-            _ => return Err("its model is neither BPE nor one of single characters".to_owned()),
-        };
-        check_ids(&inner)?;
-        check_added(&inner)?;
-        let id = |token: &str| inner.token_to_id(token);
-        let named = |token: Option<&str>| match token {
-            Some(token) => id(token).map(Some).ok_or_else(|| format!("it lacks `{}`", excerpt(token))),
-            None => Ok(None),
-        };
-        if let (true, Some(token), Some(id)) = (stated.adds_begin(), stated.begin(), named(stated.begin())?) {
-            post_processor = json::begins_with(token, id);
+    /// Finds the special tokens, and sets what `encode` and `decode` rely on. The error names a token that is missing.
+    fn new(mut inner: Tokenizer, stated: &Stated) -> Result<Self, String> {
+        inner.with_padding(None);
+        inner.with_truncation(None).expect("nothing is checked where nothing is cut");
+        foreign::set_prefix_space(&mut inner, stated.add_prefix_space);
+        if let (true, Some(token)) = (stated.add_bos_token, stated.begin()) {
+            let template = begins_with(token, id_of(&inner, token)?)?;
+            inner.with_post_processor(Some(template));
         }
-        let Around { first, last } = json::around(&post_processor, &inner)?;
-        let end = named(stated.end())?.or(last).or_else(|| id(END_OF_TEXT));
+        let characters = characters::ids(&inner);
+        let [first, last] = around(&inner)?;
+        let named = |token: Option<&str>| token.map(|token| id_of(&inner, token)).transpose();
+        let end = named(stated.end())?.or(last).or_else(|| inner.token_to_id(END_OF_TEXT));
         let begin = first.or(named(stated.begin())?).or(end);
         let specials = [begin, end].into_iter().flatten().filter_map(|id| inner.id_to_token(id));
         let specials: Vec<AddedToken> = specials.map(|token| AddedToken::from(token, true)).collect();
         mark_special(&mut inner, specials);
+        let post_processor = inner.get_post_processor().cloned();
+        inner.with_post_processor(None::<PostProcessorWrapper>);
         inner.set_encode_special_tokens(true); // not part of the JSON
         let highest = inner.get_vocab(true).into_values().max();
         let vocabulary_size = highest.map_or(0, |highest| highest as usize + 1);
-        Ok(Self { inner, characters, begin, end, post_processor, vocabulary_size })
+        Ok(Self { inner, characters, begin, end, post_processor, vocabulary_size, rows: None })
     }
+}
+
+fn id_of(inner: &Tokenizer, token: &str) -> Result<u32, String> {
+    inner.token_to_id(token).ok_or_else(|| format!("it lacks `{}`", excerpt(token)))
+}
+
+/// A post-processor that puts this token before texts, as transformers makes one for `add_bos_token`.
+fn begins_with(token: &str, id: u32) -> Result<TemplateProcessing, String> {
+    let pieces = |template: &str| -> Vec<String> {
+        template.split(' ').map(|piece| piece.replace("begin", token)).collect()
+    };
+    TemplateProcessing::builder()
+        .try_single(pieces("begin:0 $A:0"))
+        .and_then(|builder| builder.try_pair(pieces("begin:0 $A:0 begin:1 $B:1")))?
+        .special_tokens(vec![(token, id)])
+        .build()
+        .map_err(|error| excerpt(&error.to_string()))
+}
+
+/// The special tokens that are put before and behind a text.
+fn around(inner: &Tokenizer) -> Result<[Option<u32>; 2], String> {
+    let probe = if inner.get_post_processor().is_some() { "a" } else { "" };
+    let encoding = inner.encode(probe, true).map_err(|error| excerpt(&error.to_string()))?;
+    let tokens = PlacedToken::of(&encoding);
+    let special =
+        |token: Option<&PlacedToken>| token.filter(|token| token.bytes.is_none()).map(|token| token.id);
+    Ok([special(tokens.first()), special(tokens.last())])
 }
 
 /// Lets the library leave these out when it decodes; those that a file calls special already keep their details.
@@ -230,10 +247,6 @@ fn mark_special(inner: &mut Tokenizer, tokens: Vec<AddedToken>) {
         |token: &AddedToken| known.values().any(|known| known.special && known.content == token.content);
     let new: Vec<AddedToken> = tokens.into_iter().filter(|token| !is_marked(token)).collect();
     inner.add_special_tokens(&new);
-}
-
-fn wrong(path: &Path, reason: String) -> Error {
-    Error::LanguageTokenizer { path: path.to_owned(), reason }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! - [`labelled`] reads what classifiers are trained on.
 //! - [`checksum`] is what signatures have of the texts of a split.
 //! - [`choices`] reads questions with several answers, and minimal pairs.
-//! - [`classifier_tokenizer`] loads, trains and saves the tokens of classifiers: WordPiece, byte-level BPE, unigrams.
+//! - [`classifier_tokenizer`] loads, trains and saves the tokens of classifiers.
 //! - [`language_tokenizer`] loads, trains and saves the tokens of language models.
 //! - [`documents`] reads what language models are trained and measured on.
 //! - [`marian_tokenizer`] loads the pieces of opus-mt folders.

@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::Error;
-use crate::foreign::read_json;
+use crate::foreign::{read_json, wrong};
 use crate::numbering::Numbering;
 use crate::pieces::Pieces;
 use crate::sentence_tokenizer::SentenceTokenizer;
@@ -154,7 +154,7 @@ fn read_settings(path: &Path) -> Result<bool, Error> {
     if !path.exists() {
         return Ok(false);
     }
-    let settings: Settings = read_json(path, wrong)?;
+    let settings: Settings = read_json(path)?;
     if settings.separate_vocabs {
         let reason = "`separate_vocabs` is true, but one vocabulary must serve both languages";
         return Err(wrong(path, reason.into()));
@@ -163,12 +163,8 @@ fn read_settings(path: &Path) -> Result<bool, Error> {
 }
 
 fn read_vocabulary(path: &Path) -> Result<HashMap<String, u32>, Error> {
-    let numbering: Numbering = read_json(path, wrong)?;
+    let numbering: Numbering = read_json(path)?;
     numbering.into_unique().map_err(|reason| wrong(path, reason))
-}
-
-fn wrong(path: &Path, reason: String) -> Error {
-    Error::Vocabulary { path: path.to_owned(), reason }
 }
 
 #[cfg(test)]
@@ -279,32 +275,32 @@ mod tests {
     fn a_torn_model_is_refused_in_one_line() {
         let bytes = fs::read(Path::new(FIXTURE).join("source.spm")).unwrap();
         let error = refusal("source.spm", &bytes[..bytes.len() / 2]);
-        assert!(error.contains("is not a SentencePiece model: "), "{error}");
+        assert!(error.contains("source.spm`: "), "{error}");
     }
 
     #[test]
     fn a_vocabulary_without_end_symbol_is_refused() {
         let error = refusal("vocab.json", br#"{"<unk>": 1, "<pad>": 9}"#);
-        assert!(error.ends_with("vocab.json` is not a Marian vocabulary: it lacks `</s>`"), "{error}");
+        assert!(error.ends_with("vocab.json`: it lacks `</s>`"), "{error}");
     }
 
     #[test]
     fn two_tokens_of_one_id_are_refused_by_name() {
         let error = refusal("vocab.json", br#"{"</s>": 0, "<unk>": 1, "a\n": 7, "b": 7, "<pad>": 9}"#);
-        assert!(error.ends_with(r"is not a Marian vocabulary: `a\n` and `b` both have the id 7"), "{error}");
+        assert!(error.ends_with(r"vocab.json`: `a\n` and `b` both have the id 7"), "{error}");
     }
 
     #[test]
     fn a_token_that_occurs_twice_is_refused_by_name() {
         let error = refusal("vocab.json", br#"{"</s>": 0, "<unk>": 1, "a": 7, "<pad>": 9, "a": 8}"#);
-        assert!(error.ends_with("is not a Marian vocabulary: `a` has two ids, 7 and 8"), "{error}");
+        assert!(error.ends_with("vocab.json`: `a` has two ids, 7 and 8"), "{error}");
     }
 
     #[test]
     fn a_torn_vocabulary_is_refused_in_one_line() {
         let bytes = fs::read(Path::new(FIXTURE).join("vocab.json")).unwrap();
         let error = refusal("vocab.json", &bytes[..bytes.len() / 2]);
-        assert!(error.contains("is not a Marian vocabulary: EOF while parsing"), "{error}");
+        assert!(error.contains("vocab.json`: EOF while parsing"), "{error}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 mod families;
-mod hostile;
+mod faults;
 
 use std::path::PathBuf;
 
@@ -48,7 +48,7 @@ fn trained(vocabulary_size: usize) -> ClassifierTokenizer {
 #[test]
 fn a_text_stands_between_special_tokens() {
     let tokenizer = from_list("{}", 16);
-    let encoded = tokenizer.encode("The cat, unaffable.", None);
+    let encoded = tokenizer.encode("The cat, unaffable.", None).unwrap();
     assert_eq!(encoded.ids, [2, 5, 6, 12, 9, 10, 11, 13, 3]);
     assert_eq!(encoded.segments, [0; 9]);
 }
@@ -61,7 +61,7 @@ fn the_end_is_the_symbol_behind_a_text() {
 
 #[test]
 fn the_second_text_is_another_segment() {
-    let encoded = from_list("{}", 16).encode("The cat", Some("sat."));
+    let encoded = from_list("{}", 16).encode("The cat", Some("sat.")).unwrap();
     assert_eq!(encoded.ids, [2, 5, 6, 3, 7, 13, 3]);
     assert_eq!(encoded.segments, [0, 0, 0, 0, 1, 1, 1]);
 }
@@ -69,8 +69,8 @@ fn the_second_text_is_another_segment() {
 #[test]
 fn an_empty_text_is_special_tokens_alone() {
     let tokenizer = from_list("{}", 16);
-    assert_eq!(tokenizer.encode("", None).ids, [2, 3]);
-    assert_eq!(tokenizer.encode(" \t\n", Some("")).ids, [2, 3, 3]);
+    assert_eq!(tokenizer.encode("", None).unwrap().ids, [2, 3]);
+    assert_eq!(tokenizer.encode(" \t\n", Some("")).unwrap().ids, [2, 3, 3]);
 }
 
 #[test]
@@ -81,14 +81,14 @@ fn accents_go_with_lower_case_unless_the_settings_say_otherwise() {
         (r#"{"do_lower_case": false}"#, [1, 16]),                        // [UNK] Cat
         (r#"{"do_lower_case": false, "strip_accents": true}"#, [1, 16]), // CAFE is unknown
     ] {
-        let ids = from_list(settings, 16).encode("CAFÉ Cat", None).ids;
+        let ids = from_list(settings, 16).encode("CAFÉ Cat", None).unwrap().ids;
         assert_eq!(ids[1..3], expected, "{settings}");
     }
 }
 
 #[test]
 fn chinese_characters_are_words_unless_the_settings_say_otherwise() {
-    let ids = |settings| from_list(settings, 16).encode("犬犬the", None).ids;
+    let ids = |settings| from_list(settings, 16).encode("犬犬the", None).unwrap().ids;
     assert_eq!(ids("{}"), [2, 14, 14, 5, 3]);
     assert_eq!(ids(r#"{"tokenize_chinese_chars": false}"#), [2, 1, 3]);
 }
@@ -96,9 +96,9 @@ fn chinese_characters_are_words_unless_the_settings_say_otherwise() {
 #[test]
 fn unknown_and_endless_words_are_one_unknown_token() {
     let tokenizer = from_list("{}", 16);
-    assert_eq!(tokenizer.encode("dog cat 🐕", None).ids, [2, 1, 6, 1, 3]);
+    assert_eq!(tokenizer.encode("dog cat 🐕", None).unwrap().ids, [2, 1, 6, 1, 3]);
     // more than 100 characters, though each of them is known
-    assert_eq!(tokenizer.encode(&"a".repeat(101), None).ids, [2, 1, 3]);
+    assert_eq!(tokenizer.encode(&"a".repeat(101), None).unwrap().ids, [2, 1, 3]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn special_tokens_may_have_other_names() {
     let settings = r#"{"sep_token": "</s>", "unk_token": {"content": "<unk>", "lstrip": false}}"#;
     let folder = folder(&[("vocab.txt", &list), ("tokenizer_config.json", settings)]);
     let tokenizer = ClassifierTokenizer::load(folder.path(), 16).unwrap();
-    assert_eq!(tokenizer.encode("cat dog", None).ids, [2, 6, 1, 3]);
+    assert_eq!(tokenizer.encode("cat dog", None).unwrap().ids, [2, 6, 1, 3]);
 }
 
 /// Room for 5 words beside 3 special tokens. The longer text is cut first, down to the length of the other; of two
@@ -123,15 +123,15 @@ fn the_longer_text_of_a_pair_is_cut_first() {
         ("a b c", "a b", &[2, 18, 19, 20, 3, 18, 19, 3]),
         ("", "a b c d e a", &[2, 3, 18, 19, 20, 21, 22, 3]),
     ] {
-        assert_eq!(tokenizer.encode(first, Some(second)).ids, expected, "{first:?} {second:?}");
+        assert_eq!(tokenizer.encode(first, Some(second)).unwrap().ids, expected, "{first:?} {second:?}");
     }
 }
 
 #[test]
 fn texts_are_cut_on_the_side_that_the_settings_name() {
     let left = from_list(r#"{"truncation_side": "left"}"#, 8);
-    assert_eq!(left.encode("a b c d e cat sat", None).ids, [2, 19, 20, 21, 22, 6, 7, 3]);
-    assert_eq!(left.encode("a b c d e", Some("cat")).ids, [2, 19, 20, 21, 22, 3, 6, 3]);
+    assert_eq!(left.encode("a b c d e cat sat", None).unwrap().ids, [2, 19, 20, 21, 22, 6, 7, 3]);
+    assert_eq!(left.encode("a b c d e", Some("cat")).unwrap().ids, [2, 19, 20, 21, 22, 3, 6, 3]);
     // `tokenizer_config.json` has the last word
     let mut json: serde_json::Value = serde_json::from_str(&json()).unwrap();
     json["truncation"] =
@@ -139,14 +139,14 @@ fn texts_are_cut_on_the_side_that_the_settings_name() {
     for (settings, first) in [("{}", 19), (r#"{"truncation_side": "right"}"#, 18)] {
         let files = [("tokenizer.json", &*json.to_string()), ("tokenizer_config.json", settings)];
         let tokenizer = ClassifierTokenizer::load(folder(&files).path(), 8).unwrap();
-        assert_eq!(tokenizer.encode("a b c d e cat sat", None).ids[1], first, "{settings}");
+        assert_eq!(tokenizer.encode("a b c d e cat sat", None).unwrap().ids[1], first, "{settings}");
     }
 }
 
 #[test]
 fn a_single_text_is_cut_at_its_end() {
     // room for 6 words beside 2 special tokens
-    let ids = from_list("{}", 8).encode("a b c d e cat sat", None).ids;
+    let ids = from_list("{}", 8).encode("a b c d e cat sat", None).unwrap().ids;
     assert_eq!(ids, [2, 18, 19, 20, 21, 22, 6, 3]);
 }
 
@@ -156,7 +156,11 @@ fn the_list_and_the_json_give_equal_ids() {
     let (json, list) = (ClassifierTokenizer::load(json.path(), 9).unwrap(), from_list("{}", 9));
     for text in ["", "The CAFÉ, unaffable!", "犬 dog 🐕", "a b c d e a b c d e", "[SEP] the [MASK]"] {
         for pair in [None, Some("the cat sat."), Some("")] {
-            assert_eq!(json.encode(text, pair), list.encode(text, pair), "{text:?} {pair:?}");
+            assert_eq!(
+                json.encode(text, pair).unwrap(),
+                list.encode(text, pair).unwrap(),
+                "{text:?} {pair:?}"
+            );
         }
     }
 }
@@ -171,8 +175,8 @@ fn what_the_json_says_of_padding_and_truncation_is_ignored() {
     inner.with_truncation(Some(TruncationParams { max_length: 4, ..Default::default() })).unwrap();
     let folder = folder(&[("tokenizer.json", &inner.to_string(false).unwrap())]);
     let tokenizer = ClassifierTokenizer::load(folder.path(), 7).unwrap();
-    assert_eq!(tokenizer.encode("a b c d e cat", None).ids, [2, 18, 19, 20, 21, 22, 3]);
-    assert_eq!(tokenizer.encode("a", None).ids, [2, 18, 3]);
+    assert_eq!(tokenizer.encode("a b c d e cat", None).unwrap().ids, [2, 18, 19, 20, 21, 22, 3]);
+    assert_eq!(tokenizer.encode("a", None).unwrap().ids, [2, 18, 3]);
 }
 
 #[test]
@@ -186,7 +190,10 @@ fn the_size_is_one_more_than_the_highest_id() {
 #[test]
 fn a_length_without_room_for_a_word_is_refused() {
     let folder = folder(&[("vocab.txt", &vocabulary())]);
-    assert_eq!(ClassifierTokenizer::load(folder.path(), 4).unwrap().encode("a", Some("")).ids, [2, 18, 3, 3]);
+    assert_eq!(
+        ClassifierTokenizer::load(folder.path(), 4).unwrap().encode("a", Some("")).unwrap().ids,
+        [2, 18, 3, 3]
+    );
     let error = ClassifierTokenizer::load(folder.path(), 3).unwrap_err().to_string();
     assert_eq!(error, "a maximum length of 3 is too small: special tokens and one word take 4");
 }
@@ -194,13 +201,13 @@ fn a_length_without_room_for_a_word_is_refused() {
 #[test]
 fn a_folder_without_tokeniser_is_refused() {
     let error = refusal(&[]);
-    assert!(error.ends_with("it holds neither `tokenizer.json` nor `vocab.txt`"), "{error}");
+    assert!(error.contains("it holds neither `tokenizer.json` nor `vocab.txt`: copy the"), "{error}");
 }
 
 #[test]
 fn a_list_without_a_special_token_is_refused() {
     let error = refusal(&[("vocab.txt", &vocabulary().replace("[MASK]", "mask"))]);
-    assert!(error.ends_with("vocab.txt` is not a classifier's tokeniser: it lacks `[MASK]`"), "{error}");
+    assert!(error.ends_with("vocab.txt`: it lacks `[MASK]`"), "{error}");
 }
 
 #[test]
@@ -208,70 +215,10 @@ fn torn_files_are_refused_in_one_line() {
     let json = json();
     for length in (0..json.len()).step_by(97) {
         let error = refusal(&[("tokenizer.json", &json[..json.floor_char_boundary(length)])]);
-        assert!(error.contains("tokenizer.json` is not a classifier's tokeniser: "), "{error}");
+        assert!(error.contains("tokenizer.json`: "), "{error}");
     }
     let error = refusal(&[("vocab.txt", &vocabulary()), ("tokenizer_config.json", "{\"do_lower")]);
-    assert!(error.contains("tokenizer_config.json` is not a classifier's tokeniser: EOF"), "{error}");
-}
-
-#[test]
-fn a_tokeniser_of_another_kind_is_refused() {
-    let mut json: serde_json::Value = serde_json::from_str(&json()).unwrap();
-    json["model"] = serde_json::json!({"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"});
-    let error = refusal(&[("tokenizer.json", &json.to_string())]);
-    assert!(
-        error.ends_with("its model is of the type WordLevel: known are WordPiece, BPE, Unigram"),
-        "{error}"
-    );
-}
-
-/// Each of these would make the library panic or fail in the middle of the data.
-#[test]
-fn parts_that_would_fail_later_are_refused() {
-    let changed = |change: &dyn Fn(&mut serde_json::Value)| {
-        let mut value = serde_json::from_str(&json()).unwrap();
-        change(&mut value);
-        refusal(&[("tokenizer.json", &value.to_string())])
-    };
-    let error = changed(&|json| json["post_processor"]["special_tokens"] = serde_json::json!({}));
-    assert!(error.contains("its template names `[CLS]`, but does not number it"), "{error}");
-    let error = changed(&|json| json["post_processor"]["single"] = json["post_processor"]["pair"].clone());
-    assert!(error.contains("its template for one text must be"), "{error}");
-    let error = changed(&|json| json["post_processor"]["pair"] = json["post_processor"]["single"].clone());
-    assert!(error.contains("its template for pairs must be"), "{error}");
-    let error = changed(&|json| json["post_processor"] = serde_json::Value::Null);
-    assert!(error.contains("its post-processor does not put special tokens"), "{error}");
-    let error = changed(&|json| json["model"]["unk_token"] = "<nothing>".into());
-    assert!(error.contains("its vocabulary lacks `<nothing>`"), "{error}");
-    let pattern = serde_json::json!({"type": "Replace", "pattern": {"Regex": "(a+)+"}, "content": ""});
-    let error = changed(&|json| json["normalizer"] = pattern.clone());
-    assert!(
-        error.contains("its normaliser `Replace`: it replaces {\"Regex\":\"(a+)+\"}: allowed are"),
-        "{error}"
-    );
-    let table = serde_json::json!({"type": "Precompiled", "precompiled_charsmap": "AAAA"});
-    let error = changed(&|json| json["normalizer"] = table.clone());
-    assert!(
-        error.ends_with("its normaliser `Precompiled`: its table of normalisation is malformed"),
-        "{error}"
-    );
-    let nested = serde_json::json!({"type": "Sequence", "normalizers": [{"type": "NFC"}, table]});
-    let error = changed(&|json| json["normalizer"] = nested.clone());
-    assert!(
-        error.ends_with("its normaliser `Precompiled`: its table of normalisation is malformed"),
-        "{error}"
-    );
-    let prepend = serde_json::json!({"type": "Prepend", "prepend": "a"});
-    let error = changed(&|json| json["normalizer"] = prepend.clone());
-    assert!(error.contains("its normaliser `Prepend` is not supported: allowed are Bert"), "{error}");
-    // The library also knows parts by their fields.
-    let error = changed(&|json| json["normalizer"] = serde_json::json!({"precompiled_charsmap": "AAAA"}));
-    assert!(error.contains("its normaliser `without a type` is not supported"), "{error}");
-    let split = serde_json::json!({"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": false});
-    let error = changed(&|json| json["pre_tokenizer"] = split.clone());
-    assert!(error.contains("its pre-tokeniser `Split` is not supported"), "{error}");
-    let error = changed(&|json| json["pre_tokenizer"] = 3.into());
-    assert!(error.contains("is not a classifier's tokeniser: "), "{error}");
+    assert!(error.contains("tokenizer_config.json`: EOF"), "{error}");
 }
 
 #[test]
@@ -281,15 +228,6 @@ fn settings_that_cut_or_fill_up_texts_do_nothing() {
         serde_json::json!({"direction": "Right", "max_length": 1, "strategy": "OnlySecond", "stride": 7});
     value["padding"] = serde_json::json!({"strategy": {"Fixed": 50}, "direction": "Left", "pad_to_multiple_of": 0,
         "pad_id": 3, "pad_type_id": 0, "pad_token": "!"});
-    let folder = folder(&[("tokenizer.json", &value.to_string())]);
-    let tokenizer = ClassifierTokenizer::load(folder.path(), 16).unwrap();
-    assert_eq!(tokenizer.to_json(), json());
-}
-
-#[test]
-fn a_malformed_decoder_does_no_harm() {
-    let mut value: serde_json::Value = serde_json::from_str(&json()).unwrap();
-    value["decoder"] = serde_json::json!({"type": 3});
     let folder = folder(&[("tokenizer.json", &value.to_string())]);
     let tokenizer = ClassifierTokenizer::load(folder.path(), 16).unwrap();
     assert_eq!(tokenizer.to_json(), json());
@@ -310,9 +248,9 @@ fn training_puts_special_tokens_first_and_fills_the_vocabulary() {
     let ids = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"].map(|token| tokenizer.inner.token_to_id(token));
     assert_eq!(ids, [0, 1, 2, 3, 4].map(Some));
     assert_eq!((tokenizer.pad(), tokenizer.vocabulary_size()), (0, 350));
-    let ids = tokenizer.encode("The dogs sleep.", None).ids;
+    let ids = tokenizer.encode("The dogs sleep.", None).unwrap().ids;
     assert!(!ids.contains(&1) && ids.len() < "The dogs sleep.".len(), "{ids:?}");
-    assert_eq!(ids, tokenizer.encode("the DOGS sleep .", None).ids);
+    assert_eq!(ids, tokenizer.encode("the DOGS sleep .", None).unwrap().ids);
 }
 
 /// Letters h, u, g, and ##u, ##g, ##s; the pair (##u, ##g) occurs 3 times, then (h, ##ug) twice.
@@ -338,8 +276,8 @@ fn a_saved_tokeniser_loads_and_is_the_same() {
     let loaded = ClassifierTokenizer::load(folder.path(), 32).unwrap();
     assert_eq!(loaded.to_json(), tokenizer.to_json());
     assert_eq!(
-        loaded.encode("The dogs sleep.", Some("No.")),
-        tokenizer.encode("The dogs sleep.", Some("No."))
+        loaded.encode("The dogs sleep.", Some("No.")).unwrap(),
+        tokenizer.encode("The dogs sleep.", Some("No.")).unwrap()
     );
 }
 
@@ -412,7 +350,7 @@ fn ids_of_minilm_are_those_of_transformers() {
     ];
     for (text, pair, max_length, expected) in cases {
         let tokenizer = ClassifierTokenizer::load(&folder, *max_length).unwrap();
-        let encoded = tokenizer.encode(text, *pair);
+        let encoded = tokenizer.encode(text, *pair).unwrap();
         assert_eq!(encoded.ids, *expected, "{text:?} {pair:?}");
         // the second text begins after the first separator
         let first = expected.iter().position(|&id| id == 102).unwrap() + 1;
@@ -434,6 +372,6 @@ fn the_list_of_minilm_gives_the_ids_of_its_json() {
     assert_eq!((json.vocabulary_size(), json.pad()), (30_522, 0));
     for sample in generate(Domain::Shifted, 200, 3) {
         let (text, pair) = (sample.source.as_str(), Some(sample.target.as_str()));
-        assert_eq!(list.encode(text, pair), json.encode(text, pair), "{text}");
+        assert_eq!(list.encode(text, pair).unwrap(), json.encode(text, pair).unwrap(), "{text}");
     }
 }

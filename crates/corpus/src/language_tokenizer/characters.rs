@@ -2,8 +2,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
-use tokenizers::{Model, Tokenizer};
-use words::excerpt;
+use tokenizers::{Model, ModelWrapper, Tokenizer};
 
 use super::END_OF_TEXT;
 
@@ -35,22 +34,20 @@ pub(super) fn json<S: AsRef<str>>(texts: impl Iterator<Item = S>) -> String {
     .to_string()
 }
 
-/// The ids of the characters. The error says what keeps other readers from cutting a text as we do.
-pub(super) fn ids(inner: &Tokenizer) -> Result<HashMap<char, u32>, String> {
-    let ours = serde_json::to_value(inner.get_pre_tokenizer()).is_ok_and(|part| part == pre_tokenizer());
-    if !ours || inner.get_normalizer().is_some() {
-        return Err("its model has whole words, but does not cut texts into single characters".to_owned());
+/// The ids of the characters, if each token is one and texts are cut into them. It is quicker than the library, and knows which
+/// character is none.
+pub(super) fn ids(inner: &Tokenizer) -> Option<HashMap<char, u32>> {
+    let is_plain =
+        matches!(inner.get_model(), ModelWrapper::WordLevel(_)) && inner.get_normalizer().is_none();
+    if !is_plain || serde_json::to_value(inner.get_pre_tokenizer()).ok()? != pre_tokenizer() {
+        return None;
     }
-    let added = inner.get_added_tokens_decoder();
-    let is_special = |token: &str| added.values().any(|added| added.special && added.content == token);
     let mut ids = HashMap::new();
     for (token, id) in inner.get_model().get_vocab() {
         let mut letters = token.chars();
-        match (letters.next(), letters.next()) {
-            (Some(letter), None) => drop(ids.insert(letter, id)),
-            _ if is_special(&token) => {}
-            _ => return Err(format!("its token `{}` is no single character", excerpt(&token))),
+        if let (Some(letter), None) = (letters.next(), letters.next()) {
+            ids.insert(letter, id);
         }
     }
-    Ok(ids)
+    Some(ids)
 }

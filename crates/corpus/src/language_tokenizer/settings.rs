@@ -1,29 +1,21 @@
-//! What a folder says about its tokeniser besides the pieces.
+//! Settings of a folder's tokeniser besides the pieces.
 use std::path::Path;
 
-use serde::de::DeserializeOwned;
 use words::excerpt;
 
-use super::wrong;
 use crate::Error;
-use crate::classifier_tokenizer::Name;
-use crate::foreign::read_json;
+use crate::foreign::wrong;
+use crate::foreign_tokenizer::{Name, read_if_there};
 
-/// What `tokenizer_config.json` states.
+/// The statements of `tokenizer_config.json`, and of the older `special_tokens_map.json`.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Stated {
     tokenizer_class: Option<String>,
-    add_bos_token: Option<bool>,
-    add_prefix_space: Option<bool>,
-    bos_token: Option<Name>,
-    eos_token: Option<Name>,
-}
-
-/// What an older `special_tokens_map.json` states.
-#[derive(Default, serde::Deserialize)]
-#[serde(default)]
-struct Names {
+    /// Whether `bos_token` is put before texts, whatever `tokenizer.json` says.
+    pub(super) add_bos_token: bool,
+    /// Whether the first word of a text is cut as if a space stood before it; false if not stated, as in transformers.
+    pub(super) add_prefix_space: bool,
     bos_token: Option<Name>,
     eos_token: Option<Name>,
 }
@@ -36,24 +28,6 @@ struct Model {
 }
 
 impl Stated {
-    pub(super) fn read(folder: &Path) -> Result<Self, Error> {
-        let stated: Self = read_if_there(&folder.join("tokenizer_config.json"))?;
-        let names: Names = read_if_there(&folder.join("special_tokens_map.json"))?;
-        let (bos_token, eos_token) =
-            (stated.bos_token.or(names.bos_token), stated.eos_token.or(names.eos_token));
-        Ok(Self { bos_token, eos_token, ..stated })
-    }
-
-    /// Whether the first word of a text is cut as if a space stood before it; false if not stated, as in transformers.
-    pub(super) fn add_prefix_space(&self) -> bool {
-        self.add_prefix_space.unwrap_or(false)
-    }
-
-    /// Whether the folder says that its `bos_token` is put before texts, whatever `tokenizer.json` says.
-    pub(super) fn adds_begin(&self) -> bool {
-        self.add_bos_token == Some(true)
-    }
-
     pub(super) fn begin(&self) -> Option<&str> {
         self.bos_token.as_ref().map(Name::as_str)
     }
@@ -84,9 +58,4 @@ impl Stated {
             ),
         ))
     }
-}
-
-/// Reads a file; the defaults if there is none.
-fn read_if_there<T: Default + DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    if path.exists() { read_json(path, wrong) } else { Ok(T::default()) }
 }

@@ -1,4 +1,4 @@
-mod hostile;
+mod faults;
 mod trained;
 
 use std::collections::BTreeMap;

@@ -162,7 +162,7 @@ fn mean(lines: &[String], tokens: impl Fn(&String) -> usize) -> usize {
 
 fn of_classifier(model: &Path, lines: &[String]) -> Value {
     let tokenizer = ClassifierTokenizer::load(model, 128).unwrap();
-    let length = mean(lines, |line| tokenizer.encode(line, None).ids.len());
+    let length = mean(lines, |line| tokenizer.encode(line, None).unwrap().ids.len());
     let config = ClassifierConfig::read(&model.join("config.json")).unwrap();
     json!({
         "family": "bert", "lengths": [length], "labels": 2, "config": {

@@ -60,7 +60,6 @@ impl Task for Classification {
     const FILES: &'static [&'static str] = &[
         "config.json",
         "merges.txt",
-        "sentencepiece.bpe.model",
         "special_tokens_map.json",
         "tokenizer.json",
         "tokenizer_config.json",
@@ -137,7 +136,8 @@ impl Task for Classification {
         let (spec, folder) = (&described.spec, places.tokenizer);
         let model = Classifier::load(places.model, (Kind::Float, machine.device))?;
         model.check_gates()?;
-        let tokenizer = ClassifierTokenizer::load(folder, spec.tokenizer.max_length)?;
+        let rows = model.config().vocab_size;
+        let tokenizer = ClassifierTokenizer::load(folder, spec.tokenizer.max_length)?.for_rows(rows);
         check_tokenizer(folder, &tokenizer, &model)?;
         let labels = labels(spec, model.config(), folder)?;
         let (metric, positive) = (metric(spec, &labels)?, spec.score.positive.clone());
@@ -208,7 +208,7 @@ impl Task for Classification {
 
     fn encode(&self, _: &Models<Classifier>, examples: &Vec<Example>, split: &str) -> Result<Texts, Error> {
         let classes = data::classes(examples, &self.labels, split)?;
-        Ok(Texts::encode(&self.tokenizer, examples, classes))
+        Texts::encode(&self.tokenizer, examples, classes)
     }
 
     fn measuring_load<'a>(
@@ -287,7 +287,7 @@ impl Task for Classification {
     }
 
     fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error> {
-        Ok(Some(self.tokenizer.encode_placed(text)))
+        Ok(Some(self.tokenizer.encode_placed(text)?))
     }
 
     fn reading_load<'a>(models: &'a Models<Classifier>, lengths: Vec<usize>) -> Load<'a> {
@@ -313,7 +313,7 @@ impl Task for Classification {
         gates: &Gates,
     ) -> Result<String, Error> {
         let model = models.quickest();
-        let Encoded { ids, segments } = self.tokenizer.encode(text, None);
+        let Encoded { ids, segments } = self.tokenizer.encode(text, None)?;
         let batch = model.batch(&[(&ids, &segments)])?;
         let logits = no_grad(|| model.forward(&batch, gates, &ModelDropout::OFF));
         let class = texts::classes(&logits)?[0];
@@ -363,7 +363,6 @@ fn labels(spec: &ClassificationSpec, config: &ClassifierConfig, folder: &Path) -
 
 /// Refuses a tokeniser of another model.
 fn check_tokenizer(folder: &Path, tokenizer: &ClassifierTokenizer, model: &Classifier) -> Result<(), Error> {
-    checkpoint::check_vocabulary(folder, tokenizer.vocabulary_size(), model.config().vocab_size)?;
     if tokenizer.pad() != model.config().pad_token_id {
         let (found, expected) = (tokenizer.pad(), model.config().pad_token_id);
         return Err(Error::Padding { folder: folder.to_owned(), found, expected });

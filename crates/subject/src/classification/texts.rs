@@ -21,9 +21,15 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    pub(super) fn encode(tokenizer: &ClassifierTokenizer, examples: &[Example], classes: Vec<usize>) -> Self {
+    /// # Errors
+    /// If a text has a token that the model has no row for.
+    pub(super) fn encode(
+        tokenizer: &ClassifierTokenizer,
+        examples: &[Example],
+        classes: Vec<usize>,
+    ) -> Result<Self, Error> {
         let encode = |example: &Example| tokenizer.encode(&example.text, example.pair.as_deref());
-        Self::new(examples.iter().map(encode).collect(), classes)
+        Ok(Self::new(examples.iter().map(encode).collect::<Result<_, _>>()?, classes))
     }
 
     /// One class for each text.

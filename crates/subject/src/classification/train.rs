@@ -71,7 +71,7 @@ impl Trained for Classification {
         (split, examples): (&str, &Vec<Example>),
         _quiet: bool,
     ) -> Result<Texts, Error> {
-        Ok(Texts::encode(tokenizer, examples, data::classes(examples, &spec.data.labels, split)?))
+        Texts::encode(tokenizer, examples, data::classes(examples, &spec.data.labels, split)?)
     }
 
     fn start(

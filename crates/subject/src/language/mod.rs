@@ -125,9 +125,11 @@ impl Task for LanguageModelling {
         let spec = &described.spec;
         let model = LanguageModel::load(places.model, (Kind::Float, machine.device))?;
         model.check_gates()?;
-        let tokenizer = LanguageTokenizer::load(places.tokenizer)?;
         let config = model.config();
-        check_vocabulary(places.tokenizer, tokenizer.vocabulary_size(), config.vocab_size)?;
+        let tokenizer = LanguageTokenizer::load(places.tokenizer)?.for_rows(config.vocab_size);
+        for symbol in [tokenizer.begin(), tokenizer.end()].into_iter().flatten() {
+            check_vocabulary(places.tokenizer, symbol as usize + 1, config.vocab_size)?;
+        }
         let groups = config.key_value_heads();
         let task = Self {
             tokenizer: Arc::new(tokenizer),
