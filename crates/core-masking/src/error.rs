@@ -14,7 +14,7 @@ pub enum Error {
     #[error("`{}` holds both `{}` and `{}`, which mean one tensor", path.display(), excerpt(first), excerpt(second))]
     AmbiguousTensor { path: PathBuf, first: String, second: String },
 
-    /// A configuration that no model can be built from.
+    /// A configuration, or a checkpoint, that no model can be built from.
     #[error("`{}`: {fault}", path.display())]
     Config { path: PathBuf, fault: String },
 
@@ -26,10 +26,6 @@ pub enum Error {
     #[error("`{}` is not a head: write <attention>:<layer>:<head>, such as `enc-enc:6:13`", excerpt(name))]
     HeadName { name: String },
 
-    /// A checkpoint tensor of a size that does not exist.
-    #[error("`{}`: tensor `{}` has the impossible shape {shape}", path.display(), excerpt(name))]
-    ImpossibleShape { path: PathBuf, name: String, shape: String },
-
     /// A configuration that is not the JSON that was expected.
     #[error("cannot understand `{}`", path.display())]
     Json { path: PathBuf, source: serde_json::Error },
@@ -37,10 +33,6 @@ pub enum Error {
     /// A tensor that the configuration asks for and the checkpoint lacks.
     #[error("`{}` lacks tensor `{name}`", path.display())]
     MissingTensor { path: PathBuf, name: String },
-
-    /// An index of shards that does not fit them.
-    #[error("`{}`: {fault}", path.display())]
-    Index { path: PathBuf, fault: String },
 
     /// Heads to be removed that are all there are.
     #[error("no head would be left in the model")]
@@ -95,7 +87,7 @@ pub enum Error {
     RemovedHead { id: HeadId },
 
     /// A checkpoint tensor that does not fit the configuration.
-    #[error("`{}`: tensor `{name}` is {found:?}, but the configuration asks for {expected:?}", path.display())]
+    #[error("`{}`: tensor `{name}` is {}, but the configuration asks for {expected:?}", path.display(), excerpt(&format!("{found:?}")))]
     Shape { path: PathBuf, name: String, expected: Vec<i64>, found: Vec<i64> },
 
     /// A tensor that should be a copy of another, or of a table, and is not.
@@ -105,10 +97,6 @@ pub enum Error {
     /// A sentence that the model has no positions for.
     #[error("a {side} of {length} tokens is longer than the {positions} positions of the model")]
     TooLong { side: &'static str, length: usize, positions: usize },
-
-    /// A tensor of a type that is not a floating-point number.
-    #[error("`{}`: tensor `{}` has type {found}; F64, F32, F16 and BF16 are understood", path.display(), excerpt(name))]
-    TensorType { path: PathBuf, name: String, found: String },
 
     /// A tensor in the checkpoint that the model has no place for.
     #[error("`{}` holds tensor `{}`, which this model has no place for", path.display(), excerpt(name))]

@@ -179,42 +179,40 @@ fn integers_are_ignored_where_nothing_is_read_from_them() {
     assert!(message.ends_with("has type I64; F64, F32, F16 and BF16 are understood"), "{message}");
 }
 
+/// What the crate `safetensors` lets through: a tensor without numbers may claim any shape.
 #[test]
 fn a_header_with_impossible_shapes_is_refused() {
-    let header = |shape: &str, end: &str| {
-        format!(r#"{{"x":{{"dtype":"F32","shape":{shape},"data_offsets":[0,{end}]}}}}"#)
+    let refusal = |name: &str, shape: &str| {
+        refusal_of_header(
+            &format!(r#"{{"{name}":{{"dtype":"F32","shape":{shape},"data_offsets":[0,0]}}}}"#),
+            0,
+        )
     };
-    let refusal = |shape: &str| refusal_of_header(&header(shape, "0"), 0);
-    for shape in ["[0,9223372036854775808]", "[0,18446744073709551615]", "[0,4611686018427387904,4]"] {
-        let message = refusal(shape);
-        assert!(message.contains("tensor `x` has the impossible shape [0, "), "{message}");
-    }
     let axes = format!("[0{}]", ",1".repeat(100_000));
-    assert!(refusal(&axes).contains("has the impossible shape"), "{}", refusal(&axes));
-    assert!(refusal("[4294967296,4294967296]").contains("overflow"));
-    assert!(refusal("[-1]").contains("not a complete safetensors file"));
-    assert!(refusal("[1]").contains("not a complete safetensors file"));
-    let beyond = refusal_of_header(&header("[2]", "8"), 4);
-    assert!(beyond.contains("file not fully covered"), "{beyond}");
-    let far = refusal_of_header(&header("[2]", "18446744073709551615"), 8);
-    assert!(far.contains("not a complete safetensors file"), "{far}");
-}
-
-#[test]
-fn a_header_longer_than_its_file_is_refused() {
-    let folder = folder(Family::Bert);
-    for length in [0, 1, 1 << 20, 100_000_001, u64::MAX - 7, u64::MAX] {
-        fs::write(folder.path().join(WEIGHTS), length.to_le_bytes()).unwrap();
-        let message = load(Family::Bert, folder.path()).unwrap_err();
-        assert!(message.contains("is not a complete safetensors file"), "{message}");
+    for shape in ["[0,9223372036854775808]", "[0,18446744073709551615]", "[0,4611686018427387904,4]", &axes] {
+        assert!(refusal("x", shape).contains("lacks tensor"), "{shape}");
+        let message = refusal("bert.embeddings.LayerNorm.bias", shape);
+        assert!(message.contains("but the configuration asks for [6]"), "{message}");
     }
 }
 
 #[test]
-fn a_tensor_that_occurs_twice_is_refused() {
-    let entry = r#""x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}"#;
-    let message = refusal_of_header(&format!("{{{entry},{entry}}}"), 4);
-    assert!(message.contains("tensor `x` occurs twice"), "{message}");
+fn a_file_that_ends_too_soon_or_too_late_is_refused() {
+    let folder = folder(Family::Bert);
+    let path = folder.path().join(WEIGHTS);
+    let whole = fs::read(&path).unwrap();
+    let refused = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        let message = load(Family::Bert, folder.path()).unwrap_err();
+        assert!(message.contains("model.safetensors` is not a complete safetensors file"), "{message}");
+    };
+    for length in [0, 7, 8, 9, 100, whole.len() - 1] {
+        refused(&whole[..length]);
+    }
+    refused(&[&whole[..], &[0]].concat());
+    for length in [0, 1, 1 << 20, 100_000_001, u64::MAX - 7, u64::MAX] {
+        refused(&length.to_le_bytes());
+    }
 }
 
 /// One would silently win.
@@ -267,37 +265,25 @@ fn sizes_are_compared_before_anything_is_built() {
     assert_eq!(positions(&marian_config()), Ok(()));
 }
 
+/// Zero divides nothing, lists are as long as their number says, and products may overflow; shapes refuse all else.
 #[test]
-fn each_number_of_a_configuration_has_its_range() {
-    let sizes = [
-        (Family::Bert, "vocab_size"),
-        (Family::Bert, "hidden_size"),
-        (Family::Bert, "num_hidden_layers"),
-        (Family::Bert, "num_attention_heads"),
-        (Family::Bert, "intermediate_size"),
-        (Family::Bert, "max_position_embeddings"),
-        (Family::Bert, "type_vocab_size"),
-        (Family::Marian, "vocab_size"),
-        (Family::Marian, "d_model"),
-        (Family::Marian, "encoder_layers"),
-        (Family::Marian, "encoder_attention_heads"),
-        (Family::Marian, "encoder_ffn_dim"),
-        (Family::Marian, "decoder_layers"),
-        (Family::Marian, "decoder_attention_heads"),
-        (Family::Marian, "decoder_ffn_dim"),
-        (Family::Marian, "max_position_embeddings"),
-    ];
-    for (family, entry) in sizes {
+fn sizes_that_shapes_cannot_refuse_are_refused_by_name() {
+    let of_bert = ["hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings"];
+    let of_marian = ["d_model", "encoder_layers", "decoder_attention_heads", "decoder_ffn_dim"];
+    let entries = of_bert.map(|entry| (Family::Bert, entry)).into_iter();
+    for (family, entry) in entries.chain(of_marian.map(|entry| (Family::Marian, entry))) {
         for value in [json!(0), json!(1 << 30), json!(i64::MAX)] {
             let message = refusal_of_config(family, entry, &value);
             assert!(message.contains(&format!("{entry} must be from 1 to ")), "{entry} {value}: {message}");
         }
-        for value in [json!(-1), json!(1.5), json!("six"), json!([]), Value::Null] {
+        for value in [json!(-1), json!(1.5), json!("six"), Value::Null] {
             let message = refusal_of_config(family, entry, &value);
             let is_named = message.contains("cannot understand") || message.contains(entry);
             assert!(is_named && message.contains(CONFIG), "{entry} {value}: {message}");
         }
     }
+    let message = refusal_of_config(Family::Bert, "vocab_size", &json!(12));
+    assert!(message.contains("`bert.embeddings.word_embeddings.weight` is [11, 6], but"), "{message}");
 }
 
 #[test]
@@ -305,8 +291,6 @@ fn other_entries_have_theirs() {
     let cases = [
         (Family::Bert, "layer_norm_eps", json!(-1e-12), "layer_norm_eps (-0.000000000001) must be above 0"),
         (Family::Bert, "layer_norm_eps", json!(0.0), "layer_norm_eps (0) must be above 0 and at most 1"),
-        (Family::Bert, "layer_norm_eps", json!(7), "layer_norm_eps (7) must be above 0 and at most 1"),
-        (Family::Bert, "initializer_range", json!(-0.5), "initializer_range (-0.5) must be from 0 to 10"),
         (Family::Bert, "hidden_dropout_prob", json!(-0.1), "hidden_dropout_prob (-0.1) must be at least 0"),
         (Family::Bert, "pad_token_id", json!(11), "pad_token_id is not below vocab_size (11)"),
         (Family::Bert, "num_attention_heads", json!(4), "num_attention_heads (4) does not divide"),
@@ -459,17 +443,8 @@ fn foreign_names_are_shown_escaped_and_shortened() {
     let tensor = format!(r#""{name}":{{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#);
     let sound = refusal_of_header(&format!("{{{tensor}}}"), 4);
     assert!(sound.contains("lacks tensor"), "{sound}");
-    let twice = refusal_of_header(&format!("{{{tensor},{tensor}}}"), 4);
-    assert!(twice.contains(r"tensor `\u{1b}[2Jx\n"), "{twice}");
-    let shape = refusal_of_header(&format!("{{{}}}", tensor.replace("[1]", "[0,9223372036854775808]")), 4);
-    assert!(shape.contains("not a complete safetensors file"), "{shape}");
-    let shape = tensor.replace("[1]", "[0,9223372036854775808]").replace("[0,4]", "[0,0]");
-    let shape = refusal_of_header(&format!("{{{shape}}}"), 0);
-    assert!(shape.contains(r"tensor `\u{1b}[2Jx\n"), "{shape}");
     let offset = refusal_of_header(&format!("{{{}}}", tensor.replace("[0,4]", "[4,8]")), 8);
     assert!(offset.contains(r"tensor `\u{1b}[2Jx\n"), "{offset}");
-    let kind = refusal_of_header(&tensor.replace("F32", &name), 4);
-    assert!(kind.contains("not a complete safetensors file"), "{kind}");
 
     let hostile = json!("\u{1b}[2Jx\n".repeat(100));
     for entry in ["model_type", "hidden_act", "position_embedding_type", "vocab_size"] {
