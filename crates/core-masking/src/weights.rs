@@ -37,27 +37,61 @@ pub(crate) fn scale(inventory: &mut Inventory, name: &str, width: i64) {
     inventory.push((format!("{name}.weight"), vec![width]));
 }
 
-/// Refuses a number of a configuration outside its range: name, number and the greatest one allowed; the least is 1.
+/// Rows and columns of a table at most: sums and products of them stay far below an overflow. Files bound them further,
+/// since shapes are compared before anything is built.
+pub(crate) const MOST_ROWS: i64 = 1 << 28;
+/// Layers of a model at most, and heads of a layer: lists of tensors and heads are made of them before shapes are compared.
+pub(crate) const MOST_LAYERS: i64 = 1 << 10;
+
+/// Refuses sizes of a configuration that are not from 1 to `most`: name and size.
 ///
 /// # Errors
 /// The fault, in words.
-pub(crate) fn check_sizes(sizes: &[(&str, i64, i64)]) -> Result<(), String> {
-    match sizes.iter().find(|(_, size, most)| !(1..=*most).contains(size)) {
-        Some((name, _, most)) => Err(format!("{name} must be from 1 to {most}")),
+pub(crate) fn check_sizes<const N: usize>(most: i64, sizes: [(&str, i64); N]) -> Result<(), String> {
+    match sizes.iter().find(|(_, size)| !(1..=most).contains(size)) {
+        Some((name, _)) => Err(format!("{name} must be from 1 to {most}")),
         None => Ok(()),
     }
 }
 
-/// Parameters of a model at most, far beyond any with heads to be masked one by one.
-const MOST_PARAMETERS: i64 = 1 << 37;
+/// Refuses a width that does not part into heads: names and numbers of the heads and of the width.
+///
+/// # Errors
+/// The fault, in words.
+pub(crate) fn check_divides((name, heads): (&str, i64), (of, width): (&str, i64)) -> Result<(), String> {
+    if width % heads == 0 { Ok(()) } else { Err(format!("{name} ({heads}) does not divide {of} ({width})")) }
+}
 
-/// Refuses a model that no memory holds.
+/// Refuses dropout rates that are none: name and rate.
+///
+/// # Errors
+/// The fault, in words.
+pub(crate) fn check_rates<const N: usize>(rates: [(&str, f64); N]) -> Result<(), String> {
+    match rates.iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
+        Some((name, rate)) => Err(format!("{name} ({rate}) must be at least 0 and below 1")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses what cannot be added to a variance: name and number.
+///
+/// # Errors
+/// The fault, in words.
+pub(crate) fn check_epsilon(name: &str, epsilon: f64) -> Result<(), String> {
+    let fits = epsilon > 0.0 && epsilon <= 1.0;
+    if fits { Ok(()) } else { Err(format!("{name} ({epsilon}) must be above 0 and at most 1")) }
+}
+
+/// Parameters of a model at most, far beyond any with heads to be masked one by one.
+const MOST_PARAMETERS: f64 = (1_u64 << 37) as f64;
+
+/// Refuses a model that no memory holds, since new weights have no file that bounds them.
 ///
 /// # Errors
 /// The fault, in words.
 pub(crate) fn check_parameters(inventory: &Inventory) -> Result<(), String> {
-    // below 2^63: a tensor has at most 2^40 elements, and a model less than 2^16 tensors
-    let parameters: i64 = inventory.iter().map(|(_, shape)| shape.iter().product::<i64>()).sum();
+    let size = |shape: &[i64]| shape.iter().map(|&extent| extent as f64).product::<f64>();
+    let parameters: f64 = inventory.iter().map(|(_, shape)| size(shape)).sum();
     if parameters > MOST_PARAMETERS {
         return Err(format!("a model of {parameters} parameters; at most {MOST_PARAMETERS} are allowed"));
     }

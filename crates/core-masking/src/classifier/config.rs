@@ -13,7 +13,10 @@ use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
 use crate::storage::Storage;
-use crate::weights::{Inventory, check_parameters, check_sizes, linear, norm};
+use crate::weights::{
+    Inventory, MOST_LAYERS, MOST_ROWS, check_divides, check_epsilon, check_parameters, check_rates,
+    check_sizes, linear, norm,
+};
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
 /// Sizes of a classifier, under the names that Hugging Face transformers has for BERT.
@@ -174,24 +177,21 @@ impl ClassifierConfig {
     }
 
     fn validate_sizes(&self) -> Result<(), String> {
-        // Far beyond any encoder, and small enough that a forged file cannot exhaust the memory.
-        let sizes = [
-            ("vocab_size", self.vocab_size, 1 << 24),
-            ("hidden_size", self.hidden_size, 1 << 16),
-            ("num_hidden_layers", self.num_hidden_layers as i64, 1 << 8),
-            ("num_attention_heads", self.num_attention_heads as i64, 1 << 8),
-            ("intermediate_size", self.intermediate_size, 1 << 20),
-            ("max_position_embeddings", self.max_position_embeddings, 1 << 16),
-            ("type_vocab_size", self.type_vocab_size, 1 << 10),
-        ];
-        let keys = &self.family.keys;
-        let entry = |name| keys.own(name);
-        check_sizes(&sizes.map(|(name, size, most)| (entry(name), size, most)))?;
-        if self.hidden_size % self.num_attention_heads as i64 != 0 {
-            let (heads, width) = (self.num_attention_heads, self.hidden_size);
-            let [of_heads, of_width] = ["num_attention_heads", "hidden_size"].map(entry);
-            return Err(format!("{of_heads} ({heads}) does not divide {of_width} ({width})"));
-        }
+        let entry = |name| self.family.keys.own(name);
+        let heads = (entry("num_attention_heads"), self.num_attention_heads as i64);
+        let width = (entry("hidden_size"), self.hidden_size);
+        check_sizes(MOST_LAYERS, [(entry("num_hidden_layers"), self.num_hidden_layers as i64), heads])?;
+        check_sizes(
+            MOST_ROWS,
+            [
+                width,
+                (entry("vocab_size"), self.vocab_size),
+                (entry("intermediate_size"), self.intermediate_size),
+                (entry("max_position_embeddings"), self.max_position_embeddings),
+                (entry("type_vocab_size"), self.type_vocab_size),
+            ],
+        )?;
+        check_divides(heads, width)?;
         if i64::from(self.pad_token_id) >= self.vocab_size {
             return Err(format!("pad_token_id is not below vocab_size ({})", self.vocab_size));
         }
@@ -199,20 +199,12 @@ impl ClassifierConfig {
             let (rows, pad) = (self.max_position_embeddings, self.pad_token_id);
             return Err(format!("max_position_embeddings ({rows}) leaves none behind pad_token_id ({pad})"));
         }
-        let rates = [
-            ("hidden_dropout_prob", self.hidden_dropout_prob),
-            ("attention_probs_dropout_prob", self.attention_probs_dropout_prob),
+        check_rates([
+            (entry("hidden_dropout_prob"), self.hidden_dropout_prob),
+            (entry("attention_probs_dropout_prob"), self.attention_probs_dropout_prob),
             ("classifier_dropout", self.classifier_dropout()),
-        ];
-        if let Some((name, rate)) = rates.iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
-            return Err(format!("{} ({rate}) must be at least 0 and below 1", entry(name)));
-        }
-        if !(self.layer_norm_eps > 0.0 && self.layer_norm_eps <= 1.0) {
-            return Err(format!("layer_norm_eps ({}) must be above 0 and at most 1", self.layer_norm_eps));
-        }
-        if !(0.0..=10.0).contains(&self.initializer_range) {
-            return Err(format!("initializer_range ({}) must be from 0 to 10", self.initializer_range));
-        }
+        ])?;
+        check_epsilon("layer_norm_eps", self.layer_norm_eps)?;
         let removed = self.layout().removed().clone();
         self.unpruned_layout().without(&removed).map_err(|fault| format!("pruned_heads: {fault}"))?;
         if self.position_embedding_type != "absolute" {

@@ -12,7 +12,10 @@ use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
 use crate::storage::Storage;
-use crate::weights::{Inventory, check_parameters, check_sizes, scale};
+use crate::weights::{
+    Inventory, MOST_LAYERS, MOST_ROWS, check_divides, check_epsilon, check_parameters, check_rates,
+    check_sizes, scale,
+};
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
 /// Sizes of a language model, under the names that Hugging Face transformers has for Llama.
@@ -168,27 +171,29 @@ impl LanguageConfig {
     /// If a size is zero, groups do not divide the heads, or an unsupported variant is asked for.
     pub fn validate(&self) -> Result<(), String> {
         let keys = &self.family.keys;
-        let (heads, groups) = (self.num_attention_heads as i64, self.key_value_heads() as i64);
-        // Far beyond any model, and small enough that a forged file cannot exhaust the memory.
-        check_sizes(&[
-            (keys.own("vocab_size"), self.vocab_size, 1 << 24),
-            (keys.own("hidden_size"), self.hidden_size, 1 << 16),
-            (keys.own("num_hidden_layers"), self.num_hidden_layers as i64, 1 << 10),
-            (keys.own("num_attention_heads"), heads, 1 << 10),
-            (keys.own("num_key_value_heads"), groups, 1 << 10),
-            (keys.own("intermediate_size"), self.feed_forward_width(), 1 << 20),
-            (keys.own("max_position_embeddings"), self.max_position_embeddings, 1 << 24),
-        ])?;
-        if heads % groups != 0 {
-            return Err(format!(
-                "num_key_value_heads ({groups}) does not divide num_attention_heads ({heads})"
-            ));
+        let heads = (keys.own("num_attention_heads"), self.num_attention_heads as i64);
+        let groups = (keys.own("num_key_value_heads"), self.key_value_heads() as i64);
+        let width = (keys.own("hidden_size"), self.hidden_size);
+        check_sizes(
+            MOST_LAYERS,
+            [(keys.own("num_hidden_layers"), self.num_hidden_layers as i64), heads, groups],
+        )?;
+        check_sizes(
+            MOST_ROWS,
+            [
+                width,
+                (keys.own("vocab_size"), self.vocab_size),
+                (keys.own("max_position_embeddings"), self.max_position_embeddings),
+            ],
+        )?;
+        // made of the width where they are absent
+        let derived =
+            [(keys.own("intermediate_size"), self.feed_forward_width()), ("head_dim", self.d_head())];
+        check_divides(groups, heads)?;
+        if self.head_dim.is_none() {
+            check_divides(heads, width)?;
         }
-        if self.head_dim.is_none() && self.hidden_size % heads != 0 {
-            let [of_heads, of_width] = ["num_attention_heads", "hidden_size"].map(|name| keys.own(name));
-            return Err(format!("{of_heads} ({heads}) does not divide {of_width} ({})", self.hidden_size));
-        }
-        check_sizes(&[("head_dim", self.d_head(), 1 << 16)])?;
+        check_sizes(MOST_ROWS, derived)?;
         if self.family.names.positions.is_none() && self.d_head() % 2 != 0 {
             return Err(format!("head_dim ({}) must be even for rotary positions", self.d_head()));
         }
@@ -202,21 +207,12 @@ impl LanguageConfig {
 
     fn validate_numbers(&self) -> Result<(), String> {
         let keys = &self.family.keys;
-        let rates = [
-            ("embd_pdrop", self.embd_pdrop),
-            ("resid_pdrop", self.resid_pdrop),
-            ("attention_dropout", self.attention_dropout),
-        ];
-        if let Some((name, rate)) = rates.iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
-            return Err(format!("{} ({rate}) must be at least 0 and below 1", keys.own(name)));
-        }
-        let epsilon = self.rms_norm_eps;
-        if !(epsilon > 0.0 && epsilon <= 1.0) {
-            return Err(format!("{} ({epsilon}) must be above 0 and at most 1", keys.own("rms_norm_eps")));
-        }
-        if !(0.0..=10.0).contains(&self.initializer_range) {
-            return Err(format!("initializer_range ({}) must be from 0 to 10", self.initializer_range));
-        }
+        check_rates([
+            (keys.own("embd_pdrop"), self.embd_pdrop),
+            (keys.own("resid_pdrop"), self.resid_pdrop),
+            (keys.own("attention_dropout"), self.attention_dropout),
+        ])?;
+        check_epsilon(keys.own("rms_norm_eps"), self.rms_norm_eps)?;
         if !(self.rope_theta >= 1.0 && self.rope_theta.is_finite()) {
             return Err(format!("rope_theta ({}) must be at least 1", self.rope_theta));
         }

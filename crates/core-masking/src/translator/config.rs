@@ -11,7 +11,10 @@ use crate::families::{MARIAN, TRANSLATORS, assume};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, by_layer, named};
-use crate::weights::{Inventory, check_parameters, check_sizes, linear, norm};
+use crate::weights::{
+    Inventory, MOST_LAYERS, MOST_ROWS, check_divides, check_parameters, check_rates, check_sizes, linear,
+    norm,
+};
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
 /// Sizes and symbols of a translator, under the names that Hugging Face transformers has for Marian.
@@ -110,45 +113,42 @@ impl TranslatorConfig {
     /// If a size is zero, heads do not divide `d_model`, a symbol lies outside the vocabulary, or an unsupported
     /// variant is asked for.
     pub fn validate(&self) -> Result<(), String> {
-        // Far beyond any translator, and small enough that a forged file cannot exhaust the memory.
         let keys = &self.family.keys;
-        check_sizes(&[
-            (keys.own("vocab_size"), self.vocab_size, 1 << 24),
-            (keys.own("decoder_vocab_size"), self.target_vocabulary(), 1 << 24),
-            ("d_model", self.d_model, 1 << 16),
-            ("encoder_layers", self.encoder_layers as i64, 1 << 8),
-            ("encoder_attention_heads", self.encoder_attention_heads as i64, 1 << 8),
-            ("encoder_ffn_dim", self.encoder_ffn_dim, 1 << 20),
-            ("decoder_layers", self.decoder_layers as i64, 1 << 8),
-            ("decoder_attention_heads", self.decoder_attention_heads as i64, 1 << 8),
-            ("decoder_ffn_dim", self.decoder_ffn_dim, 1 << 20),
-            ("max_position_embeddings", self.max_position_embeddings, 1 << 16),
-        ])?;
-        // The one table that is computed, so that no tensor of a file vouches for its size: 256 MB.
-        let most = (1 << 26) / self.d_model;
-        if self.max_position_embeddings > most {
-            return Err(format!(
-                "max_position_embeddings must be from 1 to {most} for a d_model of {}",
-                self.d_model
-            ));
-        }
-        for (name, heads) in [
+        let width = ("d_model", self.d_model);
+        let heads = [
             ("encoder_attention_heads", self.encoder_attention_heads as i64),
             ("decoder_attention_heads", self.decoder_attention_heads as i64),
-        ] {
-            if self.d_model % heads != 0 {
-                return Err(format!("{name} ({heads}) does not divide d_model ({})", self.d_model));
-            }
+        ];
+        check_sizes(MOST_LAYERS, heads)?;
+        check_sizes(
+            MOST_LAYERS,
+            [("encoder_layers", self.encoder_layers as i64), ("decoder_layers", self.decoder_layers as i64)],
+        )?;
+        check_sizes(
+            MOST_ROWS,
+            [
+                width,
+                (keys.own("vocab_size"), self.vocab_size),
+                (keys.own("decoder_vocab_size"), self.target_vocabulary()),
+                ("encoder_ffn_dim", self.encoder_ffn_dim),
+                ("decoder_ffn_dim", self.decoder_ffn_dim),
+                ("max_position_embeddings", self.max_position_embeddings),
+            ],
+        )?;
+        // The one table that is computed, so that no tensor of a file vouches for its size: 256 MB.
+        let most = ((1 << 26) / self.d_model).max(1);
+        if self.max_position_embeddings > most {
+            let fault = "max_position_embeddings must be from 1 to";
+            return Err(format!("{fault} {most} for a d_model of {}", self.d_model));
         }
+        heads.into_iter().try_for_each(|heads| check_divides(heads, width))?;
         if self.d_model % 2 != 0 || self.d_model < 4 {
             return Err(format!(
                 "d_model ({}) must be even for sinusoidal positions, and at least 4",
                 self.d_model
             ));
         }
-        if !(0.0..1.0).contains(&self.dropout) {
-            return Err(format!("dropout ({}) must be at least 0 and below 1", self.dropout));
-        }
+        check_rates([("dropout", self.dropout)])?;
         let removed = self.layout().removed().clone();
         self.unpruned_layout()
             .without(&removed)

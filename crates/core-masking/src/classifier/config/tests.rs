@@ -30,7 +30,7 @@ fn impossible_models_are_refused() {
         fault("num_attention_heads", json!(4)),
         "num_attention_heads (4) does not divide hidden_size (6)"
     );
-    assert_eq!(fault("num_hidden_layers", json!(0)), "num_hidden_layers must be from 1 to 256");
+    assert_eq!(fault("num_hidden_layers", json!(0)), "num_hidden_layers must be from 1 to 1024");
     assert_eq!(fault("pad_token_id", json!(11)), "pad_token_id is not below vocab_size (11)");
     assert_eq!(
         fault("classifier_dropout", json!(1.0)),
