@@ -122,8 +122,8 @@ fn left(subject: &str, attention: &str, masked: &str) -> f64 {
     rows.iter().find(is_it).unwrap().number("score")
 }
 
-/// Layers whose best head alone has no significant loss, and all layers.
-fn layers_with_one_head(subject: &str) -> (usize, usize) {
+/// The best head of each layer, kept alone.
+fn best_heads(subject: &str) -> Vec<Row> {
     let mut best: BTreeMap<String, Row> = BTreeMap::new();
     for row in rows(&format!("{subject}/ablate-all-but-one")) {
         let layer = format!("{}:{}", row.text("attention"), row.text("layer"));
@@ -131,7 +131,18 @@ fn layers_with_one_head(subject: &str) -> (usize, usize) {
             best.insert(layer, row);
         }
     }
-    (best.values().filter(|row| has_no_significant_loss(row)).count(), best.len())
+    best.into_values().collect()
+}
+
+/// Layers whose best head alone has no significant loss, and all layers.
+fn layers_with_one_head(subject: &str) -> (usize, usize) {
+    let best = best_heads(subject);
+    (best.iter().filter(|row| has_no_significant_loss(row)).count(), best.len())
+}
+
+/// The loss of the layer that needs its heads most, with its best head alone.
+fn largest_loss_of_best_heads(subject: &str) -> f64 {
+    best_heads(subject).iter().map(Row::loss).fold(0.0, f64::max)
 }
 
 /// `0.64`, of the changes by single heads on two splits, without some of the heads.
@@ -171,6 +182,15 @@ fn spared(file: &str, kept: f64) -> String {
     };
     let (first, last) = (epochs().fold(f64::INFINITY, f64::min), epochs().fold(0.0, f64::max));
     format!("{} to {} %", of_epoch(first), of_epoch(last))
+}
+
+/// The percentage of the score that is kept at an epoch with so many heads masked, and its interval, in words.
+fn kept_at(file: &str, epoch: &str, masked: &str, in_words: fn([String; 3]) -> String) -> String {
+    let rows = rows(file);
+    let row = rows.iter().find(|row| (row.text("epoch"), row.text("masked")) == (epoch, masked)).unwrap();
+    let base = row.number("base_score");
+    let ends = ["score_delta", "delta_low", "delta_high"];
+    in_words(ends.map(|column| fixed(100.0 * (base + row.number(column)) / base, 0)))
 }
 
 /// The loss of a retrained model against the one that was retrained with all heads, and its interval, by importance.
@@ -274,9 +294,9 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
     let of_type = |attention| fixed(left("multi30k-en-fr", attention, "39"), 0);
     let facts = [
         format!(
-            "translator {}, MRPC {}, MNLI {}",
+            "encoder {}, encoder-decoder {}, MNLI {}",
             significant("multi30k-en-fr", "enc-enc"),
-            significant("minilm-mrpc", "self"),
+            significant("multi30k-en-fr", "enc-dec").replace(" of 48", ""),
             significant("minilm-mnli", "self")
         ),
         format!("translator {enough} of {layers}, MNLI none of {of_mnli}"),
@@ -299,7 +319,8 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
             of_type("dec-dec"),
             of_type("enc-enc")
         ),
-        "has 23 million parameters".to_owned(),
+        "At most 23 million parameters".to_owned(),
+        format!("model is {} % accurate", fixed(rows("minilm-mnli/ablate-one")[0].number("base_score"), 0)),
     ];
     let parameters = rows("minilm-mrpc/speed-bench-first-512")[0].number("original_parameters");
     assert_eq!(fixed(parameters / 1e6, 0), "23");
@@ -312,7 +333,6 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
         "from epoch 10 on",
     ];
     let given = [
-        "at 90 % of BLEU",
         "NeurIPS 2019",
         "x86-64",
         "Python 3",
@@ -342,9 +362,9 @@ fn numbers_of_the_findings_are_those_of_the_results() {
     let (sst2, de_en, en_fr) = ("minilm-sst2", "multi30k-de-en", "multi30k-en-fr");
     let (mnli, mrpc) = ("minilm-mnli", "minilm-mrpc");
     let (demo, tatoeba, shakespeare) = ("demo-language", "tatoeba-language", "shakespeare-char");
-    let points = |subject: &str, head: &str| {
+    let points_of = |subject: &str, head: &str, digits| {
         let rows = rows(&format!("{subject}/ablate-one"));
-        fixed(rows.iter().find(|row| row.head() == head).unwrap().loss(), 1)
+        fixed(rows.iter().find(|row| row.head() == head).unwrap().loss(), digits)
     };
     let better =
         rows("minilm-mnli/ablate-one").iter().filter(|row| row.is_significant() && row.loss() < 0.0).count();
@@ -378,13 +398,18 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         format!("| {}, {} | 6 %, {} |", "21 %", safe(mnli), paper(mnli)),
         format!("| 20 %, {} | 31 %, {} |", safe(en_fr), paper(en_fr)),
         format!("| none, {} | none, {} |", safe("demo-translation"), paper("demo-translation")),
-        format!("4:10 costs {} points now", points(mnli, "self:4:10")),
+        format!("4:10 costs {} points now", points_of(mnli, "self:4:10", 1)),
         format!(
             "{} heads are significant, and the greatest loss is {} of the score",
             significant(demo, "self"),
             greatest_loss(demo, 2)
         ),
         format!("{}, and the greatest is {}", significant(tatoeba, "self"), greatest_loss(tatoeba, 1)),
+        format!(
+            "{} in `demo-inference`, and {} in `{shakespeare}`",
+            greatest_loss("demo-inference", 1),
+            greatest_loss(shakespeare, 1)
+        ),
         format!(
             "408 pairs of MRPC only {} are, but one of them, 2:2, costs {};",
             significant(mrpc, "self"),
@@ -410,7 +435,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
             allowed_by_noise(en_fr, ["ablate-one", "ablate-one-test_2017_mscoco"], &[])
         ),
         format!(
-            "it is {}, where noise allows {}.",
+            "it is {}, where noise allows {};",
             correlation(en_fr, "test_2017_mscoco", &["enc-dec:2:1"]),
             allowed_by_noise(en_fr, ["ablate-one", "ablate-one-test_2017_mscoco"], &["enc-dec:2:1"])
         ),
@@ -423,14 +448,21 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         ),
         format!("({})", correlation_with_interval(demo, "test-shifted").replace(" (", ", ").replace(')', "")),
         format!("would allow {}.", allowed_by_noise(demo, ["ablate-one", "ablate-one-shifted"], &[])),
-        format!("1:4 costs {}", greatest_loss(shakespeare, 1)),
         format!(
-            "all its {} heads are significant",
+            "where all {} heads are significant",
             significant(shakespeare, "self").split(' ').next().unwrap()
         ),
         format!(
-            "{} of the heads of `{sst2}` are shown to be safe, {} of `{mnli}`, {} of `{mrpc}` and {} of `{en_fr}`; by the \
-             paper's rule {}, {}, {} and {}",
+            "the rank correlation is {}.",
+            fixed(
+                rows("multi30k-en-fr/cross-domain-test_2016_flickr-test_2017_mscoco")[0].number("spearman"),
+                2
+            )
+        ),
+        format!("costs {} BLEU now", points_of(en_fr, "enc-dec:2:1", 2)),
+        format!(
+            "{} of the heads of `{sst2}` are shown to be safe, {} of `{mnli}`, {} of `{mrpc}` and {} of `{en_fr}`; without \
+             significant loss {}, {}, {} and {} can go",
             safe(sst2),
             safe(mnli),
             safe(mrpc),
@@ -447,20 +479,31 @@ fn numbers_of_the_findings_are_those_of_the_results() {
             of_type("dec-dec"),
             of_type("enc-enc")
         ),
-        format!("have passed with a probability of at most {}", percent(100.0 * power("minilm-cola"))),
+        format!("shown to be safe with a probability of at most {}", percent(100.0 * power("minilm-cola"))),
         format!("still {}, that of always", fixed(left(mrpc, "all", "72"), 1)),
         format!("{} of the heads of `{shakespeare}`", safe(shakespeare)),
         format!("by importance, and {} % in the median", fixed(median_of_random(shakespeare), 1)),
         format!("for `{tatoeba}` both are {}", safe(tatoeba)),
         format!("{} of the {} of `{en_fr}`", en_fr_layers.0, en_fr_layers.1),
-        format!("is {} faster", speedup(mrpc)),
         format!(
-            "from {} in `{en_fr}` and from {} in `{de_en}`",
-            spared(en_fr_dynamics, 90.0),
-            spared(de_en_dynamics, 90.0)
+            "is {} % accurate; its largest loss is {} points",
+            fixed(rows("minilm-mnli/ablate-one")[0].number("base_score"), 1),
+            fixed(largest_loss_of_best_heads(mnli), 1)
         ),
-        format!("rises from {} in the first", spared(en_fr_dynamics, 85.0)),
-        format!("is {} both times", spared(de_en_dynamics, 85.0).rsplit(" to ").next().unwrap()),
+        format!("is {} faster", speedup(mrpc)),
+        format!("from {} in `{en_fr}`: with 40 % masked", spared(en_fr_dynamics, 90.0)),
+        kept_at(en_fr_dynamics, "1", "58", |[kept, low, high]| {
+            format!("it keeps {kept} % of its BLEU at first ({low} to {high})")
+        }),
+        kept_at(en_fr_dynamics, "14", "58", |[kept, low, high]| {
+            format!("and {kept} % at the end ({low} to {high})")
+        }),
+        format!("rises from {}, but with 40 %", spared(de_en_dynamics, 90.0)),
+        kept_at(de_en_dynamics, "1", "58", |[kept, low, high]| format!("masked {kept} % ({low} to {high})")),
+        kept_at(de_en_dynamics, "14", "58", |[kept, low, high]| {
+            format!("and {kept} % ({low} to {high}) are kept")
+        }),
+        format!("the share is {} both times", spared(de_en_dynamics, 85.0).rsplit(" to ").next().unwrap()),
         format!("falls, from {} at", spared("tatoeba-language/training-dynamics", 90.0)),
         format!("`{mnli}` loses {} points ({} to {})", fixed(loss, 2), fixed(low, 2), fixed(high, 2)),
         format!("masking alone costs {},", fixed(masking, 1)),
@@ -495,7 +538,8 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "0.31",
         "cost 6.2 before",
         "until 80 % of the heads were masked",
-        "commits 38964f8, 53bf1cf and def101d",
+        "cost 0.42 before",
+        "at 38964f8, 53bf1cf and def101d",
     ];
     let given = [
         "Brackets are 95 % intervals",
@@ -505,15 +549,16 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "all 72 heads",
         "Masking 81 % of one",
         "At 90 % of BLEU",
-        "At 85 %",
+        "at 85 %",
         "90 % of 1/perplexity",
-        "the 1,043 answers",
+        "with 1,043 sentences",
         "the same 9,815 pairs",
-        "0.96 points",
+        "The paper's is 0.96",
+        "on 3 % of MNLI",
+        "most important 75 % about half",
         "(step 0)",
         "with 75 % of its heads masked",
         "and with 50 %",
-        "most important 75 % masked",
         "95 % interval",
         "calls p < 0.01 significant",
         "costs more than 2 %",
@@ -661,7 +706,7 @@ fn numbers_of_the_worked_examples_are_those_of_the_results() {
     let shakespeare = rows("shakespeare-char/ablate-one");
     let worst = shakespeare.iter().find(|row| row.head() == "self:1:4").unwrap();
     for fact in [
-        format!("{} in encoder self-attention", en_fr("enc-enc")),
+        format!("themselves: {} in encoder self-attention", en_fr("enc-enc")),
         format!("{} in encoder-decoder attention", en_fr("enc-dec")),
         format!("up to {} of the heads", safe("minilm-sst2")),
         format!("costs {} of 55 BLEU", fixed(loss, 0)),
