@@ -4,22 +4,18 @@
 //! lm-evaluation-harness, <https://github.com/EleutherAI/lm-evaluation-harness>: the answer is the choice with the greatest
 //! log-probability after the context (`acc`), or the greatest for each of its characters (`acc_norm`).
 mod format;
-mod record;
 mod template;
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
 
-pub use self::format::{Answer, ChoiceFormat, ChoiceKind, Choices};
-use self::record::Record;
-use self::template::Template;
+pub use self::format::{Answer, ChoiceFormat, Choices};
 use words::excerpt;
 
 use crate::Error;
-use crate::labelled::Column;
 use crate::parallel;
-use crate::rows::{self, Table};
+use crate::rows::{self, Column, Record};
 
 /// A question, its possible answers, and the right one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +70,8 @@ impl Choice {
 pub fn read(path: &Path, format: &ChoiceFormat) -> Result<Vec<Choice>, Error> {
     let template = format.template()?;
     let text = rows::read_text(path)?;
-    let records = records(&text, path, format, &template)?;
+    let columns = format.columns(&template);
+    let records = format.layout().read(&text, path, &columns.iter().collect::<Vec<&Column>>())?;
     if records.is_empty() {
         return Err(Error::NoExamples { path: path.to_owned() });
     }
@@ -84,27 +81,6 @@ pub fn read(path: &Path, format: &ChoiceFormat) -> Result<Vec<Choice>, Error> {
         format.choice(record, &template, answer).map_err(|reason| rows::fault(path, record.line, reason))
     };
     records.iter().enumerate().map(choice).collect()
-}
-
-fn records(
-    text: &str,
-    path: &Path,
-    format: &ChoiceFormat,
-    template: &Template,
-) -> Result<Vec<Record>, Error> {
-    if format.kind == ChoiceKind::Jsonl {
-        let objects = rows::objects(text, path)?;
-        return Ok(objects.into_iter().map(|object| Record::new(object.line, object.fields)).collect());
-    }
-    let names = format.fields(template);
-    let columns: Vec<Column> = names.iter().map(|name| format.column(name)).collect();
-    let Table { places, rows } =
-        Table::read(text, path, format.layout(), &columns.iter().collect::<Vec<_>>())?;
-    let record = |row: rows::Row| {
-        let cells = places.iter().map(|&place| row.cells[place].clone().into());
-        Record::new(row.line, names.iter().cloned().zip(cells).collect())
-    };
-    Ok(rows.into_iter().map(record).collect())
 }
 
 /// The lines of the file of answers beside the questions, if the format names one.

@@ -10,12 +10,10 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::labelled::Column;
+use crate::Error;
 use crate::pairs::{self, Member};
-use crate::rows::{self, Layout, Table, kind_of};
-use crate::{Error, parallel};
+use crate::rows::{self, Column, Kind, Layout};
 
 /// A text that is read from its beginning, without what stands before it in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,19 +94,14 @@ impl DocumentFormat {
     }
 
     fn fault_of_text(&self) -> Option<String> {
-        let (has_columns, is_table) = (self.has_columns(), self.is_table());
-        let said = match &self.text {
-            None if has_columns => "`text` must name the column or field that holds the documents",
-            Some(_) if !has_columns => "`text` is for tables and `jsonl`",
-            _ if !is_table && (self.header.is_some() || self.quoting.is_some()) => {
+        let said = match (self.layout(), &self.text) {
+            (Some(layout), Some(column)) => return layout.fault([column].into_iter()),
+            (Some(_), None) => "`text` must name the column or field that holds the documents",
+            (None, Some(_)) => "`text` is for tables and `jsonl`",
+            (None, None) if self.header.is_some() || self.quoting.is_some() => {
                 "`header` and `quoting` are for tables"
             }
-            Some(Column::Number(0)) => "there is no column 0: columns are counted from 1",
-            Some(Column::Number(_)) if !is_table => "`jsonl` has named fields, but `text` is a number",
-            Some(Column::Name(_)) if is_table && self.header == Some(false) => {
-                "without a header a column is given by its number, counted from 1"
-            }
-            _ => return None,
+            (None, None) => return None,
         };
         Some(said.to_owned())
     }
@@ -116,7 +109,7 @@ impl DocumentFormat {
     fn fault_of_choice(&self) -> Option<String> {
         let in_order = |[from, to]: [f64; 2]| (0.0..to).contains(&from) && to <= 1.0;
         match (self.share, self.sample) {
-            (Some(_), _) if self.has_columns() => {
+            (Some(_), _) if self.layout().is_some() => {
                 Some("`share` counts characters of a text, not of tables and `jsonl`".to_owned())
             }
             (Some(share), _) if !in_order(share) => Some(format!(
@@ -129,17 +122,17 @@ impl DocumentFormat {
         }
     }
 
-    fn is_table(&self) -> bool {
-        matches!(self.kind, DocumentKind::Tsv | DocumentKind::Csv)
-    }
-
-    fn has_columns(&self) -> bool {
-        self.is_table() || self.kind == DocumentKind::Jsonl
-    }
-
-    fn layout(&self) -> Layout {
-        let commas = self.kind == DocumentKind::Csv;
-        Layout { commas, header: self.header.unwrap_or(true), quoting: self.quoting.unwrap_or(commas) }
+    /// How rows are written, of a file that has rows.
+    fn layout(&self) -> Option<Layout> {
+        let kind = match self.kind {
+            DocumentKind::Tsv => Kind::Tsv,
+            DocumentKind::Csv => Kind::Csv,
+            DocumentKind::Jsonl => Kind::Jsonl,
+            DocumentKind::Lines | DocumentKind::Paragraphs | DocumentKind::Text | DocumentKind::Wikitext => {
+                return None;
+            }
+        };
+        Some(Layout { kind, header: self.header, quoting: self.quoting })
     }
 }
 
@@ -157,7 +150,7 @@ pub fn read<P: AsRef<Path>>(files: &[P], format: &DocumentFormat) -> Result<Vec<
     format.validate()?;
     let mut all = Vec::new();
     for path in files {
-        let Member { path, bytes } = content(path.as_ref(), format)?;
+        let Member { path, bytes } = pairs::content(path.as_ref(), format.inside.as_deref())?;
         if bytes.is_empty() {
             return Err(Error::NoDocuments { path });
         }
@@ -186,52 +179,21 @@ pub fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-fn content(path: &Path, format: &DocumentFormat) -> Result<Member, Error> {
-    if pairs::is_zip(path) {
-        return pairs::zipped(path, format.inside.as_deref());
-    }
-    if format.inside.is_some() {
-        let reason = format!("`inside` is for archives, but `{}` is no .zip", path.display());
-        return Err(Error::Format { reason });
-    }
-    let bytes = parallel::read_bytes(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    Ok(Member { path: path.to_owned(), bytes })
-}
-
 fn texts(content: &str, path: &Path, format: &DocumentFormat) -> Result<Vec<String>, Error> {
     let content = format.share.map_or(content, |share| cut::share(content, share));
-    let owned = |texts: Vec<&str>| Ok(texts.into_iter().map(str::to_owned).collect());
-    match (format.kind, &format.text) {
-        (DocumentKind::Lines, _) => owned(cut::lines(content).collect()),
-        (DocumentKind::Paragraphs, _) => owned(cut::paragraphs(content)),
-        (DocumentKind::Wikitext, _) => owned(cut::articles(content)),
-        (DocumentKind::Jsonl, Some(field)) => fields(content, path, field),
-        (DocumentKind::Tsv | DocumentKind::Csv, Some(column)) => {
-            let Table { places, rows } = Table::read(content, path, format.layout(), &[column])?;
-            let cell = |mut cells: Vec<String>| places.first().map(|&place| cells.swap_remove(place));
-            Ok(rows.into_iter().filter_map(|row| cell(row.cells)).collect())
-        }
-        (DocumentKind::Text | DocumentKind::Jsonl | DocumentKind::Tsv | DocumentKind::Csv, _) => {
-            Ok(vec![content.to_owned()])
-        }
-    }
-}
-
-fn fields(content: &str, path: &Path, field: &Column) -> Result<Vec<String>, Error> {
-    let text = |object: rows::Object| {
-        let value = match field {
-            Column::Name(name) => object.fields.get(name),
-            Column::Number(_) => None,
+    if let (Some(layout), Some(column)) = (format.layout(), &format.text) {
+        let key = column.key();
+        let rows = layout.read(content, path, &[column])?;
+        let text = |record: &rows::Record| {
+            record.text(&key).map_err(|reason| rows::fault(path, record.line, reason))
         };
-        match value {
-            Some(Value::String(text)) => Ok(text.clone()),
-            Some(other) => Err(rows::fault(
-                path,
-                object.line,
-                format!("field {field} is {}, but text is needed", kind_of(other)),
-            )),
-            None => Err(rows::fault(path, object.line, format!("no field {field}"))),
-        }
+        return rows.iter().map(text).collect();
+    }
+    let texts = match format.kind {
+        DocumentKind::Lines => cut::lines(content).collect(),
+        DocumentKind::Paragraphs => cut::paragraphs(content),
+        DocumentKind::Wikitext => cut::articles(content),
+        _ => vec![content],
     };
-    rows::objects(content, path)?.into_iter().map(text).collect()
+    Ok(texts.into_iter().map(str::to_owned).collect())
 }

@@ -14,6 +14,7 @@ use words::excerpt;
 use crate::Error;
 use crate::archive::{self, Archive};
 use crate::parallel::{self, ParallelText};
+use crate::rows::{self, Column, Kind, Layout};
 
 /// A file of sentence pairs, and where the two sides are in its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,35 +49,28 @@ impl PairTable {
     /// weighs more than another.
     pub fn read(&self) -> Result<ParallelText, Error> {
         self.validate()?;
-        let (path, lines) = self.lines()?;
+        let Member { path, bytes } = content(&self.path, self.inside.as_deref())?;
+        let layout = Layout { kind: Kind::Tsv, header: Some(false), quoting: Some(false) };
+        let columns = [Column::Number(self.source), Column::Number(self.target)];
+        let rows = layout.read(&rows::text(bytes, &path)?, &path, &columns.each_ref())?;
+        if rows.is_empty() {
+            return Err(Error::NoExamples { path });
+        }
         let mut text = ParallelText::default();
         let mut seen = HashSet::new();
-        for (line, number) in lines.iter().zip(1..) {
-            let cells: Vec<&str> = line.split('\t').collect();
-            let cell = |column| {
-                cell(&cells, column).map_err(|reason| Error::Row { path: path.clone(), line: number, reason })
-            };
-            let (source, target) = (cell(self.source)?, cell(self.target)?);
-            if seen.insert(source) {
-                text.source.push(source.to_owned());
-                text.target.push(target.to_owned());
+        for row in rows {
+            let cell = |column| row.filled(column).map_err(|reason| rows::fault(&path, row.line, reason));
+            let (source, target) = (cell(&columns[0])?, cell(&columns[1])?);
+            if seen.insert(source.clone()) {
+                text.source.push(source);
+                text.target.push(target);
             }
         }
         Ok(text)
     }
-
-    /// The lines, and how messages name the file that they are of.
-    fn lines(&self) -> Result<(PathBuf, Vec<String>), Error> {
-        if !is_zip(&self.path) {
-            return Ok((self.path.clone(), parallel::read_lines(&self.path)?));
-        }
-        let Member { path, bytes } = zipped(&self.path, self.inside.as_deref())?;
-        let lines = parallel::lines(&bytes, &path)?;
-        Ok((path, lines))
-    }
 }
 
-/// A file in an archive.
+/// A file, or one in an archive.
 pub(crate) struct Member {
     /// How messages name it.
     pub(crate) path: PathBuf,
@@ -84,8 +78,20 @@ pub(crate) struct Member {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Reads the table of this name in a zip archive, or the only one if no name is given.
-pub(crate) fn zipped(path: &Path, inside: Option<&str>) -> Result<Member, Error> {
+/// Reads a file: plain, gzip (`.gz`), or the table of this name in a zip archive (`.zip`), the only one if no name is given.
+pub(crate) fn content(path: &Path, inside: Option<&str>) -> Result<Member, Error> {
+    if is_zip(path) {
+        return zipped(path, inside);
+    }
+    if inside.is_some() {
+        let reason = format!("`inside` is for archives, but `{}` is no .zip", path.display());
+        return Err(Error::Format { reason });
+    }
+    let bytes = parallel::read_bytes(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    Ok(Member { path: path.to_owned(), bytes })
+}
+
+fn zipped(path: &Path, inside: Option<&str>) -> Result<Member, Error> {
     let mut archive = Archive::open(path)?;
     let (member, bytes) = match inside {
         Some(member) => (member.to_owned(), archive.read(member)?),
@@ -95,17 +101,8 @@ pub(crate) fn zipped(path: &Path, inside: Option<&str>) -> Result<Member, Error>
 }
 
 /// Whether a file is a zip archive, by its name.
-pub(crate) fn is_zip(path: &Path) -> bool {
+fn is_zip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "zip")
-}
-
-fn cell<'a>(cells: &[&'a str], column: usize) -> Result<&'a str, String> {
-    match cells.get(column - 1) {
-        Some(cell) if cell.trim().is_empty() => Err(format!("column {column} is empty")),
-        Some(cell) => Ok(cell),
-        None if cells.len() == 1 => Err(format!("1 column, but column {column} is needed")),
-        None => Err(format!("{} columns, but column {column} is needed", cells.len())),
-    }
 }
 
 /// The name and the content of the one member that is a table: a `.txt` or `.tsv` with tabs.
@@ -251,11 +248,8 @@ mod tests {
         assert_eq!(fault("Go.\tVa !\nRun!"), "`a.tsv`, line 2: 1 column, but column 2 is needed");
         assert_eq!(fault("Go.\tVa !\nRun!\t\n"), "`a.tsv`, line 2: column 2 is empty");
         assert_eq!(fault("Go.\tVa !\n \tCours !\n"), "`a.tsv`, line 2: column 1 is empty");
-        assert_eq!(
-            fault("Go.\tVa !\n\nRun!\tCours !\n"),
-            "`a.tsv`, line 2: empty line, but every line must hold one sentence"
-        );
-        assert_eq!(fault(""), "`a.tsv` is empty: it must hold one sentence a line");
+        assert_eq!(fault("Go.\tVa !\n\nRun!\t\n"), "`a.tsv`, line 3: column 2 is empty");
+        assert_eq!(fault(""), "`a.tsv` holds no examples");
         let third = read("a.tsv", TABLE.as_bytes(), None, [1, 3]);
         assert_eq!(third, Err("`a.tsv`, line 1: 2 columns, but column 3 is needed".to_owned()));
         let torn = read("a.tsv", b"Go.\tVa !\nWow!\t\xc3", None, [1, 2]);

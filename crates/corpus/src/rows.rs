@@ -1,11 +1,116 @@
-//! Rows of data sets: those of tables, and JSON objects, one a line.
+//! Rows of data sets, for all that are read from tables or from JSON objects, one a line.
+mod record;
+
+use std::fmt;
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use words::excerpt;
 
+pub(crate) use self::record::Record;
+use self::record::kind_of;
 use crate::foreign::listed;
-use crate::labelled::Column;
 use crate::{Error, parallel};
+
+/// What the rows of a file are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A table whose cells are separated by tabs.
+    Tsv,
+    /// A table whose cells are separated by commas.
+    Csv,
+    /// A JSON object a line.
+    Jsonl,
+}
+
+/// A column of a table, or a field of JSON objects.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(untagged, expecting = "a column is a name or a number, counted from 1")]
+pub enum Column {
+    /// By number, counted from 1.
+    Number(usize),
+    /// By its name in the header, or the name of a JSON field.
+    Name(String),
+}
+
+impl Column {
+    /// The name of its cell in a [`Record`].
+    pub(crate) fn key(&self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Name(name) => name.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Column {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(formatter, "{number}"),
+            Self::Name(name) => write!(formatter, "`{}`", excerpt(name)),
+        }
+    }
+}
+
+/// How the rows of a file are written, as the formats of data sets describe it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layout {
+    pub(crate) kind: Kind,
+    /// Whether the first row names the columns; true if not given.
+    pub(crate) header: Option<bool>,
+    /// Whether cells may stand in quotation marks; if not given, only in CSV. The TSV files of GLUE use them as plain
+    /// characters, often an odd number in a row.
+    pub(crate) quoting: Option<bool>,
+}
+
+impl Layout {
+    fn is_table(self) -> bool {
+        self.kind != Kind::Jsonl
+    }
+
+    fn has_header(self) -> bool {
+        self.header.unwrap_or(true)
+    }
+
+    fn is_quoting(self) -> bool {
+        self.quoting.unwrap_or(self.kind == Kind::Csv)
+    }
+
+    /// A contradiction between this and the columns that are asked for.
+    pub(crate) fn fault<'a>(self, mut columns: impl Iterator<Item = &'a Column>) -> Option<String> {
+        if !self.is_table() && (self.header.is_some() || self.quoting.is_some()) {
+            return Some("`header` and `quoting` are for tables, not for `jsonl`".to_owned());
+        }
+        columns.find_map(|column| match column {
+            Column::Number(_) if !self.is_table() => {
+                Some(format!("`jsonl` has named fields, but column {column} is asked for"))
+            }
+            Column::Number(0) => Some("there is no column 0: columns are counted from 1".to_owned()),
+            Column::Name(_) if self.is_table() && !self.has_header() => Some(format!(
+                "without a header a column is given by its number, counted from 1, but {column} is a name"
+            )),
+            _ => None,
+        })
+    }
+
+    /// Reads the rows of `text`, with these columns if it is a table; `path` is for messages.
+    pub(crate) fn read(self, text: &str, path: &Path, columns: &[&Column]) -> Result<Vec<Record>, Error> {
+        if !self.is_table() {
+            return objects(text, path);
+        }
+        let Table { places, rows } = Table::read(text, path, self, columns)?;
+        let record = |row: Row| {
+            let cells = columns
+                .iter()
+                .zip(&places)
+                .map(|(column, &place)| (column.key(), row.cells[place].clone().into()));
+            Record::new(row.line, cells.collect())
+        };
+        Ok(rows.into_iter().map(record).collect())
+    }
+}
 
 /// Reads a file of UTF-8, plain or gzip (`.gz`), and leaves out a byte-order mark.
 pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
@@ -34,37 +139,26 @@ pub(crate) fn fault(path: &Path, line: usize, reason: String) -> Error {
     Error::Row { path: path.to_owned(), line, reason }
 }
 
-/// How a table is written.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Layout {
-    /// Whether commas separate its cells; otherwise tabs do.
-    pub(crate) commas: bool,
-    /// Whether the first row names the columns.
-    pub(crate) header: bool,
-    /// Whether cells may stand in quotation marks.
-    pub(crate) quoting: bool,
-}
-
 /// A row of a table.
-pub(crate) struct Row {
+struct Row {
     /// Its first line, counted from 1.
-    pub(crate) line: usize,
-    pub(crate) cells: Vec<String>,
+    line: usize,
+    cells: Vec<String>,
 }
 
 /// A table whose rows have the columns that were asked for.
-pub(crate) struct Table {
+struct Table {
     /// Where in a row these are, in the order in which they were asked for, counted from 0.
-    pub(crate) places: Vec<usize>,
-    pub(crate) rows: Vec<Row>,
+    places: Vec<usize>,
+    rows: Vec<Row>,
 }
 
 impl Table {
     /// Reads the rows of `text`; `path` is for messages.
-    pub(crate) fn read(text: &str, path: &Path, layout: Layout, columns: &[&Column]) -> Result<Self, Error> {
+    fn read(text: &str, path: &Path, layout: Layout, columns: &[&Column]) -> Result<Self, Error> {
         let mut records = Records::new(text, layout);
-        let header = if layout.header { records.next().map(|row| row.cells) } else { None };
-        if layout.header && header.is_none() {
+        let header = if layout.has_header() { records.next().map(|row| row.cells) } else { None };
+        if layout.has_header() && header.is_none() {
             return Err(Error::NoExamples { path: path.to_owned() });
         }
         let header = header.unwrap_or_default();
@@ -79,7 +173,7 @@ impl Table {
             }
             rows.push(row);
         }
-        if layout.quoting && records.ends_within_quotes() {
+        if layout.is_quoting() && records.ends_within_quotes() {
             let last = rows.last().map_or(1, |row: &Row| row.line);
             return Err(fault(path, last, "a quotation mark is never closed".to_owned()));
         }
@@ -110,7 +204,7 @@ fn misfit(found: usize, header: usize, least: usize, layout: Layout) -> Option<S
         1 => "1 column".to_owned(),
         found => format!("{found} columns"),
     };
-    let fault = if layout.header && found != header {
+    let fault = if layout.has_header() && found != header {
         format!("{count}, but the header has {header}")
     } else if found < least {
         format!("{count}, but column {least} is needed")
@@ -118,27 +212,20 @@ fn misfit(found: usize, header: usize, least: usize, layout: Layout) -> Option<S
         return None;
     };
     let hint = "; if quotation marks are part of the text, set `quoting = false`";
-    Some(fault + if layout.quoting { hint } else { "" })
-}
-
-/// A line of a file of JSON objects.
-pub(crate) struct Object {
-    /// The line, counted from 1.
-    pub(crate) line: usize,
-    pub(crate) fields: Map<String, Value>,
+    Some(fault + if layout.is_quoting() { hint } else { "" })
 }
 
 /// The objects of `text`, one a line; blank lines do not count.
-pub(crate) fn objects(text: &str, path: &Path) -> Result<Vec<Object>, Error> {
+fn objects(text: &str, path: &Path) -> Result<Vec<Record>, Error> {
     let lines = text.split('\n').zip(1..).filter(|(text, _)| !text.trim().is_empty());
     lines.map(|(text, line)| object(text, path, line)).collect()
 }
 
-fn object(text: &str, path: &Path, line: usize) -> Result<Object, Error> {
+fn object(text: &str, path: &Path, line: usize) -> Result<Record, Error> {
     let value: Value = serde_json::from_str(text)
         .map_err(|error| fault(path, line, format!("not valid JSON ({})", json_reason(&error))))?;
     match value {
-        Value::Object(fields) => Ok(Object { line, fields }),
+        Value::Object(fields) => Ok(Record::new(line, fields)),
         other => Err(fault(path, line, format!("{} instead of a JSON object", kind_of(&other)))),
     }
 }
@@ -146,17 +233,6 @@ fn object(text: &str, path: &Path, line: usize) -> Result<Object, Error> {
 /// What is wrong with a line, without the number that a line has within itself.
 fn json_reason(error: &serde_json::Error) -> String {
     error.to_string().replace(" at line 1 column ", " at column ")
-}
-
-pub(crate) fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }
 
 /// The rows of a table, each with the number of its line, counted from 1.
@@ -174,8 +250,8 @@ impl<'a> Records<'a> {
         let reader = csv::ReaderBuilder::new()
             .has_headers(false) // the header is read as a row
             .flexible(true)
-            .delimiter(if layout.commas { b',' } else { b'\t' })
-            .quoting(layout.quoting)
+            .delimiter(if layout.kind == Kind::Csv { b',' } else { b'\t' })
+            .quoting(layout.is_quoting())
             .terminator(csv::Terminator::Any(b'\n'))
             .from_reader(text.as_bytes());
         Self { text, reader, record: csv::StringRecord::new(), counted: 0, lines: 0 }

@@ -6,13 +6,11 @@ use serde::{Deserialize, Serialize};
 use words::excerpt;
 
 use super::Choice;
-use super::record::Record;
 use super::template::Template;
 use crate::Error;
 use crate::foreign::listed;
-use crate::labelled::Column;
 use crate::names::is_file_name;
-use crate::rows::Layout;
+use crate::rows::{Column, Kind, Layout, Record};
 
 /// How a file holds questions with several answers; part of a subject's TOML.
 ///
@@ -22,7 +20,7 @@ use crate::rows::Layout;
 #[serde(deny_unknown_fields)]
 pub struct ChoiceFormat {
     /// What the rows are.
-    pub kind: ChoiceKind,
+    pub kind: Kind,
     /// Whether the first row of a table names its columns; true if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
@@ -42,18 +40,6 @@ pub struct ChoiceFormat {
     /// Whether contexts and choices are rid of WikiHow's marks in brackets, as HellaSwag needs it; false if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wikihow: Option<bool>,
-}
-
-/// What the rows of a file are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ChoiceKind {
-    /// A JSON object a line.
-    Jsonl,
-    /// A table whose cells are separated by tabs.
-    Tsv,
-    /// A table whose cells are separated by commas.
-    Csv,
 }
 
 /// Where the choices of a row are.
@@ -117,22 +103,15 @@ impl ChoiceFormat {
     }
 
     fn fault(&self, template: &Template) -> Option<String> {
-        if self.kind == ChoiceKind::Jsonl {
-            if self.header.is_some() || self.quoting.is_some() {
-                return Some("`header` and `quoting` are for tables, not for `jsonl`".to_owned());
-            }
-        } else if matches!(self.choices, Choices::List(_)) || matches!(self.answer, Answer::Named { .. }) {
+        let has_lists =
+            matches!(self.choices, Choices::List(_)) || matches!(self.answer, Answer::Named { .. });
+        if has_lists && self.kind != Kind::Jsonl {
             return Some(
                 "a table has no lists: `choices` must be a list of columns, and `answer` a number".to_owned(),
             );
-        } else if self.header == Some(false) {
-            let named = self.named_fields().chain(template.fields()).find(|field| !is_number(field));
-            if let Some(field) = named {
-                let field = excerpt(field);
-                return Some(format!(
-                    "without a header a column is given by its number, counted from 1, but `{field}` is a name"
-                ));
-            }
+        }
+        if let Some(fault) = self.layout().fault(self.columns(template).iter()) {
+            return Some(fault);
         }
         match (&self.choices, &self.answer) {
             (Choices::Fields(fields), _) if fields.len() < 2 => {
@@ -168,25 +147,19 @@ impl ChoiceFormat {
     }
 
     /// The columns that are needed of a table, each once.
-    pub(super) fn fields(&self, template: &Template) -> Vec<String> {
-        let mut fields: Vec<String> =
-            self.named_fields().chain(template.fields()).map(str::to_owned).collect();
-        fields.sort();
+    pub(super) fn columns(&self, template: &Template) -> Vec<Column> {
+        let mut fields: Vec<&str> = self.named_fields().chain(template.fields()).collect();
+        fields.sort_unstable();
         fields.dedup();
-        fields
-    }
-
-    /// The column of a field, which `validate` has looked at.
-    pub(super) fn column(&self, field: &str) -> Column {
-        match field.parse() {
+        let column = |field: &str| match field.parse() {
             Ok(number) if self.header == Some(false) => Column::Number(number),
             _ => Column::Name(field.to_owned()),
-        }
+        };
+        fields.into_iter().map(column).collect()
     }
 
     pub(super) fn layout(&self) -> Layout {
-        let commas = self.kind == ChoiceKind::Csv;
-        Layout { commas, header: self.header.unwrap_or(true), quoting: self.quoting.unwrap_or(commas) }
+        Layout { kind: self.kind, header: self.header, quoting: self.quoting }
     }
 
     /// The question of a row; `from_file` is its line in the file of answers. The error says what is wrong with it.
@@ -234,10 +207,6 @@ impl ChoiceFormat {
             format!("its answer is `{}`, but must be a number from {first} to {last}", excerpt(&given))
         })
     }
-}
-
-fn is_number(field: &str) -> bool {
-    field.parse::<usize>().is_ok_and(|number| number > 0)
 }
 
 fn position(name: &str, names: &[String], choices: usize) -> Result<usize, String> {

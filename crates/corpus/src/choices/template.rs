@@ -1,7 +1,7 @@
 //! Contexts with fields in braces, such as `Question: {goal}\nAnswer:`.
 use words::excerpt;
 
-use super::record::Record;
+use crate::rows::Record;
 
 /// A context that is not filled in yet.
 pub(super) struct Template {

@@ -143,8 +143,8 @@ fn faults_are_named_with_file_and_line() {
     let torn = try_read("a", b"one\ntw\xc3\nthree", lines).unwrap_err();
     assert_eq!(torn, "`a`, line 2: not valid UTF-8");
     let jsonl = "kind = 'jsonl'\ntext = 'text'";
-    assert_eq!(fault("{\"text\": 1}", jsonl), "`a`, line 1: field `text` is a number, but text is needed");
-    assert_eq!(fault("{\"text\": \"a\"}\n\n{}", jsonl), "`a`, line 3: no field `text`");
+    assert_eq!(fault("{\"text\": 0.5}", jsonl), "`a`, line 1: field `text` is a number, but text is needed");
+    assert_eq!(fault("{\"text\": \"a\"}\n\n{}", jsonl), "`a`, line 3: no field `text`: there are ");
     assert!(fault("{\"text\"", jsonl).starts_with("`a`, line 1: not valid JSON (EOF"));
     let tsv = "kind = 'tsv'\nheader = false\ntext = 2";
     assert_eq!(fault("a\tb\nc\n", tsv), "`a`, line 2: 1 column, but column 2 is needed");
@@ -168,10 +168,10 @@ fn a_description_that_contradicts_itself_is_refused() {
     }
     assert_eq!(refusal("kind = 'lines'\ntext = 1"), "`text` is for tables and `jsonl`");
     assert_eq!(refusal("kind = 'text'\nheader = true"), "`header` and `quoting` are for tables");
-    assert_eq!(refusal("kind = 'jsonl'\ntext = 1"), "`jsonl` has named fields, but `text` is a number");
+    assert_eq!(refusal("kind = 'jsonl'\ntext = 1"), "`jsonl` has named fields, but column 1 is asked for");
     assert_eq!(refusal("kind = 'tsv'\ntext = 0"), "there is no column 0: columns are counted from 1");
     let named = refusal("kind = 'tsv'\nheader = false\ntext = 'a'");
-    assert_eq!(named, "without a header a column is given by its number, counted from 1");
+    assert!(named.starts_with("without a header a column is given by its number"), "{named}");
     assert_eq!(
         refusal("kind = 'lines'\nsample = { count = 0, seed = 1 }"),
         "`sample` must have a count of at least 1"

@@ -129,11 +129,11 @@ fn rows_that_do_not_fit_are_named_with_file_and_line() {
     let table = |row: &str| fault(&format!("sentence\tlabel\ngood\t1\n{row}\n"), NAMED);
     assert_eq!(table("bad"), "`a`, line 3: 1 column, but the header has 2");
     assert_eq!(table("bad\t0\tx"), "`a`, line 3: 3 columns, but the header has 2");
-    assert_eq!(table(" \t0"), "`a`, line 3: column `sentence` is empty");
-    assert_eq!(table("bad\t"), "`a`, line 3: column `label` is empty");
+    assert_eq!(table(" \t0"), "`a`, line 3: `sentence` is empty");
+    assert_eq!(table("bad\t"), "`a`, line 3: `label` is empty");
     assert_eq!(fault("x\t1\t\n", NUMBERED), "`a`, line 1: 3 columns, but column 4 is needed");
     assert_eq!(fault("x\t1\t\t\n", NUMBERED), "`a`, line 1: column 4 is empty");
-    assert_eq!(fault("a,b,class\nx,,y", CSV), "`a`, line 2: column `b` is empty");
+    assert_eq!(fault("a,b,class\nx,,y", CSV), "`a`, line 2: `b` is empty");
     assert_eq!(
         fault("a,b,class\n\"x,y,z\n", CSV),
         "`a`, line 2: 1 column, but the header has 3; if quotation marks are part of the text, set `quoting = false`"
@@ -147,13 +147,13 @@ fn json_lines_that_do_not_fit_are_named_with_file_and_line() {
     assert_eq!(line(r#"{"te\u001bxt": 1}"#), r"`a`, line 3: no field `label`: there are `te\u{1b}xt`");
     assert_eq!(line("[1]"), "`a`, line 3: a list instead of a JSON object");
     assert_eq!(line("{\"text\""), "`a`, line 3: not valid JSON (EOF while parsing an object at column 7)");
-    let needed = "`a`, line 3: field `label` is a number, but text or a whole number is needed";
+    let needed = "`a`, line 3: field `label` is a number, but text is needed";
     assert_eq!(line("{\"text\": \"t\", \"label\": 0.5}"), needed);
     assert_eq!(
         line("{\"text\": null, \"label\": 1}"),
         "`a`, line 3: field `text` is null, but text is needed"
     );
-    assert_eq!(line("{\"text\": \"t\", \"label\": \"\"}"), "`a`, line 3: field `label` is empty");
+    assert_eq!(line("{\"text\": \"t\", \"label\": \"\"}"), "`a`, line 3: `label` is empty");
 }
 
 #[test]

@@ -3,28 +3,38 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use super::Column;
 use crate::foreign::listed;
-use crate::rows::kind_of;
 
 /// A row.
-pub(super) struct Record {
+pub(crate) struct Record {
     /// Its line, counted from 1.
-    pub(super) line: usize,
+    pub(crate) line: usize,
     fields: Map<String, Value>,
 }
 
 impl Record {
-    pub(super) fn new(line: usize, fields: Map<String, Value>) -> Self {
+    pub(crate) fn new(line: usize, fields: Map<String, Value>) -> Self {
         Self { line, fields }
     }
 
     /// The text of a field; a whole number counts as its digits.
-    pub(super) fn text(&self, name: &str) -> Result<String, String> {
+    pub(crate) fn text(&self, name: &str) -> Result<String, String> {
         text(name, &*self.value(name)?)
     }
 
+    /// The text of a column that must not be blank.
+    pub(crate) fn filled(&self, column: &Column) -> Result<String, String> {
+        let text = self.text(&column.key())?;
+        match column {
+            _ if !text.trim().is_empty() => Ok(text),
+            Column::Number(number) => Err(format!("column {number} is empty")),
+            Column::Name(_) => Err(format!("{column} is empty")),
+        }
+    }
+
     /// The texts of a field that is a list.
-    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, String> {
+    pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>, String> {
         match &*self.value(name)? {
             Value::Array(members) => members.iter().map(|member| text(name, member)).collect(),
             other => Err(format!("field `{name}` is {}, but a list is needed", kind_of(other))),
@@ -59,5 +69,16 @@ fn text(name: &str, value: &Value) -> Result<String, String> {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) if number.is_i64() || number.is_u64() => Ok(number.to_string()),
         other => Err(format!("field `{name}` is {}, but text is needed", kind_of(other))),
+    }
+}
+
+pub(super) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
     }
 }
