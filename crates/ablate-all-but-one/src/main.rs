@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout};
-use experiment::{HeadSweep, Ingredient, Selection, SharedArgs, is_of};
+use experiment::{HeadSweep, Ingredient, Selection, SharedArgs};
 use records::{AblationRow, TestedRow};
 use significance::TestArgs;
 use subject::{Description, Scored, Subject};
@@ -140,7 +140,7 @@ impl Run<'_> {
 fn best_of_layers(heads: &[HeadId], rows: &[AblationRow]) -> Vec<HeadId> {
     let mut best: BTreeMap<_, (HeadId, f64)> = BTreeMap::new();
     for row in rows {
-        let Some(&id) = heads.iter().find(|&&id| is_of(row, id)) else { continue };
+        let Some(&id) = heads.iter().find(|&&id| row.head_id() == id) else { continue };
         let entry = best.entry((id.attention(), id.layer_index())).or_insert((id, row.score));
         let is_better = row.direction().is_better(row.score, entry.1);
         if is_better || row.score == entry.1 && id < entry.0 {

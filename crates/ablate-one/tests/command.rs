@@ -167,7 +167,11 @@ fn what_does_not_exist_is_refused_with_what_does() {
         message.contains("no `self` attention in this model: it has enc-enc, enc-dec, dec-dec"),
         "{message}"
     );
-    command(folder.path()).args(["--attention", "enc"]).assert().code(2).stderr(contains("choose enc-enc"));
+    command(folder.path())
+        .args(["--attention", "enc"])
+        .assert()
+        .code(2)
+        .stderr(contains("it is one of enc-enc"));
     command(folder.path()).args(["--limit", "0"]).assert().code(2).stderr(contains("at least 1"));
 }
 

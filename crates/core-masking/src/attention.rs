@@ -2,9 +2,9 @@
 use tch::{Device, Kind, Tensor};
 
 use crate::gates::Gate;
-use crate::head::ModuleHeads;
 use crate::layers::Linear;
 use crate::{Dropout, Error, Weights, causal_bias};
+use heads::ModuleHeads;
 
 /// What the four linear maps of an attention module are called.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use tch::Tensor;
 
 use crate::attention::MultiHeadAttention;
 use crate::gates::Gate;
-use crate::head::ModuleHeads;
 use crate::layers::{Activation, FeedForward, LayerNorm};
 use crate::{Error, ModelDropout, Projections, Weights};
+use heads::ModuleHeads;
 
 /// What a layer's tensors are called.
 #[derive(Debug, Clone, PartialEq, Eq)]

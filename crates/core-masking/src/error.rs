@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use words::excerpt;
 
-use crate::{Attention, HeadId};
+use crate::HeadId;
 
 /// Why a model could not be loaded, saved or asked for a head.
 #[derive(Debug, thiserror::Error)]
@@ -22,10 +22,6 @@ pub enum Error {
     #[error("`{}` is not a complete safetensors file", path.display())]
     Format { path: PathBuf, source: safetensors::SafeTensorError },
 
-    /// A head name that is not `<attention>:<layer>:<head>`.
-    #[error("`{}` is not a head: write <attention>:<layer>:<head>, such as `enc-enc:6:13`", excerpt(name))]
-    HeadName { name: String },
-
     /// A configuration that is not the JSON that was expected.
     #[error("cannot understand `{}`", path.display())]
     Json { path: PathBuf, source: serde_json::Error },
@@ -34,9 +30,9 @@ pub enum Error {
     #[error("`{}` lacks tensor `{name}`", path.display())]
     MissingTensor { path: PathBuf, name: String },
 
-    /// Heads to be removed that are all there are.
-    #[error("no head would be left in the model")]
-    NoHeadLeft,
+    /// A head is at fault.
+    #[error(transparent)]
+    Heads(#[from] heads::Error),
 
     /// A model does not obey its gates.
     #[error(
@@ -49,18 +45,6 @@ pub enum Error {
         /// As a share of the greatest output.
         gap: f64,
     },
-
-    /// An attention type that the model does not have.
-    #[error("no `{attention}` attention in this model: it has {}", listed(allowed))]
-    NoSuchAttention { attention: Attention, allowed: Vec<Attention> },
-
-    /// A head that the model does not have.
-    #[error("no head {head} in a layer of `{attention}`: heads are numbered 1 to {heads}")]
-    NoSuchHead { attention: Attention, head: usize, heads: usize },
-
-    /// A layer that the model does not have.
-    #[error("no layer {layer} of `{attention}`: layers are numbered 1 to {layers}")]
-    NoSuchLayer { attention: Attention, layer: usize, layers: usize },
 
     /// A model whose numbers are finite and whose results are not.
     #[error("the model computes NaN: its weights are too large for the precision")]
@@ -82,10 +66,6 @@ pub enum Error {
     #[error("cannot read `{}`", path.display())]
     Read { path: PathBuf, source: std::io::Error },
 
-    /// A head that the model once had.
-    #[error("head {id} has been removed from this model")]
-    RemovedHead { id: HeadId },
-
     /// A checkpoint tensor that does not fit the configuration.
     #[error("`{}`: tensor `{name}` is {}, but the configuration asks for {expected:?}", path.display(), excerpt(&format!("{found:?}")))]
     Shape { path: PathBuf, name: String, expected: Vec<i64>, found: Vec<i64> },
@@ -102,10 +82,6 @@ pub enum Error {
     #[error("`{}` holds tensor `{}`, which this model has no place for", path.display(), excerpt(name))]
     UnexpectedTensor { path: PathBuf, name: String },
 
-    /// An attention type that does not exist.
-    #[error("`{}` is not an attention type: choose enc-enc, enc-dec, dec-dec or self", excerpt(name))]
-    UnknownAttention { name: String },
-
     /// A file that could not be written.
     #[error("cannot write `{}`", path.display())]
     Write { path: PathBuf, source: std::io::Error },
@@ -115,8 +91,4 @@ impl From<durable::Error> for Error {
     fn from(durable::Error { path, source }: durable::Error) -> Self {
         Self::Write { path, source }
     }
-}
-
-fn listed(allowed: &[Attention]) -> String {
-    allowed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

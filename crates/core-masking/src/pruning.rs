@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tch::{Device, Tensor};
 
-use crate::head::ModuleHeads;
 use crate::{Attention, Error, HeadId, HeadLayout, HeadSet, Projections, Weights};
+use heads::ModuleHeads;
 
 /// What becomes of the weights of a removed head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

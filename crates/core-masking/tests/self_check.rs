@@ -78,7 +78,7 @@ fn a_model_with_a_single_head_passes() {
     assert_eq!(model.layout().heads().len(), 1);
     model.check_gates().unwrap();
     let last = model.layout().heads().into_iter().collect();
-    assert!(matches!(model.without_heads(&last, Removal::Cut), Err(Error::NoHeadLeft)));
+    assert!(matches!(model.without_heads(&last, Removal::Cut), Err(Error::Heads(heads::Error::NoHeadLeft))));
 }
 
 #[test]

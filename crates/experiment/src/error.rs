@@ -33,6 +33,10 @@ pub enum Error {
     #[error(transparent)]
     Model(#[from] core_masking::Error),
 
+    /// A name of heads, or a head that the model does not have.
+    #[error(transparent)]
+    Heads(#[from] heads::Error),
+
     /// Groups that are not whole, or not alike.
     #[error(
         "--unit group and --uniform need groups of one size throughout the model, and {removed} heads of this one have been \

@@ -235,7 +235,7 @@ mod tests {
 
     fn failing(folder: &Path) -> Result<(), subject::Error> {
         save(folder)?;
-        Err(core_masking::Error::NoHeadLeft.into())
+        Err(heads::Error::NoHeadLeft.into())
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! A row for each head: what masking one set of heads for each of them does to the score.
 use std::path::Path;
-use std::str::FromStr;
 
-use core_masking::{Attention, HeadId, HeadLayout, HeadSet};
-use records::{AblationRow, BASE, Head, Identity, MetricName, Scope, Signature, read_complete};
+use heads::{HeadId, HeadLayout, HeadSet};
+use records::{AblationRow, BASE, Identity, MetricName, Signature, read_complete};
 use significance::TestArgs;
 use subject::{Scored, Subject};
 use training::Machine;
@@ -11,53 +10,6 @@ use training::Machine;
 use crate::args::SharedArgs;
 use crate::error::Error;
 use crate::measured::{Finished, MeasuredRows, RowPlan, RowSet};
-
-/// Which attention types to look at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Selection {
-    /// All that the model has.
-    All,
-    /// That of the paper's Table 1: of a translator's encoder, or the one that there is.
-    Paper,
-    /// One of them.
-    One(Attention),
-}
-
-impl FromStr for Selection {
-    type Err = core_masking::Error;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "all" => Ok(Self::All),
-            "paper" => Ok(Self::Paper),
-            _ => name.parse().map(Self::One),
-        }
-    }
-}
-
-impl Selection {
-    /// The attention type, if it is one of several.
-    fn one(self, layout: &HeadLayout) -> Option<Attention> {
-        match self {
-            Self::All => None,
-            Self::Paper => layout.heads_of(Attention::EncEnc).is_ok().then_some(Attention::EncEnc),
-            Self::One(attention) => Some(attention),
-        }
-    }
-
-    /// What result files call it.
-    pub fn scope(self, layout: &HeadLayout) -> Scope {
-        self.one(layout).map_or(Scope::All, |attention| Scope::One(type_of(attention)))
-    }
-
-    /// The heads of these types.
-    ///
-    /// # Errors
-    /// If the model has no such attention.
-    pub fn heads(self, layout: &HeadLayout) -> Result<Vec<HeadId>, core_masking::Error> {
-        self.one(layout).map_or_else(|| Ok(layout.heads()), |attention| layout.heads_of(attention))
-    }
-}
 
 /// An experiment that masks a set of heads for each head.
 #[derive(Debug)]
@@ -69,7 +21,7 @@ pub struct HeadSweep {
     /// The heads that can have a row: those of an attention type are a family of tests.
     pub heads: Vec<HeadId>,
     /// What is masked for a head.
-    pub masked: fn(&HeadLayout, HeadId) -> Result<HeadSet, core_masking::Error>,
+    pub masked: fn(&HeadLayout, HeadId) -> Result<HeadSet, heads::Error>,
     /// How the differences are tested.
     pub test: TestArgs,
     /// What else the rows depend on, by name.
@@ -106,13 +58,13 @@ impl HeadSweep {
         let mut rows = MeasuredRows::open(path, identity, subject, self.plan(heads), settings)?;
         let is_of_other_head = |row: &AblationRow| {
             let mut family = self.heads.iter().filter(|id| row.attention == id.attention().to_string());
-            family.clone().next().is_some() && !family.any(|&id| is_of(row, id))
+            family.clone().next().is_some() && !family.any(|&id| row.head_id() == id)
         };
         // Heads that were chosen by other data than now.
         if rows.rows().any(is_of_other_head) {
             rows.discard(is_of_other_head)?;
         }
-        rows.renew(|row| heads.iter().any(|&id| is_of(row, id)));
+        rows.renew(|row| heads.iter().any(|&id| row.head_id() == id));
         let (layout, metric) = (subject.layout(), subject.metric(&self.scored.split));
         let mut sets = Vec::new();
         for &id in &self.heads {
@@ -148,7 +100,7 @@ impl HeadSweep {
         }
         let found = find(path, &identity)?;
         let has_all = |found: &Finished<AblationRow>| {
-            heads.iter().all(|&id| found.rows.iter().any(|row| is_of(row, id)))
+            heads.iter().all(|&id| found.rows.iter().any(|row| row.head_id() == id))
         };
         found.filter(has_all).ok_or_else(|| Error::NoIngredient { path: path.to_owned() })
     }
@@ -169,7 +121,7 @@ impl HeadSweep {
         for (place, &id) in self.heads.iter().enumerate() {
             *plan.families.entry(id.attention().to_string()).or_default() += 1;
             if heads.contains(&id) {
-                plan.places.insert(head_of(id).to_string(), place);
+                plan.places.insert(id.to_string(), place);
             }
         }
         plan
@@ -192,27 +144,7 @@ pub(crate) fn find(path: &Path, identity: &Identity) -> Result<Option<Finished<A
 
 /// The row of a head, without scores.
 fn row(id: HeadId, metric: MetricName) -> AblationRow {
-    AblationRow::untested(head_of(id), metric, 0.0, 0.0)
-}
-
-/// Whether a row is that of a head.
-pub fn is_of(row: &AblationRow, id: HeadId) -> bool {
-    row.head_id() == head_of(id)
-}
-
-/// A head of a model as rows name it.
-pub fn head_of(id: HeadId) -> Head {
-    Head { attention: type_of(id.attention()), layer: id.layer_number(), head: id.head_number() }
-}
-
-/// An attention type as rows name it.
-fn type_of(attention: Attention) -> records::Attention {
-    match attention {
-        Attention::EncEnc => records::Attention::EncEnc,
-        Attention::EncDec => records::Attention::EncDec,
-        Attention::DecDec => records::Attention::DecDec,
-        Attention::SelfAttention => records::Attention::SelfAttention,
-    }
+    AblationRow::untested(id, metric, 0.0, 0.0)
 }
 
 #[cfg(test)]
@@ -220,7 +152,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use core_masking::LayerShape;
+    use heads::{Attention, LayerShape};
 
     #[test]
     fn each_attention_type_is_a_family() {
@@ -233,14 +165,5 @@ mod tests {
         assert_eq!(families, BTreeMap::from([("enc-enc".to_owned(), 6), ("dec-dec".to_owned(), 6)]));
         // the places of heads do not depend on which of them are asked for
         assert_eq!(places, BTreeMap::from([("dec-dec:1:2".to_owned(), 7), ("dec-dec:1:3".to_owned(), 8)]));
-    }
-
-    #[test]
-    fn a_row_belongs_to_its_head_alone() {
-        let row = row("enc-enc:1:2".parse().unwrap(), MetricName::Bleu);
-        assert!(is_of(&row, "enc-enc:1:2".parse().unwrap()));
-        for other in ["enc-enc:1:1", "enc-enc:2:2", "dec-dec:1:2"] {
-            assert!(!is_of(&row, other.parse().unwrap()), "{other}");
-        }
     }
 }

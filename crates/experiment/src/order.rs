@@ -14,7 +14,7 @@ use training::Machine;
 
 use crate::args::positive;
 use crate::error::Error;
-use crate::head_sweep::{find, is_of};
+use crate::head_sweep::find;
 
 /// How the segments that scores of heads are measured on are drawn and run.
 #[derive(Debug, Clone, Copy)]
@@ -285,7 +285,7 @@ impl Oracle {
     /// How much worse the score is without each of `heads`, in its unit; `None` if one has no row.
     pub fn scores(&self, heads: &[HeadId]) -> Option<HeadScores> {
         let lost = |&id: &HeadId| {
-            let row = self.rows.iter().find(|row| is_of(row, id))?;
+            let row = self.rows.iter().find(|row| row.head_id() == id)?;
             Some((id, -row.difference(None).gain))
         };
         heads.iter().map(lost).collect()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use records::rows::functions::by_function;
 use records::rows::relevance::PAPER_RULES;
-use records::{Head, HeadFunctionRow, RelevanceRow};
+use records::{HeadFunctionRow, HeadId, RelevanceRow};
 
 use crate::error::{LeftOut, Result, no_results};
 use crate::importance::Importance;
@@ -27,12 +27,12 @@ impl Functions {
     }
 
     /// All heads that were looked at.
-    pub fn heads(&self) -> BTreeSet<Head> {
+    pub fn heads(&self) -> BTreeSet<HeadId> {
         self.rows.iter().map(HeadFunctionRow::head_id).collect()
     }
 
     /// The heads that have each function, by name; a function that was not looked for is left out.
-    pub fn kinds(&self) -> Vec<(&'static str, BTreeSet<Head>)> {
+    pub fn kinds(&self) -> Vec<(&'static str, BTreeSet<HeadId>)> {
         by_function(&self.rows).into_iter().filter_map(|(name, heads)| Some((name, heads?))).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Models that were trained further without some of their heads: the rows of `train-gates` (Voita et al. 2019, Section 6).
 use std::collections::{BTreeMap, BTreeSet};
 
-use records::{Attention, GateFilmRow, GateRow, Goal, Head, Method, Scope};
+use records::{Attention, GateFilmRow, GateRow, Goal, HeadSet, Method, Scope};
 use words::count;
 
 use crate::error::{Result, faulty};
@@ -17,8 +17,8 @@ pub fn share(row: &GateRow) -> f64 {
 }
 
 /// Heads kept.
-pub fn kept(row: &GateRow) -> Vec<Head> {
-    Head::list(&row.kept_heads).unwrap_or_default()
+pub fn kept(row: &GateRow) -> HeadSet {
+    row.kept_heads.parse::<HeadSet>().unwrap_or_default()
 }
 
 impl Gates {

@@ -1,5 +1,5 @@
 //! Which heads matter for which segments: a sweep by group of segments, which its signature names.
-use records::{AblationRow, Head};
+use records::{AblationRow, HeadId};
 use significance::{Group, groups};
 use stats::Segments;
 use stats::classification::{ClassificationMetric, Outcome};
@@ -14,7 +14,7 @@ pub struct Groups {
     /// Of all segments.
     pub sweep: Sweep,
     /// Those that were masked, in the order of the columns of each group.
-    pub heads: Vec<Head>,
+    pub heads: Vec<HeadId>,
     /// In the order of the split.
     pub groups: Vec<Group>,
 }
@@ -34,7 +34,7 @@ impl Groups {
         let (base, masked) = stored(&sweep, none)?;
         let base = choices(base)?;
         let of_head = |(row, segments): (&AblationRow, _)| Ok((row.head_id(), choices(segments)?));
-        let mut heads: Vec<(Head, Vec<Outcome>)> =
+        let mut heads: Vec<(HeadId, Vec<Outcome>)> =
             sweep.rows.iter().zip(masked).map(of_head).collect::<Result<_>>()?;
         heads.sort_by_key(|(head, _)| *head);
         let (heads, outcomes): (Vec<_>, Vec<_>) = heads.into_iter().unzip();

@@ -2,7 +2,7 @@
 //! relevance (Voita et al. 2019, Section 4).
 use std::collections::BTreeMap;
 
-use records::Head;
+use records::HeadId;
 
 use crate::error::{LeftOut, Result};
 use crate::functions::Relevance;
@@ -26,7 +26,7 @@ impl Orders {
         let importance = Importance::read(file)?;
         let (mut all, mut notes) = (importance.known(), Vec::new());
         for relevance in Relevance::all_beside(&importance.file, left_out) {
-            let by_head: BTreeMap<Head, f64> =
+            let by_head: BTreeMap<HeadId, f64> =
                 relevance.rows.iter().map(|row| (row.head_id(), row.relevance)).collect();
             let values = importance.rows.iter().map(|row| by_head.get(&row.head_id()).copied());
             // only one that has every head is an order

@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use records::{Attention, CorrelationRow, Head, Scope, StandsFor};
+use records::{Attention, CorrelationRow, HeadId, Scope, StandsFor};
 use stats::correlation::pearson;
 
 use crate::error::{Error, Result, command, faulty, incomparable, no_results};
@@ -120,7 +120,7 @@ fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Sweep> {
 /// Both scores of every head; each head must be in both sweeps.
 fn points(file: &ResultFile, sweeps: &[Sweep; 2]) -> Result<Vec<(Attention, [f64; 2])>> {
     let by_head = |sweep: &Sweep| sweep.rows.iter().map(|row| (row.head_id(), row.score)).collect();
-    let by_head: [BTreeMap<Head, f64>; 2] = sweeps.each_ref().map(by_head);
+    let by_head: [BTreeMap<HeadId, f64>; 2] = sweeps.each_ref().map(by_head);
     for (without, with) in [(0, 1), (1, 0)] {
         if let Some(head) = by_head[with].keys().find(|head| !by_head[without].contains_key(head)) {
             let (other, subject) = (sweeps[with].file.path.display(), &file.subject);
@@ -131,7 +131,7 @@ fn points(file: &ResultFile, sweeps: &[Sweep; 2]) -> Result<Vec<(Attention, [f64
     }
     let [first, second] = by_head;
     let both = first.into_iter().zip(second.into_values());
-    Ok(both.map(|((head, one), two)| (head.attention, [one, two])).collect())
+    Ok(both.map(|((head, one), two)| (head.attention(), [one, two])).collect())
 }
 
 /// Refuses a comparison of other sweeps than those beside it, which would put wrong numbers into the figure: metric, bases,

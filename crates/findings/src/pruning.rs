@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use records::check::check_rows;
-use records::{Attention, CurveId, Head, Identity, Order, PruningRow, Scope, TestedRow};
+use records::{Attention, CurveId, HeadSet, Identity, Order, PruningRow, Scope, TestedRow};
 use words::brackets;
 
 use crate::error::{Error, LeftOut, Result, command, faulty};
@@ -181,8 +181,8 @@ impl Pruning {
     fn attentions(&self) -> Vec<Attention> {
         let named = |row: &PruningRow| {
             let scope = if let Scope::One(attention) = row.attention { Some(attention) } else { None };
-            let heads = Head::list(&row.masked_heads).unwrap_or_default();
-            heads.into_iter().map(|head| head.attention).chain(scope).collect::<Vec<_>>()
+            let heads = row.masked_heads.parse::<HeadSet>().unwrap_or_default();
+            heads.iter().map(|head| head.attention()).chain(scope).collect::<Vec<_>>()
         };
         distinct(self.results.rows.iter().flat_map(named))
     }

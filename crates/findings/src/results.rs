@@ -1,7 +1,7 @@
 //! The rows of one file, whatever they are of.
 use std::collections::BTreeSet;
 
-use records::{Head, Row, StandsFor, TestedRow};
+use records::{HeadId, Row, StandsFor, TestedRow};
 
 use crate::error::Result;
 use crate::judge::{Criterion, Judge};
@@ -71,8 +71,10 @@ pub fn distinct<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
 }
 
 /// How many layers heads span, and how many heads a layer.
-pub fn extent(heads: impl IntoIterator<Item = Head>) -> (usize, usize) {
-    heads.into_iter().fold((0, 0), |(layers, most), head| (layers.max(head.layer), most.max(head.head)))
+pub fn extent(heads: impl IntoIterator<Item = HeadId>) -> (usize, usize) {
+    heads
+        .into_iter()
+        .fold((0, 0), |(layers, most), head| (layers.max(head.layer_number()), most.max(head.head_number())))
 }
 
 /// A part of some heads, in percent.

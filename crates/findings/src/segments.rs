@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use records::check::check_segments;
-use records::{AblationRow, BASE, Blocks, Head, Row};
+use records::{AblationRow, BASE, Blocks, HeadId, Row};
 use significance::{Store, metric_of};
 use stats::bleu::BleuStatistics;
 use stats::classification::Outcome;
@@ -30,7 +30,7 @@ pub struct SegmentChange {
 }
 
 /// For each head the segments that change most, those that get worse first where two change alike.
-pub fn most_changed(sweep: &Sweep) -> Result<BTreeMap<Head, Vec<SegmentChange>>> {
+pub fn most_changed(sweep: &Sweep) -> Result<BTreeMap<HeadId, Vec<SegmentChange>>> {
     let none = || Error::NoSegments { path: sweep.file.path.clone() };
     let (base, masked) = stored(sweep, none)?;
     let metric = sweep.metric();

@@ -1,7 +1,7 @@
 //! All that was measured on one subject.
 use std::collections::BTreeMap;
 
-use records::{BASE, Blocks, Head, TrainingRow};
+use records::{BASE, Blocks, HeadId, TrainingRow};
 
 use crate::best_heads::BestHeads;
 use crate::described::Kind;
@@ -54,7 +54,7 @@ pub struct Subject {
     /// How much goes back to each head.
     pub relevance: Vec<Relevance>,
     /// What changes most without each head.
-    pub segments: BTreeMap<Head, Vec<SegmentChange>>,
+    pub segments: BTreeMap<HeadId, Vec<SegmentChange>>,
     /// The log of its training.
     pub training: Option<Results<TrainingRow>>,
     /// Nats of the intact model for each word of the text, where words were counted.

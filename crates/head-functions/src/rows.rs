@@ -1,7 +1,6 @@
 //! Rows of the result file: shares, their intervals, and which heads have which function.
 use core_masking::HeadId;
-use experiment::head_of;
-use records::{Head, HeadFunctionRow};
+use records::HeadFunctionRow;
 use stats::bootstrap::Interval;
 use stats::ratio::{RatioStatistics, ResampledShare, resampled_shares};
 
@@ -53,7 +52,7 @@ fn row(function: Function, id: HeadId, found: &Found<'_>, baseline: Option<&Base
     let least = interval.map_or(share.share, |interval| interval.low);
     let is_chance = shuffled.is_some_and(|shuffled| least <= shuffled);
     let points = |end: fn(Interval) -> f64| margin.map(|margin| 100.0 * end(margin));
-    let Head { attention, layer, head } = head_of(id);
+    let (attention, layer, head) = id.numbers();
     HeadFunctionRow {
         attention,
         layer,

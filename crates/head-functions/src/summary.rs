@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use records::rows::functions::{by_function, leaders};
-use records::{Head, HeadFunctionRow};
+use records::{HeadFunctionRow, HeadId};
 
 /// The best head of each function, and how many heads of each layer have which.
 pub fn lines<'a>(rows: impl Iterator<Item = &'a HeadFunctionRow>) -> Vec<String> {
@@ -11,8 +11,8 @@ pub fn lines<'a>(rows: impl Iterator<Item = &'a HeadFunctionRow>) -> Vec<String>
     let (all, functions) = (rows.iter().map(HeadFunctionRow::head_id).collect(), by_function(&rows));
     let layers: BTreeSet<_> = rows.iter().map(|row| (row.attention, row.layer)).collect();
     let of_layers = layers.into_iter().map(|layer| {
-        let count = |heads: &BTreeSet<Head>| {
-            heads.iter().filter(|head| (head.attention, head.layer) == layer).count()
+        let count = |heads: &BTreeSet<HeadId>| {
+            heads.iter().filter(|head| (head.attention(), head.layer_number()) == layer).count()
         };
         let known =
             functions.iter().filter_map(|(name, heads)| Some(format!("{} {name}", count(heads.as_ref()?))));

@@ -3,9 +3,9 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
+use heads::MOST_HEADS;
 use stats::MetricName;
 
-use crate::names::MOST_HEADS;
 use crate::place::Place;
 use crate::signature::{Signature, sha256};
 use crate::table::parse;

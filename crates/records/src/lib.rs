@@ -9,7 +9,6 @@ pub mod check;
 mod destination;
 mod error;
 mod file;
-mod names;
 mod order;
 mod place;
 pub mod rows;
@@ -26,7 +25,7 @@ pub mod writer;
 pub use check::{Checked, read_checked};
 pub use destination::{Destination, Taken, check_writable, place_of, place_of_shard};
 pub use error::Error;
-pub use names::{Attention, Head, Scope, UnknownName};
+pub use heads::{Attention, HeadId, HeadSet, Scope, UnknownName};
 pub use order::{FLOOR, Order};
 pub use rows::{
     AblationRow, BASE, CorrelationRow, CurveId, DynamicsRow, GateFilmRow, GateRow, Goal, HeadFunctionRow,

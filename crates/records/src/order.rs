@@ -1,7 +1,6 @@
 //! What heads can be ordered by, and how sets of them are searched for, by their names in result files.
 use clap::ValueEnum;
-
-use crate::names::named;
+use heads::names::named;
 
 /// What the order of the row is called in which all heads are masked.
 pub const FLOOR: &str = "floor";

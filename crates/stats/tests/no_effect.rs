@@ -8,6 +8,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stats::Segments;
 use stats::adjust::holm;
+use stats::bootstrap::Resampled;
 use stats::classification::{ClassificationMetric, Outcome};
 use stats::family::{Comparison, Testing, test_family};
 use stats::max_t::max_t;
@@ -96,7 +97,8 @@ fn families_of_bootstraps_have_the_nominal_error() {
 fn by_max_t(family: u64, simulated: &Simulated) -> [Vec<f64>; 2] {
     let variants: Vec<&Segments> = simulated.variants.iter().collect();
     let resampled = simulated.base.resampled(&variants, RESAMPLES, family).unwrap();
-    HEADS.map(|heads| max_t(&resampled[..heads]).into_iter().flatten().collect())
+    let own: Vec<Option<f64>> = resampled.iter().map(Resampled::p_value).collect();
+    HEADS.map(|heads| max_t(&resampled[..heads], &own[..heads]).into_iter().flatten().collect())
 }
 
 /// A test set of documents: their lengths are drawn from a Pareto distribution with shape 2, of infinite variance, from 20

@@ -35,6 +35,10 @@ pub enum Error {
     #[error(transparent)]
     Model(#[from] core_masking::Error),
 
+    /// A name of heads, or a head that the model does not have.
+    #[error(transparent)]
+    Heads(#[from] heads::Error),
+
     /// A checkpoint folder that is not there.
     #[error("no model in `{}`: it must be a Hugging Face folder with a config.json", folder.display())]
     NoCheckpoint { folder: PathBuf },

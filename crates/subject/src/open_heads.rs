@@ -29,7 +29,7 @@ impl OpenHeads {
     }
 
     /// Each entry is an attention type, of which all heads are meant, or heads joined by `+`, as in result files.
-    fn open(&self, layout: &HeadLayout) -> Result<HeadSet, core_masking::Error> {
+    fn open(&self, layout: &HeadLayout) -> Result<HeadSet, heads::Error> {
         let Some(entries) = &self.0 else { return Ok(layout.heads().into_iter().collect()) };
         let mut open = Vec::new();
         for entry in entries {

@@ -2,8 +2,8 @@
 use std::path::Path;
 
 use core_masking::{HardConcrete, to_vec};
-use experiment::{OpenRows, SharedArgs, head_of};
-use records::{GateFilmRow, GateRow, Head, Identity, Row, RowWriter, Signature};
+use experiment::{OpenRows, SharedArgs};
+use records::{GateFilmRow, GateRow, Identity, Row, RowWriter, Signature};
 use training::Machine;
 
 /// What its results are called.
@@ -52,7 +52,7 @@ impl Film {
         for (epoch, gates) in history.iter().enumerate() {
             let p_open = to_vec::<f64>(&gates.p_open());
             for ((id, log_alpha), p_open) in gates.scores().iter().zip(p_open) {
-                let Head { attention, layer, head } = head_of(id);
+                let (attention, layer, head) = id.numbers();
                 let (gates, goal) = (row.attention, row.goal());
                 let row = GateFilmRow { gates, goal, epoch, attention, layer, head, log_alpha, p_open };
                 if !self.0.contains(&row.key()) {

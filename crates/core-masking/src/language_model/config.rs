@@ -308,7 +308,7 @@ impl LanguageConfig {
         inventory
     }
 
-    fn layer_inventory(&self, layer: usize, heads: &crate::ModuleHeads, inventory: &mut Inventory) {
+    fn layer_inventory(&self, layer: usize, heads: &heads::ModuleHeads, inventory: &mut Inventory) {
         let (biases, width, d_head) = (self.family.biases, self.hidden_size, self.d_head());
         let names = self.family.names.layer(layer);
         let [queries, keys] =

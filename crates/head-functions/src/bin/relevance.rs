@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, ValueEnum};
 use core_masking::{HeadId, Rule};
-use experiment::{OpenRows, SharedArgs, head_of};
+use experiment::{OpenRows, SharedArgs};
 use records::rows::relevance::PAPER_RULES;
-use records::{Head, RelevanceRow, Signature};
+use records::{RelevanceRow, Signature};
 use stats::ratio::{RatioStatistics, ResampledShare, resampled_shares};
 use subject::{Description, Scored, SegmentRelevance};
 
@@ -130,7 +130,7 @@ fn rows(
         let undivided =
             segments.iter().filter_map(|segment| segment.heads.get(&id)).map(|head| head.undivided);
         let interval = share.interval();
-        let Head { attention, layer, head } = head_of(id);
+        let (attention, layer, head) = id.numbers();
         RelevanceRow {
             attention,
             layer,

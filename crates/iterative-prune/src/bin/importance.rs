@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use core_masking::{HeadId, HeadScores, HeadSet, Measure};
-use experiment::{EstimateArgs, OpenRows, Oracle, Sampling, SharedArgs, head_of};
-use records::{Head, ImportanceRow, Order, Signature};
+use experiment::{EstimateArgs, OpenRows, Oracle, Sampling, SharedArgs};
+use records::{ImportanceRow, Order, Signature};
 use subject::{Description, Scored};
 
 /// Scores every head by gradients and attention weights, one column for each way.
@@ -77,7 +77,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let lost = oracle.and_then(|oracle| oracle.scores(&heads)).unwrap_or_default();
     rows.finish(|rows, _| {
         for row in rows {
-            let id = lost.iter().find(|(id, _)| head_of(*id) == row.head_id());
+            let id = lost.iter().find(|(id, _)| *id == row.head_id());
             row.oracle = id.map(|(_, lost)| lost);
         }
         Ok::<(), records::Error>(())
@@ -101,7 +101,7 @@ struct Columns<'a> {
 impl Columns<'_> {
     fn row(&self, id: HeadId) -> ImportanceRow {
         let of = |scores: &HeadScores| scores.get(id).unwrap_or_default();
-        let Head { attention, layer, head } = head_of(id);
+        let (attention, layer, head) = id.numbers();
         ImportanceRow {
             attention,
             layer,

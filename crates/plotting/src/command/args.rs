@@ -6,11 +6,10 @@ use clap::parser::MatchesError;
 use clap::{ArgMatches, Args as _, Command};
 use findings::source::subject_named;
 use findings::{Criterion, Folders, Source};
-use records::Attention;
+use heads::Selection;
 
 use crate::artefact::{Artefact, Takes};
 use crate::registry::ARTEFACTS;
-use crate::view::single_heads::Selection;
 
 /// What every command takes.
 #[derive(Debug, clap::Args)]
@@ -64,7 +63,7 @@ impl DrawArgs {
 struct AttentionArgs {
     /// Attention type: enc-enc, enc-dec, dec-dec, self or all; by default enc-enc as in the paper,
     /// or all if there is none
-    #[arg(long, value_name = "TYPE", value_parser = parse_selection)]
+    #[arg(long, value_name = "TYPE")]
     attention: Option<Selection>,
 }
 
@@ -129,13 +128,6 @@ pub fn given<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str)
         Err(MatchesError::UnknownArgument { .. }) => None,
         Err(fault) => panic!("{fault}"),
     }
-}
-
-fn parse_selection(text: &str) -> Result<Selection, String> {
-    if text == "all" {
-        return Ok(Selection::All);
-    }
-    text.parse::<Attention>().map(Selection::One).map_err(|error| format!("{error} or all"))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use findings::functions::Others;
 use findings::results::distinct;
 use findings::{Criterion, Functions, PAPER};
 use records::rows::functions::{FunctionName, POSITIONAL_PERCENT, SYNTACTIC_POINTS, leaders};
-use records::{AblationRow, Attention, Head, HeadFunctionRow, StandsFor, TestedRow as _};
+use records::{AblationRow, Attention, HeadFunctionRow, HeadId, StandsFor, TestedRow as _};
 use words::{name_among, tenths, typeset, with_minus};
 
 use super::heat_map::counts;
@@ -100,7 +100,7 @@ fn relative_margin(functions: &Functions) -> Option<String> {
 /// The heads of Table 1 by all that was measured of them; nothing where that is only what they do.
 pub fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) -> Option<Table> {
     let Others { sweep, importance, relevance } = others;
-    let mut columns: Vec<(String, BTreeMap<Head, Cell>)> = Vec::new();
+    let mut columns: Vec<(String, BTreeMap<HeadId, Cell>)> = Vec::new();
     let confidence = functions.rows.iter().filter(|row| row.function == FunctionName::Confidence);
     let confidence =
         confidence.map(|row| (row.head_id(), Cell::printed(row.share, |share| typeset(share, 2))));
@@ -125,11 +125,11 @@ pub fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) 
     if columns.len() == 1 {
         return None;
     }
-    let mut best: BTreeMap<Head, Vec<String>> = BTreeMap::new();
+    let mut best: BTreeMap<HeadId, Vec<String>> = BTreeMap::new();
     for row in leaders(&functions.rows) {
         best.entry(row.head_id()).or_default().push(format!("{} {}", row.function, row.detail));
     }
-    let row = |(head, best): (Head, Vec<String>)| {
+    let row = |(head, best): (HeadId, Vec<String>)| {
         let cells = columns.iter().map(|(_, cells)| Cell::from(cells.get(&head).cloned()));
         Row::new(head.to_string(), [Cell::from(best.join("; "))].into_iter().chain(cells))
     };
@@ -153,12 +153,12 @@ pub fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) 
 /// How many heads of each layer have each function, a panel for each attention type: Figures 1c and 2b.
 pub fn figure1c(functions: &Functions) -> Chart {
     let (all, kinds) = (functions.heads(), functions.kinds());
-    let attentions = distinct(all.iter().map(|head| head.attention));
+    let attentions = distinct(all.iter().map(|head| head.attention()));
     let panel = |(place, &attention): (usize, &Attention)| {
-        let of_type = || all.iter().filter(|head| head.attention == attention);
-        let layers = distinct(of_type().map(|head| head.layer));
+        let of_type = || all.iter().filter(|head| head.attention() == attention);
+        let layers = distinct(of_type().map(|head| head.layer_number()));
         let count = |row: usize, column: usize| {
-            let in_layer = || of_type().filter(|head| head.layer == layers[column]);
+            let in_layer = || of_type().filter(|head| head.layer_number() == layers[column]);
             (in_layer().filter(|head| kinds[row].1.contains(head)).count(), in_layer().count())
         };
         let names = kinds.iter().map(|(name, _)| name);

@@ -7,7 +7,7 @@ use findings::gates::{kept, share};
 use findings::paper::{FewHeads, PAPER, WMT};
 use findings::results::{distinct, interval};
 use findings::{Contrasts, Criterion, Functions, Gates, Pruning, pruning};
-use records::{Attention, GateRow, Head, Method, Order, Scope, StandsFor};
+use records::{Attention, GateRow, HeadId, HeadSet, Method, Order, Scope, StandsFor};
 use stats::family::Comparison;
 use words::{name_among, signed};
 
@@ -209,14 +209,14 @@ fn paper_remark(gates: &Gates) -> Option<String> {
 pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
     let (known, rows) = (functions.heads(), functions.kinds());
     let panel = |scope: Scope| {
-        let has_gate = |head: &&Head| scope.holds(head.attention);
-        let all: Vec<Head> = known.iter().filter(has_gate).copied().collect();
+        let has_gate = |head: &&HeadId| scope.holds(head.attention());
+        let all: Vec<HeadId> = known.iter().filter(has_gate).copied().collect();
         let left = gates.sparser(scope).into_iter().map(|row| {
             let kept = kept(row);
-            all.iter().filter(|head| kept.contains(head)).copied().collect()
+            all.iter().filter(|head| kept.contains(**head)).copied().collect()
         });
-        let columns: Vec<Vec<Head>> = std::iter::once(all.clone()).chain(left).collect();
-        let types = distinct(all.iter().map(|head| head.attention));
+        let columns: Vec<Vec<HeadId>> = std::iter::once(all.clone()).chain(left).collect();
+        let types = distinct(all.iter().map(|head| head.attention()));
         let shown = if let [one] = types[..] { Scope::One(one) } else { scope };
         let count = |row: usize, column: usize| {
             (columns[column].iter().filter(|head| rows[row].1.contains(head)).count(), columns[column].len())
@@ -255,12 +255,12 @@ pub fn figure9(gates: &Gates) -> Option<Chart> {
 /// A panel for each attention type that has gates: a row for each number of heads kept, a column for each layer.
 fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
     let rows = gates.sparser(scope);
-    let found: Vec<Vec<Head>> = rows.iter().map(|row| kept(row)).collect();
-    let heads = || found.iter().flatten();
-    let deepest = heads().map(|head| head.layer).max().unwrap_or(1);
+    let found: Vec<HeadSet> = rows.iter().map(|row| kept(row)).collect();
+    let heads = || found.iter().flat_map(HeadSet::iter);
+    let deepest = heads().map(|head| head.layer_number()).max().unwrap_or(1);
     let panel = |(place, attention): (usize, Attention)| {
         let of = |row: usize, layer: usize| {
-            let is_meant = |head: &&Head| (head.attention, head.layer) == (attention, layer);
+            let is_meant = |head: &HeadId| (head.attention(), head.layer_number()) == (attention, layer);
             found[row].iter().filter(is_meant).count()
         };
         let all = (0..rows.len()).flat_map(|row| (1..=deepest).map(move |layer| (row, layer)));
@@ -270,7 +270,7 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
             .named(attention.name())
             .in_row(place)
     };
-    distinct(heads().map(|head| head.attention)).into_iter().enumerate().map(panel).collect()
+    distinct(heads().map(|head| head.attention())).into_iter().enumerate().map(panel).collect()
 }
 
 /// One row for each number of heads that gates keep, beside the controls with as many: Table 2.

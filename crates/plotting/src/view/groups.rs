@@ -3,7 +3,7 @@ use charts::chart::{self, BAR_COLORS, Chart, Layer, Panel, Style};
 use charts::palette::INK;
 use charts::table::{Cell, Row, Table};
 use findings::Groups;
-use records::{Attention, Head};
+use records::{Attention, HeadId};
 use significance::{Change, Group};
 use stats::bootstrap::Interval;
 use words::{count, fixed, signed, with_minus};
@@ -56,7 +56,7 @@ fn heads_of_groups(groups: &Groups, alpha: f64) -> Table {
 
 /// The heads that change a group significantly, those first for which `size` is greatest; only where it is above 0.
 fn named(groups: &Groups, group: &Group, alpha: f64, size: fn(f64) -> f64) -> String {
-    let is_meant = |(_, change): &(&Head, &Change)| change.p_adjusted < alpha && size(change.delta) > 0.0;
+    let is_meant = |(_, change): &(&HeadId, &Change)| change.p_adjusted < alpha && size(change.delta) > 0.0;
     let mut meant: Vec<_> = groups.heads.iter().zip(&group.changes).filter(is_meant).collect();
     meant.sort_by(|(_, one), (_, other)| size(other.delta).total_cmp(&size(one.delta)));
     let names = meant.iter().take(MOST_NAMED);
@@ -148,7 +148,7 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
     let which = format!("the {} of {all} heads with the smallest p", heads.len());
     let which = if heads.len() == all { count(all, "head") } else { which };
     let dot = format!("p < {alpha} (McNemar, adjusted by Holm for all heads and groups)");
-    let is_single = groups.heads.iter().all(|head| head.attention == Attention::SelfAttention);
+    let is_single = groups.heads.iter().all(|head| head.attention() == Attention::SelfAttention);
     let columns =
         (if is_single { "head, layer" } else { "head, type and layer" }, head_names(groups, &heads));
     let names = groups.groups.iter().map(|group| &group.name);
@@ -174,7 +174,7 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
 fn head_names(groups: &Groups, heads: &[usize]) -> Vec<String> {
     let mut before = None;
     let name = |&place: &usize| {
-        let Head { attention, layer, head } = groups.heads[place];
+        let (attention, layer, head) = groups.heads[place].numbers();
         let is_new = before.replace((attention, layer)) != Some((attention, layer));
         let kind =
             if attention == Attention::SelfAttention { String::new() } else { format!("{attention} ") };
@@ -189,7 +189,7 @@ fn borders(groups: &Groups, heads: &[usize]) -> Vec<Layer> {
     let of_layer = groups.sweep.heads();
     let size = of_layer / groups.sweep.file.key_value_heads(of_layer).unwrap_or(1);
     let block = |place: usize| {
-        let Head { attention, layer, head } = groups.heads[place];
+        let (attention, layer, head) = groups.heads[place].numbers();
         ((attention, layer), (head - 1) / size)
     };
     let height = groups.groups.len() as f64;

@@ -7,7 +7,7 @@ use charts::chart::{BAR_COLORS, Cell, Chart, Entry, Layer, Mark, Panel, Shape};
 use charts::palette::INK;
 use findings::results::{distinct, extent};
 use findings::{Criterion, HeadScore, Importance, Relevance, ResultFile, Sweep};
-use records::{AblationRow, Attention, Head, ImportanceRow};
+use records::{AblationRow, Attention, HeadId, ImportanceRow};
 use words::{decimals, name_among, typeset, with_minus};
 
 /// Names of the files: of what masking does, of scores, and of relevance.
@@ -21,14 +21,14 @@ const OUTLIER: f64 = 10.0;
 
 /// Numbers of heads, and which of these stand out.
 pub struct Values {
-    numbers: BTreeMap<Head, (f64, bool)>,
+    numbers: BTreeMap<HeadId, (f64, bool)>,
     /// The number at which the colours end: the greatest distance from 0; 1 if all are 0.
     pub end: f64,
     is_root: bool,
 }
 
 impl Values {
-    fn new(numbers: impl Iterator<Item = (Head, (f64, bool))>) -> Self {
+    fn new(numbers: impl Iterator<Item = (HeadId, (f64, bool))>) -> Self {
         let numbers: BTreeMap<_, _> = numbers.collect();
         let mut sizes: Vec<_> = numbers.values().map(|(number, _)| number.abs()).collect();
         sizes.sort_by(f64::total_cmp);
@@ -38,13 +38,13 @@ impl Values {
     }
 
     /// Of numbers from 0 to 1, whose colours end at 1.
-    pub fn shares(numbers: impl Iterator<Item = (Head, f64)>) -> Self {
+    pub fn shares(numbers: impl Iterator<Item = (HeadId, f64)>) -> Self {
         let numbers = numbers.map(|(head, number)| (head, (number, false))).collect();
         Self { numbers, end: 1.0, is_root: false }
     }
 
     /// The colour of a head, -1 to 1, and whether it stands out; absent where nothing was measured.
-    pub fn of(&self, head: Head) -> Option<(f64, bool)> {
+    pub fn of(&self, head: HeadId) -> Option<(f64, bool)> {
         let (number, is_marked) = self.numbers.get(&head)?;
         let share = number / self.end;
         Some((if self.is_root { share.abs().sqrt().copysign(share) } else { share }, *is_marked))
@@ -80,7 +80,7 @@ pub fn effects_bar(sweep: &Sweep, values: &Values) -> (String, [String; 5]) {
 /// Each score that all heads have; these heads stand out.
 pub fn scores_of(
     importance: &Importance,
-    marked: &BTreeSet<Head>,
+    marked: &BTreeSet<HeadId>,
 ) -> impl Iterator<Item = (HeadScore, Values)> {
     importance.known().into_iter().map(|score| {
         let heads = importance.rows.iter().map(ImportanceRow::head_id).zip(&score.values);
@@ -117,7 +117,7 @@ pub fn effects(sweep: &Sweep, criterion: Criterion) -> Chart {
 /// masking is significant, where that was measured.
 pub fn scores(importance: &Importance, sweep: Option<&Sweep>, criterion: Criterion) -> Chart {
     let significant = sweep.iter().flat_map(|sweep| &sweep.rows).filter(|row| criterion.holds(*row));
-    let significant: BTreeSet<Head> = significant.map(AblationRow::head_id).collect();
+    let significant: BTreeSet<HeadId> = significant.map(AblationRow::head_id).collect();
     let what_dots_are = sweep.map(|sweep| {
         let on = sweep.file.scored().map(|scored| format!(" on {scored}")).unwrap_or_default();
         let test = sweep.judge(criterion).description("heads");
@@ -188,10 +188,10 @@ pub(super) fn by_attention(file: &ResultFile, attentions: &[Attention], values: 
 
 /// One attention type; heads that share keys and values stand below a bracket. The last panel says what is below it.
 pub(super) fn panel(file: &ResultFile, attention: Attention, values: &Values, is_last: bool) -> Panel {
-    let of_type = values.numbers.keys().filter(|head| head.attention == attention);
+    let of_type = values.numbers.keys().filter(|head| head.attention() == attention);
     let (layers, heads) = extent(of_type.copied());
     let cell = |layer: usize, head: usize| {
-        let (value, is_marked) = values.of(Head { attention, layer: layer + 1, head: head + 1 }).unzip();
+        let (value, is_marked) = values.of(HeadId::from_index(attention, layer, head)).unzip();
         Cell { value, is_marked: is_marked.unwrap_or_default(), ..Cell::default() }
     };
     // of many numbers every other one is enough
@@ -229,7 +229,7 @@ mod tests {
     /// Of 1, 1 and 100 the least have the colour 1 / 10, the root of a hundredth; of 1, 1 and 4 a quarter.
     #[test]
     fn one_great_number_leaves_the_others_visible() {
-        let head = |head| Head { attention: Attention::EncEnc, layer: 1, head };
+        let head = |head| HeadId::numbered(Attention::EncEnc, 1, head);
         let values =
             |last| Values::new([1.0, -1.0, last].into_iter().zip(1..).map(|(n, at)| (head(at), (n, false))));
         let colors = |values: &Values| [1, 2, 3].map(|at| values.of(head(at)).unwrap().0);

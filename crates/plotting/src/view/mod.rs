@@ -22,8 +22,8 @@ use charts::palette::{BLUE, GREEN, VERMILLION};
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
 use findings::{Criterion, Folders, LeftOut, Metric, Result, ResultFile};
-use records::{Attention, Head, TestedRow};
-use single_heads::Selection;
+use heads::Selection;
+use records::{Attention, HeadId, TestedRow};
 use stats::family::Comparison;
 use words::typeset;
 
@@ -95,8 +95,8 @@ fn difference(found: &Comparison, metric: &Metric) -> Cell {
 }
 
 /// The number of each head with its rank, 1 for the greatest; equal numbers have the same one.
-pub fn ranked(numbers: impl IntoIterator<Item = (Head, f64)>) -> BTreeMap<Head, Cell> {
-    let numbers: Vec<(Head, f64)> = numbers.into_iter().collect();
+pub fn ranked(numbers: impl IntoIterator<Item = (HeadId, f64)>) -> BTreeMap<HeadId, Cell> {
+    let numbers: Vec<(HeadId, f64)> = numbers.into_iter().collect();
     let rank = |value: f64| 1 + numbers.iter().filter(|(_, other)| *other > value).count();
     let text = |value: f64| format!("{} ({})", typeset(value, 3), rank(value));
     numbers.iter().map(|&(head, value)| (head, Cell::printed(value, text))).collect()
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn equal_scores_have_the_same_rank() {
-        let heads = (1..).map(|head| Head { attention: Attention::EncEnc, layer: 1, head });
+        let heads = (1..).map(|head| HeadId::numbered(Attention::EncEnc, 1, head));
         let texts = ranked(heads.zip([0.5, -0.25, 0.5, 0.75])).into_values().map(|cell| cell.text);
         assert_eq!(texts.collect::<Vec<_>>(), ["0.500 (2)", "\u{2212}0.250 (4)", "0.500 (2)", "0.750 (1)"]);
     }

@@ -11,6 +11,7 @@ use findings::origin::OPEN_QUESTION;
 use findings::paper::Summary;
 use findings::sweep::{Model, UNFINISHED};
 use findings::{Adjustment, Criterion, Error, PAPER, Result, Sweep, experiment};
+use heads::Selection;
 use records::{AblationRow, Attention, StandsFor};
 use words::{count, fixed, short};
 
@@ -30,29 +31,6 @@ fn name_of(sweep: &Sweep, [translator, classifier, language]: Names) -> &'static
         Model::Translator => translator,
         Model::Classifier => classifier,
         Model::Language => language,
-    }
-}
-
-/// Which attention types a table or figure shows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Selection {
-    /// `enc-enc` as in the paper if it is present, else all.
-    #[default]
-    Paper,
-    /// One of them.
-    One(Attention),
-    /// Every one.
-    All,
-}
-
-impl Selection {
-    /// The types to show of those `present`.
-    fn of(self, present: &[Attention]) -> Vec<Attention> {
-        match self {
-            Self::Paper if present.contains(&Attention::EncEnc) => vec![Attention::EncEnc],
-            Self::One(attention) => vec![attention],
-            Self::Paper | Self::All => present.to_vec(),
-        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Rows of experiments that mask heads for each head.
+use heads::{Attention, HeadId};
 use serde::{Deserialize, Serialize};
 
 use super::{BASE, Row, TestedRow, Tests};
 use crate::check::{Limit, head_limits, test_limits};
-use crate::names::{Attention, Head};
 use stats::MetricName;
 
 /// One row of `ablate-one`, the model without a single head (Michel et al. 2019, Table 1), or of `ablate-all-but-one`, the
@@ -49,12 +49,8 @@ pub struct AblationRow {
 
 impl AblationRow {
     /// A row whose difference was not tested.
-    pub fn untested(
-        Head { attention, layer, head }: Head,
-        metric: MetricName,
-        base_score: f64,
-        score: f64,
-    ) -> Self {
+    pub fn untested(head: HeadId, metric: MetricName, base_score: f64, score: f64) -> Self {
+        let (attention, layer, head) = head.numbers();
         Self {
             attention,
             layer,
@@ -75,8 +71,8 @@ impl AblationRow {
     }
 
     /// Its head.
-    pub fn head_id(&self) -> Head {
-        Head { attention: self.attention, layer: self.layer, head: self.head }
+    pub fn head_id(&self) -> HeadId {
+        HeadId::numbered(self.attention, self.layer, self.head)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Rows of comparisons between two splits.
+use heads::Scope;
 use serde::{Deserialize, Serialize};
 
 use super::Row;
 use crate::check::{Limit, MOST};
-use crate::names::Scope;
 use stats::MetricName;
 
 /// One row of `cross-domain`: how the effects of masking single heads agree between two splits (Michel et al. 2019,

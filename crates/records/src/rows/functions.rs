@@ -1,11 +1,11 @@
 //! Rows of what heads do.
+use heads::{Attention, HeadId, names::named};
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::Row;
 use crate::check::{Limit, finite, head_limits};
-use crate::names::{Attention, Head, named};
 
 /// What a row of [`HeadFunctionRow`] is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,8 +96,8 @@ pub struct HeadFunctionRow {
 
 impl HeadFunctionRow {
     /// Its head.
-    pub fn head_id(&self) -> Head {
-        Head { attention: self.attention, layer: self.layer, head: self.head }
+    pub fn head_id(&self) -> HeadId {
+        HeadId::numbered(self.attention, self.layer, self.head)
     }
 
     /// Whether it is on something that a head may be said to do: confidence is no function, and what holds only of the queries
@@ -187,15 +187,15 @@ pub fn leaders<'a>(rows: impl IntoIterator<Item = &'a HeadFunctionRow>) -> Vec<&
 /// The heads that have each function by the paper's thresholds: Voita et al. (2019), Figures 1c and 2b. A head may have several.
 /// A function that was not looked for, such as dependencies in texts without trees, is absent. So is `other`, the heads that have
 /// none, unless all three were looked for.
-pub fn by_function(rows: &[HeadFunctionRow]) -> [(&'static str, Option<BTreeSet<Head>>); 4] {
+pub fn by_function(rows: &[HeadFunctionRow]) -> [(&'static str, Option<BTreeSet<HeadId>>); 4] {
     let of = |function: FunctionName| {
         let mut rows = rows.iter().filter(|row| row.function == function).peekable();
         rows.peek()?;
         Some(rows.filter(|row| row.holds == Some(true)).map(HeadFunctionRow::head_id).collect())
     };
-    let found: [Option<BTreeSet<Head>>; 3] =
+    let found: [Option<BTreeSet<HeadId>>; 3] =
         [FunctionName::Positional, FunctionName::Syntactic, FunctionName::Rare].map(of);
-    let has_none = |head: &Head| !found.iter().flatten().any(|heads| heads.contains(head));
+    let has_none = |head: &HeadId| !found.iter().flatten().any(|heads| heads.contains(head));
     let other = || rows.iter().map(HeadFunctionRow::head_id).filter(has_none).collect();
     let other = found.iter().all(Option::is_some).then(other);
     let [positional, syntactic, rare] = found;
@@ -247,7 +247,7 @@ mod tests {
             row(2, 1, FunctionName::Rare, [yes, None]),
         ];
         let heads = |places: &[(usize, usize)]| {
-            let head = |&(layer, head): &_| Head { attention: Attention::SelfAttention, layer, head };
+            let head = |&(layer, head): &_| HeadId::numbered(Attention::SelfAttention, layer, head);
             Some(places.iter().map(head).collect())
         };
         let one = heads(&[(1, 1)]);

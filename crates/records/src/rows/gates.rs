@@ -1,9 +1,9 @@
 //! Rows of models that were trained further under gates, and of the gates while they were trained.
+use heads::{Attention, HeadId, HeadSet, Scope, names::named};
 use serde::{Deserialize, Serialize};
 
 use super::{BASE, Goal, Row, TestedRow, Tests};
 use crate::check::{Limit, MOST, finite, head_limits, step_limits, test_limits};
-use crate::names::{Attention, Head, Scope, named};
 use stats::MetricName;
 
 /// How the heads of a row were chosen. The model was then trained further for as many updates, whatever the method but [`Self::Scratch`].
@@ -220,8 +220,8 @@ impl Row for GateRow {
         let of_types = Attention::ALL.into_iter().filter(|&attention| self.attention.holds(attention));
         // any number may stand in a file
         let by_type = of_types.filter_map(|attention| self.kept_of(attention)).fold(0, usize::saturating_add);
-        match Head::list(&self.kept_heads) {
-            Err(fault) => Some(fault),
+        match self.kept_heads.parse::<HeadSet>() {
+            Err(fault) => Some(fault.to_string()),
             Ok(heads) if heads.len() != self.kept => {
                 Some(format!("`kept_heads` has {} heads, but {} are kept", heads.len(), self.kept))
             }
@@ -283,8 +283,8 @@ pub struct GateFilmRow {
 
 impl GateFilmRow {
     /// Its head.
-    pub fn head_id(&self) -> Head {
-        Head { attention: self.attention, layer: self.layer, head: self.head }
+    pub fn head_id(&self) -> HeadId {
+        HeadId::numbered(self.attention, self.layer, self.head)
     }
 }
 

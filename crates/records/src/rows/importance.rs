@@ -1,9 +1,9 @@
 //! Rows of scores of heads.
+use heads::{Attention, HeadId};
 use serde::{Deserialize, Serialize};
 
 use super::Row;
 use crate::check::{Limit, finite, head_limits};
-use crate::names::{Attention, Head};
 
 /// One row of `importance`: what is known of a single head (Michel et al. 2019, Section 4.1, and orders to compare with).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,8 +37,8 @@ pub struct ImportanceRow {
 
 impl ImportanceRow {
     /// Its head.
-    pub fn head_id(&self) -> Head {
-        Head { attention: self.attention, layer: self.layer, head: self.head }
+    pub fn head_id(&self) -> HeadId {
+        HeadId::numbered(self.attention, self.layer, self.head)
     }
 }
 

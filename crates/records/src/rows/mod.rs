@@ -13,6 +13,7 @@ mod retrained;
 mod speed;
 mod training;
 
+use heads::HeadSet;
 use std::fmt::Debug;
 
 use serde::Serialize;
@@ -21,7 +22,6 @@ use stats::Direction;
 
 use crate::Difference;
 use crate::check::Limit;
-use crate::names::Head;
 use stats::MetricName;
 
 pub use ablation::AblationRow;
@@ -94,8 +94,8 @@ pub(crate) fn falls(before: usize, masked: usize) -> Option<(&'static str, f64, 
 
 /// What is wrong with a list of masked heads that should have this many.
 pub(crate) fn heads_fault(names: &str, masked: usize) -> Option<String> {
-    match Head::list(names) {
-        Err(fault) => Some(fault),
+    match names.parse::<HeadSet>() {
+        Err(fault) => Some(fault.to_string()),
         Ok(heads) if !heads.is_empty() && heads.len() != masked => {
             Some(format!("`masked_heads` has {} heads, but {masked} are masked", heads.len()))
         }

@@ -1,4 +1,5 @@
 //! Rows of pruning curves.
+use heads::Scope;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -6,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::{BASE, Row, TestedRow, Tests, falls, heads_fault};
 use crate::Order;
 use crate::check::{Limit, step_limits, test_limits};
-use crate::names::Scope;
 use stats::MetricName;
 
 /// One row of `iterative-prune`: the model without the heads that come first in some order (Michel et al. 2019, Figures 3,

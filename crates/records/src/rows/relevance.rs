@@ -1,9 +1,9 @@
 //! Rows of the relevance of heads.
+use heads::{Attention, HeadId};
 use serde::{Deserialize, Serialize};
 
 use super::Row;
 use crate::check::{GREATEST, Limit, finite, head_limits};
-use crate::names::{Attention, Head};
 
 /// The name of the rules of the paper itself.
 pub const PAPER_RULES: &str = "paper";
@@ -52,8 +52,8 @@ impl RelevanceRow {
     }
 
     /// Its head.
-    pub fn head_id(&self) -> Head {
-        Head { attention: self.attention, layer: self.layer, head: self.head }
+    pub fn head_id(&self) -> HeadId {
+        HeadId::numbered(self.attention, self.layer, self.head)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Rows of pruning curves whose models were trained further.
+use heads::Scope;
 use serde::{Deserialize, Serialize};
 
 use super::{BASE, PruningRow, Row, TestedRow, Tests};
 use crate::Order;
 use crate::check::{Limit, finite, step_limits, test_limits};
-use crate::names::Scope;
 use stats::MetricName;
 
 /// One row of `prune-and-retrain`: the model without the heads of a step of a [pruning curve](PruningRow), trained further without them.

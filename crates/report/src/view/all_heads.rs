@@ -14,17 +14,19 @@ use findings::{
 use plotting::view::heat_map::{self, Values};
 use plotting::view::ranked;
 use records::rows::functions::FunctionName;
-use records::{AblationRow, Attention, Head, HeadFunctionRow, ImportanceRow, Order, Scope, TestedRow};
+use records::{
+    AblationRow, Attention, HeadFunctionRow, HeadId, HeadSet, ImportanceRow, Order, Scope, TestedRow,
+};
 use words::{bare_p, fixed, signed, tenths, typeset, with_minus};
 
 /// The heading of the segments of a card, whose texts may stand below it.
 pub const SEGMENTS: &str = "segments that change most";
 
 /// A column: its name, and the cell of each head that has one.
-type Column = (String, BTreeMap<Head, Cell>);
+type Column = (String, BTreeMap<HeadId, Cell>);
 
 /// All heads, in the order of the attention types.
-fn heads(subject: &Subject) -> BTreeSet<Head> {
+fn heads(subject: &Subject) -> BTreeSet<HeadId> {
     let swept = subject.sweep.iter().flat_map(|sweep| sweep.rows.iter().map(AblationRow::head_id));
     let scored = subject.importance.iter().flat_map(|found| found.rows.iter().map(ImportanceRow::head_id));
     swept.chain(scored).collect()
@@ -71,7 +73,7 @@ impl Heads {
 
 /// One row for each head.
 fn table(subject: &Subject, columns: &[Column], criterion: Criterion) -> Option<Table> {
-    let row = |head: &Head| {
+    let row = |head: &HeadId| {
         Row::new(head.to_string(), columns.iter().map(|(_, cells)| Cell::from(cells.get(head).cloned())))
     };
     let file = subject.heads_file()?;
@@ -137,7 +139,7 @@ fn masked_from(pruning: &Pruning) -> Option<Column> {
     let steps = pruning.find(Scope::All, Order::Importance)?.runs.first()?;
     let mut cells = BTreeMap::new();
     for step in steps {
-        for head in Head::list(&step.masked_heads).unwrap_or_default() {
+        for head in step.masked_heads.parse::<HeadSet>().unwrap_or_default().iter() {
             cells.entry(head).or_insert_with(|| Cell::printed(share(step), tenths));
         }
     }
@@ -145,15 +147,15 @@ fn masked_from(pruning: &Pruning) -> Option<Column> {
 }
 
 /// With how few heads gates keep each head, a column for each set of heads with gates.
-fn kept_with(gates: &Gates, heads: &BTreeSet<Head>) -> Vec<Column> {
+fn kept_with(gates: &Gates, heads: &BTreeSet<HeadId>) -> Vec<Column> {
     let of = |scope: Scope| {
         let models = gates.sparser(scope);
         let most = models.first()?;
-        let gated = heads.iter().filter(|head| scope.holds(head.attention));
+        let gated = heads.iter().filter(|head| scope.holds(head.attention()));
         let gone = Cell::number(format!("gone at {}", most.kept), most.heads as f64);
-        let mut cells: BTreeMap<Head, Cell> = gated.map(|&head| (head, gone.clone())).collect();
+        let mut cells: BTreeMap<HeadId, Cell> = gated.map(|&head| (head, gone.clone())).collect();
         for model in &models {
-            cells.extend(gates::kept(model).into_iter().map(|head| (head, Cell::from(model.kept))));
+            cells.extend(gates::kept(model).iter().map(|head| (head, Cell::from(model.kept))));
         }
         Some((format!("gates keep it down to ({scope}, heads of {})", most.heads), cells))
     };
@@ -162,7 +164,7 @@ fn kept_with(gates: &Gates, heads: &BTreeSet<Head>) -> Vec<Column> {
 
 /// What each head does, of what reaches its threshold.
 fn functions(rows: &[HeadFunctionRow]) -> Column {
-    let mut words: BTreeMap<Head, Vec<String>> = BTreeMap::new();
+    let mut words: BTreeMap<HeadId, Vec<String>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.is_function()) {
         let found = words.entry(row.head_id()).or_default();
         if row.holds != Some(true) {
@@ -180,7 +182,7 @@ fn functions(rows: &[HeadFunctionRow]) -> Column {
     ("what it does".to_owned(), cells.collect())
 }
 
-fn segments(segments: &BTreeMap<Head, Vec<SegmentChange>>) -> Column {
+fn segments(segments: &BTreeMap<HeadId, Vec<SegmentChange>>) -> Column {
     let text = |changes: &[SegmentChange]| {
         let each = changes.iter().map(|change| format!("{}: {}", change.segment, change.words));
         each.collect::<Vec<_>>().join("; ")
@@ -240,10 +242,10 @@ fn maps(subject: &Subject, first: Option<&Column>, criterion: Criterion) -> (Vec
         painted.push(values);
     }
     let map = |attention: Attention| {
-        let of_type = heads.iter().filter(|head| head.attention == attention);
+        let of_type = heads.iter().filter(|head| head.attention() == attention);
         let (deepest, most) = extent(of_type.copied());
         let cell = |layer: usize, number: usize| {
-            let head = Head { attention, layer, head: number };
+            let head = HeadId::numbered(attention, layer, number);
             heads.contains(&head).then(|| map_cell(head, first, &painted))
         };
         let layer = |layer: usize| (1..=most).map(|number| cell(layer, number)).collect();
@@ -253,11 +255,11 @@ fn maps(subject: &Subject, first: Option<&Column>, criterion: Criterion) -> (Vec
             layers: (1..=deepest).map(layer).collect(),
         }
     };
-    let maps = distinct(heads.iter().map(|head| head.attention)).into_iter().map(map).collect();
+    let maps = distinct(heads.iter().map(|head| head.attention())).into_iter().map(map).collect();
     (measures, maps)
 }
 
-fn map_cell(head: Head, first: Option<&Column>, painted: &[Values]) -> MapCell {
+fn map_cell(head: HeadId, first: Option<&Column>, painted: &[Values]) -> MapCell {
     let hex = |Color(red, green, blue): Color| format!("#{red:02x}{green:02x}{blue:02x}");
     let color = |values: &Values| {
         let paper = values.of(head).map_or(SILVER, |(share, _)| diverging(share));
@@ -268,7 +270,7 @@ fn map_cell(head: Head, first: Option<&Column>, painted: &[Values]) -> MapCell {
     MapCell {
         head: head.to_string(),
         label: format!("{head}{}", known.unwrap_or_default()),
-        number: head.head,
+        number: head.head_number(),
         is_significant: painted.iter().filter_map(|values| values.of(head)).any(|(_, is_marked)| is_marked),
         colors: painted.iter().map(color).collect::<Vec<_>>().join(" "),
     }
@@ -289,7 +291,7 @@ mod tests {
         let curve = source.one("iterative-prune").unwrap();
         let pruning = Pruning::read(curve, &mut LeftOut::default()).unwrap();
         let gates = Gates::read(source.one("train-gates").unwrap()).unwrap();
-        let head = |name: &str| name.parse::<Head>().unwrap();
+        let head = |name: &str| name.parse::<HeadId>().unwrap();
         let text = |(_, cells): &Column, name: &str| cells.get(&head(name)).map(|cell| cell.text.clone());
         let masked = masked_from(&pruning).unwrap();
         let found = ["enc-enc:1:1", "enc-enc:2:3", "dec-dec:2:3"].map(|name| text(&masked, name).unwrap());

@@ -6,7 +6,7 @@ use findings::gates::kept;
 use findings::same_model::may_have_same_weights;
 use findings::{Criterion, Functions, Gates, PAPER, Subject};
 use records::rows::functions::{FunctionName, by_function, leaders};
-use records::{Attention, GateRow, Head, HeadFunctionRow, Method, Scope};
+use records::{Attention, GateRow, HeadFunctionRow, HeadId, Method, Scope};
 use words::{range, signed, tenths, typeset};
 
 use super::Claim;
@@ -60,13 +60,13 @@ fn sparser(gates: &Gates, functions: Option<&Functions>, criterion: Criterion) -
 
 /// `2 of 5`: heads that stay and do something, of those with gates that do. Nothing where no head with gates was looked at.
 fn with_function(row: &GateRow, functions: &Functions) -> Option<Cell> {
-    let has_gate = |head: &Head| row.attention.holds(head.attention);
+    let has_gate = |head: &HeadId| row.attention.holds(head.attention());
     functions.heads().iter().find(|head| has_gate(head))?;
     let [kinds @ .., _other] = by_function(&functions.rows);
-    let with_function: BTreeSet<Head> =
+    let with_function: BTreeSet<HeadId> =
         kinds.into_iter().filter_map(|(_, heads)| heads).flatten().filter(has_gate).collect();
     let kept = kept(row);
-    let left = with_function.iter().filter(|head| kept.contains(head)).count();
+    let left = with_function.iter().filter(|head| kept.contains(**head)).count();
     Some(Cell::number(format!("{left} of {}", with_function.len()), left as f64))
 }
 
@@ -87,7 +87,8 @@ pub fn functions(all: &[Subject], _: Criterion) -> Claim {
 /// A row for each attention type that was looked at.
 fn found(functions: &Functions) -> Vec<Row> {
     let of = |attention: Attention| {
-        let of_type = |heads: BTreeSet<Head>| heads.iter().filter(|head| head.attention == attention).count();
+        let of_type =
+            |heads: BTreeSet<HeadId>| heads.iter().filter(|head| head.attention() == attention).count();
         let all = of_type(functions.heads());
         let [kinds @ .., _other] = by_function(&functions.rows);
         let kinds = kinds.map(|(_, heads)| Cell::from(heads.map(of_type)));
@@ -109,7 +110,7 @@ fn found(functions: &Functions) -> Vec<Row> {
 
 /// `0.93 to 1.00; others 0.13 to 0.88`: how confident positional heads of a type are, and all others.
 fn confidence(functions: &Functions, attention: Attention) -> Option<String> {
-    let positional: BTreeSet<Head> =
+    let positional: BTreeSet<HeadId> =
         functions.kinds().into_iter().find(|(name, _)| *name == "positional").map(|(_, heads)| heads)?;
     let rows = || functions.rows.iter().filter(|row| row.attention == attention);
     let of = |is_positional: bool| {

@@ -8,22 +8,6 @@ fn layout() -> HeadLayout {
 }
 
 #[test]
-fn a_head_is_counted_from_one_outside_and_from_zero_inside() {
-    let id: HeadId = "enc-enc:6:13".parse().unwrap();
-    assert_eq!(id, HeadId::from_index(Attention::EncEnc, 5, 12));
-    assert_eq!(id.to_string(), "enc-enc:6:13");
-}
-
-#[test]
-fn what_is_no_head_is_refused_by_name() {
-    for name in ["", "enc-enc", "enc-enc:1", "enc-enc:0:1", "enc-enc:1:0", "enc-enc:1:1:1", "enc-enc:-1:2"] {
-        let message = name.parse::<HeadId>().unwrap_err().to_string();
-        assert!(message.contains(&format!("`{name}`")), "{message}");
-    }
-    assert!("enc:1:1".parse::<HeadId>().unwrap_err().to_string().contains("enc-enc, enc-dec"));
-}
-
-#[test]
 fn a_head_outside_the_model_is_refused_with_the_valid_range() {
     let refusal = |name: &str| layout().check(name.parse().unwrap()).unwrap_err().to_string();
     assert_eq!(refusal("enc-enc:3:1"), "no layer 3 of `enc-enc`: layers are numbered 1 to 2");

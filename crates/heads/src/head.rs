@@ -1,0 +1,114 @@
+//! Names of heads.
+use std::fmt;
+use std::str::FromStr;
+
+use words::excerpt;
+
+use crate::{Attention, Error};
+
+/// Layers, and heads of a layer, beyond this are faults.
+pub const MOST_HEADS: usize = 256;
+
+/// One head of a model, written `enc-enc:6:13`: attention type, layer and head, both counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HeadId {
+    attention: Attention,
+    layer: usize,
+    head: usize,
+}
+
+impl HeadId {
+    /// A head by its place in the tensors: layer and head counted from 0.
+    pub fn from_index(attention: Attention, layer: usize, head: usize) -> Self {
+        Self { attention, layer, head }
+    }
+
+    /// A head by its numbers: layer and head counted from 1. A 0 of a row that is yet to be checked stays one.
+    pub fn numbered(attention: Attention, layer: usize, head: usize) -> Self {
+        Self { attention, layer: layer.wrapping_sub(1), head: head.wrapping_sub(1) }
+    }
+
+    /// The attention type.
+    pub fn attention(self) -> Attention {
+        self.attention
+    }
+
+    /// Attention type and layer, counted from 0: the module that it stands in.
+    pub fn module(self) -> (Attention, usize) {
+        (self.attention, self.layer)
+    }
+
+    /// Layer, counted from 0.
+    pub fn layer_index(self) -> usize {
+        self.layer
+    }
+
+    /// Head within the layer, counted from 0.
+    pub fn head_index(self) -> usize {
+        self.head
+    }
+
+    /// Layer, counted from 1 as in the paper.
+    pub fn layer_number(self) -> usize {
+        self.layer.wrapping_add(1)
+    }
+
+    /// Attention type, layer and head, the two counted from 1: what rows say.
+    pub fn numbers(self) -> (Attention, usize, usize) {
+        (self.attention, self.layer_number(), self.head_number())
+    }
+
+    /// Head within the layer, counted from 1 as in the paper.
+    pub fn head_number(self) -> usize {
+        self.head.wrapping_add(1)
+    }
+}
+
+impl fmt::Display for HeadId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}:{}", self.attention, self.layer_number(), self.head_number())
+    }
+}
+
+impl FromStr for HeadId {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let fault = || {
+            Error::Head(format!(
+                "`{}` is not a head: write <attention>:<layer>:<head>, such as `enc-enc:6:13`, of layers and heads 1 to \
+                 {MOST_HEADS}",
+                excerpt(name)
+            ))
+        };
+        let [attention, layer, head] = name.split(':').collect::<Vec<_>>()[..] else { return Err(fault()) };
+        let is_number = |number: &usize| (1..=MOST_HEADS).contains(number);
+        let number = |text: &str| text.parse().ok().filter(is_number).ok_or_else(fault);
+        Ok(Self::numbered(attention.parse()?, number(layer)?, number(head)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_counted_from_one_outside_and_from_zero_inside() {
+        let id: HeadId = "enc-enc:6:13".parse().unwrap();
+        assert_eq!(id, HeadId::from_index(Attention::EncEnc, 5, 12));
+        assert_eq!(id, HeadId::numbered(Attention::EncEnc, 6, 13));
+        assert_eq!(id.to_string(), "enc-enc:6:13");
+        assert_eq!(HeadId::numbered(Attention::EncEnc, 0, 1).to_string(), "enc-enc:0:1");
+    }
+
+    #[test]
+    fn a_text_that_is_no_head_is_refused_by_name() {
+        let others = ["enc-enc:1:1:1", "enc-enc:-1:2", "self:257:1", "self:1:x"];
+        for name in ["", "enc-enc", "enc-enc:1", "enc-enc:0:1", "enc-enc:1:0"].into_iter().chain(others) {
+            let message = name.parse::<HeadId>().unwrap_err().to_string();
+            assert!(message.contains(&format!("`{name}`")), "{message}");
+        }
+        assert!("enc:1:1".parse::<HeadId>().unwrap_err().to_string().contains("enc-enc, enc-dec"));
+        assert!("self:256:256".parse::<HeadId>().is_ok());
+    }
+}

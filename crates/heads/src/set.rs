@@ -1,0 +1,101 @@
+//! Sets of heads.
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::{Error, HeadId};
+
+/// Heads that are masked together; the empty set is the intact model.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HeadSet(BTreeSet<HeadId>);
+
+impl HeadSet {
+    /// No head: the intact model.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// The heads, in a fixed order.
+    pub fn iter(&self) -> impl Iterator<Item = HeadId> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// Whether a head is among them.
+    pub fn contains(&self, id: HeadId) -> bool {
+        self.0.contains(&id)
+    }
+
+    /// Number of heads.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it is the intact model.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The heads for a line of progress: their names, or only their number if there are many.
+    pub fn brief(&self) -> String {
+        if self.len() <= 2 { self.to_string() } else { format!("{} heads", self.len()) }
+    }
+
+    /// The names of the heads, as result files write them: joined by `+`, and nothing for no head.
+    pub fn names(&self) -> String {
+        self.iter().map(|id| id.to_string()).collect::<Vec<_>>().join("+")
+    }
+
+    /// These heads and one more.
+    pub fn with(&self, id: HeadId) -> Self {
+        self.iter().chain([id]).collect()
+    }
+
+    /// These heads but one.
+    pub fn without(&self, id: HeadId) -> Self {
+        self.iter().filter(|&other| other != id).collect()
+    }
+}
+
+impl fmt::Display for HeadSet {
+    /// `enc-enc:1:2+enc-enc:1:3`, or `no head`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() { formatter.pad("no head") } else { formatter.pad(&self.names()) }
+    }
+}
+
+impl FromStr for HeadSet {
+    type Err = Error;
+
+    /// Names joined by `+`, as in result files; no name is no head, and a name that is there twice a fault.
+    fn from_str(names: &str) -> Result<Self, Error> {
+        let mut heads = BTreeSet::new();
+        for name in names.split('+').filter(|name| !name.is_empty()) {
+            let id: HeadId = name.parse()?;
+            if !heads.insert(id) {
+                return Err(Error::Head(format!("`{id}` is there twice")));
+            }
+        }
+        Ok(Self(heads))
+    }
+}
+
+impl FromIterator<HeadId> for HeadSet {
+    fn from_iter<I: IntoIterator<Item = HeadId>>(heads: I) -> Self {
+        Self(heads.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_read_and_written_alike() {
+        let set: HeadSet = "enc-enc:1:2+self:6:13".parse().unwrap();
+        assert_eq!((set.names().as_str(), set.len()), ("enc-enc:1:2+self:6:13", 2));
+        assert_eq!("".parse(), Ok(HeadSet::none()));
+        let twice = "self:1:1+self:1:2+self:1:1".parse::<HeadSet>().unwrap_err();
+        assert_eq!(twice.to_string(), "`self:1:1` is there twice");
+        assert!("mid:1:1".parse::<HeadSet>().is_err());
+    }
+}
