@@ -89,7 +89,7 @@ fn read(path: &Path, folder: &Path, model: &Classifier) -> Result<(SegmentBatch,
             bail!("`{}`, line {}: the classes are {}", path.display(), line + 1, labels.join(", "));
         };
         classes.push(class as i64);
-        texts.push(tokenizer.encode(text, pair));
+        texts.push(tokenizer.encode(text, pair)?);
     }
     if texts.is_empty() {
         bail!("`{}` holds no text", path.display());

@@ -145,13 +145,11 @@ impl Estimate {
     /// # Panics
     /// If the order is not measured.
     pub fn scores(&self, order: Order, subject: &dyn Subject, masked: &HeadSet) -> Result<HeadScores, Error> {
-        let measures = match order {
-            Order::Importance => BTreeSet::from([self.importance()]),
-            Order::Entropy => BTreeSet::from([Measure::Entropy]),
-            Order::Confidence => BTreeSet::from([Measure::Confidence]),
-            Order::AttentionGradient => BTreeSet::from([Measure::AttentionGradient]),
-            Order::ImportanceEntropy => BTreeSet::from([self.importance(), Measure::NormalisedEntropy]),
-            _ => panic!("order {order} is not measured"),
+        let measures = match self.measure(order) {
+            Measure::ExampleNormalised => BTreeSet::from([Measure::Example]),
+            Measure::TokenNormalised => BTreeSet::from([Measure::Token]),
+            Measure::ImportanceEntropy => BTreeSet::from([self.importance(), Measure::NormalisedEntropy]),
+            measure => BTreeSet::from([measure]),
         };
         let measured = subject.measure(&self.on, masked, &measures)?;
         // What is masked has no say in the norm of its layer.
@@ -160,28 +158,40 @@ impl Estimate {
         Ok(self.score(order, &measured))
     }
 
-    /// Makes an order's scores of what was measured: [`Measure::ALL`] serves every order.
+    /// Makes an order's scores of what was measured: [`Measure::of_passes`] serves every order.
     ///
     /// # Panics
-    /// If what the order needs was not measured.
+    /// If what the order needs was not measured, or it goes by no measure.
     pub fn score(&self, order: Order, measured: &BTreeMap<Measure, HeadScores>) -> HeadScores {
-        let importance = || {
-            if self.normalise {
-                measured[&self.importance()].normalised_by_layer()
-            } else {
-                measured[&self.importance()].clone()
-            }
-        };
-        match order {
-            Order::Entropy => measured[&Measure::Entropy].map(|_, entropy| -entropy),
-            Order::Confidence => measured[&Measure::Confidence].clone(),
-            Order::AttentionGradient => measured[&Measure::AttentionGradient].clone(),
-            Order::ImportanceEntropy => {
+        let measure = self.measure(order);
+        self.value(measure, measured).map(|_, value| measure.ascending(value))
+    }
+
+    /// A measure, also one that is made of what was measured.
+    ///
+    /// # Panics
+    /// If what it is made of was not measured.
+    pub fn value(&self, measure: Measure, measured: &BTreeMap<Measure, HeadScores>) -> HeadScores {
+        match measure {
+            Measure::ExampleNormalised => measured[&Measure::Example].normalised_by_layer(),
+            Measure::TokenNormalised => measured[&Measure::Token].normalised_by_layer(),
+            Measure::ImportanceEntropy => {
                 // a share is added to it, so it must be one
                 let importance = measured[&self.importance()].normalised_by_layer();
                 importance_entropy(&importance, &measured[&Measure::NormalisedEntropy], self.entropy_weight)
             }
-            _ => importance(),
+            _ => measured[&measure].clone(),
+        }
+    }
+
+    /// The measure that an order goes by.
+    fn measure(&self, order: Order) -> Measure {
+        match (order, self.granularity) {
+            (Order::By(measure), _) => measure,
+            (Order::Importance, _) if !self.normalise => self.importance(),
+            (Order::Importance, Granularity::Example) => Measure::ExampleNormalised,
+            (Order::Importance, Granularity::Token) => Measure::TokenNormalised,
+            _ => panic!("order {order} is not measured"),
         }
     }
 
@@ -316,7 +326,7 @@ mod tests {
     /// 3/5 and 4/5 after normalisation; 1/4 of that and 3/4 of 0.1 and 0.5.
     #[test]
     fn importance_and_entropy_are_mixed_after_normalisation() {
-        let found = estimate().score(Order::ImportanceEntropy, &measured());
+        let found = estimate().score(Order::By(Measure::ImportanceEntropy), &measured());
         let expected = [0.25 * 0.6 + 0.75 * 0.1, 0.25 * 0.8 + 0.75 * 0.5];
         for ((head, found), expected) in found.iter().zip(expected) {
             assert!((found - expected).abs() < 1e-12, "{head}: {found}");
@@ -332,7 +342,7 @@ mod tests {
 
     #[test]
     fn heads_that_look_everywhere_go_first_by_entropy() {
-        let order = estimate().score(Order::Entropy, &measured()).ascending();
+        let order = estimate().score(Order::By(Measure::Entropy), &measured()).ascending();
         assert_eq!(order[0].to_string(), "self:1:2");
     }
 

@@ -136,7 +136,7 @@ fn the_families_are_those_of_each_task() {
 #[test]
 fn orders_searches_controls_and_attention_types_are_those_of_the_command_line() {
     let can_be_asked_for = |order: &Order| order.to_possible_value().is_some();
-    let (orders, searches): (Vec<_>, Vec<_>) = Order::ALL.into_iter().partition(can_be_asked_for);
+    let (orders, searches): (Vec<_>, Vec<_>) = Order::all().iter().copied().partition(can_be_asked_for);
     let named = |orders: Vec<Order>| names(orders.into_iter().map(Order::name));
     assert_eq!(names_on_page("Orders of heads", Some("`--order`")), named(orders));
     assert_eq!(names_on_page("Orders of heads", Some("`--search`")), named(searches));

@@ -1,49 +1,54 @@
-//! What heads can be ordered by: the rows of `importance` (Michel et al. 2019, Section 4.1).
-use records::ImportanceRow;
+//! Scores that heads can be ordered by: the rows of `importance` (Michel et al. 2019, Section 4.1).
+use std::collections::BTreeMap;
 
-use crate::results::Results;
+use records::{HeadId, Measure, ScoreRow};
 
-/// What heads can be ordered by; those with the least are masked first.
+use crate::results::{Results, distinct};
+
+/// Score that heads can be ordered by; those with the least are masked first.
 ///
 /// The orders of `iterative-prune` are [others](records::Order): not all of them go by a score.
 #[derive(Debug, Clone)]
 pub struct HeadScore {
     /// The name in figures and tables.
     pub label: String,
-    /// What it is counted in; nothing for shares of a layer's norm and of the greatest.
+    /// Unit; nothing for shares of a layer's norm and of the greatest.
     pub unit: &'static str,
-    /// One for each head, in the order of the rows of `importance`.
+    /// One for each head, in the order of [`Importance::heads`].
     pub values: Vec<f64>,
 }
 
-const COMBINED: &str = "importance + entropy";
-const ORACLE: &str = "oracle";
-
-/// What a row has of a score; only the oracle may be missing.
-type Column = fn(&ImportanceRow) -> Option<f64>;
-
-/// The columns of the file, with their names in figures and tables, and their units.
-const SCORES: [(&str, &str, Column); 7] = [
-    ("importance", "", |row| Some(row.example_normalised)),
-    ("importance by token", "", |row| Some(row.token_normalised)),
-    ("attention gradient", "nats", |row| Some(row.attention_gradient)),
-    ("\u{2212}entropy", "nats", |row| Some(-row.entropy)),
-    ("confidence", "", |row| Some(row.confidence)),
-    (COMBINED, "", |row| Some(row.importance_entropy)),
-    (ORACLE, "score lost", |row| row.oracle),
-];
-
-/// What is known of each head of a subject.
-pub type Importance = Results<ImportanceRow>;
+/// Measures of each head of a subject.
+pub type Importance = Results<ScoreRow>;
 
 impl Importance {
-    /// The scores that no head lacks.
+    /// The heads, in order.
+    pub fn heads(&self) -> Vec<HeadId> {
+        distinct(self.rows.iter().map(ScoreRow::head_id))
+    }
+
+    /// The values of a measure by head.
+    pub fn of(&self, measure: Measure) -> BTreeMap<HeadId, f64> {
+        let rows = self.rows.iter().filter(|row| row.measure == measure);
+        rows.map(|row| (row.head_id(), row.value)).collect()
+    }
+
+    /// The scores that no head lacks, but for ingredients of others.
     pub fn known(&self) -> Vec<HeadScore> {
-        let known = SCORES.iter().filter_map(|(label, unit, score)| {
-            let values = self.rows.iter().map(score).collect::<Option<_>>()?;
-            Some(HeadScore { label: (*label).to_owned(), unit, values })
+        let heads = self.heads().len();
+        let known = Measure::ALL.into_iter().filter_map(|measure| {
+            let (entry, values) = (measure.entry(), self.of(measure));
+            let sign = if measure.ascending(1.0) < 0.0 { "\u{2212}" } else { "" };
+            let values = values.into_values().map(|value| measure.ascending(value)).collect::<Vec<_>>();
+            let label = format!("{sign}{}", entry.label?);
+            (values.len() == heads).then_some(HeadScore { label, unit: entry.unit, values })
         });
         known.collect()
+    }
+
+    /// Number of heads that lack a measure.
+    pub fn lacking(&self, measure: Measure) -> usize {
+        self.heads().len() - self.of(measure).len()
     }
 
     /// Subject and the data of all scores but the oracle's, as a reader should see them.
@@ -61,12 +66,14 @@ impl Importance {
     /// Sentences on what the title does not cover: how importance is combined with entropy, if not as usual, and the
     /// data of the oracle, if all heads have one.
     pub fn notes(&self) -> Vec<String> {
-        // Each of the other columns has its settings in its name.
-        let combined = self.file.departures().map(|how| format!("{COMBINED}: {how}"));
-        let has_oracle = self.rows.iter().all(|row| row.oracle.is_some());
+        let label = |measure: Measure| measure.entry().label.unwrap_or(measure.name());
+        // Each of the other measures has its settings in its name.
+        let combined =
+            self.file.departures().map(|how| format!("{}: {how}", label(Measure::ImportanceEntropy)));
+        let has_oracle = self.lacking(Measure::Oracle) == 0;
         // The split of the signature is what `ablate-one` scored.
         let oracle = self.file.scored().filter(|_| has_oracle);
-        let oracle = oracle.map(|data| format!("{ORACLE}: score lost on {data}"));
+        let oracle = oracle.map(|data| format!("{}: score lost on {data}", label(Measure::Oracle)));
         combined.into_iter().chain(oracle).collect()
     }
 }

@@ -28,7 +28,7 @@ impl Orders {
         for relevance in Relevance::all_beside(&importance.file, left_out) {
             let by_head: BTreeMap<HeadId, f64> =
                 relevance.rows.iter().map(|row| (row.head_id(), row.relevance)).collect();
-            let values = importance.rows.iter().map(|row| by_head.get(&row.head_id()).copied());
+            let values = importance.heads().into_iter().map(|head| by_head.get(&head).copied());
             // only one that has every head is an order
             let Some(values) = values.collect() else { continue };
             let label = format!("relevance, {}", relevance.rules());

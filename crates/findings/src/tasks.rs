@@ -1,7 +1,7 @@
 //! Which heads matter for several tasks of one pretrained model.
 use std::collections::BTreeMap;
 
-use records::{CorrelationRow, ImportanceRow, Row};
+use records::{CorrelationRow, Measure};
 use stats::correlation::{pearson, spearman};
 
 use crate::error::{LeftOut, Result, within};
@@ -59,10 +59,7 @@ fn agreement_of(both: [&Subject; 2]) -> Result<Option<CorrelationRow>> {
 /// How the importance of the same heads agrees; nothing where one of them lacks a head.
 fn importance_of(both: [&Subject; 2]) -> Option<[f64; 2]> {
     let [first, second] = both.map(|subject| subject.importance.as_ref());
-    let values = |found: &Importance| {
-        let of = |row: &ImportanceRow| (row.name(), row.example_normalised);
-        found.rows.iter().map(of).collect::<BTreeMap<_, _>>()
-    };
+    let values = |found: &Importance| found.of(Measure::ExampleNormalised);
     let (first, second) = (values(first?), values(second?));
     if !first.keys().eq(second.keys()) {
         return None;

@@ -6,6 +6,7 @@ mod attention;
 mod error;
 mod head;
 mod layout;
+mod measure;
 pub mod names;
 mod set;
 
@@ -13,5 +14,6 @@ pub use attention::{Attention, Scope, Selection};
 pub use error::Error;
 pub use head::{HeadId, MOST_HEADS};
 pub use layout::{HeadLayout, LayerShape, ModuleHeads};
+pub use measure::{First, Measure, Needs};
 pub use names::UnknownName;
 pub use set::HeadSet;

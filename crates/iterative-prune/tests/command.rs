@@ -6,7 +6,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use predicates::str::contains;
-use records::{AblationRow, ImportanceRow, PruningRow, Row, Signature, TestedRow};
+use records::{AblationRow, Measure, PruningRow, Row, ScoreRow, Signature, TestedRow};
 use tempfile::TempDir;
 use test_support::{CLASSIFIER, TRANSLATOR, kill_when, read, rows, trained};
 
@@ -331,35 +331,41 @@ fn arguments_that_make_no_sense_are_refused() {
     assert!(message.contains("is the split that is scored"), "{message}");
 }
 
-/// Every layer's normalised scores have norm 1; the oracle's column follows when `ablate-one` has run.
+/// Every layer's normalised scores have norm 1; the oracle follows when `ablate-one` has run.
 #[test]
-fn importance_has_a_row_for_each_head() {
+fn importance_has_a_row_for_each_head_and_measure() {
     let folder = folder();
     let importance = || {
         let mut command = test_support::command("importance", folder.path());
         command.args(["--estimate-limit", "40"]).assert().success().stdout("results/tiny/importance.csv\n");
-        rows::<ImportanceRow>(folder.path(), "importance.csv")
+        rows::<ScoreRow>(folder.path(), "importance.csv")
+    };
+    let of = |rows: &[ScoreRow], measure: Measure| {
+        let own = rows.iter().filter(|row| row.measure == measure);
+        own.map(|row| row.value).collect::<Vec<_>>()
     };
     let before = importance();
-    assert_eq!(before.len(), 18);
-    assert!(before.iter().all(|row| row.oracle.is_none()));
-    for layer in before.chunks(3) {
-        for column in
-            [|row: &ImportanceRow| row.example_normalised, |row: &ImportanceRow| row.token_normalised]
-        {
-            let norm: f64 = layer.iter().map(|row| column(row).powi(2)).sum();
+    for measure in Measure::ALL {
+        let heads = if measure == Measure::Oracle { 0 } else { 18 };
+        assert_eq!(of(&before, measure).len(), heads, "{measure}");
+    }
+    for measure in [Measure::ExampleNormalised, Measure::TokenNormalised] {
+        for layer in of(&before, measure).chunks(3) {
+            let norm: f64 = layer.iter().map(|value| value.powi(2)).sum();
             assert!((norm - 1.0).abs() < 1e-9, "{norm}");
         }
-        assert!(layer.iter().all(|row| row.confidence > 0.0 && row.confidence <= 1.0 && row.entropy > 0.0));
     }
+    assert!(of(&before, Measure::Confidence).iter().all(|&value| value > 0.0 && value <= 1.0));
+    assert!(of(&before, Measure::Entropy).iter().all(|&value| value > 0.0));
     ablate_one(folder.path(), &[]);
     let after = importance();
     let single: Vec<AblationRow> = rows(folder.path(), "ablate-one.csv");
-    for (row, head) in after.iter().zip(&single) {
-        assert_eq!((&row.attention, row.layer, row.head), (&head.attention, head.layer, head.head));
-        assert_eq!(row.oracle, Some(0.0 - head.score_delta));
-    }
-    assert!(before.iter().zip(&after).all(|(before, after)| before.example == after.example));
+    let lost: Vec<f64> = single.iter().map(|row| 0.0 - row.score_delta).collect();
+    assert_eq!(of(&after, Measure::Oracle), lost);
+    let (lost, measured): (Vec<_>, Vec<_>) =
+        after.into_iter().partition(|row| row.measure == Measure::Oracle);
+    assert_eq!((lost.len(), measured), (18, before));
+    assert_eq!(importance().len(), 18 * Measure::ALL.len());
 }
 
 /// What a tool prints of an exported folder that a subject is made of.

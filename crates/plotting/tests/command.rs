@@ -164,7 +164,7 @@ v19-figure7 | tiny-translation/train-gates | ,4,6,4,6,6, | ,4,6,5,6,6, | by atte
 figure3 | tiny-inference/iterative-prune | importance | chance | unknown order `chance`: it is one of importance, oracle, random
 table4 | tiny-inference/speed-bench | ,1.1,1.05, | ,1.1,1.2, | ratio of 2 removed heads in batches of 1 is 1.1, bu
 v19-table1 | tiny-translation/head-functions | ,0.7,0.6,0.8, | ,NaN,0.6,0.8, | share of enc-enc:1:1:confidence is NaN, but it must be 0 to 1
-agreement | tiny-language/importance | self,1,1,0.323833, | self,1,1,1e101, | must be a number from -1e100 to 1e100
+agreement | tiny-language/importance | example,0.323833 | example,1e101 | must be a number from -1e100 to 1e100
 v19-figure1a | tiny-translation/relevance-alpha-beta | dec-dec,1,1,-0.25, | dec-dec,1,1,NaN, | relevance of dec-dec:1:1 is NaN, but it must be -1 to 1
 ",
     ) {

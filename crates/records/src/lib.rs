@@ -25,12 +25,11 @@ pub mod writer;
 pub use check::{Checked, read_checked};
 pub use destination::{Destination, Taken, check_writable, place_of, place_of_shard};
 pub use error::Error;
-pub use heads::{Attention, HeadId, HeadSet, Scope, UnknownName};
+pub use heads::{Attention, HeadId, HeadSet, Measure, Scope, UnknownName};
 pub use order::{FLOOR, Order};
 pub use rows::{
     AblationRow, BASE, CorrelationRow, CurveId, DynamicsRow, GateFilmRow, GateRow, Goal, HeadFunctionRow,
-    ImportanceRow, Method, PruningRow, RelevanceRow, RetrainedRow, Row, SpeedRow, TestedRow, Tests,
-    TrainingRow,
+    Method, PruningRow, RelevanceRow, RetrainedRow, Row, ScoreRow, SpeedRow, TestedRow, Tests, TrainingRow,
 };
 pub use rules::{Difference, Rule};
 pub use segments::{Block, Blocks};

@@ -1,52 +1,65 @@
-//! What heads can be ordered by, and how sets of them are searched for, by their names in result files.
+//! Orders that heads are masked in, and searches for sets of them, by their names in result files.
+use std::sync::LazyLock;
+
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use heads::Measure;
 use heads::names::named;
 
-/// What the order of the row is called in which all heads are masked.
+/// Name of the order of the row in which all heads are masked.
 pub const FLOOR: &str = "floor";
 
-/// What heads are ordered by, the least first, or how they were searched for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+/// Order of heads, those to be masked first in front, or a search for sets of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Order {
-    /// Mean absolute gradient of the loss with respect to the head's gate (Michel et al. 2019, Equation 2)
+    /// Importance, averaged and normalised as asked (Michel et al. 2019, Equation 2).
     #[default]
     Importance,
-    /// Loss of score with the head masked, as `ablate-one` measured it
+    /// Loss of score with the head masked.
     Oracle,
-    /// Random order, one curve for each seed
+    /// Chance, one curve for each seed.
     Random,
-    /// Negative entropy of attention: heads with spread-out attention go first
-    Entropy,
-    /// Greatest attention weight, averaged over queries
-    Confidence,
-    /// Mean absolute gradient of the loss with respect to the attention weights
-    AttentionGradient,
-    /// Importance and entropy together: heads that matter and whose attention is spread stay
-    ImportanceEntropy,
+    /// A measure that the table of measures gives an order for.
+    By(Measure),
     /// Joint search, one more head at each step.
-    #[value(skip)]
     GreedyForward,
     /// Joint search that exchanges heads, at one number of heads.
-    #[value(skip)]
     Swap,
     /// No order: all heads are masked.
-    #[value(skip)]
     Floor,
 }
 
+/// All values, in the order of legends and tables; the last is no order.
+static ORDERS: LazyLock<Vec<Order>> = LazyLock::new(|| {
+    let measures = Measure::ALL.into_iter().filter(|measure| measure.entry().order.is_some()).map(Order::By);
+    let orders = [Order::Importance, Order::Oracle, Order::Random].into_iter().chain(measures);
+    orders.chain([Order::GreedyForward, Order::Swap, Order::Floor]).collect()
+});
+
+impl ValueEnum for Order {
+    fn value_variants<'a>() -> &'a [Self] {
+        &ORDERS
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Importance => {
+                "Mean absolute gradient of the loss with respect to the head's gate (Michel et al. 2019, Equation 2)"
+            }
+            Self::Oracle => "Loss of score with the head masked, as `ablate-one` measured it",
+            Self::Random => "Random order, one curve for each seed",
+            Self::By(measure) => measure.entry().order?.1,
+            Self::GreedyForward | Self::Swap | Self::Floor => return None,
+        };
+        Some(PossibleValue::new(self.name()).help(help))
+    }
+}
+
 impl Order {
-    /// All orders, in the order in which legends and tables list them.
-    pub const ALL: [Self; 9] = [
-        Self::Importance,
-        Self::Oracle,
-        Self::Random,
-        Self::Entropy,
-        Self::Confidence,
-        Self::AttentionGradient,
-        Self::ImportanceEntropy,
-        Self::GreedyForward,
-        Self::Swap,
-    ];
+    /// All orders and searches, in the order of legends and tables.
+    pub fn all() -> &'static [Self] {
+        &ORDERS[..ORDERS.len() - 1]
+    }
 
     /// The name in result files and on the command line.
     pub fn name(self) -> &'static str {
@@ -54,10 +67,7 @@ impl Order {
             Self::Importance => "importance",
             Self::Oracle => "oracle",
             Self::Random => "random",
-            Self::Entropy => "entropy",
-            Self::Confidence => "confidence",
-            Self::AttentionGradient => "attention-gradient",
-            Self::ImportanceEntropy => "importance-entropy",
+            Self::By(measure) => measure.entry().order.map_or(measure.name(), |(name, _)| name),
             Self::GreedyForward => "greedy-forward",
             Self::Swap => "swap",
             Self::Floor => FLOOR,
@@ -66,7 +76,7 @@ impl Order {
 
     /// Whether heads are scored on the model, so that they can be scored again with some of them masked.
     pub fn is_measured(self) -> bool {
-        !matches!(self, Self::Oracle | Self::Random | Self::GreedyForward | Self::Swap | Self::Floor)
+        matches!(self, Self::Importance | Self::By(_))
     }
 
     /// Whether it is made on the split that is `scored`, so that its curve is optimistic: the oracle's always is, and those of
@@ -76,13 +86,7 @@ impl Order {
     }
 }
 
-/// All values, with the one that is no order.
-const NAMED: [Order; 10] = {
-    let [a, b, c, d, e, f, g, h, i] = Order::ALL;
-    [a, b, c, d, e, f, g, h, i, Order::Floor]
-};
-
-named!(Order, "order", NAMED);
+named!(Order, "order", ORDERS);
 
 #[cfg(test)]
 mod tests {
@@ -98,8 +102,8 @@ mod tests {
 
     #[test]
     fn names_survive_a_round_trip_and_are_those_of_the_command_line() {
-        for order in Order::ALL {
-            assert_eq!(order.name().parse(), Ok(order));
+        for order in Order::all() {
+            assert_eq!(order.name().parse(), Ok(*order));
         }
         assert_eq!(FLOOR.parse(), Ok(Order::Floor));
         assert!("Swap".parse::<Order>().is_err());

@@ -1,8 +1,8 @@
 //! What rows are called and how they belong together: signatures, statistics and shards of results find them by it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use records::{
-    AblationRow, BASE, CorrelationRow, DynamicsRow, Existing, Identity, ImportanceRow, Measured, MetricName,
-    Order, Provenance, PruningRow, Row, RowWriter, Signature, SpeedRow, TestedRow, Testing, TrainingRow,
+    AblationRow, BASE, CorrelationRow, DynamicsRow, Existing, Identity, Measure, Measured, MetricName, Order,
+    Provenance, PruningRow, Row, RowWriter, ScoreRow, Signature, SpeedRow, TestedRow, Testing, TrainingRow,
     read_checked, read_complete,
 };
 
@@ -23,8 +23,9 @@ fn heads_are_rows_of_their_attention_type() {
     assert_eq!(row.key(), ("enc-enc", 2, 3, "bleu"));
     assert_eq!((row.family().as_str(), row.base().as_str()), ("enc-enc", BASE));
     assert!(!row.is_intact());
-    let scores: ImportanceRow = self::row("self,1,4,0.5,0.5,0.5,0.5,0.5,0.5,0.5,0.5,");
-    assert_eq!((scores.name().as_str(), scores.key()), ("self:1:4", ("self", 1, 4)));
+    let score: ScoreRow = self::row("self,1,4,entropy,0.5");
+    let key = ("self", 1, 4, Measure::Entropy);
+    assert_eq!((score.name().as_str(), score.key()), ("self:1:4/entropy", key));
     let correlation: CorrelationRow =
         self::row("dec-dec,96,bleu,36.0,26.0,0.5,0.01,0.25,0.75,0.5,0.5,0.5,0.5,0.01,10,3.5,1.0");
     assert_eq!((correlation.name().as_str(), correlation.key()), ("dec-dec", "dec-dec"));
@@ -65,11 +66,11 @@ fn epochs_and_speeds_are_told_apart() {
 
 #[test]
 fn only_orders_by_a_score_of_the_model_can_be_measured_again() {
-    let measured = Order::ALL.into_iter().filter(|order| order.is_measured());
+    let measured = Order::all().iter().copied().filter(|order| order.is_measured());
     let names: Vec<&str> = measured.map(Order::name).collect();
     assert_eq!(
         names,
-        ["importance", "entropy", "confidence", "attention-gradient", "importance-entropy"],
+        ["importance", "attention-gradient", "entropy", "confidence", "importance-entropy"],
         "the oracle, chance and searches know no score of a model without some heads"
     );
 }

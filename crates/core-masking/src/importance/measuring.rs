@@ -1,9 +1,10 @@
 //! One forward and, where gradients are asked for, one backward pass over a batch.
 use std::collections::{BTreeMap, BTreeSet};
 
+use heads::{Measure, Needs};
 use tch::{Device, Kind, Tensor, no_grad};
 
-use super::{HeadMeans, Measure, Measured};
+use super::{HeadMeans, Measured};
 use crate::gates::RecordedWeights;
 use crate::{Attention, AttentionRecord, Gates, HeadId, HeadLayout};
 
@@ -52,7 +53,7 @@ impl Measuring<'_> {
         let loss = losses(&gates).sum(None);
         let weights = record.take();
         let mut inputs: Vec<&Tensor> = leaves.values().collect();
-        if self.measures.contains(&Measure::AttentionGradient) {
+        if self.measures.iter().any(|measure| measure.entry().needs == Needs::WeightGradients) {
             inputs.extend(weights.values());
         }
         let mut gradients = Tensor::run_backward(&[&loss], &inputs, false, false).into_iter();
@@ -63,7 +64,7 @@ impl Measuring<'_> {
 
     /// Gates that require a gradient, by attention type: `[layers, batch, heads]`, or `[layers, batch, heads, query]`.
     fn leaves(&self) -> BTreeMap<Attention, Tensor> {
-        let by_query = self.measures.iter().any(|measure| measure.is_by_query());
+        let by_query = self.measures.iter().any(|measure| measure.entry().needs == Needs::QueryGateGradients);
         let leaf = |(attention, gates): (Attention, Tensor)| {
             let (shape, queries) = (gates.size(), self.modules[&attention].queries.size());
             let (layers, heads) = (shape[0], shape[2]);
@@ -95,9 +96,11 @@ impl Measuring<'_> {
             for (&attention, &layers) in &sizes {
                 for layer in 0..layers {
                     let key = (attention, layer);
-                    let source = match measure {
-                        Measure::Example | Measure::Token => &of_gates[&attention].get(layer as i64),
-                        Measure::AttentionGradient => &of_weights[&key],
+                    let source = match measure.entry().needs {
+                        Needs::GateGradients | Needs::QueryGateGradients => {
+                            &of_gates[&attention].get(layer as i64)
+                        }
+                        Needs::WeightGradients => &of_weights[&key],
                         _ => &weights[&key],
                     };
                     let place = Place { layer, layers };
@@ -140,11 +143,10 @@ impl Attended {
         let queries = || self.queries.sum(Kind::Double).double_value(&[]);
         let wide = source.to_kind(Kind::Double);
         match measure {
-            Measure::Example => {
-                let by_row = if wide.dim() == 3 { wide.sum_dim_intlist(2, false, None) } else { wide }; // [batch, heads]
-                let by_example = self.by_example(by_row);
-                LayerSums { sums: by_example.abs().sum_dim_intlist(0, false, None), terms: examples }
-            }
+            Measure::Example => LayerSums {
+                sums: self.by_example(wide).abs().sum_dim_intlist(0, false, None),
+                terms: examples,
+            },
             Measure::Token => {
                 let terms = if self.last_by_example && layer + 1 == layers { examples } else { queries() };
                 LayerSums { sums: self.over_queries(wide.abs()), terms }
@@ -163,6 +165,7 @@ impl Attended {
                 let greatest = wide.masked_fill(&excluded, 0.0).amax([3], false); // [batch, heads, query]
                 LayerSums { sums: self.over_queries(greatest), terms: queries() }
             }
+            _ => panic!("no pass over the data measures {measure}"),
         }
     }
 
@@ -178,8 +181,10 @@ impl Attended {
         self.examples.as_ref().map_or(rows, |of_rows| of_rows.max().int64_value(&[]) + 1)
     }
 
-    /// Sums over the rows of each example: `[examples, heads]` of `[batch, heads]`. That of derivatives is the example's.
-    fn by_example(&self, by_row: Tensor) -> Tensor {
+    /// Derivatives of the loss of each example, `[examples, heads]`, of those of rows: `[batch, heads]`, or
+    /// `[batch, heads, query]`.
+    fn by_example(&self, wide: Tensor) -> Tensor {
+        let by_row = if wide.dim() == 3 { wide.sum_dim_intlist(2, false, None) } else { wide }; // [batch, heads]
         match &self.examples {
             None => by_row,
             Some(of_rows) => {

@@ -1,16 +1,15 @@
 //! All scores of all heads: Michel et al. (2019), Section 4.1, Equation 2, and orders to compare with it.
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use clap::Parser;
-use core_masking::{HeadId, HeadScores, HeadSet, Measure};
+use core_masking::{HeadScores, HeadSet, Measure};
 use experiment::{EstimateArgs, OpenRows, Oracle, Sampling, SharedArgs};
-use records::{ImportanceRow, Order, Signature};
+use records::{RowWriter, ScoreRow, Signature};
 use subject::{Description, Scored};
 
-/// Scores every head by gradients and attention weights, one column for each way.
+/// Scores every head by gradients and attention weights, one row for each head and measure.
 ///
-/// If there are results of ablate-one for the same model, the score lost without each head is added as a column; --split,
+/// If there are results of ablate-one for the same model, the score lost without each head is added as a measure; --split,
 /// --limit and --rescale say which results to use.
 #[derive(Debug, Parser)]
 #[command(name = "importance", version, args_override_self = true)]
@@ -54,67 +53,30 @@ fn run(args: &Args) -> anyhow::Result<()> {
         args.shared.open_rows(&path, &Signature::new(identity, provenance))?;
     rows.renew(|_| true);
     let heads = subject.layout().heads();
-    if rows.rows().len() < heads.len() {
+    let measures = || Measure::ALL.into_iter().filter(|&measure| measure != Measure::Oracle);
+    let scores =
+        |rows: &RowWriter<ScoreRow>| rows.rows().filter(|row| row.measure != Measure::Oracle).count();
+    if scores(&rows) < heads.len() * measures().count() {
         rows.discard(|_| true)?;
-        let measured = subject.measure(&estimate.on, &HeadSet::none(), &BTreeSet::from(Measure::ALL))?;
-        let [example, token] = [Measure::Example, Measure::Token].map(|measure| &measured[&measure]);
-        let columns = Columns {
-            example,
-            example_normalised: &example.normalised_by_layer(),
-            token,
-            token_normalised: &token.normalised_by_layer(),
-            attention_gradient: &measured[&Measure::AttentionGradient],
-            entropy: &measured[&Measure::Entropy],
-            confidence: &measured[&Measure::Confidence],
-            importance_entropy: &estimate.score(Order::ImportanceEntropy, &measured),
-        };
-        for &id in &heads {
-            rows.push(columns.row(id))?;
+        let measured = subject.measure(&estimate.on, &HeadSet::none(), &Measure::of_passes().collect())?;
+        for measure in measures() {
+            push(&mut rows, measure, &estimate.value(measure, &measured))?;
         }
     }
 
     let oracle = Oracle::find(&description, &args.shared.results, (subject.as_ref(), &scored))?;
     let lost = oracle.and_then(|oracle| oracle.scores(&heads)).unwrap_or_default();
-    rows.finish(|rows, _| {
-        for row in rows {
-            let id = lost.iter().find(|(id, _)| *id == row.head_id());
-            row.oracle = id.map(|(_, lost)| lost);
-        }
-        Ok::<(), records::Error>(())
-    })?;
+    let known = rows.rows().filter(|row| row.measure == Measure::Oracle);
+    if known.map(|row| (row.head_id(), row.value)).collect::<HeadScores>() != lost {
+        rows.discard(|row| row.measure == Measure::Oracle)?;
+        push(&mut rows, Measure::Oracle, &lost)?;
+    }
+    rows.finish(|_, _| Ok::<(), records::Error>(()))?;
     words::print_line(path.display())?;
     Ok(())
 }
 
-/// Scores of all heads, by column.
-struct Columns<'a> {
-    example: &'a HeadScores,
-    example_normalised: &'a HeadScores,
-    token: &'a HeadScores,
-    token_normalised: &'a HeadScores,
-    attention_gradient: &'a HeadScores,
-    entropy: &'a HeadScores,
-    confidence: &'a HeadScores,
-    importance_entropy: &'a HeadScores,
-}
-
-impl Columns<'_> {
-    fn row(&self, id: HeadId) -> ImportanceRow {
-        let of = |scores: &HeadScores| scores.get(id).unwrap_or_default();
-        let (attention, layer, head) = id.numbers();
-        ImportanceRow {
-            attention,
-            layer,
-            head,
-            example: of(self.example),
-            example_normalised: of(self.example_normalised),
-            token: of(self.token),
-            token_normalised: of(self.token_normalised),
-            attention_gradient: of(self.attention_gradient),
-            entropy: of(self.entropy),
-            confidence: of(self.confidence),
-            importance_entropy: of(self.importance_entropy),
-            oracle: None,
-        }
-    }
+/// Adds the rows of a measure.
+fn push(rows: &mut RowWriter<ScoreRow>, measure: Measure, scores: &HeadScores) -> Result<(), records::Error> {
+    scores.iter().try_for_each(|(id, value)| rows.push(ScoreRow::new(id, measure, value)))
 }

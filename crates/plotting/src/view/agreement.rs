@@ -5,7 +5,7 @@ use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::error::incomparable;
 use findings::{HeadScore, Importance, Orders, Result};
-use records::ImportanceRow;
+use records::{HeadId, Measure};
 use stats::correlation::{kendall, spearman};
 use words::{count, signed, typeset};
 
@@ -52,8 +52,8 @@ fn table(orders: &Orders, matrix: &Matrix) -> Table {
     let row = |(row, order): (usize, &HeadScore)| {
         Row::new(format!("{} {}", row + 1, order.label), (0..size).map(|column| cell(row, column)))
     };
-    let heads = count(importance.rows.len(), "head");
-    let missing = importance.rows.iter().filter(|row| row.oracle.is_none()).count();
+    let heads = count(importance.heads().len(), "head");
+    let missing = importance.lacking(Measure::Oracle);
     let equal = matrix.iter().flatten().any(Option::is_none);
     let title = "Kendall's \u{3c4}-b above the diagonal and Spearman's \u{3c1} below, between what heads can be \
          ordered by";
@@ -85,7 +85,7 @@ fn figure(orders: &Orders, matrix: &Matrix) -> Chart {
     };
     let rows = all.iter().zip(1..).map(|(order, number)| format!("{} {number}", order.label));
     let label = importance.file.label(&format!("{STEM}-matrix"));
-    let heads = count(importance.rows.len(), "head");
+    let heads = count(importance.heads().len(), "head");
     let title = format!("How far the orders of heads agree; {}, {heads}", importance.title());
     Chart::new("Agreement of orders", label, title)
         .note(
@@ -102,20 +102,19 @@ fn figure(orders: &Orders, matrix: &Matrix) -> Chart {
 /// What heads that share keys and values sum up to, which `iterative-prune --unit group` orders by; none for a model whose
 /// heads all have keys and values of their own.
 fn by_group(importance: &Importance) -> Option<Table> {
-    let heads = importance.rows.iter().map(|row| row.head).max()?;
-    let size = heads / importance.file.key_value_heads(heads)?;
-    let mut sorted: Vec<(usize, &ImportanceRow)> = importance.rows.iter().enumerate().collect();
-    sorted.sort_by_key(|(_, row)| row.head_id());
+    let heads: Vec<(usize, HeadId)> = importance.heads().into_iter().enumerate().collect();
+    let most = heads.iter().map(|(_, head)| head.head_number()).max()?;
+    let size = most / importance.file.key_value_heads(most)?;
     // only models with one attention type share keys and values
-    let group = |row: &ImportanceRow| (row.layer, (row.head - 1) / size + 1);
-    let groups: Vec<_> = sorted.chunk_by(|(_, one), (_, next)| group(one) == group(next)).collect();
+    let group = |head: HeadId| (head.layer_number(), head.head_index() / size + 1);
+    let groups: Vec<_> = heads.chunk_by(|(_, one), (_, next)| group(*one) == group(*next)).collect();
     let known = importance.known();
-    let sum = |rows: &[(usize, &ImportanceRow)], values: &[f64]| rows.iter().map(|(at, _)| values[*at]).sum();
+    let sum = |heads: &[(usize, HeadId)], values: &[f64]| heads.iter().map(|(at, _)| values[*at]).sum();
     let columns: Vec<Vec<f64>> =
-        known.iter().map(|score| groups.iter().map(|rows| sum(rows, &score.values)).collect()).collect();
-    let row = |(place, rows): (usize, &&[(usize, &ImportanceRow)])| {
-        let (layer, number) = group(rows[0].1);
-        let (first, last) = (rows[0].1.head, rows[rows.len() - 1].1.head);
+        known.iter().map(|score| groups.iter().map(|heads| sum(heads, &score.values)).collect()).collect();
+    let row = |(place, heads): (usize, &&[(usize, HeadId)])| {
+        let (layer, number) = group(heads[0].1);
+        let (first, last) = (heads[0].1.head_number(), heads[heads.len() - 1].1.head_number());
         let label = format!("layer {layer}, group {number}: heads {first} to {last}");
         Row::new(label, columns.iter().map(|column| sum_cell(column, place)))
     };

@@ -7,7 +7,7 @@ use findings::functions::Others;
 use findings::results::distinct;
 use findings::{Criterion, Functions, PAPER};
 use records::rows::functions::{FunctionName, POSITIONAL_PERCENT, SYNTACTIC_POINTS, leaders};
-use records::{AblationRow, Attention, HeadFunctionRow, HeadId, StandsFor, TestedRow as _};
+use records::{AblationRow, Attention, HeadFunctionRow, HeadId, Measure, StandsFor, TestedRow as _};
 use words::{name_among, tenths, typeset, with_minus};
 
 use super::heat_map::counts;
@@ -115,7 +115,7 @@ pub fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) 
         (format!("change of {} if masked", metric.label()), cells.collect())
     }));
     columns.extend(importance.as_ref().map(|found| {
-        let numbers = found.rows.iter().map(|row| (row.head_id(), row.example_normalised));
+        let numbers = found.of(Measure::ExampleNormalised);
         ("importance (rank)".to_owned(), ranked(numbers))
     }));
     columns.extend(relevance.as_ref().map(|found| {

@@ -7,7 +7,7 @@ use charts::chart::{BAR_COLORS, Cell, Chart, Entry, Layer, Mark, Panel, Shape};
 use charts::palette::INK;
 use findings::results::{distinct, extent};
 use findings::{Criterion, HeadScore, Importance, Relevance, ResultFile, Sweep};
-use records::{AblationRow, Attention, HeadId, ImportanceRow};
+use records::{AblationRow, Attention, HeadId};
 use words::{decimals, name_among, typeset, with_minus};
 
 /// Names of the files: of what masking does, of scores, and of relevance.
@@ -83,7 +83,7 @@ pub fn scores_of(
     marked: &BTreeSet<HeadId>,
 ) -> impl Iterator<Item = (HeadScore, Values)> {
     importance.known().into_iter().map(|score| {
-        let heads = importance.rows.iter().map(ImportanceRow::head_id).zip(&score.values);
+        let heads = importance.heads().into_iter().zip(&score.values);
         let values = Values::new(heads.map(|(head, &number)| (head, (number, marked.contains(&head)))));
         (score, values)
     })

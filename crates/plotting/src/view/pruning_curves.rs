@@ -1,6 +1,6 @@
 //! Figures 3, 4 and 6: the score over the share of masked heads (Michel et al. 2019, Sections 4.2 and 5, Appendix B), and the same
 //! after training without them.
-use charts::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Style};
+use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Panel, Shape, Style};
 use charts::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
@@ -196,6 +196,17 @@ fn is_random(series: &Series) -> bool {
     series.curve.order == Order::Random
 }
 
+/// Looks of orders that go by a measure, in the order of the table of measures, over and over.
+const MEASURES: [(Color, (Shape, f64)); 7] = [
+    (PURPLE, (Shape::Diamond, 1.2)),
+    (ORANGE, (Shape::Triangle, 1.2)),
+    (GREEN, (Shape::Wedge, 1.2)),
+    (SKY, (Shape::Square, 1.0)),
+    (INK, (Shape::Star, 1.2)),
+    (BROWN, (Shape::Circle, 1.2)),
+    (GREY, (Shape::Diamond, 1.2)),
+];
+
 /// How an order looks.
 fn look(series: &Series) -> Curve {
     let random = format!("random ({})", series.runs.len());
@@ -204,10 +215,12 @@ fn look(series: &Series) -> Curve {
         Order::Oracle => ("oracle", VERMILLION, 1.0, Some((Shape::Square, 1.2))),
         Order::Random if series.runs.len() > 1 => (&random[..], SILVER, THIN, None),
         Order::Random => ("random", SILVER, THIN, None),
-        Order::Entropy => ("entropy", ORANGE, 0.7, Some((Shape::Triangle, 1.2))),
-        Order::Confidence => ("confidence", GREEN, 0.7, Some((Shape::Wedge, 1.2))),
-        Order::AttentionGradient => ("attention gradient", PURPLE, 0.7, Some((Shape::Diamond, 1.2))),
-        Order::ImportanceEntropy => ("importance + entropy", SKY, 0.7, Some((Shape::Square, 1.0))),
+        Order::By(measure) => {
+            let mut measures = Order::all().iter().filter(|order| matches!(order, Order::By(_)));
+            let place = measures.position(|&order| order == series.curve.order).unwrap_or_default();
+            let (color, mark) = MEASURES[place % MEASURES.len()];
+            (measure.entry().label.unwrap_or(measure.name()), color, 0.7, Some(mark))
+        }
         Order::GreedyForward => ("greedy search", INK, 0.7, Some((Shape::Cross, 1.3))),
         Order::Swap => ("swaps", BROWN, 0.7, Some((Shape::Diamond, 2.2))),
         Order::Floor => ("floor", GREY, 0.4, None),

@@ -6,10 +6,10 @@ mod dynamics;
 pub mod functions;
 mod gates;
 mod goal;
-mod importance;
 mod pruning;
 pub mod relevance;
 mod retrained;
+mod scores;
 mod speed;
 mod training;
 
@@ -30,10 +30,10 @@ pub use dynamics::DynamicsRow;
 pub use functions::HeadFunctionRow;
 pub use gates::{GateFilmRow, GateRow, Method};
 pub use goal::Goal;
-pub use importance::ImportanceRow;
 pub use pruning::{CurveId, PruningRow};
 pub use relevance::RelevanceRow;
 pub use retrained::RetrainedRow;
+pub use scores::ScoreRow;
 pub use speed::SpeedRow;
 pub use training::TrainingRow;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Attention, Order, Scope};
+use crate::{Measure, Order, Scope};
 
 fn fields<R: Row>(row: &R) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
@@ -30,24 +30,10 @@ fn headers_are_pinned() {
     assert_eq!(fields(&training), header);
     assert_eq!(TrainingRow::COLUMNS.join(","), header);
 
-    let importance = ImportanceRow {
-        attention: Attention::SelfAttention,
-        layer: 1,
-        head: 1,
-        example: 1.0,
-        example_normalised: 1.0,
-        token: 1.0,
-        token_normalised: 1.0,
-        attention_gradient: 1.0,
-        entropy: 1.0,
-        confidence: 1.0,
-        importance_entropy: 1.0,
-        oracle: None,
-    };
-    let header = "attention,layer,head,example,example_normalised,token,token_normalised,attention_gradient,\
-                  entropy,confidence,importance_entropy,oracle";
-    assert_eq!(fields(&importance), header);
-    assert_eq!(ImportanceRow::COLUMNS.join(","), header);
+    let score = ScoreRow::new("self:1:1".parse().unwrap(), Measure::Example, 1.0);
+    let header = "attention,layer,head,measure,value";
+    assert_eq!(fields(&score), header);
+    assert_eq!(ScoreRow::COLUMNS.join(","), header);
 
     let pruning = PruningRow {
         attention: Scope::All,

@@ -14,9 +14,7 @@ use findings::{
 use plotting::view::heat_map::{self, Values};
 use plotting::view::ranked;
 use records::rows::functions::FunctionName;
-use records::{
-    AblationRow, Attention, HeadFunctionRow, HeadId, HeadSet, ImportanceRow, Order, Scope, TestedRow,
-};
+use records::{AblationRow, Attention, HeadFunctionRow, HeadId, HeadSet, Order, Scope, TestedRow};
 use words::{bare_p, fixed, signed, tenths, typeset, with_minus};
 
 /// The heading of the segments of a card, whose texts may stand below it.
@@ -28,7 +26,7 @@ type Column = (String, BTreeMap<HeadId, Cell>);
 /// All heads, in the order of the attention types.
 fn heads(subject: &Subject) -> BTreeSet<HeadId> {
     let swept = subject.sweep.iter().flat_map(|sweep| sweep.rows.iter().map(AblationRow::head_id));
-    let scored = subject.importance.iter().flat_map(|found| found.rows.iter().map(ImportanceRow::head_id));
+    let scored = subject.importance.iter().flat_map(Importance::heads);
     swept.chain(scored).collect()
 }
 
@@ -56,7 +54,7 @@ pub struct Heads {
     /// One row for each head.
     pub table: Table,
     /// What maps can show.
-    pub measures: Vec<Measure>,
+    pub measures: Vec<ColorScale>,
     /// One map for each attention type.
     pub maps: Vec<HeadMap>,
 }
@@ -125,9 +123,8 @@ fn elsewhere(sweep: &Sweep) -> Column {
 
 /// Each score with its rank.
 fn scores(importance: &Importance) -> Vec<Column> {
-    let heads = || importance.rows.iter().map(ImportanceRow::head_id);
     let known = importance.known().into_iter();
-    known.map(|score| (score.label, ranked(heads().zip(score.values)))).collect()
+    known.map(|score| (score.label, ranked(importance.heads().into_iter().zip(score.values)))).collect()
 }
 
 fn relevance(relevance: &Relevance) -> Column {
@@ -219,7 +216,7 @@ struct MapCell {
 
 /// What the colours of maps show.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Measure {
+pub struct ColorScale {
     name: String,
     /// The numbers that the ends of the colours stand for, blue first.
     ends: [String; 2],
@@ -227,18 +224,18 @@ pub struct Measure {
 
 /// The maps of all attention types, and the measures that they have colours for: the effect of masking, then each score. The
 /// colours are those of the figures.
-fn maps(subject: &Subject, first: Option<&Column>, criterion: Criterion) -> (Vec<Measure>, Vec<HeadMap>) {
+fn maps(subject: &Subject, first: Option<&Column>, criterion: Criterion) -> (Vec<ColorScale>, Vec<HeadMap>) {
     let heads = heads(subject);
     let (mut measures, mut painted, unmarked) = (Vec::new(), Vec::new(), BTreeSet::new());
     if let Some(sweep) = &subject.sweep {
         let values = heat_map::effects_of(sweep, criterion.adjusted());
         let (name, [low, .., high]) = heat_map::effects_bar(sweep, &values);
-        measures.push(Measure { name, ends: [low, high] });
+        measures.push(ColorScale { name, ends: [low, high] });
         painted.push(values);
     }
     for (score, values) in subject.importance.iter().flat_map(|found| heat_map::scores_of(found, &unmarked)) {
         let ends = [typeset(-values.end, 3), fixed(values.end, 3)];
-        measures.push(Measure { name: score.label, ends });
+        measures.push(ColorScale { name: score.label, ends });
         painted.push(values);
     }
     let map = |attention: Attention| {

@@ -27,7 +27,7 @@ use stats::{Metric, Segments};
 use tch::{Kind, no_grad};
 use training::{Machine, Precision};
 
-use crate::checkpoint::{self, Places};
+use crate::checkpoint::Places;
 use crate::error::Error;
 use crate::evaluation::{Load, Plan};
 use crate::precision::{Bytes, Models};

@@ -1,7 +1,7 @@
 //! What measuring heads takes of the memory: what layers compute is kept until derivatives are taken.
 use std::collections::BTreeSet;
 
-use core_masking::Measure;
+use heads::{Measure, Needs};
 
 use super::plan::SegmentBytes;
 
@@ -61,7 +61,8 @@ impl Kept {
     /// What these measures are made of.
     fn by(measures: &BTreeSet<Measure>) -> Self {
         let of_weights = measures.iter().any(|measure| measure.is_of_weights());
-        let of_their_gradients = measures.contains(&Measure::AttentionGradient);
+        let of_their_gradients =
+            measures.iter().any(|measure| measure.entry().needs == Needs::WeightGradients);
         Self {
             has_gradients: measures.iter().any(|measure| measure.is_gradient()),
             weights: u64::from(of_weights) + u64::from(of_their_gradients),

@@ -1,0 +1,241 @@
+//! Table of measures: numbers that heads are compared by, and that orders of heads go by.
+//!
+//! Files hold one row for each head and measure, so that a new measure is an entry here and its computation; results without it
+//! stay readable. Add entries before the oracle: rows, legends and tables follow the order of the table.
+use crate::names::named;
+
+/// Number that says what a head is worth, or what it does. All are means over a split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Measure {
+    /// `|∂L(x)/∂ξ_h|` in nats, mean over examples: Equation 2.
+    Example,
+    /// The same, divided by the l2 norm of its layer, 0 to 1.
+    ExampleNormalised,
+    /// The same at each query position, mean over positions: |context · its gradient|, in nats.
+    ///
+    /// Differs from the paper: this is what its authors' code does. In the last layer of BERT, where only the first position
+    /// has a gradient, that code divides by the number of examples, and so does this.
+    Token,
+    /// The same, divided by the l2 norm of its layer, 0 to 1.
+    TokenNormalised,
+    /// `Σ |∂L(x)/∂A_h|` over the attention weights of real queries and visible keys, in nats, mean over examples.
+    AttentionGradient,
+    /// Entropy of the attention weights of a query, in nats, mean over queries.
+    Entropy,
+    /// Entropy as a share of its greatest value, the logarithm of the number of visible keys; mean over queries that see more
+    /// than one.
+    NormalisedEntropy,
+    /// The greatest attention weight of a query, the end-of-sentence symbol left out as a key; mean over queries. Of
+    /// classifiers nothing is left out: `[SEP]` stands between two texts too.
+    Confidence,
+    /// `w I_h + (1 - w) H_h`, 0 to 1: normalised importance, by example or by token, and normalised entropy.
+    ImportanceEntropy,
+    /// Score that is lost without the head, in the unit of the metric; absent where `ablate-one` was not run.
+    Oracle,
+}
+
+/// Computation that a measure takes. The loss of a gradient needs labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Forward passes that keep the attention weights.
+    AttentionWeights,
+    /// Derivatives of each example's loss with respect to the gates.
+    GateGradients,
+    /// The same, with a gate for each query.
+    QueryGateGradients,
+    /// Derivatives of each example's loss with respect to the attention weights, which are kept.
+    WeightGradients,
+    /// Other measures.
+    Measures,
+    /// Results of `ablate-one`.
+    Results,
+}
+
+/// End of a measure at which heads are masked first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum First {
+    /// Heads with the least value go first.
+    Least,
+    /// Heads with the greatest value go first.
+    Greatest,
+}
+
+/// Entry of the table.
+#[derive(Debug)]
+pub struct Entry {
+    /// The measure.
+    pub measure: Measure,
+    /// Name in files.
+    pub name: &'static str,
+    /// Name in figures and tables; none for ingredients of others, which they do not show.
+    pub label: Option<&'static str>,
+    /// Unit; nothing for shares.
+    pub unit: &'static str,
+    /// End that is masked first.
+    pub first: First,
+    /// Computation that it takes.
+    pub needs: Needs,
+    /// Name on the command line and description, where heads can be ordered by it alone.
+    pub order: Option<(&'static str, &'static str)>,
+    /// Paper that it is from.
+    pub source: &'static str,
+}
+
+const MICHEL: &str = "Michel et al. (2019), Section 4.1";
+const THEIR_CODE: &str = "the code of Michel et al. (2019)";
+
+/// Entry from which others tell their differences.
+const PLAIN: Entry = Entry {
+    measure: Measure::Oracle,
+    name: "oracle",
+    label: None,
+    unit: "",
+    first: First::Least,
+    needs: Needs::Results,
+    order: None,
+    source: MICHEL,
+};
+
+const TABLE: &[Entry; 10] = &[
+    Entry { measure: Measure::Example, name: "example", unit: "nats", needs: Needs::GateGradients, ..PLAIN },
+    Entry {
+        measure: Measure::ExampleNormalised,
+        name: "example_normalised",
+        label: Some("importance"),
+        needs: Needs::Measures,
+        ..PLAIN
+    },
+    Entry {
+        measure: Measure::Token,
+        name: "token",
+        unit: "nats",
+        needs: Needs::QueryGateGradients,
+        source: THEIR_CODE,
+        ..PLAIN
+    },
+    Entry {
+        measure: Measure::TokenNormalised,
+        name: "token_normalised",
+        label: Some("importance by token"),
+        needs: Needs::Measures,
+        source: THEIR_CODE,
+        ..PLAIN
+    },
+    Entry {
+        measure: Measure::AttentionGradient,
+        name: "attention_gradient",
+        label: Some("attention gradient"),
+        unit: "nats",
+        needs: Needs::WeightGradients,
+        order: Some((
+            "attention-gradient",
+            "Mean absolute gradient of the loss with respect to the attention weights",
+        )),
+        source: "to compare with",
+        ..PLAIN
+    },
+    Entry {
+        measure: Measure::Entropy,
+        name: "entropy",
+        label: Some("entropy"),
+        unit: "nats",
+        first: First::Greatest,
+        needs: Needs::AttentionWeights,
+        order: Some(("entropy", "Negative entropy of attention: heads with spread-out attention go first")),
+        source: "to compare with",
+    },
+    Entry {
+        measure: Measure::NormalisedEntropy,
+        name: "entropy_normalised",
+        first: First::Greatest,
+        needs: Needs::AttentionWeights,
+        source: "an ingredient of HIS+AE",
+        ..PLAIN
+    },
+    Entry {
+        measure: Measure::Confidence,
+        name: "confidence",
+        label: Some("confidence"),
+        needs: Needs::AttentionWeights,
+        order: Some(("confidence", "Greatest attention weight, averaged over queries")),
+        source: "Voita et al. (2019), Section 4",
+        ..PLAIN
+    },
+    Entry {
+        measure: Measure::ImportanceEntropy,
+        name: "importance_entropy",
+        label: Some("importance + entropy"),
+        needs: Needs::Measures,
+        order: Some((
+            "importance-entropy",
+            "Importance and entropy together: heads that matter and whose attention is spread stay",
+        )),
+        source: "HIS+AE",
+        ..PLAIN
+    },
+    Entry { label: Some("oracle"), unit: "score lost", ..PLAIN },
+];
+
+impl Measure {
+    /// All measures, in the order of the table.
+    pub const ALL: [Self; TABLE.len()] = {
+        let mut all = [Self::Oracle; TABLE.len()];
+        let mut place = 0;
+        while place < TABLE.len() {
+            all[place] = TABLE[place].measure;
+            place += 1;
+        }
+        all
+    };
+
+    /// Its entry in the table.
+    pub fn entry(self) -> &'static Entry {
+        &TABLE[self as usize]
+    }
+
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        self.entry().name
+    }
+
+    /// Measures that passes over the data give, from which all others but the oracle are made.
+    pub fn of_passes() -> impl Iterator<Item = Self> {
+        Self::ALL
+            .into_iter()
+            .filter(|measure| !matches!(measure.entry().needs, Needs::Measures | Needs::Results))
+    }
+
+    /// A value of it as orders have it, those to be masked first least.
+    pub fn ascending(self, value: f64) -> f64 {
+        match self.entry().first {
+            First::Least => value,
+            First::Greatest => -value,
+        }
+    }
+
+    /// Whether attention weights are kept for it.
+    pub fn is_of_weights(self) -> bool {
+        matches!(self.entry().needs, Needs::AttentionWeights | Needs::WeightGradients)
+    }
+
+    /// Whether it takes a backward pass.
+    pub fn is_gradient(self) -> bool {
+        use Needs::{GateGradients, QueryGateGradients, WeightGradients};
+        matches!(self.entry().needs, GateGradients | QueryGateGradients | WeightGradients)
+    }
+}
+
+named!(Measure, "measure of heads", Measure::ALL);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_measure_has_its_own_entry_and_name() {
+        for (place, measure) in Measure::ALL.into_iter().enumerate() {
+            assert_eq!((measure as usize, measure.entry().measure), (place, measure));
+            assert_eq!(measure.name().parse(), Ok(measure));
+        }
+    }
+}
