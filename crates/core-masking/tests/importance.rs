@@ -173,6 +173,26 @@ fn importance_is_the_finite_difference_of_the_loss() {
     }
 }
 
+/// Of rows g of derivatives by example, importance is the mean of |g| and Fisher's score that of g²; of one example the square
+/// of its importance.
+#[test]
+fn fisher_is_the_mean_square_of_the_derivatives_of_examples() {
+    for fixture in fixtures() {
+        let rows = all_rows(fixture.as_ref());
+        let squares = |row: &usize| {
+            let alone = fixture.measure(&[*row], &[Measure::Example])[&Measure::Example].means();
+            alone.map(|_, derivative| derivative * derivative)
+        };
+        let squares: Vec<HeadScores> = rows.iter().map(squares).collect();
+        let expected = squares[0]
+            .map(|id, _| squares.iter().filter_map(|of_row| of_row.get(id)).sum::<f64>() / rows.len() as f64);
+        let found = fixture.measure(&rows, &[Measure::Fisher])[&Measure::Fisher].means();
+        assert_close(&found, &expected, 1e-12, "fisher");
+        let example = fixture.measure(&rows, &[Measure::Example])[&Measure::Example].means();
+        assert!(found.iter().all(|(id, square)| square > example.get(id).unwrap().powi(2)));
+    }
+}
+
 /// Batches of one example have no padding; whole ones have.
 #[test]
 fn neither_batches_nor_their_order_nor_padding_change_a_mean() {

@@ -30,6 +30,10 @@ pub enum Measure {
     Confidence,
     /// `w I_h + (1 - w) H_h`, 0 to 1: normalised importance, by example or by token, and normalised entropy.
     ImportanceEntropy,
+    /// `(∂L(x)/∂ξ_h)²` in nats², mean over examples: the diagonal of the empirical Fisher information of the gates.
+    ///
+    /// Differs from Kwon et al. (2022), who square the derivative of the mean loss of each batch.
+    Fisher,
     /// Score that is lost without the head, in the unit of the metric; absent where `ablate-one` was not run.
     Oracle,
 }
@@ -96,7 +100,7 @@ const PLAIN: Entry = Entry {
     source: MICHEL,
 };
 
-const TABLE: &[Entry; 10] = &[
+const TABLE: &[Entry; 11] = &[
     Entry { measure: Measure::Example, name: "example", unit: "nats", needs: Needs::GateGradients, ..PLAIN },
     Entry {
         measure: Measure::ExampleNormalised,
@@ -171,6 +175,16 @@ const TABLE: &[Entry; 10] = &[
             "Importance and entropy together: heads that matter and whose attention is spread stay",
         )),
         source: "HIS+AE",
+        ..PLAIN
+    },
+    Entry {
+        measure: Measure::Fisher,
+        name: "fisher",
+        label: Some("Fisher"),
+        unit: "nats\u{b2}",
+        needs: Needs::GateGradients,
+        order: Some(("fisher", "Mean squared gradient of an example's loss with respect to the head's gate")),
+        source: "Kwon et al. (2022), by examples",
         ..PLAIN
     },
     Entry { label: Some("oracle"), unit: "score lost", ..PLAIN },

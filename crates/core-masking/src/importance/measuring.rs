@@ -147,6 +147,10 @@ impl Attended {
                 sums: self.by_example(wide).abs().sum_dim_intlist(0, false, None),
                 terms: examples,
             },
+            Measure::Fisher => LayerSums {
+                sums: self.by_example(wide).square().sum_dim_intlist(0, false, None),
+                terms: examples,
+            },
             Measure::Token => {
                 let terms = if self.last_by_example && layer + 1 == layers { examples } else { queries() };
                 LayerSums { sums: self.over_queries(wide.abs()), terms }
