@@ -142,7 +142,7 @@ impl TensorFile {
         Ok(Self { tensors, ..self })
     }
 
-    /// Whether there is a tensor of that name.
+    /// Looks for a tensor of that name.
     pub(crate) fn holds(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
     }

@@ -17,7 +17,7 @@ use crate::tensor_file::{TensorFile, check_shapes};
 #[derive(Debug)]
 pub struct Weights(BTreeMap<String, Tensor>);
 
-/// What the configuration says a checkpoint must hold: name and shape of each tensor.
+/// Name and shape of each tensor that a checkpoint must hold by its configuration.
 pub type Inventory = Vec<(String, Vec<i64>)>;
 
 /// Adds a linear map with its bias.
@@ -106,7 +106,7 @@ impl Weights {
 
     /// New tensors: `initial` draws each of `inventory`, in its order, from libtorch's generator.
     ///
-    /// That generator, which is seeded here, serves the whole process, so one model is drawn at a time: equal seeds give
+    /// The generator, which is seeded here, serves the whole process, so one model is drawn at a time: equal seeds give
     /// equal models whatever models other threads draw.
     pub(crate) fn drawn(inventory: Inventory, seed: u64, initial: impl Fn(&str, &[i64]) -> Tensor) -> Self {
         static GENERATOR: Mutex<()> = Mutex::new(());
@@ -161,7 +161,7 @@ impl Weights {
         found.ok_or_else(|| Error::MissingTensor { path: "model".into(), name: name.to_owned() })
     }
 
-    /// Whether there is a tensor of that name.
+    /// Looks for a tensor of that name.
     pub fn holds(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }

@@ -10,12 +10,12 @@ use std::str::FromStr;
 
 use indicatif::ProgressBar;
 
-use self::cache::{Blob, Cache};
+use self::cache::Cache;
 use words::excerpt;
 
 use crate::Error;
 use crate::progress::progress_bar;
-use crate::transfer::{Client, Description, Fault};
+use crate::transfer::{Client, Fault};
 
 /// Marks a model of the hub where a folder is possible too.
 pub const PREFIX: &str = "hub:";
@@ -61,7 +61,7 @@ pub struct HubOptions {
     pub endpoint: Option<String>,
     /// Token for models that are not public; it is sent to the hub itself only.
     pub token: Option<String>,
-    /// Whether to use only what is in the cache.
+    /// Uses only what is in the cache.
     pub offline: bool,
 }
 
@@ -78,7 +78,11 @@ impl HubOptions {
     /// Reads `HF_HOME`, which is `~/.cache/huggingface` if not given, `HF_ENDPOINT`, `HF_TOKEN` and
     /// `HF_HUB_OFFLINE`. The token may also be in the file `token` of `HF_HOME`.
     pub fn from_env() -> Self {
-        let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.trim().is_empty());
+        Self::of(|name| std::env::var(name).ok())
+    }
+
+    fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let variable = |name| variable(name).filter(|value| !value.trim().is_empty());
         // The values that mean yes to huggingface_hub.
         let yes = |value: String| ["1", "ON", "YES", "TRUE"].contains(&value.to_uppercase().as_str());
         let usual = || std::env::home_dir().unwrap_or_default().join(".cache/huggingface");
@@ -130,7 +134,7 @@ impl fmt::Display for HubModel {
     }
 }
 
-/// What the hub says about a revision.
+/// A revision as the hub describes it.
 #[derive(serde::Deserialize)]
 struct Revision {
     /// The commit.
@@ -143,6 +147,17 @@ struct Revision {
 struct Sibling {
     #[serde(rename = "rfilename")]
     name: String,
+    size: Option<u64>,
+    /// Git's name of the content.
+    #[serde(rename = "blobId")]
+    blob: Option<String>,
+    /// Large files only, whose content Git does not have.
+    lfs: Option<Large>,
+}
+
+#[derive(serde::Deserialize)]
+struct Large {
+    sha256: String,
 }
 
 impl HubModel {
@@ -157,39 +172,31 @@ impl HubModel {
     pub fn fetch(&self, options: &HubOptions, quiet: bool) -> Result<Fetched, Error> {
         let cache = Cache::new(&options.cache, &self.repository);
         if options.offline {
-            return self.find(&cache);
+            return self.find(&cache, options);
         }
-        let mut download = Download { model: self, cache, client: self.client(options)?, options, quiet };
-        let revision = download.ask()?;
-        let files: Vec<&str> = revision.siblings.iter().map(|file| file.name.as_str()).collect();
-        let required = required(&files).map_err(|reason| self.fault(reason))?;
+        let client = Client::new().with_token(options.token.as_deref());
+        let download = Download { model: self, cache, client, options, quiet };
+        let Revision { sha, siblings } = download.ask()?;
+        let names: Vec<&str> = siblings.iter().map(|file| file.name.as_str()).collect();
         // Required files last, so that a snapshot that has them is complete; that matters offline.
-        let optional = OPTIONAL.iter().copied().filter(|name| files.contains(name));
-        for name in optional.chain(required) {
-            // By commit, since a branch may move between two files.
-            download.bring(&revision.sha, name)?;
+        let required = required(&names).map_err(|reason| self.fault(reason))?;
+        for name in OPTIONAL.into_iter().chain(required) {
+            if let Some(file) = siblings.iter().find(|file| file.name == name) {
+                download.bring(&sha, file)?;
+            }
         }
-        if self.revision() != revision.sha {
-            download.cache.remember(self.revision(), &revision.sha)?;
+        if self.revision() != sha {
+            download.cache.remember(self.revision(), &sha)?;
         }
-        Ok(Fetched { folder: download.cache.snapshot(&revision.sha), commit: revision.sha })
+        Ok(Fetched { folder: download.cache.snapshot(&sha), commit: sha })
     }
 
     fn revision(&self) -> &str {
         self.revision.as_deref().unwrap_or("main")
     }
 
-    fn client(&self, options: &HubOptions) -> Result<Client, Error> {
-        match &options.token {
-            None => Ok(Client::new()),
-            Some(token) => Client::new()
-                .with_token(token, options.endpoint())
-                .map_err(|fault| self.transfer_fault(fault)),
-        }
-    }
-
     /// The model as the cache has it.
-    fn find(&self, cache: &Cache) -> Result<Fetched, Error> {
+    fn find(&self, cache: &Cache, options: &HubOptions) -> Result<Fetched, Error> {
         // A revision that the cache does not know as a branch or tag may be a commit.
         let commit = cache.commit(self.revision())?.unwrap_or_else(|| self.revision().to_owned());
         let folder = cache.snapshot(&commit);
@@ -199,7 +206,7 @@ impl HubModel {
             None => Ok(Fetched { folder, commit }),
             Some(name) => Err(self.fault(format!(
                 "`{name}` is not in the cache `{}`, and HF_HUB_OFFLINE forbids to fetch it",
-                cache.path().display()
+                options.cache.display()
             ))),
         }
     }
@@ -234,104 +241,77 @@ struct Download<'a> {
 }
 
 impl Download<'_> {
-    /// Asks the hub which commit the revision is, and which files it has.
-    fn ask(&mut self) -> Result<Revision, Error> {
-        let HubModel { repository, .. } = self.model;
+    /// Asks the hub which commit the revision is, and which files with which contents it has.
+    fn ask(&self) -> Result<Revision, Error> {
+        let (endpoint, repository) = (self.options.endpoint(), &self.model.repository);
         // Otherwise the revision would end at the slash.
         let name = self.model.revision().replace('/', "%2F");
-        let address = format!("{}/api/models/{repository}/revision/{name}", self.options.endpoint());
+        let address = format!("{endpoint}/api/models/{repository}/revision/{name}?blobs=true");
         let text = self.client.text(&address).map_err(|fault| self.model.transfer_fault(fault))?;
         let revision: Revision = serde_json::from_str(&text).map_err(|error| {
             let reason = excerpt(&error.to_string());
             self.model.fault(format!("its answer describes no revision ({reason})"))
         })?;
-        if cache::is_commit(&revision.sha) {
-            return Ok(revision);
+        self.check_digest(&revision.sha, "a commit")?;
+        Ok(revision)
+    }
+
+    /// Refuses what must not become a path.
+    fn check_digest(&self, digest: &str, of: &str) -> Result<(), Error> {
+        if cache::is_digest(digest) {
+            return Ok(());
         }
-        let reason = format!(
-            "it names `{}` as a commit, which is none: 40 hexadecimal digits",
-            excerpt(&revision.sha)
-        );
+        let reason =
+            format!("it names `{}` as {of}, which is none: 40 or 64 hexadecimal digits", excerpt(digest));
         Err(self.model.fault(reason))
     }
 
-    /// Downloads a file of `commit` unless the cache has it.
-    fn bring(&mut self, commit: &str, name: &str) -> Result<(), Error> {
+    /// Downloads a file of `commit` unless the cache has it. By commit, since a branch may move between two files.
+    fn bring(&self, commit: &str, file: &Sibling) -> Result<(), Error> {
+        let name = &file.name;
         if self.cache.snapshot(commit).join(name).exists() {
             return Ok(());
         }
-        let HubModel { repository, .. } = self.model;
-        let address = format!("{}/{repository}/resolve/{commit}/{name}", self.options.endpoint());
-        let description = self.client.describe(&address).map_err(|fault| self.model.transfer_fault(fault))?;
-        let blob = self.cache.blob(self.etag(name, &description)?)?;
+        // The ETag of the content, which is its name in the cache.
+        let content = file.lfs.as_ref().map(|large| &large.sha256).or(file.blob.as_ref());
+        let content = content.map_or("nothing", String::as_str);
+        self.check_digest(content, &format!("the content of `{name}`"))?;
+        let blob = self.cache.blob(content)?;
         if !blob.is_complete() {
-            self.download(&address, name, &blob, size(&description))?;
+            let bar = if self.quiet { ProgressBar::hidden() } else { progress_bar() };
+            let mut progress = |done, total: Option<u64>| {
+                bar.set_message(name.clone());
+                bar.set_length(total.unwrap_or(done));
+                bar.set_position(done);
+            };
+            let (endpoint, repository) = (self.options.endpoint(), &self.model.repository);
+            let address = format!("{endpoint}/{repository}/resolve/{commit}/{name}");
+            let received = self.client.resume(&address, &blob.part(), file.size, &mut progress);
+            bar.finish_and_clear();
+            received.map_err(|fault| self.model.transfer_fault(fault))?;
+            blob.complete(&self.model.to_string())?;
         }
         self.cache.link(commit, name, &blob)
     }
-
-    fn download(&self, address: &str, name: &str, blob: &Blob, size: Option<u64>) -> Result<(), Error> {
-        let bar = if self.quiet { ProgressBar::hidden() } else { progress_bar() };
-        let mut progress = |done, total: Option<u64>| {
-            bar.set_message(name.to_owned());
-            bar.set_length(total.unwrap_or(done));
-            bar.set_position(done);
-        };
-        let received = self.client.resume(address, &blob.part(), size, &mut progress);
-        bar.finish_and_clear();
-        received.map_err(|fault| self.model.transfer_fault(fault))?;
-        blob.complete(&self.model.to_string())
-    }
-
-    /// The hub's name for the content of a file, which becomes a file name.
-    fn etag(&self, name: &str, description: &Description) -> Result<String, Error> {
-        let field = description.field("x-linked-etag").or_else(|| description.field("etag"));
-        let field = field.ok_or_else(|| self.model.fault(format!("it names no ETag of `{name}`")))?;
-        let etag = field.trim().trim_start_matches("W/").trim_matches('"');
-        if cache::is_etag(etag) {
-            return Ok(etag.to_owned());
-        }
-        let reason = format!(
-            "it names `{}` as the ETag of `{name}`: allowed are up to 128 letters, digits, `-` and `_`",
-            excerpt(etag)
-        );
-        Err(self.model.fault(reason))
-    }
-}
-
-/// The size of a file, if the hub states it.
-fn size(description: &Description) -> Option<u64> {
-    let linked = description.field("x-linked-size");
-    let own = || description.field("content-length").filter(|_| !description.is_redirection());
-    linked.or_else(own)?.trim().parse().ok()
 }
 
 /// The files that a model needs, of those that the hub has: the configuration, then the weights. If those are split, the
 /// index comes last.
-///
-/// # Errors
-/// What is missing.
 fn required<'a>(files: &[&'a str]) -> Result<Vec<&'a str>, String> {
-    let find = |wanted: &str| files.iter().copied().find(|name| *name == wanted);
-    let Some(configuration) = find(CONFIGURATION) else { return Err(format!("it has no `{CONFIGURATION}`")) };
-    if let Some(whole) = find(WEIGHTS) {
-        return Ok(vec![configuration, whole]);
+    let has = |name: &str| files.contains(&name);
+    if !has(CONFIGURATION) {
+        return Err(format!("it has no `{CONFIGURATION}`"));
     }
-    if let Some(index) = find(INDEX) {
-        let mut shards: Vec<&str> =
-            files.iter().copied().filter(|name| count_of_shards(name).is_some()).collect();
-        shards.sort_unstable();
-        shards.dedup();
-        let counts: Vec<usize> = shards.iter().filter_map(|name| count_of_shards(name)).collect();
-        if counts.is_empty() || counts.iter().any(|&count| count != counts.len()) {
-            return Err(format!(
-                "its weights are in several files, named by `{INDEX}`, but not all of these are there: it has {}",
-                if shards.is_empty() { "none".to_owned() } else { shards.join(", ") }
-            ));
-        }
-        return Ok([vec![configuration], shards, vec![index]].concat());
+    if has(WEIGHTS) {
+        return Ok(vec![CONFIGURATION, WEIGHTS]);
     }
-    Err(if find("pytorch_model.bin").is_some() {
+    if has(INDEX) {
+        let is_shard =
+            |name: &str| name.starts_with("model-") && name.ends_with(".safetensors") && is_name(name);
+        let shards = files.iter().copied().filter(|name| is_shard(name));
+        return Ok([CONFIGURATION].into_iter().chain(shards).chain([INDEX]).collect());
+    }
+    Err(if has("pytorch_model.bin") {
         "its weights are only in `pytorch_model.bin`: convert them to `model.safetensors`, with \
          `save_pretrained` of transformers, and use that folder"
             .to_owned()
@@ -340,63 +320,5 @@ fn required<'a>(files: &[&'a str]) -> Result<Vec<&'a str>, String> {
     })
 }
 
-/// The number of shards according to the name of one: 3 for `model-00001-of-00003.safetensors`.
-fn count_of_shards(name: &str) -> Option<usize> {
-    let (place, count) = name.strip_prefix("model-")?.strip_suffix(".safetensors")?.split_once("-of-")?;
-    let number = |text: &str| {
-        let is_number = text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-        is_number.then(|| text.parse::<usize>().ok()).flatten()
-    };
-    let (place, count) = (number(place)?, number(count)?);
-    (1..=count).contains(&place).then_some(count)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_read_with_and_without_a_revision() {
-        let model = |text: &str| text.parse::<HubModel>().unwrap();
-        let bert = model("google-bert/bert-base_2.0");
-        assert_eq!((bert.repository.as_str(), bert.revision.as_deref()), ("google-bert/bert-base_2.0", None));
-        let revised = model("a/b@refs/pr/7");
-        assert_eq!((revised.repository.as_str(), revised.revision.as_deref()), ("a/b", Some("refs/pr/7")));
-        for text in ["a/b", "a/b@v1.0"] {
-            assert_eq!(model(text).to_string(), text);
-        }
-    }
-
-    #[test]
-    fn weights_in_several_files_come_with_their_index() {
-        let shards = ["model-00002-of-00002.safetensors", "model-00001-of-00002.safetensors"];
-        let files = [CONFIGURATION, shards[0], INDEX, shards[1], "../model-00001-of-00002.safetensors"];
-        assert_eq!(required(&files), Ok(vec![CONFIGURATION, shards[1], shards[0], INDEX]));
-        let fault = required(&[CONFIGURATION, INDEX, shards[0]]).unwrap_err();
-        assert!(
-            fault.ends_with("not all of these are there: it has model-00002-of-00002.safetensors"),
-            "{fault}"
-        );
-        assert!(required(&[CONFIGURATION, INDEX]).unwrap_err().ends_with("it has none"));
-        let both = [CONFIGURATION, WEIGHTS, INDEX, shards[0]];
-        assert_eq!(required(&both), Ok(vec![CONFIGURATION, WEIGHTS]), "whole weights are enough");
-        for name in [
-            "model-00000-of-00002.safetensors",
-            "model-00003-of-00002.safetensors",
-            "model-1-of-2.safetensors",
-        ] {
-            assert_eq!(count_of_shards(name), None, "{name}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_name_is_refused() {
-        for text in
-            ["", "bert", "a/", "/b", "a/b/c", "a/b@", "a b/c", "a/..", "a/b@../x", "a/b@x//y", "a/b@x@y"]
-        {
-            let expected =
-                format!("`{text}` names no model of the hub: expected owner/name or owner/name@revision");
-            assert_eq!(text.parse::<HubModel>().unwrap_err().to_string(), expected);
-        }
-    }
-}
+mod tests;

@@ -1,15 +1,14 @@
-//! Downloads from servers that may be hostile: silence and size are limited, a token is only sent to the server that it
-//! is for, and a download resumes where it stopped.
+//! Downloads from servers that may be hostile: silence and size are limited, a token goes along with no
+//! redirect to another host, and a download resumes where it stopped.
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ureq::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_RANGE, LOCATION, RANGE};
-use ureq::http::uri::Scheme;
-use ureq::http::{HeaderName, Method, Request, Response, Uri};
-use ureq::{Agent, Body};
+use ureq::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_RANGE, RANGE};
+use ureq::http::{HeaderName, Response};
+use ureq::{Agent, Body, config::RedirectAuthHeaders};
 
 use words::excerpt;
 
@@ -19,7 +18,7 @@ pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, Option<u64>);
 const CONNECT: Duration = Duration::from_secs(20);
 /// The longest silence before or during an answer. A whole download may take any time.
 const SILENCE: Duration = Duration::from_secs(60);
-const REDIRECTS: usize = 10;
+const REDIRECTS: u32 = 10;
 /// The most bytes that are downloaded, more than any file that this project reads.
 const MOST_BYTES: u64 = 64 << 30;
 /// The most bytes of an answer that is held in memory.
@@ -36,7 +35,7 @@ pub(crate) enum Fault {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The message of the system.
         source: std::io::Error,
     },
 }
@@ -44,30 +43,8 @@ pub(crate) enum Fault {
 /// Asks servers for files.
 pub(crate) struct Client {
     agent: Agent,
-    token: Option<Token>,
-}
-
-/// A secret and the only server that it may be sent to.
-struct Token {
-    server: Server,
-    field: String,
-}
-
-/// Which redirects are followed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Redirects {
-    /// Only relative ones, which stay on the same server; as in huggingface_hub.
-    Relative,
-    /// All, to any server.
-    All,
-}
-
-/// An address without its path. Another port is another server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Server {
-    scheme: Scheme,
-    host: String,
-    port: u16,
+    /// The value of a header field that is shown to the host that is asked, and to no other that it redirects to.
+    token: Option<String>,
 }
 
 impl Client {
@@ -77,12 +54,12 @@ impl Client {
     }
 
     fn with_silence(silence: Duration) -> Self {
-        // Without "identity" a server may compress what it sends, and ranges would count compressed bytes. Redirects are
-        // followed by us, because the transport takes another port of the same host for the same server.
+        // Without "identity" a server may compress what it sends, and ranges would count compressed bytes.
         let agent = Agent::config_builder()
             .http_status_as_error(false)
             .accept_encoding("identity")
-            .max_redirects(0)
+            .max_redirects(REDIRECTS)
+            .redirect_auth_headers(RedirectAuthHeaders::SameHost)
             .timeout_connect(Some(CONNECT))
             .timeout_recv_response(Some(silence))
             .timeout_per_read(Some(silence))
@@ -90,27 +67,19 @@ impl Client {
         Self { agent: agent.into(), token: None }
     }
 
-    /// Sends `token` to the server of `address` and to no other.
-    pub(crate) fn with_token(mut self, token: &str, address: &str) -> Result<Self, Fault> {
-        let server = Server::of(&parse(address)?)?;
-        self.token = Some(Token { server, field: format!("Bearer {token}") });
-        Ok(self)
+    /// The same client with a token, if there is one, for the server that is asked.
+    pub(crate) fn with_token(self, token: Option<&str>) -> Self {
+        Self { token: token.map(|token| format!("Bearer {token}")), ..self }
     }
 
     /// The text at `address`.
     pub(crate) fn text(&self, address: &str) -> Result<String, Fault> {
-        let mut answer = succeeded(self.ask(&Method::GET, address, 0, Redirects::All)?)?;
-        let body = answer.body_mut().with_config().limit(MOST_TEXT);
-        body.read_to_string().map_err(|error| Fault::answer(&error))
-    }
-
-    /// What the server of `address` says about a file, even if it keeps it on another server.
-    pub(crate) fn describe(&self, address: &str) -> Result<Description, Fault> {
-        let answer = self.ask(&Method::HEAD, address, 0, Redirects::Relative)?;
-        if !answer.status().is_redirection() && !answer.status().is_success() {
+        let mut answer = self.ask(address, 0)?;
+        if !answer.status().is_success() {
             return Err(Fault::Status(answer.status().as_u16()));
         }
-        Ok(Description { answer })
+        let body = answer.body_mut().with_config().limit(MOST_TEXT);
+        body.read_to_string().map_err(|error| Fault::answer(&error))
     }
 
     /// Downloads `address` to `part`, and goes on from what `part` holds already. `size` is that of the whole file, if
@@ -127,10 +96,10 @@ impl Client {
             return Ok(());
         }
         let start = if size.is_some_and(|size| present > size) { 0 } else { present };
-        let mut answer = self.ask(&Method::GET, address, start, Redirects::All)?;
+        let mut answer = self.ask(address, start)?;
         if start > 0 && answer.status() == 416 {
             // The server has nothing beyond what is there, which may be another version: start anew.
-            answer = self.ask(&Method::GET, address, 0, Redirects::All)?;
+            answer = self.ask(address, 0)?;
         }
         let done = match answer.status().as_u16() {
             206 if start > 0 && starts_at(&answer, start) => start,
@@ -144,77 +113,25 @@ impl Client {
         Incoming { part, file, done, total }.receive(answer, progress)
     }
 
-    fn ask(
-        &self,
-        method: &Method,
-        address: &str,
-        start: u64,
-        redirects: Redirects,
-    ) -> Result<Response<Body>, Fault> {
-        let mut place = parse(address)?;
-        for _ in 0..=REDIRECTS {
-            let answer = self.ask_once(method, &place, start)?;
-            // Not every status of this group redirects; 304, for one, does not.
-            let Some(location) = field(&answer, LOCATION).filter(|_| answer.status().is_redirection()) else {
-                return Ok(answer);
-            };
-            if redirects == Redirects::Relative && is_absolute(location) {
-                return Ok(answer);
-            }
-            place = follow(&place, location)?;
+    fn ask(&self, address: &str, start: u64) -> Result<Response<Body>, Fault> {
+        if !["http://", "https://"].iter().any(|scheme| address.starts_with(scheme)) {
+            return Err(Fault::Answer(format!("`{}` is no address of http or https", excerpt(address))));
         }
-        Err(Fault::Answer(format!("more than {REDIRECTS} redirects")))
-    }
-
-    fn ask_once(&self, method: &Method, place: &Uri, start: u64) -> Result<Response<Body>, Fault> {
-        let mut request = Request::builder().method(method).uri(place);
+        // Nothing leads from https to http.
+        let mut request = self.agent.get(address).config().https_only(address.starts_with("https:")).build();
         if start > 0 {
             request = request.header(RANGE, format!("bytes={start}-"));
         }
-        let server = Server::of(place)?;
-        if let Some(token) = self.token.as_ref().filter(|token| token.server == server) {
-            request = request.header(AUTHORIZATION, &token.field);
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, token);
         }
-        let request = request.body(()).map_err(|error| Fault::answer(&error))?;
-        self.agent.run(request).map_err(|error| Fault::answer(&error))
-    }
-}
-
-/// What a server says about a file without sending it.
-pub(crate) struct Description {
-    answer: Response<Body>,
-}
-
-impl Description {
-    /// A header field.
-    pub(crate) fn field(&self, name: &'static str) -> Option<&str> {
-        field(&self.answer, HeaderName::from_static(name))
-    }
-
-    /// Whether the file is elsewhere, so that fields about the body do not describe it.
-    pub(crate) fn is_redirection(&self) -> bool {
-        self.answer.status().is_redirection()
+        request.call().map_err(|error| Fault::answer(&error))
     }
 }
 
 impl Fault {
     fn answer(reason: &dyn Display) -> Self {
         Self::Answer(excerpt(&reason.to_string()))
-    }
-}
-
-impl Server {
-    fn of(address: &Uri) -> Result<Self, Fault> {
-        let (Some(scheme), Some(host)) = (address.scheme(), address.host()) else {
-            return Err(no_address(&address.to_string()));
-        };
-        let usual = match scheme.as_str() {
-            "https" => 443,
-            "http" => 80,
-            _ => return Err(no_address(&address.to_string())),
-        };
-        let port = address.port_u16().unwrap_or(usual);
-        Ok(Self { scheme: scheme.clone(), host: host.to_ascii_lowercase(), port })
     }
 }
 
@@ -259,15 +176,11 @@ impl Incoming<'_> {
     }
 }
 
-fn succeeded(answer: Response<Body>) -> Result<Response<Body>, Fault> {
-    if answer.status().is_success() { Ok(answer) } else { Err(Fault::Status(answer.status().as_u16())) }
-}
-
 fn field(answer: &Response<Body>, name: HeaderName) -> Option<&str> {
     answer.headers().get(name)?.to_str().ok()
 }
 
-/// Whether `Content-Range: bytes <start>-<end>/<size>` begins at `start`.
+/// Compares the start of a `Content-Range: bytes <start>-<end>/<size>`.
 fn starts_at(answer: &Response<Body>, start: u64) -> bool {
     field(answer, CONTENT_RANGE).is_some_and(|range| range.starts_with(&format!("bytes {start}-")))
 }
@@ -303,41 +216,9 @@ fn open(part: &Path, append: bool) -> std::io::Result<File> {
     if append { OpenOptions::new().append(true).open(part) } else { File::create(part) }
 }
 
-fn parse(address: &str) -> Result<Uri, Fault> {
-    address.parse().map_err(|_| no_address(address))
-}
-
-fn no_address(address: &str) -> Fault {
-    Fault::Answer(format!("`{}` is no address of http or https", excerpt(address)))
-}
-
-fn is_absolute(location: &str) -> bool {
-    ["http://", "https://", "//"].iter().any(|start| location.starts_with(start))
-}
-
-/// Where a redirect leads, by RFC 3986, section 5.2, except that dots in relative paths are left to the server.
-fn follow(from: &Uri, location: &str) -> Result<Uri, Fault> {
-    let Server { scheme, .. } = Server::of(from)?;
-    let authority = from.authority().map_or("", |authority| authority.as_str());
-    let to = if location.starts_with("http://") || location.starts_with("https://") {
-        parse(location)?
-    } else if location.starts_with("//") {
-        parse(&format!("{scheme}:{location}"))?
-    } else if location.starts_with('/') {
-        parse(&format!("{scheme}://{authority}{location}"))?
-    } else {
-        let folder = from.path().rsplit_once('/').map_or("", |(folder, _)| folder);
-        parse(&format!("{scheme}://{authority}{folder}/{location}"))?
-    };
-    if scheme == Scheme::HTTPS && to.scheme() == Some(&Scheme::HTTP) {
-        return Err(Fault::Answer("redirected from https to http".to_owned()));
-    }
-    Ok(to)
-}
-
 fn write_fault(path: &Path, source: std::io::Error) -> Fault {
     Fault::Write { path: path.to_owned(), source }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

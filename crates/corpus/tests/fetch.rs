@@ -585,3 +585,33 @@ fn lists_whose_names_lead_elsewhere_are_refused() {
     let option = "[toy] `--index-url==x` is no package: expected name==version";
     refused("package = \"--index-url==x\"", "a.tsv", option);
 }
+
+#[test]
+fn models_of_the_hub_are_taken_from_its_cache_and_not_from_a_mirror() {
+    let home = TempDir::new().unwrap();
+    let fetch = |arguments: &[&str]| {
+        let mut command = Command::cargo_bin("fetch").unwrap();
+        command.env("HF_HOME", home.path()).env("HF_HUB_OFFLINE", "1").args(arguments).assert()
+    };
+    let cache = home.path().join("hub");
+    let absent = format!(
+        "error: cannot get `toy/bert` from the hub: `config.json` is not in the cache `{}`, and HF_HUB_OFFLINE forbids to \
+         fetch it\n",
+        cache.display()
+    );
+    fetch(&["hub:toy/bert"]).code(1).stderr(absent);
+    let mirror = "error: --mirror is for data sets: HF_ENDPOINT names another hub\n";
+    fetch(&["hub:toy/bert", "--mirror", "x"]).code(1).stderr(mirror);
+
+    let commit = "0123456789abcdef0123456789abcdef01234567";
+    let model = cache.join("models--toy--bert");
+    let snapshot = model.join("snapshots").join(commit);
+    fs::create_dir_all(&snapshot).unwrap();
+    fs::create_dir_all(model.join("refs")).unwrap();
+    fs::write(model.join("refs/main"), commit).unwrap();
+    ["config.json", "model.safetensors"]
+        .iter()
+        .for_each(|name| fs::write(snapshot.join(name), "{}").unwrap());
+    let told = format!("commit {commit} in `{}`\n", snapshot.display());
+    fetch(&["hub:toy/bert"]).success().stderr(told);
+}

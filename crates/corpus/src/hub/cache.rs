@@ -21,25 +21,14 @@ pub(super) struct Blob {
     _lock: File,
 }
 
-/// Whether `text` is a commit and safe to use in a path.
-pub(super) fn is_commit(text: &str) -> bool {
-    text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// Whether `text` can name a content and is safe to use in a path.
-pub(super) fn is_etag(text: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    (1..=128).contains(&text.len()) && text.bytes().all(allowed)
+/// Tells digests, which name commits and contents and are safe to use in a path.
+pub(super) fn is_digest(text: &str) -> bool {
+    [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 impl Cache {
     pub(super) fn new(root: &Path, repository: &str) -> Self {
         Self { root: root.to_owned(), model: format!("models--{}", repository.replace('/', "--")) }
-    }
-
-    /// The folder of all models.
-    pub(super) fn path(&self) -> &Path {
-        &self.root
     }
 
     /// The folder with the files of a commit.
@@ -52,7 +41,7 @@ impl Cache {
         let path = self.reference(revision);
         let Ok(text) = fs::read_to_string(&path) else { return Ok(None) };
         let commit = text.trim();
-        if is_commit(commit) {
+        if is_digest(commit) {
             return Ok(Some(commit.to_owned()));
         }
         Err(Error::Reference { path, found: excerpt(commit) })
@@ -60,12 +49,8 @@ impl Cache {
 
     /// Records the commit that a branch or tag stands for.
     pub(super) fn remember(&self, revision: &str, commit: &str) -> Result<(), Error> {
-        let path = self.reference(revision);
-        if fs::read_to_string(&path).is_ok_and(|there| there.trim() == commit) {
-            return Ok(());
-        }
         let _lock = self.lock("refs")?;
-        Ok(durable::write(&path, commit)?)
+        Ok(durable::write(&self.reference(revision), commit)?)
     }
 
     fn reference(&self, revision: &str) -> PathBuf {
@@ -73,11 +58,10 @@ impl Cache {
     }
 
     /// The content of this name. Waits while another process downloads it.
-    pub(super) fn blob(&self, etag: String) -> Result<Blob, Error> {
-        let path = self.root.join(&self.model).join("blobs").join(&etag);
+    pub(super) fn blob(&self, etag: &str) -> Result<Blob, Error> {
+        let path = self.root.join(&self.model).join("blobs").join(etag);
         make_folder_of(&path)?;
-        let lock = self.lock(&etag)?;
-        Ok(Blob { path, etag, _lock: lock })
+        Ok(Blob { path, etag: etag.to_owned(), _lock: self.lock(etag)? })
     }
 
     /// The right to write a content or the references; waits while another process has it. The lock is huggingface_hub's too.
@@ -117,8 +101,7 @@ impl Blob {
     /// the part is removed. `model` is for the message.
     pub(super) fn complete(&self, model: &str) -> Result<(), Error> {
         let part = self.part();
-        let is_sha256 = self.etag.len() == 64 && self.etag.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if is_sha256 {
+        if self.etag.len() == 64 {
             let found = checksum::of_text(&part, false)?.unwrap_or_else(|reason| reason);
             if !found.eq_ignore_ascii_case(&self.etag) {
                 fs::remove_file(&part).map_err(|source| Error::Write { path: part, source })?;
