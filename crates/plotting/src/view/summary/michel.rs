@@ -177,7 +177,7 @@ fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) ->
 pub fn retrained(all: &[Subject], criterion: Criterion) -> Claim {
     let rows = |retrained: &Retrained| {
         let title = retrained.after.results.file.title();
-        let row = |row: Row| Row::new(title.clone(), [row.label.into()].into_iter().chain(row.cells));
+        let row = |row: Row| Row::new(title.clone(), [row.label].into_iter().chain(row.cells));
         retrained_rows(retrained, criterion).into_iter().map(row).collect::<Vec<_>>()
     };
     let measured = all.iter().filter_map(|subject| subject.retrained.as_ref());
