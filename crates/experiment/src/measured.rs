@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use core_masking::HeadSet;
-use records::{BASE, Identity, Part, RowWriter, Signature, TestedRow, Testing, Tests};
+use records::{BASE, Identity, Part, RowWriter, Signature, TestedRow, Testing};
 use significance::{TestArgs, block, measured, test_rows};
 use stats::Segments;
 use subject::{Evaluation, Evaluator, Scored, Subject};
@@ -187,7 +187,7 @@ impl<R: TestedRow> MeasuredRows<R> {
 
     fn add(&mut self, mut row: R, base: &str, segments: &Segments) -> Result<(), subject::Error> {
         let base = &self.bases[base];
-        row.record(&Tests::untested(base.score()?, segments.score()?));
+        row.record(&stats::family::Comparison::untested(base.score()?, segments.score()?));
         let block = block(row.name(), segments, Some(base));
         Ok(self.writer.push_measured(row, segments.metric().columns(), block)?)
     }

@@ -41,7 +41,7 @@ impl<R: TestedRow> Results<R> {
 
     /// Score of the model that the rows are compared with, in the unit of the metric.
     pub fn base(&self) -> f64 {
-        self.rows[0].tests().base_score
+        self.rows[0].tests().base
     }
 
     /// The same by its name: `BLEU 36.05`.
@@ -98,6 +98,6 @@ pub(crate) fn nearest<'a, T: 'a>(
 
 /// The ends of the 95 % interval of a row's score, if it was tested.
 pub fn interval(row: &impl TestedRow) -> Option<(f64, f64)> {
-    let (base, (low, high)) = (row.tests().base_score, row.delta_interval()?);
+    let (base, (low, high)) = (row.tests().base, row.delta_interval()?);
     Some((base + low, base + high))
 }

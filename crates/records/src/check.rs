@@ -77,9 +77,9 @@ pub(crate) fn step_limits(masked: usize, heads: usize) -> [Limit; 2] {
 pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> {
     let tests = row.tests();
     let (scores, words) = score_range(row.metric());
-    let scores = [("base_score", tests.base_score), ("score", tests.score)]
+    let scores = [("base_score", tests.base), ("score", tests.variant)]
         .map(|(column, value)| Limit::new(column, value, scores.clone(), words));
-    let delta = tests.delta();
+    let delta = tests.delta;
     let rounding = 1e-5; // made-up and rounded files have six digits
     let delta = Limit::new(
         "score_delta",
@@ -87,10 +87,11 @@ pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> 
         delta - rounding..=delta + rounding,
         "`score` minus `base_score`",
     );
-    let low = tests.delta_low.unwrap_or(-MOST);
-    let high = Limit::optional("delta_high", tests.delta_high, low..=f64::INFINITY, "at least `delta_low`");
-    let ends = [("delta_low", tests.delta_low), ("delta_high", tests.delta_high)]
+    let (low, high) = tests.interval.map(|ends| (ends.low, ends.high)).unzip();
+    let least = low.unwrap_or(-MOST);
+    let ends = [("delta_low", low), ("delta_high", high)]
         .map(|(column, value)| Limit::optional(column, value, -MOST..=MOST, "a number from -1e9 to 1e9"));
+    let order = Limit::optional("delta_high", high, least..=f64::INFINITY, "at least `delta_low`");
     let p_values = [
         ("p_value", tests.p_value),
         ("p_koehn", tests.p_koehn),
@@ -101,7 +102,7 @@ pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> 
     ];
     let p_values =
         p_values.map(|(column, value)| Limit::optional(column, value, 0.0..=1.0, "0 to 1 or empty"));
-    scores.into_iter().chain([delta]).chain(ends).chain([high]).chain(p_values).collect()
+    scores.into_iter().chain([delta]).chain(ends).chain([order]).chain(p_values).collect()
 }
 
 /// What a score can be; rounding may put a perfect one a little above 100 points.

@@ -29,7 +29,7 @@ pub use heads::{Attention, HeadId, HeadSet, Measure, Scope, UnknownName};
 pub use order::{FLOOR, Order};
 pub use rows::{
     AblationRow, BASE, CorrelationRow, CurveId, DynamicsRow, GateFilmRow, GateRow, Goal, HeadFunctionRow,
-    Method, PruningRow, RelevanceRow, RetrainedRow, Row, ScoreRow, SpeedRow, TestedRow, Tests, TrainingRow,
+    Method, PruningRow, RelevanceRow, RetrainedRow, Row, ScoreRow, SpeedRow, TestedRow, TrainingRow,
 };
 pub use rules::{Difference, Rule};
 pub use segments::{Block, Blocks};

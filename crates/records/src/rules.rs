@@ -129,7 +129,7 @@ mod tests {
             score: 50.0 + delta,
             score_delta: delta,
             delta_low,
-            delta_high: None,
+            delta_high: delta_low.map(|_| 1.0),
             p_value,
             p_koehn: None,
             p_adjusted: None,

@@ -1,5 +1,6 @@
 //! Rows that are there, finished or not, with what belongs to them.
 
+use stats::family::Comparison;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use crate::place::Place;
 use crate::segments::{Block, Blocks};
 use crate::signature::Signature;
 use crate::table::parse;
-use crate::{BASE, Error, Row, TestedRow, Tests};
+use crate::{BASE, Error, Row, TestedRow};
 
 /// The rows of a result file, or of an unfinished one.
 #[derive(Debug, Clone)]
@@ -102,7 +103,7 @@ pub(crate) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Error> {
 /// The row without what tests said, which depends on the rows beside it.
 pub(crate) fn untested<R: TestedRow>(mut row: R) -> R {
     let tests = row.tests();
-    row.record(&Tests::untested(tests.base_score, tests.score));
+    row.record(&Comparison::untested(tests.base, tests.variant));
     row
 }
 
@@ -134,7 +135,7 @@ impl<R: Row> Default for Seen<'_, R> {
 
 impl<'a, R: TestedRow + Clone + PartialEq> Seen<'a, R> {
     fn base(&mut self, file: &'a Stored<R>, row: &R) -> Result<(), Error> {
-        let (score, block) = (row.tests().base_score, file.blocks.get(&row.base()));
+        let (score, block) = (row.tests().base, file.blocks.get(&row.base()));
         let (other, known, stored) = *self.bases.entry(row.base()).or_insert((&file.path, score, block));
         let fault = match (block, stored) {
             _ if known != score => format!("it scores {known} and {score}"),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use records::signature::{Measured, Testing};
-use records::{Block, Blocks, MetricName, TestedRow, Tests};
+use records::{Block, Blocks, MetricName, TestedRow};
 use stats::classification::ClassificationMetric;
 use stats::family::{Comparison, test_family};
 use stats::{Cells, Metric, Segments};
@@ -211,21 +211,14 @@ fn test_one_family<R: TestedRow>(
 }
 
 fn record<R: TestedRow>(row: &mut R, comparison: &Comparison, is_whole: bool) -> Result<(), Error> {
-    let stored = row.tests().score;
+    let stored = row.tests().variant;
     if stored != comparison.variant {
         return Err(Error::Score { row: row.name(), stored, found: comparison.variant });
     }
-    row.record(&Tests {
-        base_score: comparison.base,
-        score: comparison.variant,
-        delta_low: comparison.interval.map(|interval| interval.low),
-        delta_high: comparison.interval.map(|interval| interval.high),
-        p_value: comparison.p_value,
-        p_koehn: comparison.p_koehn,
+    row.record(&Comparison {
         p_adjusted: comparison.p_adjusted.filter(|_| is_whole),
         p_benjamini_hochberg: comparison.p_benjamini_hochberg.filter(|_| is_whole),
-        p_unpaired_t: comparison.p_unpaired_t,
-        p_mcnemar: comparison.p_mcnemar,
+        ..*comparison
     });
     Ok(())
 }

@@ -9,11 +9,12 @@ use predicates::str::contains;
 use proptest::prelude::*;
 use records::{
     AblationRow, BASE, Existing, Identity, MetricName, Part, Provenance, PruningRow, Row, RowWriter, Shard,
-    ShardLock, Signature, TestedRow, Testing, Tests, shards_of,
+    ShardLock, Signature, TestedRow, Testing, shards_of,
 };
 use significance::{block, merge, test_rows};
 use stats::Segments;
 use stats::bleu::BleuStatistics;
+use stats::family::Comparison;
 
 const TESTING: Testing = Testing { resamples: 19, seed: 1, margin_percent: 2.0 };
 
@@ -103,7 +104,7 @@ impl Run {
         for (place, mut row) in due.iter().cloned() {
             writer.add_base(columns, block(BASE.to_owned(), &base, None)).unwrap();
             let masked = translated(place + self.slip);
-            row.record(&Tests::untested(base.score().unwrap(), masked.score().unwrap()));
+            row.record(&Comparison::untested(base.score().unwrap(), masked.score().unwrap()));
             let variant = block(row.name(), &masked, Some(&base));
             writer.push_measured(row, columns, variant).unwrap();
         }
@@ -464,7 +465,7 @@ fn curves_of_different_orders_are_refused() {
                 masked_heads: (*masked).to_owned(),
                 ..PruningRow::default()
             };
-            row.record(&Tests::untested(score, score));
+            row.record(&Comparison::untested(score, score));
             let statistics = block(row.name(), &base, Some(&base));
             writer.push_measured(row, columns, statistics).unwrap();
         }

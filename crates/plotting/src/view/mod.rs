@@ -85,7 +85,7 @@ const BANDS: &str =
 fn scored(row: &impl TestedRow, criterion: Criterion) -> Cell {
     let (metric, tests) = (Metric::new(row.metric()), row.tests());
     let ends = metric.brackets(row.delta_interval());
-    Cell::number(metric.amount(tests.score) + &ends, tests.score).marked(criterion.is_loss(row))
+    Cell::number(metric.amount(tests.variant) + &ends, tests.variant).marked(criterion.is_loss(row))
 }
 
 /// `-0.75 [-1.50, -0.02]`: a difference of two models with its 95 % interval.

@@ -2,7 +2,7 @@
 use heads::{Attention, HeadId};
 use serde::{Deserialize, Serialize};
 
-use super::{BASE, Row, TestedRow, Tests};
+use super::{BASE, Row, TestedRow};
 use crate::check::{Limit, head_limits, test_limits};
 use stats::MetricName;
 

@@ -2,7 +2,7 @@
 use serde::{Deserialize, Serialize};
 use stats::MetricName;
 
-use super::{BASE, Row, TestedRow, Tests, falls, heads_fault};
+use super::{BASE, Row, TestedRow, falls, heads_fault};
 use crate::check::{Limit, step_limits, test_limits};
 
 /// One row of `training-dynamics`: a checkpoint of training without its least important heads (Michel et al. 2019,

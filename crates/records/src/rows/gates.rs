@@ -2,7 +2,7 @@
 use heads::{Attention, HeadId, HeadSet, Scope, names::named};
 use serde::{Deserialize, Serialize};
 
-use super::{BASE, Goal, Row, TestedRow, Tests};
+use super::{BASE, Goal, Row, TestedRow};
 use crate::check::{Limit, MOST, finite, head_limits, step_limits, test_limits};
 use stats::MetricName;
 

@@ -23,6 +23,8 @@ use stats::Direction;
 use crate::Difference;
 use crate::check::Limit;
 use stats::MetricName;
+use stats::bootstrap::Interval;
+use stats::family::Comparison;
 
 pub use ablation::AblationRow;
 pub use correlation::CorrelationRow;
@@ -133,79 +135,30 @@ pub trait TestedRow: Row {
     }
 
     /// What was measured and what a test said.
-    fn tests(&self) -> Tests;
+    fn tests(&self) -> Comparison;
 
     /// Fills in what a test says.
-    fn record(&mut self, tests: &Tests);
+    fn record(&mut self, tests: &Comparison);
 
     /// The ends of the 95 % interval of the difference; absent where nothing was tested.
     fn delta_interval(&self) -> Option<(f64, f64)> {
-        let tests = self.tests();
-        tests.delta_low.zip(tests.delta_high)
+        self.tests().interval.map(|Interval { low, high }| (low, high))
     }
 
     /// The difference from the intact model, with the two-sided p-value that counts.
     fn difference(&self, p_value: Option<f64>) -> Difference {
         let tests = self.tests();
         let direction = self.direction();
-        let worst = match direction {
-            Direction::HigherIsBetter => tests.delta_low,
-            Direction::LowerIsBetter => tests.delta_high,
+        let worst = |ends: Interval| match direction {
+            Direction::HigherIsBetter => ends.low,
+            Direction::LowerIsBetter => ends.high,
         };
         Difference {
-            base_score: tests.base_score,
-            gain: direction.gain(tests.delta()),
-            least_gain: worst.map(|delta| direction.gain(delta)),
+            base_score: tests.base,
+            gain: direction.gain(tests.delta),
+            least_gain: tests.interval.map(|ends| direction.gain(worst(ends))),
             p_value,
         }
-    }
-}
-
-/// What the statistics of segments say of a row; scores in the unit of the metric, p-values from 0 to 1, absent where nothing was tested.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tests {
-    /// Score of the intact model.
-    pub base_score: f64,
-    /// Score with heads masked.
-    pub score: f64,
-    /// Lower end of the 95 % interval of the difference.
-    pub delta_low: Option<f64>,
-    /// Upper end.
-    pub delta_high: Option<f64>,
-    /// Two-sided.
-    pub p_value: Option<f64>,
-    /// The paper's, one-sided.
-    pub p_koehn: Option<f64>,
-    /// Adjusted for the family-wise error rate; absent unless the family is whole.
-    pub p_adjusted: Option<f64>,
-    /// Adjusted for the share of false alarms, likewise.
-    pub p_benjamini_hochberg: Option<f64>,
-    /// Of the unpaired t-test.
-    pub p_unpaired_t: Option<f64>,
-    /// Of McNemar's test, mid-p.
-    pub p_mcnemar: Option<f64>,
-}
-
-impl Tests {
-    /// The scores alone.
-    pub fn untested(base_score: f64, score: f64) -> Self {
-        Self {
-            base_score,
-            score,
-            delta_low: None,
-            delta_high: None,
-            p_value: None,
-            p_koehn: None,
-            p_adjusted: None,
-            p_benjamini_hochberg: None,
-            p_unpaired_t: None,
-            p_mcnemar: None,
-        }
-    }
-
-    /// The score with heads masked minus that of the intact model.
-    pub fn delta(&self) -> f64 {
-        self.score - self.base_score
     }
 }
 
@@ -216,27 +169,26 @@ macro_rules! tested_columns {
             self.metric
         }
 
-        fn tests(&self) -> Tests {
-            Tests {
-                base_score: self.base_score,
-                score: self.score,
-                delta_low: self.delta_low,
-                delta_high: self.delta_high,
+        fn tests(&self) -> stats::family::Comparison {
+            let ends = self.delta_low.zip(self.delta_high);
+            stats::family::Comparison {
+                interval: ends.map(|(low, high)| stats::bootstrap::Interval { low, high }),
                 p_value: self.p_value,
                 p_koehn: self.p_koehn,
                 p_adjusted: self.p_adjusted,
                 p_benjamini_hochberg: self.p_benjamini_hochberg,
                 p_unpaired_t: self.p_unpaired_t,
                 p_mcnemar: self.p_mcnemar,
+                ..stats::family::Comparison::untested(self.base_score, self.score)
             }
         }
 
-        fn record(&mut self, tests: &Tests) {
-            self.base_score = tests.base_score;
-            self.score = tests.score;
-            self.score_delta = tests.delta();
-            self.delta_low = tests.delta_low;
-            self.delta_high = tests.delta_high;
+        fn record(&mut self, tests: &stats::family::Comparison) {
+            self.base_score = tests.base;
+            self.score = tests.variant;
+            self.score_delta = tests.delta;
+            self.delta_low = tests.interval.map(|ends| ends.low);
+            self.delta_high = tests.interval.map(|ends| ends.high);
             self.p_value = tests.p_value;
             self.p_koehn = tests.p_koehn;
             self.p_adjusted = tests.p_adjusted;

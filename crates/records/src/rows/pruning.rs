@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BASE, Row, TestedRow, Tests, falls, heads_fault};
+use super::{BASE, Row, TestedRow, falls, heads_fault};
 use crate::Order;
 use crate::check::{Limit, step_limits, test_limits};
 use stats::MetricName;

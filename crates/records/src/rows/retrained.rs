@@ -2,7 +2,7 @@
 use heads::Scope;
 use serde::{Deserialize, Serialize};
 
-use super::{BASE, PruningRow, Row, TestedRow, Tests};
+use super::{BASE, PruningRow, Row, TestedRow};
 use crate::Order;
 use crate::check::{Limit, finite, step_limits, test_limits};
 use stats::MetricName;
