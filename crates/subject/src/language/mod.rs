@@ -123,10 +123,11 @@ impl Task for LanguageModelling {
         _is_given: bool,
     ) -> Result<(Self, Models<LanguageModel>), Error> {
         let spec = &described.spec;
+        let tokenizer = LanguageTokenizer::load(places.tokenizer)?; // before the weights, which take longer
         let model = LanguageModel::load(places.model, (Kind::Float, machine.device))?;
         model.check_gates()?;
         let config = model.config();
-        let tokenizer = LanguageTokenizer::load(places.tokenizer)?.for_rows(config.vocab_size);
+        let tokenizer = tokenizer.for_rows(config.vocab_size);
         for symbol in [tokenizer.begin(), tokenizer.end()].into_iter().flatten() {
             check_vocabulary(places.tokenizer, symbol as usize + 1, config.vocab_size)?;
         }
