@@ -59,7 +59,7 @@ fn the_safe_share_ends_where_the_interval_reaches_below_the_margin() {
     for (row, low) in
         pruning.series[0].runs[0].iter_mut().zip([None, Some(-0.55), Some(-0.6), Some(-0.7), Some(-0.5)])
     {
-        row.delta_low = low;
+        (row.delta_low, row.delta_high) = (low, low.and(Some(0.0)));
     }
     assert_eq!(found(&pruning, RuleKind::ShownSafe, CRITERION), Some((20.0, false, Some(-0.5))));
     assert_eq!(found(&pruning, RuleKind::NoSignificantLoss, CRITERION), Some((40.0, true, Some(-0.5))));
