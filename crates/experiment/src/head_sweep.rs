@@ -57,7 +57,7 @@ impl HeadSweep {
         let settings = (shared, machine, &self.test);
         let mut rows = MeasuredRows::open(path, identity, subject, self.plan(heads), settings)?;
         let is_of_other_head = |row: &AblationRow| {
-            let mut family = self.heads.iter().filter(|id| row.attention == id.attention().to_string());
+            let mut family = self.heads.iter().filter(|id| row.attention == id.attention());
             family.clone().next().is_some() && !family.any(|&id| row.head_id() == id)
         };
         // Heads that were chosen by other data than now.

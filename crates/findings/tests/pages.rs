@@ -198,11 +198,10 @@ fn retrained(subject: &str, masked: usize, complement: bool) -> (f64, f64, f64) 
     let folders = Folders { results: root().join("results"), experiments: root().join("experiments") };
     let file = Source::subject(&folders, subject).one(experiment::RETRAINED).unwrap();
     let retrained = Retrained::read(file, &mut LeftOut::default()).unwrap();
-    let steps = retrained.after.series.iter().flat_map(|series| series.runs.iter().flatten());
-    let is_it = |row: &&PruningRow| {
-        row.masked == masked && row.complement == complement && row.order.to_string() == "importance"
-    };
-    let row = steps.filter(|row| is_it(row)).next().unwrap();
+    let mut steps = retrained.after.series.iter().flat_map(|series| series.runs.iter().flatten());
+    let is_it =
+        |row: &&PruningRow| row.masked == masked && row.complement == complement && row.order == "importance";
+    let row = steps.find(|row| is_it(row)).unwrap();
     let found = retrained.against_control(row).unwrap();
     let interval = found.interval.unwrap();
     let gains = [found.delta, interval.low, interval.high].map(|delta| row.direction().gain(delta));
