@@ -1,16 +1,25 @@
 //! Ways to choose heads beside each other. The rows of `train-gates` compare each model with the one before it was trained further;
 //! here two models that were trained further are compared, segment by segment.
-use records::{GateRow, Method, Row as _, Testing};
+use records::{GateRow, Method, Row, Testing};
 use stats::Segments;
 use stats::adjust::holm;
 use stats::family::{self, Comparison, Pair, test_pairs};
 
 use crate::error::{Error, Result, within};
 use crate::gates::Gates;
+use crate::results::Results;
 use crate::segments::stored;
 
 /// Resamples of a comparison of two models that were trained further, since it is made whenever it is drawn.
-pub(crate) const RESAMPLES_OF_CONTRASTS: usize = 10_000;
+const RESAMPLES_OF_CONTRASTS: usize = 10_000;
+
+/// Segments of each row of a file, and how differences between them are tested whenever they are drawn.
+pub(crate) fn segments_to_compare<R: Row>(results: &Results<R>) -> Result<(Vec<Segments>, family::Testing)> {
+    let none = || Error::NoSegments { path: results.file.path.clone() };
+    let Testing { resamples, seed, .. } = results.file.testing().ok_or_else(none)?;
+    let (_, segments) = stored(results, none)?;
+    Ok((segments, family::Testing { resamples: resamples.min(RESAMPLES_OF_CONTRASTS), seed }))
+}
 
 /// Two methods: the score of the first less that of the second, with as many heads, unless the second has all.
 pub type Contrast = [Method; 2];
@@ -44,10 +53,7 @@ impl Contrasts {
     /// Tests what is stored of the segments beside a file of `train-gates`.
     pub fn read(gates: Gates) -> Result<Self> {
         let path = gates.file.path.clone();
-        let none = || Error::NoSegments { path: path.clone() };
-        let Testing { resamples, seed, .. } = gates.file.testing().ok_or_else(none)?;
-        let (_, segments) = stored(&gates, none)?;
-        let testing = family::Testing { resamples: resamples.min(RESAMPLES_OF_CONTRASTS), seed };
+        let (segments, testing) = segments_to_compare(&gates)?;
         Self::of(gates, &segments, testing)
             .map_err(within(|| format!("the segments of `{}` cannot be compared", path.display())))
     }

@@ -2,15 +2,14 @@
 //! `iterative-prune` (no such curves are in the papers).
 use std::collections::BTreeMap;
 
-use records::{PruningRow, RetrainedRow, Row, Scope, TestedRow, Testing};
-use stats::family::{self, Comparison, Pair, test_pairs};
+use records::{PruningRow, RetrainedRow, Row, Scope, TestedRow};
+use stats::family::{Comparison, Pair, test_pairs};
 
-use crate::contrasts::RESAMPLES_OF_CONTRASTS;
-use crate::error::{Error, LeftOut, Result, faulty, within};
+use crate::contrasts::segments_to_compare;
+use crate::error::{LeftOut, Result, faulty, within};
 use crate::pruning::{Pruning, Series};
 use crate::results::{Results, distinct};
 use crate::same_model::{self, model_entries};
-use crate::segments::stored;
 use crate::source::{ResultFile, experiment};
 
 /// The curves after training and, where they are there, those of the model as it was.
@@ -76,16 +75,14 @@ fn against_control(
     results: &Results<RetrainedRow>,
 ) -> Result<BTreeMap<<PruningRow as Row>::Key, Comparison>> {
     let path = &results.file.path;
-    let none = || Error::NoSegments { path: path.clone() };
-    let Testing { resamples, seed, .. } = results.file.testing().ok_or_else(none)?;
-    let (_, segments) = stored(results, none)?;
+    let (segments, testing) = segments_to_compare(results)?;
     let control_of = |row: &RetrainedRow| {
         results.rows.iter().position(|other| other.family() == row.family() && other.masked == 0)
     };
     let pair = |(variant, row): (usize, &RetrainedRow)| Some(Pair { base: control_of(row)?, variant });
     let masked = results.rows.iter().enumerate().filter(|(_, row)| row.masked > 0);
     let pairs: Vec<Pair> = masked.filter_map(pair).collect();
-    let testing = family::Testing { resamples: resamples.min(RESAMPLES_OF_CONTRASTS), seed };
+
     let tested = test_pairs(&segments.iter().collect::<Vec<_>>(), &pairs, testing)
         .map_err(within(|| format!("the segments of `{}` cannot be compared", path.display())))?;
     Ok(pairs.iter().map(|pair| results.rows[pair.variant].key()).zip(tested).collect())

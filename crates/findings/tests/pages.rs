@@ -9,7 +9,6 @@ use findings::contrasts::Contrast;
 use findings::segments::stored;
 use findings::source::experiment;
 use findings::{Contrasts, Error, Folders, Gates, LeftOut, Results, Retrained, Source};
-
 use records::{AblationRow, Method, PruningRow, TestedRow};
 use stats::correlation::pearson;
 use stats::reliability::{Swept, ceiling, split_half};
@@ -17,6 +16,10 @@ use words::{fixed, signed};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn folders() -> Folders {
+    Folders { results: root().join("results"), experiments: root().join("experiments") }
 }
 
 /// A row of a CSV file, by column.
@@ -35,7 +38,7 @@ impl Row {
         ["attention", "layer", "head"].map(|column| self.text(column)).join(":")
     }
 
-    /// How much worse the score is than the base; in nats more is worse.
+    /// Loss against the base; in nats more is worse.
     fn loss(&self) -> f64 {
         if self.text("metric") == "nats" { self.number("score_delta") } else { -self.number("score_delta") }
     }
@@ -195,8 +198,7 @@ fn kept_at(file: &str, epoch: &str, masked: &str, in_words: fn([String; 3]) -> S
 
 /// The loss of a retrained model against the one that was retrained with all heads, and its interval, by importance.
 fn retrained(subject: &str, masked: usize, complement: bool) -> (f64, f64, f64) {
-    let folders = Folders { results: root().join("results"), experiments: root().join("experiments") };
-    let file = Source::subject(&folders, subject).one(experiment::RETRAINED).unwrap();
+    let file = Source::subject(&folders(), subject).one(experiment::RETRAINED).unwrap();
     let retrained = Retrained::read(file, &mut LeftOut::default()).unwrap();
     let mut steps = retrained.after.series.iter().flat_map(|series| series.runs.iter().flatten());
     let is_it =
@@ -228,7 +230,7 @@ fn normal(z: f64) -> f64 {
 /// `0.69`: the greatest r that the noise of two splits allows, without some of the heads.
 fn allowed_by_noise(subject: &str, splits: [&str; 2], without: &[&str]) -> String {
     let reliability = |split: &str| {
-        let folders = Folders { results: root().join("results"), experiments: root().join("experiments") };
+        let folders = folders();
         let path = folders.results.join(subject).join(split).with_extension("csv");
         let file = Source::File { path: path.clone(), experiments: folders.experiments };
         let results = Results::<AblationRow>::read(file.one(experiment::SWEEP).unwrap()).unwrap();
@@ -249,15 +251,11 @@ fn speedup(subject: &str) -> String {
     format!("{} to {} %", fixed(faster[0], 0), fixed(*faster.last().unwrap(), 0))
 }
 
-/// The words of a page: without code, links and pictures, with single spaces.
+/// Text of a page without blocks of code and targets of links, with single spaces.
 fn prose(page: &str) -> String {
     let text = fs::read_to_string(root().join(page)).unwrap();
     let outside = text.split("```").step_by(2).collect::<Vec<_>>().join(" ");
-    let words = outside.split('`').enumerate().map(|(place, text)| {
-        // head names in code are facts too
-        if place % 2 == 0 { text.to_owned() } else { format!("`{text}`") }
-    });
-    let mut text = words.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut text = outside.split_whitespace().collect::<Vec<_>>().join(" ");
     while let Some(start) = text.find("](") {
         let end = start + text[start..].find(')').unwrap();
         text.replace_range(start..=end, "]");
@@ -267,11 +265,12 @@ fn prose(page: &str) -> String {
 
 /// Checks that each fact stands on the page, and that no other number does, but for what is `given`.
 fn check(page: &str, facts: &[String], given: &[&str]) {
-    let mut text = prose(page);
-    let missing: Vec<&String> = facts.iter().filter(|fact| !text.contains(fact.as_str())).collect();
+    let whole = prose(page);
+    let missing: Vec<&String> = facts.iter().filter(|fact| !whole.contains(fact.as_str())).collect();
     assert!(missing.is_empty(), "{page} should say {missing:#?}");
+    let mut text = whole.clone();
     for known in facts.iter().map(String::as_str).chain(given.iter().copied()) {
-        assert!(prose(page).contains(known), "{page} does not say `{known}` any more");
+        assert!(whole.contains(known), "{page} does not say `{known}` any more");
         text = text.replace(known, "");
     }
     let is_name = |word: &str| {
@@ -576,8 +575,7 @@ struct Difference {
 /// With as many heads, or with all; `sign` is that of the words on the page.
 fn contrast(file: &str, kept: usize, methods: Contrast, sign: f64) -> Difference {
     let (subject, gates) = file.split_once('/').unwrap_or((file, "train-gates"));
-    let folders = Folders { results: root().join("results"), experiments: root().join("experiments") };
-    let files = Source::subject(&folders, subject).all(experiment::GATES).unwrap();
+    let files = Source::subject(&folders(), subject).all(experiment::GATES).unwrap();
     let file =
         files.into_iter().find(|file| file.path.file_stem().is_some_and(|stem| stem == gates)).unwrap();
     let all = Contrasts::read(Gates::read(file).unwrap()).unwrap();
@@ -604,7 +602,7 @@ fn heads_with(subject: &str, function: &str) -> Vec<String> {
     heads
 }
 
-/// How many of these heads a method keeps.
+/// Number of these heads that a method keeps.
 fn kept(subject: &str, method: &str, number: &str, heads: &[String]) -> usize {
     let rows = rows(&format!("{subject}/train-gates"));
     let row = rows.iter().find(|row| row.text("method") == method && row.text("kept") == number).unwrap();

@@ -63,6 +63,8 @@ pub fn png(svg: &str) -> Result<Vec<u8>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
     use resvg::usvg::{Group, Node};
 
     use super::*;
@@ -79,6 +81,24 @@ mod tests {
         let svg = format!(r#"<svg {size} xmlns="http://www.w3.org/2000/svg">{white}</svg>"#);
         let pixmap = pixels(&svg).unwrap();
         assert!(pixmap.height() >= 37 && pixmap.data().iter().all(|&byte| byte == u8::MAX));
+    }
+
+    #[test]
+    fn a_png_has_the_pixels_of_the_drawing() {
+        let stripe = |place: u32| {
+            let (red, grey) = (place % 256, place / 256);
+            format!(r#"<rect x="{}" width="1" height="60" fill="rgb({red},{grey},{grey})"/>"#, place + 1)
+        };
+        let stripes: String = (0..500).map(stripe).collect();
+        let size = r#"width="2in" height="0.2in" viewBox="0 0 600 60""#;
+        let svg = format!(r#"<svg {size} xmlns="http://www.w3.org/2000/svg">{stripes}</svg>"#);
+        let drawn: Vec<u8> =
+            pixels(&svg).unwrap().data().chunks_exact(4).flat_map(|rgba| &rgba[..3]).copied().collect();
+        let file = png(&svg).unwrap();
+        let mut reader = png::Decoder::new(Cursor::new(&file)).read_info().unwrap();
+        let mut written = vec![0; reader.output_buffer_size().unwrap()];
+        reader.next_frame(&mut written).unwrap();
+        assert_eq!(written, drawn);
     }
 
     /// The texts of a drawing, in its order, with the boxes around their glyphs: left, right, top and bottom, in points.
