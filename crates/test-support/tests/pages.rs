@@ -223,12 +223,12 @@ impl Desk {
         if output.status.success() { Ok(()) } else { Err(said()) }
     }
 
-    /// What a page takes for granted: results that are reported or tested again, and shards that are merged.
+    /// What a page takes for granted: results that are drawn, reported or tested again, and shards that are merged.
     fn prepare(&self, command: &str) -> Result<(), String> {
-        let of_results =
-            ["just report ", "just retest "].iter().find_map(|recipe| command.strip_prefix(recipe));
-        if let Some(arguments) = of_results.filter(|arguments| !arguments.starts_with('-')) {
-            let subject = arguments.split_whitespace().next().unwrap_or_default();
+        let recipes = ["just report", "just retest", "just figures"];
+        if let Some(arguments) = recipes.iter().find_map(|recipe| command.strip_prefix(recipe)) {
+            let named = arguments.split_whitespace().next().filter(|argument| !argument.starts_with('-'));
+            let subject = named.unwrap_or("demo-translation");
             self.run(&format!("cargo run --bin ablate-one -- {subject} --quiet"))?;
         }
         if command.starts_with("just merge") {
