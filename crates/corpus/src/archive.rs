@@ -1,11 +1,10 @@
-//! Zip archives: files out of them, and texts in them; a Python wheel is one. Files out of gzipped tar archives.
-use std::fs::File;
-use std::io::{self, BufReader, Write};
+//! Zip archives, which Python wheels are too, and gzipped tar archives.
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use words::excerpt;
 use zip::ZipArchive;
-use zip::read::ZipFile;
 use zip::result::ZipError;
 
 use crate::Error;
@@ -19,9 +18,9 @@ pub(crate) struct Archive<'a> {
 
 impl<'a> Archive<'a> {
     pub(crate) fn open(path: &'a Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let file = File::open(path).map_err(Error::reading(path))?;
         let zip = ZipArchive::new(BufReader::new(file))
-            .map_err(|error| fault(path, format!("not a complete zip archive ({error})")))?;
+            .map_err(|error| Error::of(path, format!("not a complete zip archive ({error})")))?;
         Ok(Self { path, zip })
     }
 
@@ -30,96 +29,63 @@ impl<'a> Archive<'a> {
         let names = self.zip.file_names().map(|name| name.map(String::from));
         names
             .collect::<Result<_, _>>()
-            .map_err(|error| fault(self.path, format!("a name in it cannot be read ({error})")))
+            .map_err(|error| Error::of(self.path, format!("a name in it cannot be read ({error})")))
     }
 
     /// The content of `member`.
     pub(crate) fn read(&mut self, member: &str) -> Result<Vec<u8>, Error> {
-        let path = self.path;
-        let mut bytes = Vec::new();
-        self.copy(member, &mut bytes, |error| {
-            fault(path, format!("{} cannot be read ({error})", named(member)))
+        let (path, shown) = (self.path, excerpt(member));
+        let fault = |error: io::Error| Error::of(path, format!("`{shown}` cannot be read ({error})"));
+        let mut content = self.zip.by_name(member).map_err(|error| match error {
+            ZipError::FileNotFound => lacking(path, member),
+            error => fault(error.into()),
         })?;
-        Ok(bytes)
-    }
-
-    /// Writes the content of `member` to `part`.
-    pub(crate) fn extract(&mut self, member: &str, part: &Path) -> Result<(), Error> {
-        let path = self.path;
-        let mut file = File::create(part).map_err(|source| Error::Write { path: part.to_owned(), source })?;
-        self.copy(member, &mut file, |error| {
-            fault(path, format!("{} cannot be extracted ({error})", named(member)))
-        })?;
-        // It is renamed next, and a name must not stand for less than was extracted.
-        file.sync_all().map_err(|source| Error::Write { path: part.to_owned(), source })
-    }
-
-    fn copy(
-        &mut self,
-        member: &str,
-        to: &mut impl Write,
-        fault: impl Fn(io::Error) -> Error,
-    ) -> Result<(), Error> {
-        let mut content = self.member(member)?;
         let (size, most) = (content.size(), compressed::most(content.compressed_size()));
         if size > most {
             return Err(fault(io::Error::other(compressed::too_long(most))));
         }
-        // The crate checks that no more comes than the directory names.
-        io::copy(&mut content, to).map(drop).map_err(fault)
-    }
-
-    fn member(&mut self, member: &str) -> Result<ZipFile<'_, BufReader<File>>, Error> {
-        self.zip.by_name(member).map_err(|error| match error {
-            ZipError::FileNotFound => fault(self.path, format!("has no {}", named(member))),
-            error => fault(self.path, format!("{} cannot be read ({error})", named(member))),
-        })
+        let mut bytes = Vec::new();
+        content.read_to_end(&mut bytes).map_err(fault)?;
+        Ok(bytes)
     }
 }
 
-/// A file to take out of an archive.
-pub(crate) struct Wanted {
-    /// Its name there.
-    pub(crate) member: String,
-    /// Where it goes.
-    pub(crate) part: PathBuf,
+/// A file to take out of an archive: its name there, and where it goes.
+pub(crate) type Wanted = (String, PathBuf);
+
+/// Writes all of `wanted` out of a zip archive.
+pub(crate) fn unzip(path: &Path, wanted: &[Wanted]) -> Result<(), Error> {
+    let mut zip = Archive::open(path)?;
+    wanted.iter().try_for_each(|(member, to)| fs::write(to, zip.read(member)?).map_err(Error::writing(to)))
 }
 
 /// Writes all of `wanted` out of a gzipped tar archive.
 pub(crate) fn untar(path: &Path, wanted: &[Wanted]) -> Result<(), Error> {
     let torn = |error: io::Error| {
-        fault(path, format!("not a complete gzipped tar archive ({})", excerpt(&error.to_string())))
+        Error::of(path, format!("not a complete gzipped tar archive ({})", excerpt(&error.to_string())))
     };
-    let content = compressed::gzip(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    let mut archive = tar::Archive::new(content);
+    let mut archive = tar::Archive::new(compressed::gzip(path).map_err(Error::reading(path))?);
     let mut found = vec![false; wanted.len()];
     for entry in archive.entries().map_err(torn)? {
         let mut entry = entry.map_err(torn)?;
         let name = entry.path_bytes().into_owned();
         let name = name.strip_prefix(b"./").unwrap_or(&name);
-        let place = wanted.iter().position(|wanted| wanted.member.as_bytes() == name);
+        let place = wanted.iter().position(|(member, _)| member.as_bytes() == name);
         if let Some(place) = place.filter(|_| entry.header().entry_type().is_file()) {
-            let part = &wanted[place].part;
-            let written = |source| Error::Write { path: part.clone(), source };
-            let mut file = File::create(part).map_err(written)?;
+            let to = &wanted[place].1;
+            let mut file = File::create(to).map_err(Error::writing(to))?;
             io::copy(&mut entry, &mut file).map_err(torn)?;
-            file.sync_all().map_err(written)?;
             found[place] = true;
         }
     }
     // To the end, where gzip has its checksum.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(torn)?;
     match wanted.iter().zip(found).find(|(_, found)| !found) {
-        Some((wanted, _)) => Err(fault(path, format!("has no {}", named(&wanted.member)))),
+        Some(((member, _), _)) => Err(lacking(path, member)),
         None => Ok(()),
     }
 }
 
-/// A name of the archive's for messages.
-pub(crate) fn named(member: &str) -> String {
-    format!("`{}`", excerpt(member))
-}
-
-pub(crate) fn fault(path: &Path, reason: String) -> Error {
-    Error::Archive { path: path.to_owned(), reason }
+fn lacking(path: &Path, member: &str) -> Error {
+    Error::of(path, format!("has no `{}`", excerpt(member)))
 }

@@ -1,10 +1,32 @@
-//! SHA-256 of the texts of a split, in lower-case hexadecimal; how the files are laid out or compressed does not matter.
+//! SHA-256 in lower-case hexadecimal: of files, and of the texts of a split, for which it does not matter how their files are laid
+//! out or compressed.
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
 use sha2::{Digest, Sha256};
 
+use crate::Error;
 use crate::choices::Choice;
+use crate::compressed;
 use crate::documents::Document;
 use crate::labelled::Example;
 use crate::parallel::ParallelText;
+
+/// Of a file. The same text can be compressed in more than one way, so that of a gzip file (`.gz`) is that of its text; where it is
+/// torn, the sum is what is wrong with it.
+pub(crate) fn of_file(path: &Path, is_gzip: bool) -> Result<String, Error> {
+    let sum = |mut content: Box<dyn Read>| {
+        let mut hasher = Sha256::new();
+        io::copy(&mut content, &mut hasher)?;
+        Ok::<_, io::Error>(format!("{:x}", hasher.finalize()))
+    };
+    if is_gzip {
+        let content = compressed::gzip(path).map_err(Error::reading(path))?;
+        return Ok(sum(Box::new(content)).unwrap_or_else(|error| format!("no complete gzip file ({error})")));
+    }
+    File::open(path).and_then(|file| sum(Box::new(file))).map_err(Error::reading(path))
+}
 
 /// Of sentences with their translations.
 pub fn of_pairs(text: &ParallelText) -> String {

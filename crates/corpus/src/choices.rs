@@ -20,29 +20,29 @@ use crate::rows::{self, Column, Record};
 /// A question, its possible answers, and the right one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// What stands before each choice; empty if nothing does, as in minimal pairs.
+    /// The text before each choice; empty in minimal pairs.
     pub context: String,
     /// The possible answers, at least two, none of them blank.
     pub choices: Vec<String>,
-    /// Which of them is right, counted from 0.
+    /// The right one, counted from 0.
     pub answer: usize,
-    /// What the question is about, such as the paradigm of a minimal pair; `None` if the data do not say.
+    /// The subject of the question, such as the paradigm of a minimal pair; `None` if the data do not say.
     pub group: Option<String>,
 }
 
 /// A choice as a model scores it: by the log-probability of the continuation after the context.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
-    /// What is given; empty if the whole continuation is scored.
+pub struct Continuation {
+    /// The text that is given; empty if the whole continuation is scored.
     pub context: String,
-    /// What is scored.
+    /// The text that is scored.
     pub continuation: String,
     /// The characters of the choice; `acc_norm` divides by them. At least 1.
     pub characters: usize,
 }
 
 impl Choice {
-    /// What is scored for each choice.
+    /// The parts of each choice that are given and scored.
     ///
     /// As in lm-evaluation-harness, a space stands between context and choice, and white space at the end of the context
     /// moves to the continuation, since tokens begin with spaces and do not end with them (`_encode_pair` of
@@ -50,13 +50,13 @@ impl Choice {
     /// characters are counted without either.
     ///
     /// Differs from it: without a context no space stands before the choice, which is a whole sentence then.
-    pub fn parts(&self) -> Vec<Part> {
+    pub fn parts(&self) -> Vec<Continuation> {
         let context = self.context.trim_end();
         let spaces = &self.context[context.len()..];
         let part = |choice: &String| {
             let continuation =
                 if self.context.is_empty() { choice.clone() } else { format!("{spaces} {choice}") };
-            Part { context: context.to_owned(), continuation, characters: choice.chars().count() }
+            Continuation { context: context.to_owned(), continuation, characters: choice.chars().count() }
         };
         self.choices.iter().map(part).collect()
     }
@@ -73,12 +73,12 @@ pub fn read(path: &Path, format: &ChoiceFormat) -> Result<Vec<Choice>, Error> {
     let columns = format.columns(&template);
     let records = format.layout().read(&text, path, &columns.iter().collect::<Vec<&Column>>())?;
     if records.is_empty() {
-        return Err(Error::NoExamples { path: path.to_owned() });
+        return Err(Error::no_examples(path));
     }
     let answers = answers(path, format, records.len())?;
     let choice = |(place, record): (usize, &Record)| {
         let answer = answers.as_ref().map(|answers| answers[place].as_str());
-        format.choice(record, &template, answer).map_err(|reason| rows::fault(path, record.line, reason))
+        format.choice(record, &template, answer).map_err(|reason| Error::of_line(path, record.line, reason))
     };
     records.iter().enumerate().map(choice).collect()
 }
@@ -88,18 +88,11 @@ fn answers(path: &Path, format: &ChoiceFormat, questions: usize) -> Result<Optio
     let Answer::File { file, .. } = &format.answer else { return Ok(None) };
     let beside = path.with_file_name(file);
     let lines = parallel::read_lines(&beside)?;
-    if lines.len() != questions {
-        return Err(Error::LineCounts {
-            source_path: path.to_owned(),
-            source_lines: questions,
-            target_path: beside,
-            target_lines: lines.len(),
-        });
-    }
+    parallel::check_lengths((path, questions), (&beside, lines.len()))?;
     // Here, since the fault is not in the file of the questions.
     if let Some((line, place)) = lines.iter().zip(1..).find(|(line, _)| line.trim().parse::<usize>().is_err())
     {
-        return Err(rows::fault(&beside, place, format!("`{}` is no number of a choice", excerpt(line))));
+        return Err(Error::of_line(&beside, place, format!("`{}` is no number of a choice", excerpt(line))));
     }
     Ok(Some(lines))
 }

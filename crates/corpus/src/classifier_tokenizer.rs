@@ -11,17 +11,18 @@ mod wordpiece;
 use std::fs;
 use std::path::Path;
 
-use tokenizers::decoders::wordpiece::WordPiece;
+use tokenizers::decoders::wordpiece::WordPiece as WordPieceDecoder;
+use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::{
     EncodeInput, ModelWrapper, PostProcessor, Tokenizer, TruncationDirection, TruncationParams,
 };
 use words::excerpt;
 
-use self::settings::{BERT, Config, Family, Settings, Stated};
+use self::settings::{BERT, Config, Family, Settings};
 use crate::Error;
-use crate::foreign::wrong;
-use crate::foreign_tokenizer as foreign;
+use crate::foreign::{read_if_there, read_text, wrong};
+use crate::foreign_tokenizer::{self as foreign, Stated};
 use crate::placed::PlacedToken;
 
 /// Tokens of one text or a pair.
@@ -60,59 +61,49 @@ impl ClassifierTokenizer {
     }
 
     fn read(folder: &Path, max_length: usize) -> Result<Self, Error> {
-        let (stated, config): (_, Config) =
-            (Stated::read(folder)?, foreign::read_if_there(&folder.join("config.json"))?);
-        let needs_older_list = stated.needs_older_list();
+        let (stated, config) = (Stated::read(folder)?, read_if_there::<Config>(&folder.join("config.json"))?);
         let (inner, settings) = match foreign::read_whole(folder)? {
             Some(mut inner) => {
-                let settings = stated.for_family(Family::of_model(inner.get_model()), &config);
-                let stated = folder.join("tokenizer_config.json");
-                settings.supplement(&mut inner).map_err(|reason| wrong(&stated, reason))?;
+                let settings = Settings::new(stated, Family::of_model(inner.get_model()));
+                settings.supplement(&config, &mut inner).map_err(|reason| wrong(folder, reason))?;
                 (inner, settings)
             }
-            None => Self::read_lists(folder, stated, &config)?,
+            None => {
+                let family = Family::of_config(&config);
+                foreign::require(folder, family.map_or(&[], |family| family.files))?;
+                let settings = Settings::new(stated, family.unwrap_or(&BERT));
+                let inner = match family {
+                    Some(family) if !std::ptr::eq(family, &BERT) => {
+                        foreign::read_byte_pairs(folder, settings.stated.add_prefix_space)?
+                    }
+                    _ => of_bert(read_word_pieces(folder, &settings)?, &settings),
+                };
+                (settings.complete(inner).map_err(|reason| wrong(folder, reason))?, settings)
+            }
         };
-        if needs_older_list {
-            settings::check_older_list(folder, &inner)?;
-        }
         Self::new(inner, &settings, max_length, folder)
-    }
-
-    fn read_lists(folder: &Path, stated: Stated, config: &Config) -> Result<(Tokenizer, Settings), Error> {
-        let family = Family::of_config(config).ok_or_else(|| foreign::lacking(folder, None))?;
-        foreign::require(folder, family.files)?;
-        let settings = stated.for_family(family, config);
-        let inner = if std::ptr::eq(family, &BERT) {
-            let [_, unknown, ..] = &settings.specials;
-            of_bert(foreign::read_word_pieces(folder, &unknown.content)?, &settings)
-        } else {
-            foreign::read_byte_pairs(folder, settings.add_prefix_space)?
-        };
-        let list = folder.join(family.files[0]);
-        let inner = settings.complete(inner).map_err(|reason| wrong(&list, reason))?;
-        Ok((inner, settings))
     }
 
     /// Learns word pieces from `lines`, in lower case and without accents, until the vocabulary has `vocabulary_size`
     /// entries or there is nothing left to merge. Equal lines give equal tokenisers. `[PAD]` has id 0.
+    ///
+    /// # Errors
+    /// If the vocabulary has no room for the letters, or `max_length` none for a word.
     pub fn train<S: AsRef<str>>(
         lines: impl Iterator<Item = S>,
         vocabulary_size: usize,
         max_length: usize,
     ) -> Result<Self, Error> {
-        let settings = Stated::default().for_family(&BERT, &Config::default());
+        let settings = Settings::new(Stated::default(), &BERT);
         let words: Vec<String> = lines.flat_map(|line| wordpiece::words(line.as_ref(), &settings)).collect();
-        let vocabulary = wordpiece::learn_pieces(&words, vocabulary_size, &settings)?;
-        let [_, unknown, ..] = &settings.specials;
-        let model =
-            foreign::word_pieces(vocabulary, &unknown.content).expect("the special tokens were put in");
+        let model = wordpiece::learn(&words, vocabulary_size, &settings)?;
         let inner = settings.complete(of_bert(model, &settings)).expect("the special tokens were put in");
         Self::new(inner, &settings, max_length, Path::new("tokenizer.json"))
     }
 
     /// Writes a `tokenizer.json` that transformers reads too.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
-        fs::write(path, self.to_json()).map_err(|source| Error::Write { path: path.to_owned(), source })
+        fs::write(path, self.to_json()).map_err(Error::writing(path))
     }
 
     /// The same for a model with so many rows of embeddings: texts with tokens beyond them are refused.
@@ -175,15 +166,21 @@ impl ClassifierTokenizer {
 
     /// Sets what `encode` relies on. `path` is for the message.
     fn new(mut inner: Tokenizer, settings: &Settings, max_length: usize, path: &Path) -> Result<Self, Error> {
-        let [pad, ..] = settings.specials.each_ref().map(|token| token.content.as_str());
-        let pad =
-            inner.token_to_id(pad).ok_or_else(|| wrong(path, format!("it lacks `{}`", excerpt(pad))))?;
+        let [pad, ..] = settings.specials().map(|token| token.content);
+        let lacking = || wrong(path, format!("it lacks `{}`", excerpt(&pad)));
+        let pad = inner.token_to_id(&pad).ok_or_else(lacking)?;
         let added = inner.get_post_processor().map_or(0, |processor| processor.added_tokens(true));
         if max_length <= added {
-            return Err(Error::MaximumLength { asked: max_length, least: added + 1 });
+            return Err(Error::Invalid(format!(
+                "a maximum length of {max_length} is too small: special tokens and one word take {}",
+                added + 1
+            )));
         }
-        let stated = inner.get_truncation().map(|truncation| truncation.direction);
-        let direction = settings.truncation_side.or(stated).unwrap_or_default();
+        let direction = match settings.stated.truncation_side.as_deref() {
+            Some("left") => TruncationDirection::Left,
+            Some(_) => TruncationDirection::Right,
+            None => inner.get_truncation().map(|truncation| truncation.direction).unwrap_or_default(),
+        };
         let truncation = TruncationParams { max_length, direction, ..TruncationParams::default() };
         inner.with_padding(None);
         inner.with_truncation(Some(truncation)).expect("the length was checked");
@@ -197,12 +194,21 @@ impl ClassifierTokenizer {
     }
 }
 
+/// Reads `vocab.txt`, which has one token per line.
+fn read_word_pieces(folder: &Path, settings: &Settings) -> Result<WordPiece, Error> {
+    let path = folder.join("vocab.txt");
+    read_text(&path)?; // the library would open a pipe, and name no file
+    let [_, unknown, ..] = settings.specials();
+    let model = WordPiece::from_file(&path.to_string_lossy()).unk_token(unknown.content).build();
+    model.map_err(|error| wrong(&path, excerpt(&error.to_string())))
+}
+
 /// The steps around BERT's word pieces.
-fn of_bert(model: tokenizers::models::wordpiece::WordPiece, settings: &Settings) -> Tokenizer {
+fn of_bert(model: WordPiece, settings: &Settings) -> Tokenizer {
     let mut inner = Tokenizer::new(model);
-    inner.with_normalizer(Some(settings.normalizer));
+    inner.with_normalizer(Some(settings.normalizer()));
     inner.with_pre_tokenizer(Some(BertPreTokenizer));
-    inner.with_decoder(Some(WordPiece::default()));
+    inner.with_decoder(Some(WordPieceDecoder::default()));
     inner
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::pairs::{self, Member};
-use crate::rows::{self, Column, Kind, Layout};
+use crate::rows::{self, Column, Layout, RowKind};
 
 /// A text that is read from its beginning, without what stands before it in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,33 +26,33 @@ pub struct Document {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentFormat {
-    /// What a document is.
+    /// The unit that is a document.
     pub kind: DocumentKind,
     /// The column or field of the text, for tables and `jsonl`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Column>,
-    /// Whether the first row of a table names its columns; true if not given.
+    /// True if the first row of a table names its columns, or if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
-    /// Whether cells of a table may stand in quotation marks; if not given, only in CSV.
+    /// True if cells of a table may stand in quotation marks; if not given, only in CSV.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoting: Option<bool>,
     /// The name of the file in a zip archive; not needed if a single `.txt` or `.tsv` there has tabs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<String>,
-    /// Whether of equal documents only the first is kept; false if not given.
+    /// True if of equal documents only the first is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distinct: Option<bool>,
     /// The part of the file that counts, from 0 to 1, by characters: of n characters those from ⌊from · n⌋ on and before
     /// ⌊to · n⌋. nanoGPT trains on `[0.0, 0.9]` of Shakespeare and validates on `[0.9, 1.0]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<[f64; 2]>,
-    /// Which documents are drawn at random; all, in their order, if not given.
+    /// The documents that are drawn at random; all, in their order, if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<DocumentSample>,
 }
 
-/// What a document is.
+/// The unit that is a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DocumentKind {
@@ -77,11 +77,11 @@ pub enum DocumentKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentSample {
-    /// How many are drawn.
+    /// The number that is drawn.
     pub count: usize,
     /// Decides on the order.
     pub seed: u64,
-    /// How many before them in that order are left to other splits; 0 if not given.
+    /// The number before them in that order that is left to other splits; 0 if not given.
     #[serde(default)]
     pub skip: usize,
 }
@@ -90,7 +90,7 @@ impl DocumentFormat {
     /// Finds what is wrong with the description itself, before there is a file.
     pub fn validate(&self) -> Result<(), Error> {
         let reason = self.fault_of_text().or_else(|| self.fault_of_choice());
-        reason.map_or(Ok(()), |reason| Err(Error::Format { reason }))
+        reason.map_or(Ok(()), |reason| Err(Error::of_format(reason)))
     }
 
     fn fault_of_text(&self) -> Option<String> {
@@ -125,9 +125,9 @@ impl DocumentFormat {
     /// How rows are written, of a file that has rows.
     fn layout(&self) -> Option<Layout> {
         let kind = match self.kind {
-            DocumentKind::Tsv => Kind::Tsv,
-            DocumentKind::Csv => Kind::Csv,
-            DocumentKind::Jsonl => Kind::Jsonl,
+            DocumentKind::Tsv => RowKind::Tsv,
+            DocumentKind::Csv => RowKind::Csv,
+            DocumentKind::Jsonl => RowKind::Jsonl,
             DocumentKind::Lines | DocumentKind::Paragraphs | DocumentKind::Text | DocumentKind::Wikitext => {
                 return None;
             }
@@ -142,7 +142,7 @@ impl DocumentFormat {
 ///
 /// # Errors
 /// If the description contradicts itself; if a file is missing, empty, torn or not UTF-8, or all its documents are
-/// blank; if there are too few for the sample.
+/// blank; if a file of WikiText has no title; if there are too few for the sample.
 ///
 /// # Panics
 /// If there are no files.
@@ -151,13 +151,15 @@ pub fn read<P: AsRef<Path>>(files: &[P], format: &DocumentFormat) -> Result<Vec<
     let mut all = Vec::new();
     for path in files {
         let Member { path, bytes } = pairs::content(path.as_ref(), format.inside.as_deref())?;
-        if bytes.is_empty() {
-            return Err(Error::NoDocuments { path });
+        let blank = || Error::Invalid(format!("`{}` holds no documents but blank ones", path.display()));
+        let content = rows::text(bytes, &path)?;
+        if content.trim().is_empty() {
+            return Err(blank());
         }
-        let mut texts = texts(&rows::text(bytes, &path)?, &path, format)?;
+        let mut texts = texts(&content, &path, format)?;
         texts.retain(|text| !text.trim().is_empty());
         if texts.is_empty() {
-            return Err(Error::NoDocuments { path });
+            return Err(blank());
         }
         all.append(&mut texts);
     }
@@ -179,20 +181,24 @@ pub fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
+/// The fault of a file that holds no articles.
+const UNTITLED: &str = "`wikitext` expects articles that begin with a line ` = Title = ` between blank ones, and there is no \
+                        such line: `kind` can also be \"text\", \"paragraphs\" or \"lines\"";
+
 fn texts(content: &str, path: &Path, format: &DocumentFormat) -> Result<Vec<String>, Error> {
     let content = format.share.map_or(content, |share| cut::share(content, share));
     if let (Some(layout), Some(column)) = (format.layout(), &format.text) {
         let key = column.key();
         let rows = layout.read(content, path, &[column])?;
         let text = |record: &rows::Record| {
-            record.text(&key).map_err(|reason| rows::fault(path, record.line, reason))
+            record.text(&key).map_err(|reason| Error::of_line(path, record.line, reason))
         };
         return rows.iter().map(text).collect();
     }
     let texts = match format.kind {
         DocumentKind::Lines => cut::lines(content).collect(),
         DocumentKind::Paragraphs => cut::paragraphs(content),
-        DocumentKind::Wikitext => cut::articles(content),
+        DocumentKind::Wikitext => cut::articles(content).ok_or_else(|| Error::of(path, UNTITLED))?,
         _ => vec![content],
     };
     Ok(texts.into_iter().map(str::to_owned).collect())

@@ -1,4 +1,4 @@
-//! Files that others wrote, and their text in messages.
+//! Files of tokenisers, which others wrote, and their text in messages.
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -8,40 +8,46 @@ use words::excerpt;
 use crate::Error;
 
 /// The most bytes of a tokeniser's file, about twice as many as the largest in use have.
-pub(crate) const MOST_BYTES: u64 = 1 << 26;
+const MOST_BYTES: u64 = 1 << 26;
 
 /// The most names that a message lists.
 const MOST_NAMES: usize = 30;
 
-/// Reads a file of at most `most` bytes. Pipes and devices, which may never end, are refused.
+/// Reads a file. Pipes and devices, which may never end, are refused.
 ///
 /// # Errors
-/// If it is missing, not a regular file, or longer.
-pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
-    let fault = |source| Error::Read { path: path.to_owned(), source };
+/// If it is missing, not a regular file, or longer than any such file.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    let fault = Error::reading(path);
     let mut bytes = Vec::new();
-    let file = durable::open_regular(path).map_err(fault)?;
-    file.take(most + 1).read_to_end(&mut bytes).map_err(fault)?;
-    if bytes.len() as u64 > most {
-        return Err(fault(io::Error::other(format!("longer than {most} bytes, which no such file is"))));
+    let file = durable::open_regular(path).map_err(&fault)?;
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(&fault)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(fault(io::Error::other(format!(
+            "longer than {MOST_BYTES} bytes, which no such file is"
+        ))));
     }
     Ok(bytes)
 }
 
-/// Reads a file of at most `most` bytes of UTF-8, as [`read`] does.
-pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, Error> {
-    let text = String::from_utf8(read(path, most)?);
-    text.map_err(|_| Error::Read { path: path.to_owned(), source: io::Error::other("not valid UTF-8") })
+/// Reads a file of UTF-8, as [`read`] does.
+pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
+    String::from_utf8(read(path)?).map_err(|_| Error::reading(path)(io::Error::other("not valid UTF-8")))
 }
 
-/// Reads a tokeniser's JSON file.
+/// Reads a JSON file.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    parse_json(&read_text(path, MOST_BYTES)?).map_err(|reason| wrong(path, reason))
+    parse_json(&read_text(path)?).map_err(|reason| wrong(path, reason))
+}
+
+/// Reads a JSON file; the defaults if there is none.
+pub(crate) fn read_if_there<T: Default + DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    if path.exists() { read_json(path) } else { Ok(T::default()) }
 }
 
 /// A fault of a tokeniser's file or folder.
 pub(crate) fn wrong(path: &Path, reason: String) -> Error {
-    Error::Tokenizer { path: path.to_owned(), reason }
+    Error::Invalid(format!("no tokeniser can be read from `{}`: {reason}", path.display()))
 }
 
 /// Parses JSON; the error is one line.
@@ -62,29 +68,23 @@ pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a String>) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use std::fs::{self, File};
 
+    /// All files of tokenisers are read by this.
     #[test]
-    fn a_file_may_be_as_long_as_it_may_be_and_no_longer() {
+    fn files_that_are_none_or_too_long_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
-        fs::write(&path, "犬").unwrap();
-        assert_eq!(read_text(&path, 3).unwrap(), "犬");
-        let source = |error: Error| std::error::Error::source(&error).unwrap().to_string();
-        let error = read_text(&path, 2).unwrap_err();
-        assert_eq!(error.to_string(), format!("cannot read `{}`", path.display()));
-        assert_eq!(source(error), "longer than 2 bytes, which no such file is");
+        let refusal =
+            |path: &Path| std::error::Error::source(&read_text(path).unwrap_err()).unwrap().to_string();
+        assert_eq!(refusal(folder.path()), "not a regular file");
+        assert_eq!(refusal(Path::new("/dev/zero")), "not a regular file");
+        File::create(&path).unwrap().set_len(MOST_BYTES + 1).unwrap();
+        assert_eq!(refusal(&path), "longer than 67108864 bytes, which no such file is");
         fs::write(&path, [0xff]).unwrap();
-        assert_eq!(source(read_text(&path, 3).unwrap_err()), "not valid UTF-8");
-        assert_eq!(source(read(folder.path(), 3).unwrap_err()), "not a regular file");
-    }
-
-    #[test]
-    fn long_lists_are_cut() {
-        let names: Vec<String> = (1..=31).map(|number| number.to_string()).collect();
-        assert_eq!(listed(&names[..2]), "`1`, `2`");
-        assert!(listed(&names[..30]).ends_with("`29`, `30`"));
-        assert!(listed(&names).ends_with("`29`, `30` and 1 more"));
-        assert_eq!(listed(&["a\n".to_owned()]), r"`a\n`");
+        assert_eq!(refusal(&path), "not valid UTF-8");
+        fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert_eq!(refusal(&path), "not a regular file");
     }
 }

@@ -1,20 +1,20 @@
 //! Tokenisers of Hugging Face folders, read by the crate `tokenizers`, whose panics become errors of one line.
 use std::any::Any;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::sync::Once;
 
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokenizers::models::bpe::BPE;
-use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::{AddedToken, Encoding, ModelWrapper, PreTokenizerWrapper, Tokenizer};
 use words::excerpt;
 
 use crate::Error;
-use crate::foreign::{MOST_BYTES, parse_json, read_json, read_text, wrong};
+use crate::foreign::{parse_json, read_if_there, read_text, wrong};
+use crate::sentence_tokenizer::check_rows;
 
 /// Vocabularies of SentencePiece, by the names that they have in folders.
 const SENTENCE_PIECE: [&str; 3] = ["sentencepiece.bpe.model", "spiece.model", "tokenizer.model"];
@@ -50,7 +50,7 @@ fn said(payload: &(dyn Any + Send)) -> String {
 
 /// An error of the crate `tokenizers` on a text.
 pub(crate) fn not_encoded(error: impl ToString) -> Error {
-    Error::Encoding { reason: excerpt(&error.to_string()) }
+    Error::Invalid(format!("a text cannot be cut into tokens: {}", excerpt(&error.to_string())))
 }
 
 /// Encodes a text for a model with so many rows of embeddings, if that is known.
@@ -60,18 +60,8 @@ pub(crate) fn encode(
     encode: impl FnOnce(&Tokenizer) -> tokenizers::Result<Encoding>,
 ) -> Result<Encoding, Error> {
     let encoding = guarded(|| encode(inner).map_err(not_encoded), not_encoded)?;
-    check_rows(inner, rows, encoding.get_ids())?;
+    check_rows(encoding.get_ids(), rows, |id| inner.id_to_token(id))?;
     Ok(encoding)
-}
-
-/// Refuses tokens beyond the rows of a model's embeddings.
-pub(crate) fn check_rows(inner: &Tokenizer, rows: Option<i64>, ids: &[u32]) -> Result<(), Error> {
-    let Some(rows) = rows else { return Ok(()) };
-    let beyond = ids.iter().find(|&&id| i64::from(id) >= rows);
-    beyond.map_or(Ok(()), |&id| {
-        let token = excerpt(&inner.id_to_token(id).unwrap_or_default());
-        Err(Error::NoRow { token, id, rows })
-    })
 }
 
 /// Reads `tokenizer.json`, if there is one.
@@ -80,28 +70,32 @@ pub(crate) fn read_whole(folder: &Path) -> Result<Option<Tokenizer>, Error> {
     if !path.exists() {
         return Ok(None);
     }
-    let text = read_text(&path, MOST_BYTES)?;
+    let text = read_text(&path)?;
     let fault = |reason| wrong(&path, reason);
     let inner: Tokenizer = guarded(|| parse_json(&text).map_err(fault), fault)?;
     match inner.get_model() {
-        ModelWrapper::BPE(BPE { dropout: Some(share), .. }) if *share > 0.0 => {
-            Err(fault(format!("its model leaves out merges at random: `dropout` is {share}")))
-        }
+        ModelWrapper::BPE(model) => check_is_certain(model).map_err(fault).map(|()| Some(inner)),
         _ => Ok(Some(inner)),
     }
 }
 
-/// Refuses a folder that lacks one of `files`, which serve instead of `tokenizer.json`.
-pub(crate) fn require(folder: &Path, files: &[&str]) -> Result<(), Error> {
-    let missing = files.iter().find(|file| !folder.join(file).exists());
-    missing.map_or(Ok(()), |file| Err(lacking(folder, Some(file))))
+/// Refuses merges that are left out at random.
+pub(crate) fn check_is_certain(model: &BPE) -> Result<(), String> {
+    match model.dropout.filter(|share| *share > 0.0) {
+        Some(share) => Err(format!("its model leaves out merges at random: `dropout` is {share}")),
+        None => Ok(()),
+    }
 }
 
-/// A folder without `tokenizer.json`, and without the file that could stand in its place.
-pub(crate) fn lacking(folder: &Path, file: Option<&str>) -> Error {
-    let (shown, pieces) =
-        (folder.display(), SENTENCE_PIECE.into_iter().find(|file| folder.join(file).exists()));
-    let reason = match (pieces, file) {
+/// Refuses a folder without `tokenizer.json` that lacks one of `files`, which could stand in its place.
+pub(crate) fn require(folder: &Path, files: &[&str]) -> Result<(), Error> {
+    let has = |file: &&str| folder.join(file).exists();
+    let missing = files.iter().find(|file| !has(file));
+    if missing.is_none() && !files.is_empty() {
+        return Ok(());
+    }
+    let shown = folder.display();
+    let reason = match (SENTENCE_PIECE.iter().find(|file| has(file)), missing) {
         (Some(pieces), _) => format!(
             "it holds `{pieces}`, but no `tokenizer.json`: make one with python -c \"from transformers import \
              AutoTokenizer; AutoTokenizer.from_pretrained('{shown}').save_pretrained('{shown}')\""
@@ -114,42 +108,17 @@ pub(crate) fn lacking(folder: &Path, file: Option<&str>) -> Error {
             "it holds no `tokenizer.json`, without which no tokeniser of its `model_type` is read".to_owned()
         }
     };
-    wrong(folder, reason)
-}
-
-/// Reads `vocab.txt`, which has one token per line.
-pub(crate) fn read_word_pieces(folder: &Path, unknown: &str) -> Result<WordPiece, Error> {
-    let path = folder.join("vocab.txt");
-    let text = read_text(&path, MOST_BYTES)?;
-    let vocabulary: Map<String, Value> =
-        text.lines().zip(0_u32..).map(|(token, id)| (token.to_owned(), id.into())).collect();
-    word_pieces(vocabulary, unknown).map_err(|reason| wrong(&path, reason))
-}
-
-/// Word pieces as in BERT.
-pub(crate) fn word_pieces(vocabulary: Map<String, Value>, unknown: &str) -> Result<WordPiece, String> {
-    // Not the builder: it takes a hash table from a crate that we do not depend on. 100 is the limit in transformers.
-    let model = json!({
-        "type": "WordPiece",
-        "unk_token": unknown,
-        "continuing_subword_prefix": "##",
-        "max_input_chars_per_word": 100,
-        "vocab": vocabulary,
-    });
-    WordPiece::from_bytes(model.to_string()).map_err(|error| excerpt(&error.to_string()))
+    Err(wrong(folder, reason))
 }
 
 /// Reads `vocab.json` and `merges.txt`: byte-level BPE as GPT-2 published it.
 pub(crate) fn read_byte_pairs(folder: &Path, add_prefix_space: bool) -> Result<Tokenizer, Error> {
-    let vocabulary: Map<String, Value> = read_json(&folder.join("vocab.json"))?;
-    let path = folder.join("merges.txt");
-    let text = read_text(&path, MOST_BYTES)?;
-    if !text.ends_with('\n') {
-        return Err(wrong(&path, "its last line has no end".to_owned()));
+    let [vocabulary, merges] = ["vocab.json", "merges.txt"].map(|file| folder.join(file));
+    for path in [&vocabulary, &merges] {
+        read_text(path)?; // the library would open a pipe, and name no file
     }
-    let merges: Vec<&str> = text.lines().skip(1).collect(); // the first line is skipped in transformers, whatever it says
-    let model = json!({"type": "BPE", "vocab": vocabulary, "merges": merges});
-    let model: BPE = parse_json(&model.to_string()).map_err(|reason| wrong(&path, reason))?;
+    let model = BPE::from_file(&vocabulary.to_string_lossy(), &merges.to_string_lossy()).build();
+    let model = model.map_err(|error| wrong(&merges, excerpt(&error.to_string())))?;
     let mut inner = Tokenizer::new(model);
     inner.with_pre_tokenizer(Some(ByteLevel::default().add_prefix_space(add_prefix_space)));
     inner.with_decoder(Some(ByteLevel::default()));
@@ -164,31 +133,63 @@ pub(crate) fn set_prefix_space(inner: &mut Tokenizer, stated: bool) {
     }
 }
 
-/// Reads a JSON file; the defaults if there is none.
-pub(crate) fn read_if_there<T: Default + DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    if path.exists() { read_json(path) } else { Ok(T::default()) }
+/// Special tokens that the settings name, in the order in which transformers adds them.
+pub(crate) const NAMES: [&str; 7] =
+    ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
+
+/// Statements of `tokenizer_config.json`, and of the older `special_tokens_map.json` and `added_tokens.json`.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Stated {
+    pub(crate) tokenizer_class: Option<String>,
+    pub(crate) do_lower_case: Option<bool>,
+    pub(crate) strip_accents: Option<bool>,
+    pub(crate) tokenize_chinese_chars: Option<bool>,
+    /// True if a text is cut into pieces as if a space stood before it.
+    pub(crate) add_prefix_space: bool,
+    /// True if `bos_token` is put before texts, whatever `tokenizer.json` says.
+    pub(crate) add_bos_token: bool,
+    pub(crate) truncation_side: Option<String>,
+    pub(crate) added_tokens_decoder: BTreeMap<u32, Found>,
+    pub(crate) additional_special_tokens: Vec<Name>,
+    /// Special tokens, by those of [`NAMES`] that are stated.
+    #[serde(skip)]
+    pub(crate) names: BTreeMap<String, Name>,
+    /// Added tokens of a folder that has only the older list of them.
+    #[serde(skip)]
+    pub(crate) older_list: BTreeMap<u32, String>,
 }
 
-/// Reads `tokenizer_config.json` and the older `special_tokens_map.json`. As in transformers, the names in the latter
-/// override those in the former, unless that lists the added tokens.
-pub(crate) fn read_settings<T: DeserializeOwned>(folder: &Path) -> Result<T, Error> {
-    const ADDITIONAL: &str = "additional_special_tokens";
-    let path = folder.join("tokenizer_config.json");
-    let mut stated: Map<String, Value> = read_if_there(&path)?;
-    stated.retain(|_, value| !value.is_null());
-    if !stated.contains_key("added_tokens_decoder") {
-        let names: Map<String, Value> = read_if_there(&folder.join("special_tokens_map.json"))?;
-        for (key, mut value) in names.into_iter().filter(|(_, value)| !value.is_null()) {
-            if let (ADDITIONAL, Some(new), Some(Value::Array(all))) =
-                (key.as_str(), value.as_array_mut(), stated.get_mut(ADDITIONAL))
-            {
-                all.append(new);
-            } else {
-                stated.insert(key, value);
+impl Stated {
+    /// Reads the settings of a folder. As in transformers, the older files count only if `tokenizer_config.json` does not
+    /// list the added tokens; their names override those of the latter.
+    pub(crate) fn read(folder: &Path) -> Result<Self, Error> {
+        const ADDITIONAL: &str = "additional_special_tokens";
+        let path = folder.join("tokenizer_config.json");
+        let mut stated: Map<String, Value> = read_if_there(&path)?;
+        stated.retain(|_, value| !value.is_null());
+        let mut older_list: BTreeMap<String, u32> = BTreeMap::new();
+        if !stated.contains_key("added_tokens_decoder") {
+            let names: Map<String, Value> = read_if_there(&folder.join("special_tokens_map.json"))?;
+            for (key, mut value) in names.into_iter().filter(|(_, value)| !value.is_null()) {
+                match (value.as_array_mut(), stated.get_mut(ADDITIONAL)) {
+                    (Some(new), Some(Value::Array(all))) if key == ADDITIONAL => all.append(new),
+                    _ => drop(stated.insert(key, value)),
+                }
             }
+            older_list = read_if_there(&folder.join("added_tokens.json"))?;
         }
+        let fault = |error: serde_json::Error| wrong(&path, excerpt(&error.to_string()));
+        let names = NAMES.iter().filter_map(|key| Some(((*key).to_owned(), stated.remove(*key)?)));
+        let names = serde_json::from_value(Value::Object(names.collect())).map_err(fault)?;
+        let older_list = older_list.into_iter().map(|(token, id)| (id, token)).collect();
+        Ok(Self { names, older_list, ..serde_json::from_value(stated.into()).map_err(fault)? })
     }
-    serde_json::from_value(stated.into()).map_err(|error| wrong(&path, excerpt(&error.to_string())))
+
+    /// The special token that a setting names.
+    pub(crate) fn name(&self, key: &str) -> Option<&str> {
+        self.names.get(key).map(Name::as_str)
+    }
 }
 
 /// A special token, with or without details of how it is found.
@@ -237,10 +238,10 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_error_of_one_line() {
-        let fault = |reason| Error::Encoding { reason };
-        let error = guarded(|| -> Result<(), Error> { panic!("line 1\nline {}", 2) }, fault).unwrap_err();
+        let error =
+            guarded(|| -> Result<(), Error> { panic!("line 1\nline {}", 2) }, not_encoded).unwrap_err();
         assert_eq!(error.to_string(), r"a text cannot be cut into tokens: its parser fails: line 1\nline 2");
-        assert!(guarded(|| Ok(7), fault).is_ok() && !IS_GUARDED.get());
+        assert!(guarded(|| Ok(7), not_encoded).is_ok() && !IS_GUARDED.get());
     }
 
     #[test]

@@ -116,7 +116,9 @@ impl FromStr for HubModel {
             && parts.iter().all(|part| is_name(part))
             && revision.is_none_or(|revision| revision.split('/').all(is_name));
         if !fits {
-            return Err(Error::HubName { text: text.to_owned() });
+            return Err(Error::Invalid(format!(
+                "`{text}` names no model of the hub: expected owner/name or owner/name@revision"
+            )));
         }
         Ok(Self { repository: repository.to_owned(), revision: revision.map(str::to_owned) })
     }
@@ -212,22 +214,26 @@ impl HubModel {
     }
 
     fn transfer_fault(&self, fault: Fault) -> Error {
-        self.fault(match fault {
-            Fault::Write { path, source } => return Error::Write { path, source },
+        match fault {
             Fault::Status(404) => {
-                format!("the hub has no such model, or it has no revision `{}`", self.revision())
+                self.fault(format!("the hub has no such model, or it has no revision `{}`", self.revision()))
             }
             // Without a token, this is also the hub's answer for models that do not exist.
-            Fault::Status(401 | 403) => {
-                "the hub has no such model, or HF_TOKEN must hold a token that may read it".to_owned()
-            }
-            Fault::Status(status) => format!("the hub answered {status}"),
-            Fault::Answer(reason) => format!("{reason}; HF_HUB_OFFLINE=1 takes what the cache has"),
-        })
+            Fault::Status(401 | 403) => self.fault(
+                "the hub has no such model, or HF_TOKEN must hold a token that may read it".to_owned(),
+            ),
+            fault => fault.into_error(|reason| {
+                self.message(&format!("{reason}; HF_HUB_OFFLINE=1 takes what the cache has"))
+            }),
+        }
     }
 
     fn fault(&self, reason: String) -> Error {
-        Error::Hub { model: self.to_string(), reason }
+        Error::Invalid(self.message(&reason))
+    }
+
+    fn message(&self, reason: &str) -> String {
+        format!("cannot get `{self}` from the hub: {reason}")
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::rows::{self, Layout, Record};
-pub use crate::rows::{Column, Kind};
+pub use crate::rows::{Column, RowKind};
 
 /// One example of a classification data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub struct Example {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Format {
-    /// What the rows are.
-    pub kind: Kind,
-    /// Whether the first row of a table names its columns; true if not given.
+    /// How the rows are written.
+    pub kind: RowKind,
+    /// True if the first row of a table names its columns, or if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
-    /// Whether cells of a table may stand in quotation marks; if not given, only in CSV. The TSV
+    /// True if cells of a table may stand in quotation marks; if not given, only in CSV. The TSV
     /// files of GLUE use them as plain characters, often an odd number in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoting: Option<bool>,
@@ -51,7 +51,7 @@ pub struct Format {
 impl Format {
     /// Finds what is wrong with the description itself, before there is a file.
     pub fn validate(&self) -> Result<(), Error> {
-        self.layout().fault(self.columns()).map_or(Ok(()), |reason| Err(Error::Format { reason }))
+        self.layout().fault(self.columns()).map_or(Ok(()), |reason| Err(Error::of_format(reason)))
     }
 
     fn columns(&self) -> impl Iterator<Item = &Column> {
@@ -84,14 +84,17 @@ pub fn read(path: &Path, format: &Format) -> Result<Vec<Example>, Error> {
     let columns: Vec<&Column> = format.columns().collect();
     let rows = format.layout().read(&text, path, &columns)?;
     if rows.is_empty() {
-        return Err(Error::NoExamples { path: path.to_owned() });
+        return Err(Error::no_examples(path));
     }
     let example = |record: &Record| {
-        format.example(record).map_err(|reason| rows::fault(path, record.line, reason)).transpose()
+        format.example(record).map_err(|reason| Error::of_line(path, record.line, reason)).transpose()
     };
     let kept: Vec<Example> = rows.iter().filter_map(example).collect::<Result<_, _>>()?;
     if kept.is_empty() {
-        return Err(Error::AllSkipped { path: path.to_owned(), labels: format.skip_labels.join(", ") });
+        let (path, labels) = (path.display(), format.skip_labels.join(", "));
+        return Err(Error::Invalid(format!(
+            "`{path}` has no examples but those with labels to skip ({labels})"
+        )));
     }
     Ok(kept)
 }

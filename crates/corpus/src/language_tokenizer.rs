@@ -6,7 +6,6 @@
 //! filled up or put around a text; [`begin`](LanguageTokenizer::begin) and [`end`](LanguageTokenizer::end) say what a
 //! model expects there.
 mod characters;
-mod settings;
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,11 +16,11 @@ use tokenizers::processors::template::TemplateProcessing;
 use tokenizers::{AddedToken, PostProcessorWrapper, PreTokenizerWrapper, Tokenizer};
 use words::excerpt;
 
-use self::settings::Stated;
 use crate::Error;
-use crate::foreign::wrong;
-use crate::foreign_tokenizer as foreign;
+use crate::foreign::{read_if_there, wrong};
+use crate::foreign_tokenizer::{self as foreign, Stated};
 use crate::placed::PlacedToken;
+use crate::sentence_tokenizer::check_rows;
 use crate::tokenizer::learn;
 
 /// Stands before and after documents, in GPT-2 as in what we train, where it has id 0.
@@ -53,12 +52,12 @@ impl LanguageTokenizer {
     }
 
     fn read(folder: &Path) -> Result<Self, Error> {
-        let stated: Stated = foreign::read_settings(folder)?;
+        let stated = Stated::read(folder)?;
         let inner = match foreign::read_whole(folder)? {
             Some(inner) => inner,
             None => {
                 foreign::require(folder, &["vocab.json", "merges.txt"])?;
-                stated.check_is_gpt2(folder)?;
+                check_is_gpt2(folder, &stated)?;
                 foreign::read_byte_pairs(folder, false)?
             }
         };
@@ -96,10 +95,8 @@ impl LanguageTokenizer {
     /// # Errors
     /// If a file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
-        let write = |path: &Path, json: &Value| {
-            fs::write(path, format!("{json:#}\n"))
-                .map_err(|source| Error::Write { path: path.to_owned(), source })
-        };
+        let write =
+            |path: &Path, json: &Value| fs::write(path, format!("{json:#}\n")).map_err(Error::writing(path));
         write(path, &self.to_json())?;
         write(&path.with_file_name("tokenizer_config.json"), &self.settings())
     }
@@ -113,10 +110,15 @@ impl LanguageTokenizer {
         if let Some(known) = &self.characters {
             let id = |character| {
                 let id = known.get(&character).copied();
-                id.ok_or(Error::UnknownCharacter { character, known: known.len() })
+                id.ok_or_else(|| {
+                    let (character, known) = (character.escape_debug(), known.len());
+                    Error::Invalid(format!(
+                        "`{character}` is none of the {known} characters of the tokeniser"
+                    ))
+                })
             };
             let ids = text.chars().map(id).collect::<Result<Vec<u32>, Error>>()?;
-            foreign::check_rows(&self.inner, self.rows, &ids)?;
+            check_rows(&ids, self.rows, |id| self.inner.id_to_token(id))?;
             return Ok(ids);
         }
         Ok(foreign::encode(&self.inner, self.rows, |inner| inner.encode_fast(text, false))?
@@ -143,7 +145,8 @@ impl LanguageTokenizer {
     /// If no token has one of the ids, or the tokeniser fails.
     pub fn decode(&self, ids: &[u32]) -> Result<String, Error> {
         if let Some(&id) = ids.iter().find(|&&id| self.inner.id_to_token(id).is_none()) {
-            return Err(Error::UnknownToken { id, size: self.vocabulary_size });
+            let size = self.vocabulary_size;
+            return Err(Error::Invalid(format!("no token has the id {id}: ids are below {size}")));
         }
         let decode = || self.inner.decode(ids, true).map_err(foreign::not_encoded);
         foreign::guarded(decode, foreign::not_encoded)
@@ -192,15 +195,15 @@ impl LanguageTokenizer {
         inner.with_padding(None);
         inner.with_truncation(None).expect("nothing is checked where nothing is cut");
         foreign::set_prefix_space(&mut inner, stated.add_prefix_space);
-        if let (true, Some(token)) = (stated.add_bos_token, stated.begin()) {
+        if let (true, Some(token)) = (stated.add_bos_token, stated.name("bos_token")) {
             let template = begins_with(token, id_of(&inner, token)?)?;
             inner.with_post_processor(Some(template));
         }
         let characters = characters::ids(&inner);
         let [first, last] = around(&inner)?;
         let named = |token: Option<&str>| token.map(|token| id_of(&inner, token)).transpose();
-        let end = named(stated.end())?.or(last).or_else(|| inner.token_to_id(END_OF_TEXT));
-        let begin = first.or(named(stated.begin())?).or(end);
+        let end = named(stated.name("eos_token"))?.or(last).or_else(|| inner.token_to_id(END_OF_TEXT));
+        let begin = first.or(named(stated.name("bos_token"))?).or(end);
         let specials = [begin, end].into_iter().flatten().filter_map(|id| inner.id_to_token(id));
         let specials: Vec<AddedToken> = specials.map(|token| AddedToken::from(token, true)).collect();
         mark_special(&mut inner, specials);
@@ -210,6 +213,22 @@ impl LanguageTokenizer {
         let highest = inner.get_vocab(true).into_values().max();
         let vocabulary_size = highest.map_or(0, |highest| highest as usize + 1);
         Ok(Self { inner, characters, begin, end, post_processor, vocabulary_size, rows: None })
+    }
+}
+
+/// Refuses lists that GPT-2 does not read. Those of Qwen and others look the same, but their texts are cut into words by other
+/// rules.
+fn check_is_gpt2(folder: &Path, stated: &Stated) -> Result<(), Error> {
+    let config: Value = read_if_there(&folder.join("config.json"))?;
+    let class = stated.tokenizer_class.as_deref();
+    match class.or(config["model_type"].as_str()) {
+        None | Some("GPT2Tokenizer" | "GPT2TokenizerFast" | "gpt2") => Ok(()),
+        Some(found) => {
+            let found = excerpt(found);
+            let reason =
+                format!("without `tokenizer.json` only GPT-2's lists can be read, but it is of `{found}`");
+            Err(wrong(folder, reason))
+        }
     }
 }
 

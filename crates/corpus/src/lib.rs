@@ -41,7 +41,6 @@ pub mod language_tokenizer;
 pub mod marian_tokenizer;
 pub mod moses;
 pub mod names;
-mod numbering;
 pub mod pairs;
 pub mod parallel;
 mod pieces;

@@ -12,9 +12,10 @@ use rand_chacha::ChaCha8Rng;
 use words::excerpt;
 
 use crate::Error;
-use crate::archive::{self, Archive};
+use crate::archive::Archive;
+use crate::foreign::listed;
 use crate::parallel::{self, ParallelText};
-use crate::rows::{self, Column, Kind, Layout};
+use crate::rows::{self, Column, Layout, RowKind};
 
 /// A file of sentence pairs, and where the two sides are in its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl PairTable {
         } else {
             return Ok(());
         };
-        Err(Error::Format { reason })
+        Err(Error::of_format(reason))
     }
 
     /// Reads the pairs in their order. Of those with the same source sentence only the first is kept, so that none
@@ -50,16 +51,16 @@ impl PairTable {
     pub fn read(&self) -> Result<ParallelText, Error> {
         self.validate()?;
         let Member { path, bytes } = content(&self.path, self.inside.as_deref())?;
-        let layout = Layout { kind: Kind::Tsv, header: Some(false), quoting: Some(false) };
+        let layout = Layout { kind: RowKind::Tsv, header: Some(false), quoting: Some(false) };
         let columns = [Column::Number(self.source), Column::Number(self.target)];
         let rows = layout.read(&rows::text(bytes, &path)?, &path, &columns.each_ref())?;
         if rows.is_empty() {
-            return Err(Error::NoExamples { path });
+            return Err(Error::no_examples(&path));
         }
         let mut text = ParallelText::default();
         let mut seen = HashSet::new();
         for row in rows {
-            let cell = |column| row.filled(column).map_err(|reason| rows::fault(&path, row.line, reason));
+            let cell = |column| row.filled(column).map_err(|reason| Error::of_line(&path, row.line, reason));
             let (source, target) = (cell(&columns[0])?, cell(&columns[1])?);
             if seen.insert(source.clone()) {
                 text.source.push(source);
@@ -72,7 +73,7 @@ impl PairTable {
 
 /// A file, or one in an archive.
 pub(crate) struct Member {
-    /// How messages name it.
+    /// Its name in messages.
     pub(crate) path: PathBuf,
     /// Its content.
     pub(crate) bytes: Vec<u8>,
@@ -84,11 +85,10 @@ pub(crate) fn content(path: &Path, inside: Option<&str>) -> Result<Member, Error
         return zipped(path, inside);
     }
     if inside.is_some() {
-        let reason = format!("`inside` is for archives, but `{}` is no .zip", path.display());
-        return Err(Error::Format { reason });
+        let path = path.display();
+        return Err(Error::of_format(format!("`inside` is for archives, but `{path}` is no .zip")));
     }
-    let bytes = parallel::read_bytes(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    Ok(Member { path: path.to_owned(), bytes })
+    Ok(Member { path: path.to_owned(), bytes: parallel::read_bytes(path)? })
 }
 
 fn zipped(path: &Path, inside: Option<&str>) -> Result<Member, Error> {
@@ -100,7 +100,7 @@ fn zipped(path: &Path, inside: Option<&str>) -> Result<Member, Error> {
     Ok(Member { path: PathBuf::from(format!("{}:{}", path.display(), excerpt(&member))), bytes })
 }
 
-/// Whether a file is a zip archive, by its name.
+/// Returns true if a file is a zip archive, by its name.
 fn is_zip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "zip")
 }
@@ -118,18 +118,18 @@ fn only_table(path: &Path, archive: &mut Archive) -> Result<(String, Vec<u8>), E
         }
     }
     if tables.len() > 1 {
-        let names = tables.iter().map(|(name, _)| archive::named(name)).collect::<Vec<_>>().join(", ");
-        return Err(archive::fault(path, format!("has more than one table, {names}: `inside` can name one")));
+        let names = listed(tables.iter().map(|(name, _)| name));
+        return Err(Error::of(path, format!("has more than one table, {names}: `inside` can name one")));
     }
-    tables.pop().ok_or_else(|| archive::fault(path, "has no .txt or .tsv file with tabs".to_owned()))
+    tables.pop().ok_or_else(|| Error::of(path, "has no .txt or .tsv file with tabs"))
 }
 
-/// Which pairs of a file are kept; all by default.
+/// The pairs of a file that are kept; all by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Pairs with a side of more words are left out; words are what white space separates.
     pub most_words: Option<usize>,
-    /// How many of the others are drawn at random, and the seed.
+    /// The number of the others that is drawn at random, and the seed.
     pub sample: Option<(usize, u64)>,
 }
 
@@ -160,7 +160,9 @@ pub(crate) fn draw<T>(
     what: &'static str,
 ) -> Result<(), Error> {
     if asked > all.len() {
-        return Err(Error::SampleSize { path: path.to_owned(), asked, found: all.len(), what });
+        let found = all.len();
+        let reason = format!("a sample of {asked} {what} is asked for, but only {found} can be drawn");
+        return Err(Error::of(path, reason));
     }
     all.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
     all.truncate(asked);
@@ -203,10 +205,6 @@ mod tests {
         table.read().map_err(|error| error.to_string().replace(&prefix, ""))
     }
 
-    fn fault(content: &str) -> String {
-        read("a.tsv", content.as_bytes(), None, [1, 2]).unwrap_err()
-    }
-
     fn zip(members: &[(&str, &str)]) -> Vec<u8> {
         let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
         for (name, content) in members {
@@ -228,60 +226,56 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_chosen_and_others_ignored() {
+    fn columns_are_chosen_and_sentences_kept_as_they_stand() {
         let content = "1\tGeh.\tGo.\tCC BY\r\n2\tLauf!\tRun!\tCC BY\r\n3\tRenn!\tRun!";
         let expected = text(&["Geh.", "Lauf!", "Renn!"], &["Go.", "Run!", "Run!"]);
         assert_eq!(read("a.tsv", content.as_bytes(), None, [2, 3]), Ok(expected));
-        let expected = text(&["Go.", "Run!"], &["Geh.", "Lauf!"]);
-        assert_eq!(read("a.tsv", content.as_bytes(), None, [3, 2]), Ok(expected));
-    }
-
-    #[test]
-    fn sentences_are_kept_as_they_stand() {
+        assert_eq!(
+            read("a.tsv", content.as_bytes(), None, [3, 2]),
+            Ok(text(&["Go.", "Run!"], &["Geh.", "Lauf!"]))
+        );
         let content = "\u{feff}Go. \tVa\u{202f}!\nRun\u{2028}now.\t«\u{a0}Cours\u{a0}»\n";
         let expected = text(&["Go. ", "Run\u{2028}now."], &["Va\u{202f}!", "«\u{a0}Cours\u{a0}»"]);
         assert_eq!(read("a.tsv", content.as_bytes(), None, [1, 2]), Ok(expected));
     }
 
     #[test]
+    fn an_archive_needs_one_table_or_the_name_of_one() {
+        let two = [("fra.txt", TABLE), ("deu.tsv", "Go.\tGeh.\n")];
+        assert_eq!(read("a.zip", &zip(&two), Some("deu.tsv"), [1, 2]), Ok(text(&["Go."], &["Geh."])));
+        let whole = zip(&two);
+        let torn = &whole[..whole.len() / 2];
+        for (archive, inside, reason) in [
+            (
+                &zip(&[("_about.txt", "About.\n"), ("fra.csv", TABLE)])[..],
+                None,
+                "has no .txt or .tsv file with tabs",
+            ),
+            (&whole, None, "has more than one table, `fra.txt`, `deu.tsv`: `inside` can name one"),
+            (&whole, Some("ita.txt"), "has no `ita.txt`"),
+            (torn, None, "not a complete zip archive"),
+        ] {
+            let error = read("a.zip", archive, inside, [1, 2]).unwrap_err();
+            assert!(error.starts_with(&format!("`a.zip`: {reason}")), "{error}");
+        }
+    }
+
+    #[test]
     fn faults_are_named_with_file_and_line() {
-        assert_eq!(fault("Go.\tVa !\nRun!"), "`a.tsv`, line 2: 1 column, but column 2 is needed");
-        assert_eq!(fault("Go.\tVa !\nRun!\t\n"), "`a.tsv`, line 2: column 2 is empty");
-        assert_eq!(fault("Go.\tVa !\n \tCours !\n"), "`a.tsv`, line 2: column 1 is empty");
-        assert_eq!(fault("Go.\tVa !\n\nRun!\t\n"), "`a.tsv`, line 3: column 2 is empty");
-        assert_eq!(fault(""), "`a.tsv` holds no examples");
-        let third = read("a.tsv", TABLE.as_bytes(), None, [1, 3]);
-        assert_eq!(third, Err("`a.tsv`, line 1: 2 columns, but column 3 is needed".to_owned()));
-        let torn = read("a.tsv", b"Go.\tVa !\nWow!\t\xc3", None, [1, 2]);
-        assert_eq!(torn, Err("`a.tsv`, line 2: not valid UTF-8".to_owned()));
+        let format = "the description of a data set's format is wrong: ";
+        let columns = format!("{format}there is no column 0: columns are counted from 1");
+        for (name, content, columns, error) in [
+            ("a.tsv", "Go.\tVa !\nRun!", [1, 2], "`a.tsv`, line 2: 1 column, but column 2 is needed"),
+            ("a.tsv", "Go.\tVa !\n\n \tVa\n", [1, 2], "`a.tsv`, line 3: column 1 is empty"),
+            ("a.tsv", "", [1, 2], "`a.tsv` holds no examples"),
+            ("a.tsv", TABLE, [1, 3], "`a.tsv`, line 1: 2 columns, but column 3 is needed"),
+            ("a.tsv", TABLE, [0, 2], &columns),
+            ("a.tsv", TABLE, [2, 2], &format!("{format}source and target are both column 2")),
+        ] {
+            assert_eq!(read(name, content.as_bytes(), None, columns), Err(error.to_owned()));
+        }
         let torn = read("a.zip", &zip(&[("fra.txt", "Go.\tVa !\nRun!")]), None, [1, 2]);
         assert_eq!(torn, Err("`a.zip:fra.txt`, line 2: 1 column, but column 2 is needed".to_owned()));
-    }
-
-    #[test]
-    fn an_archive_needs_one_table_or_the_name_of_one() {
-        let archive = |members: &[(&str, &str)], inside| read("a.zip", &zip(members), inside, [1, 2]);
-        let none = Err("`a.zip`: has no .txt or .tsv file with tabs".to_owned());
-        assert_eq!(archive(&[("_about.txt", "About.\n"), ("fra.csv", TABLE)], None), none);
-        let two = [("fra.txt", TABLE), ("deu.tsv", "Go.\tGeh.\n")];
-        let refusal = "`a.zip`: has more than one table, `fra.txt`, `deu.tsv`: `inside` can name one";
-        assert_eq!(archive(&two, None), Err(refusal.to_owned()));
-        assert_eq!(archive(&two, Some("deu.tsv")), Ok(text(&["Go."], &["Geh."])));
-        assert_eq!(archive(&two, Some("ita.txt")), Err("`a.zip`: has no `ita.txt`".to_owned()));
-        let whole = zip(&two);
-        let torn = read("a.zip", &whole[..whole.len() / 2], None, [1, 2]).unwrap_err();
-        assert!(torn.starts_with("`a.zip`: not a complete zip archive"), "{torn}");
-    }
-
-    #[test]
-    fn a_description_that_contradicts_itself_is_refused() {
-        let refusal = |inside, columns| read("a.tsv", TABLE.as_bytes(), inside, columns).unwrap_err();
-        let prefix = "the description of a data set's format is wrong: ";
-        let zero = "there is no column 0: columns are counted from 1";
-        assert_eq!(refusal(None, [0, 2]), format!("{prefix}{zero}"));
-        assert_eq!(refusal(None, [2, 2]), format!("{prefix}source and target are both column 2"));
-        let inside = refusal(Some("fra.txt"), [1, 2]);
-        assert!(inside.starts_with(&format!("{prefix}`inside` is for archives, but `")), "{inside}");
     }
 
     /// 40 pairs; the source of pair n has n words.

@@ -1,5 +1,5 @@
 //! Line-parallel text: line n of one file translates line n of the other.
-use std::fs;
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -17,16 +17,12 @@ pub struct ParallelText {
 
 impl ParallelText {
     /// Reads two files with one sentence a line, plain or gzip (`.gz`), and checks that they fit.
+    ///
+    /// # Errors
+    /// If a file is missing, torn, empty or not UTF-8, has an empty line, or is longer than the other.
     pub fn read(source: &Path, target: &Path) -> Result<Self, Error> {
         let text = Self { source: read_lines(source)?, target: read_lines(target)? };
-        if text.source.len() != text.target.len() {
-            return Err(Error::LineCounts {
-                source_path: source.to_owned(),
-                source_lines: text.source.len(),
-                target_path: target.to_owned(),
-                target_lines: text.target.len(),
-            });
-        }
+        check_lengths((source, text.source.len()), (target, text.target.len()))?;
         Ok(text)
     }
 
@@ -35,7 +31,7 @@ impl ParallelText {
         self.source.len()
     }
 
-    /// Whether there is no sentence pair.
+    /// Returns true if there is no sentence pair.
     pub fn is_empty(&self) -> bool {
         self.source.is_empty()
     }
@@ -62,43 +58,55 @@ impl ParallelText {
 /// Lines end at `\n` only: other line breaks of Unicode occur inside sentences of web text, and a
 /// reader that split there would lose the alignment.
 pub fn read_lines(path: &Path) -> Result<Vec<String>, Error> {
-    let bytes = read_bytes(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    lines(&bytes, path)
-}
-
-/// The same of the content of a file, decompressed; `path` is for messages.
-pub(crate) fn lines(bytes: &[u8], path: &Path) -> Result<Vec<String>, Error> {
-    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    let bytes = read_bytes(path)?;
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
     if bytes.is_empty() {
-        return Err(Error::EmptyFile { path: path.to_owned() });
+        let path = path.display();
+        return Err(Error::Invalid(format!("`{path}` is empty: it must hold one sentence a line")));
     }
     let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    text.split(|&byte| byte == b'\n').zip(1..).map(|(bytes, line)| sentence(bytes, path, line)).collect()
+    let sentence = |(bytes, line)| {
+        let text = std::str::from_utf8(bytes).map_err(|_| Error::of_line(path, line, "not valid UTF-8"))?;
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        if text.trim().is_empty() {
+            let reason = "empty line, but every line must hold one sentence";
+            return Err(Error::of_line(path, line, reason));
+        }
+        Ok(text.to_owned())
+    };
+    text.split(|&byte| byte == b'\n').zip(1..).map(sentence).collect()
 }
 
-fn sentence(bytes: &[u8], path: &Path, line: usize) -> Result<String, Error> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Error::NotUtf8 { path: path.to_owned(), line })?;
-    let text = text.strip_suffix('\r').unwrap_or(text);
-    if text.trim().is_empty() {
-        return Err(Error::EmptyLine { path: path.to_owned(), line });
+/// Refuses files that do not have equally many lines.
+pub(crate) fn check_lengths(
+    (source, source_lines): (&Path, usize),
+    (target, target_lines): (&Path, usize),
+) -> Result<(), Error> {
+    if source_lines == target_lines {
+        return Ok(());
     }
-    Ok(text.to_owned())
+    let [source, target] = [source, target].map(Path::display);
+    Err(Error::Invalid(format!(
+        "`{source}` has {source_lines} lines, but `{target}` has {target_lines}: parallel files must have equally many"
+    )))
 }
 
 /// The content of a file, decompressed if it is gzip (`.gz`).
-pub(crate) fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
-    if path.extension().is_none_or(|extension| extension != "gz") {
-        return fs::read(path);
-    }
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    compressed::gzip(path)?.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let read = if path.extension().is_some_and(|extension| extension == "gz") {
+        compressed::gzip(path).and_then(|mut content| content.read_to_end(&mut bytes))
+    } else {
+        File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
+    };
+    read.map(|_| bytes).map_err(Error::reading(path))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use flate2::{Compression, write::GzEncoder};
+    use std::fs;
     use std::io::Write;
     use tempfile::TempDir;
 
@@ -118,42 +126,28 @@ mod tests {
     }
 
     #[test]
-    fn plain_and_gzip_files_hold_the_same_lines() {
+    fn lines_are_the_same_however_a_file_is_written() {
         let expected = Ok(vec!["Ein Hund.".to_owned(), "Zwei Hunde\u{2028}schlafen.".to_owned()]);
         let content = "Ein Hund.\nZwei Hunde\u{2028}schlafen.\n".as_bytes();
         assert_eq!(lines_of("a.de", content), expected);
+        assert_eq!(lines_of("a.de", "\u{feff}Ein Hund.\r\nZwei Hunde\u{2028}schlafen.".as_bytes()), expected);
         assert_eq!(lines_of("a.de.gz", &gzip(content)), expected);
         let (first, second) = content.split_at(10);
         assert_eq!(lines_of("a.de.gz", &[gzip(first), gzip(second)].concat()), expected, "two members");
     }
 
     #[test]
-    fn byte_order_mark_carriage_returns_and_a_missing_last_newline_do_not_matter() {
-        assert_eq!(
-            lines_of("a.en", b"\xef\xbb\xbfA dog.\r\nTwo dogs."),
-            lines_of("a.en", b"A dog.\nTwo dogs.\n")
-        );
-    }
-
-    #[test]
     fn faults_are_named_with_file_and_line() {
-        let fault = |content: &[u8]| lines_of("a.en", content).unwrap_err();
-        assert_eq!(fault(b"A.\n\nB.\n"), "`a.en`, line 2: empty line, but every line must hold one sentence");
-        assert_eq!(
-            fault(b"A.\nB.\n \r\n"),
-            "`a.en`, line 3: empty line, but every line must hold one sentence"
-        );
-        assert_eq!(fault(b"A.\n\xff\n"), "`a.en`, line 2: not valid UTF-8");
-        assert_eq!(fault(b""), "`a.en` is empty: it must hold one sentence a line");
-        assert_eq!(fault(b"\xef\xbb\xbf"), "`a.en` is empty: it must hold one sentence a line");
-    }
-
-    #[test]
-    fn unreadable_files_are_named() {
         let whole = gzip(b"A dog.\n");
-        assert_eq!(lines_of("a.en.gz", &whole[..whole.len() - 9]), Err("cannot read `a.en.gz`".into()));
-        assert_eq!(lines_of("a.en.gz", b"A dog.\n"), Err("cannot read `a.en.gz`".into()));
-        assert!(matches!(read_lines(Path::new("absent.en")), Err(Error::Read { .. })));
+        for (name, content, reason) in [
+            ("a", &b"A.\nB.\n \r\n"[..], "`a`, line 3: empty line, but every line must hold one sentence"),
+            ("a", b"A.\n\xff\n", "`a`, line 2: not valid UTF-8"),
+            ("a", b"\xef\xbb\xbf", "`a` is empty: it must hold one sentence a line"),
+            ("a.gz", &whole[..whole.len() - 9], "cannot read `a.gz`"),
+            ("a.gz", b"A dog.\n", "cannot read `a.gz`"),
+        ] {
+            assert_eq!(lines_of(name, content), Err(reason.to_owned()));
+        }
     }
 
     #[test]
@@ -163,19 +157,8 @@ mod tests {
         fs::write(&en, "A.\nB.\nC.\n").unwrap();
         fs::write(&fr, "A.\nB.\n").unwrap();
         let error = ParallelText::read(&en, &fr).unwrap_err().to_string();
-        let expected = format!(
-            "`{}` has 3 lines, but `{}` has 2: parallel files must have equally many",
-            en.display(),
-            fr.display()
-        );
+        let (en, fr) = (en.display(), fr.display());
+        let expected = format!("`{en}` has 3 lines, but `{fr}` has 2: parallel files must have equally many");
         assert_eq!(error, expected);
-    }
-
-    #[test]
-    fn pairs_are_selected_by_their_places() {
-        let side = |text: &str| text.split(' ').map(str::to_owned).collect();
-        let text = ParallelText { source: side("a b c"), target: side("x y z") };
-        assert_eq!(text.select(&[2, 0]), ParallelText { source: side("c a"), target: side("z x") });
-        assert!(ParallelText::default().is_empty());
     }
 }

@@ -8,8 +8,8 @@ use sentencepiece_rust::{PieceType, SentencePieceProcessor, Vocab};
 use words::excerpt;
 
 use crate::Error;
-use crate::foreign::{MOST_BYTES, read, wrong};
-use crate::foreign_tokenizer::guarded;
+use crate::foreign::{read, wrong};
+use crate::foreign_tokenizer::{guarded, not_encoded};
 
 /// Cuts text into the pieces of a model.
 pub(crate) struct Pieces {
@@ -19,7 +19,7 @@ pub(crate) struct Pieces {
 impl Pieces {
     /// Reads a `.spm` file.
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
-        let bytes = read(path, MOST_BYTES)?;
+        let bytes = read(path)?;
         let parse = || Self::parse(&bytes).map_err(|reason| wrong(path, reason));
         guarded(parse, |reason| wrong(path, reason))
     }
@@ -28,16 +28,18 @@ impl Pieces {
     fn parse(bytes: &[u8]) -> Result<Self, String> {
         let model = SentencePieceProcessor::from_bytes(bytes).map_err(|error| excerpt(&error.to_string()))?;
         check_pieces(model.vocab())?;
-        model.encode_pieces("a").map_err(|error| excerpt(&error.to_string()))?;
         Ok(Self { model })
     }
 
     /// The pieces of `text`, normalised first; text unknown to the model stays as it is.
-    pub(crate) fn cut(&self, text: &str) -> Vec<String> {
+    ///
+    /// # Errors
+    /// If the library fails at it.
+    pub(crate) fn cut(&self, text: &str) -> Result<Vec<String>, Error> {
         if text.is_empty() {
-            return Vec::new(); // even if the model puts something before texts
+            return Ok(Vec::new()); // even if the model puts something before texts
         }
-        self.model.encode_pieces(text).expect("`parse` has tried the model")
+        guarded(|| self.model.encode_pieces(text).map_err(not_encoded), not_encoded)
     }
 }
 
@@ -47,13 +49,13 @@ fn check_pieces(vocabulary: &Vocab) -> Result<(), String> {
         return Err("byte fallback is not supported".into());
     }
     for (id, piece) in (0..).map_while(|id| Some((id, vocabulary.id_to_piece(id)?))) {
-        let kind = match vocabulary.kind(id) {
+        let name = match vocabulary.kind(id) {
             Some(PieceType::UserDefined) => "user-defined",
             Some(PieceType::Byte) => "byte",
             Some(PieceType::Unused) => "unused",
             Some(PieceType::Normal | PieceType::Unknown | PieceType::Control) | None => continue,
         };
-        return Err(format!("piece `{}`, number {id}: {kind} pieces are not supported", excerpt(piece)));
+        return Err(format!("piece `{}`, number {id}: {name} pieces are not supported", excerpt(piece)));
     }
     Ok(())
 }
@@ -94,7 +96,7 @@ mod tests {
         for (name, rows) in [("bpe.spm", &expected.bpe), ("unigram.spm", &expected.unigram)] {
             let pieces = Pieces::parse(&model(name)).unwrap();
             assert_eq!(rows.len(), expected.lines.len());
-            let found = expected.lines.iter().map(|line| pieces.cut(line));
+            let found = expected.lines.iter().map(|line| pieces.cut(line).unwrap());
             let others: Vec<_> =
                 found.zip(rows).zip(&expected.lines).filter(|((found, row), _)| found != *row).collect();
             assert!(others.is_empty(), "{name}: {} lines differ: {others:#?}", others.len());
@@ -112,36 +114,25 @@ mod tests {
             if let Ok(pieces) = Pieces::parse(&altered) {
                 for text in ["Ｔｈｅ ﬁsh\u{200b} sleeps…", " 犬 e\u{301} \u{1}", "....", "The dogs sleep."]
                 {
-                    pieces.cut(text);
+                    let _ = pieces.cut(text);
                 }
             }
         }
     }
 
-    /// A piece as a field of a model.
-    fn piece(text: &str, score: f32, kind: u8) -> Vec<u8> {
-        let mut content = vec![0x0a, text.len() as u8];
-        content.extend(text.as_bytes());
-        content.push(0x15);
-        content.extend(score.to_le_bytes());
-        content.extend([0x18, kind]);
-        [&[0x0a, content.len() as u8], &content[..]].concat()
-    }
-
-    fn refusal(addition: &[u8]) -> String {
-        Pieces::parse(&[model("bpe.spm"), addition.to_owned()].concat()).err().unwrap()
-    }
-
+    /// Piece 400 of a model: its text, its score and its type.
     #[test]
     fn pieces_of_types_that_are_not_implemented_are_refused_by_name() {
-        for (kind, name) in [(4, "user-defined"), (5, "unused"), (6, "byte")] {
+        for (number, name) in [(4, "user-defined"), (5, "unused"), (6, "byte")] {
+            let piece = vec![0x0a, 11, 0x0a, 2, b'q', b'\n', 0x15, 0, 0, 0x80, 0xbf, 0x18, number];
+            let refusal = Pieces::parse(&[model("bpe.spm"), piece].concat()).err();
             let expected = format!("piece `q\\n`, number 400: {name} pieces are not supported");
-            assert_eq!(refusal(&piece("q\n", -1.0, kind)), expected);
+            assert_eq!(refusal, Some(expected));
         }
     }
 
     #[test]
     fn nothing_has_no_pieces() {
-        assert_eq!(Pieces::parse(&model("unigram.spm")).unwrap().cut(""), Vec::<String>::new());
+        assert_eq!(Pieces::parse(&model("unigram.spm")).unwrap().cut("").unwrap(), Vec::<String>::new());
     }
 }

@@ -9,14 +9,14 @@ use serde_json::Value;
 use words::excerpt;
 
 pub(crate) use self::record::Record;
-use self::record::kind_of;
+use self::record::type_of;
 use crate::foreign::listed;
 use crate::{Error, parallel};
 
-/// What the rows of a file are.
+/// How the rows of a file are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum RowKind {
     /// A table whose cells are separated by tabs.
     Tsv,
     /// A table whose cells are separated by commas.
@@ -57,17 +57,17 @@ impl fmt::Display for Column {
 /// How the rows of a file are written, as the formats of data sets describe it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
-    pub(crate) kind: Kind,
-    /// Whether the first row names the columns; true if not given.
+    pub(crate) kind: RowKind,
+    /// True if the first row names the columns; true if not given.
     pub(crate) header: Option<bool>,
-    /// Whether cells may stand in quotation marks; if not given, only in CSV. The TSV files of GLUE use them as plain
+    /// True if cells may stand in quotation marks; if not given, only in CSV. The TSV files of GLUE use them as plain
     /// characters, often an odd number in a row.
     pub(crate) quoting: Option<bool>,
 }
 
 impl Layout {
     fn is_table(self) -> bool {
-        self.kind != Kind::Jsonl
+        self.kind != RowKind::Jsonl
     }
 
     fn has_header(self) -> bool {
@@ -75,7 +75,7 @@ impl Layout {
     }
 
     fn is_quoting(self) -> bool {
-        self.quoting.unwrap_or(self.kind == Kind::Csv)
+        self.quoting.unwrap_or(self.kind == RowKind::Csv)
     }
 
     /// A contradiction between this and the columns that are asked for.
@@ -114,15 +114,14 @@ impl Layout {
 
 /// Reads a file of UTF-8, plain or gzip (`.gz`), and leaves out a byte-order mark.
 pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
-    let bytes = parallel::read_bytes(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    text(bytes, path)
+    text(parallel::read_bytes(path)?, path)
 }
 
 /// The same of the content of a file, decompressed; `path` is for messages.
 pub(crate) fn text(bytes: Vec<u8>, path: &Path) -> Result<String, Error> {
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        Error::NotUtf8 { path: path.to_owned(), line: 1 + line_breaks(before) }
+        Error::of_line(path, 1 + line_breaks(before), "not valid UTF-8")
     })?;
     if text.starts_with('\u{feff}') {
         text.drain(..'\u{feff}'.len_utf8());
@@ -132,11 +131,6 @@ pub(crate) fn text(bytes: Vec<u8>, path: &Path) -> Result<String, Error> {
 
 fn line_breaks(bytes: &[u8]) -> usize {
     bytes.iter().filter(|&&byte| byte == b'\n').count()
-}
-
-/// What is wrong with a row.
-pub(crate) fn fault(path: &Path, line: usize, reason: String) -> Error {
-    Error::Row { path: path.to_owned(), line, reason }
 }
 
 /// A row of a table.
@@ -157,31 +151,31 @@ impl Table {
     /// Reads the rows of `text`; `path` is for messages.
     fn read(text: &str, path: &Path, layout: Layout, columns: &[&Column]) -> Result<Self, Error> {
         let mut records = Records::new(text, layout);
-        let header = if layout.has_header() { records.next().map(|row| row.cells) } else { None };
-        if layout.has_header() && header.is_none() {
-            return Err(Error::NoExamples { path: path.to_owned() });
-        }
-        let header = header.unwrap_or_default();
-        let places =
-            columns.iter().map(|column| place(column, &header, path)).collect::<Result<Vec<_>, _>>()?;
+        let header = match layout.has_header() {
+            true => records.next().ok_or_else(|| Error::no_examples(path))?.cells,
+            false => Vec::new(),
+        };
+        let places = columns.iter().map(|column| place(column, &header)).collect::<Result<Vec<_>, _>>();
+        let places = places.map_err(|reason| Error::Invalid(format!("`{}` {reason}", path.display())))?;
         // A row that is shorter or longer than the header has its texts in the wrong columns.
         let least = places.iter().max().map_or(0, |place| place + 1);
         let mut rows = Vec::new();
         for row in records.by_ref() {
             if let Some(reason) = misfit(row.cells.len(), header.len(), least, layout) {
-                return Err(fault(path, row.line, reason));
+                return Err(Error::of_line(path, row.line, reason));
             }
             rows.push(row);
         }
         if layout.is_quoting() && records.ends_within_quotes() {
             let last = rows.last().map_or(1, |row: &Row| row.line);
-            return Err(fault(path, last, "a quotation mark is never closed".to_owned()));
+            return Err(Error::of_line(path, last, "a quotation mark is never closed"));
         }
         Ok(Self { places, rows })
     }
 }
 
-fn place(column: &Column, header: &[String], path: &Path) -> Result<usize, Error> {
+/// The place of a column, counted from 0. The error says what the table has instead.
+fn place(column: &Column, header: &[String]) -> Result<usize, String> {
     let found: Vec<usize> = match column {
         Column::Number(number) if !header.is_empty() && *number > header.len() => Vec::new(),
         Column::Number(number) => vec![number - 1],
@@ -189,12 +183,10 @@ fn place(column: &Column, header: &[String], path: &Path) -> Result<usize, Error
     };
     match found[..] {
         [index] => Ok(index),
-        _ => Err(Error::Column {
-            path: path.to_owned(),
-            found: if found.is_empty() { "no column" } else { "more than one column" },
-            column: column.to_string(),
-            header: listed(header),
-        }),
+        _ => {
+            let count = if found.is_empty() { "no" } else { "more than one" };
+            Err(format!("has {count} column {column}: its header names {}", listed(header)))
+        }
     }
 }
 
@@ -223,10 +215,10 @@ fn objects(text: &str, path: &Path) -> Result<Vec<Record>, Error> {
 
 fn object(text: &str, path: &Path, line: usize) -> Result<Record, Error> {
     let value: Value = serde_json::from_str(text)
-        .map_err(|error| fault(path, line, format!("not valid JSON ({})", json_reason(&error))))?;
+        .map_err(|error| Error::of_line(path, line, format!("not valid JSON ({})", json_reason(&error))))?;
     match value {
         Value::Object(fields) => Ok(Record::new(line, fields)),
-        other => Err(fault(path, line, format!("{} instead of a JSON object", kind_of(&other)))),
+        other => Err(Error::of_line(path, line, format!("{} instead of a JSON object", type_of(&other)))),
     }
 }
 
@@ -250,14 +242,14 @@ impl<'a> Records<'a> {
         let reader = csv::ReaderBuilder::new()
             .has_headers(false) // the header is read as a row
             .flexible(true)
-            .delimiter(if layout.kind == Kind::Csv { b',' } else { b'\t' })
+            .delimiter(if layout.kind == RowKind::Csv { b',' } else { b'\t' })
             .quoting(layout.is_quoting())
             .terminator(csv::Terminator::Any(b'\n'))
             .from_reader(text.as_bytes());
         Self { text, reader, record: csv::StringRecord::new(), counted: 0, lines: 0 }
     }
 
-    /// Whether the last record runs to the end of the file because of a quotation mark that is never closed: the reader
+    /// Returns true if the last record runs to the end of the file because of a quotation mark that is never closed: the reader
     /// takes all that follows for one cell, without a word.
     fn ends_within_quotes(&self) -> bool {
         let record = &self.text[self.counted..];

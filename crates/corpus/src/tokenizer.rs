@@ -3,22 +3,19 @@
 //!
 //! Any text survives encoding and decoding. Special tokens are not recognised in texts: `</s>` in a
 //! sentence is encoded as four characters.
-use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
 use tokenizers::models::bpe::{BPE, BpeTrainer};
 use tokenizers::normalizers::NormalizerWrapper;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::processors::PostProcessorWrapper;
 use tokenizers::processors::template::TemplateProcessing;
 use tokenizers::{AddedToken, TokenizerImpl};
-use words::excerpt;
 
 use crate::Error;
-use crate::foreign::{MOST_BYTES, read_text, wrong};
-use crate::foreign_tokenizer::guarded;
+use crate::foreign::{parse_json, read_text, wrong};
+use crate::foreign_tokenizer::{check_is_certain, guarded, not_encoded};
 use crate::placed::PlacedToken;
 use crate::sentence_tokenizer::SentenceTokenizer;
 
@@ -51,77 +48,77 @@ impl SubwordTokenizer {
         Ok(Self::from_inner(inner).expect("the trainer adds the special tokens and all bytes"))
     }
 
-    /// Reads a `tokenizer.json` that [`SubwordTokenizer::save`] wrote.
+    /// Reads a `tokenizer.json` that [`SubwordTokenizer::save`] wrote. Its statements about truncation and padding are
+    /// ignored.
+    ///
+    /// # Errors
+    /// If it is missing or malformed, or has other parts than byte-level BPE.
     pub fn load(path: &Path) -> Result<Self, Error> {
-        let json = read_text(path, MOST_BYTES)?;
-        let wrong = |reason: String| wrong(path, reason);
-        guarded(
-            || Self::from_inner(parse(&json).map_err(|reason| wrong(excerpt(&reason)))?).map_err(wrong),
-            wrong,
-        )
+        let json = read_text(path)?;
+        let fault = |reason| wrong(path, reason);
+        guarded(|| parse_json(&json).and_then(Self::from_inner).map_err(fault), fault)
     }
 
     /// Writes a `tokenizer.json` that Hugging Face tokenizers read too.
+    ///
+    /// # Errors
+    /// If it cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
-        fs::write(path, self.to_json()).map_err(|source| Error::Write { path: path.to_owned(), source })
+        fs::write(path, self.to_json()).map_err(Error::writing(path))
+    }
+
+    /// One more than the highest id, so the least number of rows that an embedding table needs; less than was asked for
+    /// if there was little text.
+    pub fn vocabulary_size(&self) -> usize {
+        self.inner.get_vocab(true).into_values().max().map_or(0, |highest| highest as usize + 1)
     }
 
     fn to_json(&self) -> String {
         self.inner.to_string(true).expect("a tokeniser is plain data")
     }
 
-    /// Checks what `encode` relies on; the error says what is missing.
+    /// Sets what `encode` relies on; the error says what is missing.
     fn from_inner(mut inner: Inner) -> Result<Self, String> {
+        check_is_certain(inner.get_model())?;
         let id = |token: &str| inner.token_to_id(token).ok_or_else(|| format!("it lacks `{token}`"));
         let (end, pad) = (id(END)?, id(PAD)?);
-        let vocabulary: HashSet<String> = inner.get_vocab(false).into_keys().collect();
-        if !ByteLevel::alphabet().iter().all(|byte| vocabulary.contains(byte.to_string().as_str())) {
-            return Err("its vocabulary lacks some of the 256 bytes".into());
-        }
         inner.with_post_processor(Some(append_end(end)));
+        inner.with_padding(None);
+        inner.with_truncation(None).expect("nothing is checked where nothing is cut");
         inner.set_encode_special_tokens(true); // not part of the JSON
         Ok(Self { inner, end, pad })
     }
 }
 
 impl SentenceTokenizer for SubwordTokenizer {
-    /// Ids of the subwords of `text`, then the end symbol.
-    fn encode(&self, text: &str) -> Vec<u32> {
-        let encoding = self.inner.encode_fast(text, false).expect("every byte is in the vocabulary");
-        let mut ids = encoding.get_ids().to_vec();
+    fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
+        let encode = || self.inner.encode_fast(text, false).map_err(not_encoded);
+        let mut ids = guarded(encode, not_encoded)?.get_ids().to_vec();
         ids.push(self.end);
-        ids
+        Ok(ids)
     }
 
-    fn encode_placed(&self, text: &str) -> Option<Vec<PlacedToken>> {
-        let encoding = self.inner.encode(text, false).expect("every byte is in the vocabulary");
+    fn encode_placed(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error> {
+        let encoding = guarded(|| self.inner.encode(text, false).map_err(not_encoded), not_encoded)?;
         let mut tokens = PlacedToken::of(&encoding);
         tokens.push(PlacedToken::symbol(self.end));
-        Some(tokens)
+        Ok(Some(tokens))
     }
 
     /// The same as for the source, since both sides share their pieces.
-    fn encode_target(&self, text: &str) -> Vec<u32> {
+    fn encode_target(&self, text: &str) -> Result<Vec<u32>, Error> {
         self.encode(text)
     }
 
-    /// Text of `ids`; special tokens and ids outside the vocabulary are left out, and bytes that
-    /// are not UTF-8 become U+FFFD.
+    /// Bytes that are not UTF-8 become U+FFFD.
     fn decode(&self, ids: &[u32]) -> String {
         self.inner.decode(ids, true).expect("a byte-level decoder takes any token")
     }
 
-    /// One more than the highest id; less than was asked for if there was little text.
-    fn source_vocabulary_size(&self) -> usize {
-        self.inner.get_vocab(true).into_values().max().map_or(0, |highest| highest as usize + 1)
-    }
-
-    /// Id of [`END`].
     fn end(&self) -> u32 {
         self.end
     }
 
-    /// Id of [`PAD`].
     fn pad(&self) -> u32 {
         self.pad
     }
@@ -134,58 +131,29 @@ pub(crate) fn learn<S: AsRef<str> + Send>(
     vocabulary_size: usize,
     specials: &[&str],
 ) -> Result<Inner, Error> {
-    let least = ByteLevel::alphabet().len() + specials.len();
-    if vocabulary_size < least {
-        return Err(Error::VocabularySize { asked: vocabulary_size, least });
-    }
+    check_size(vocabulary_size, ByteLevel::alphabet().len() + specials.len())?;
     let mut trainer = BpeTrainer::builder()
         .vocab_size(vocabulary_size)
         .show_progress(false)
         .special_tokens(specials.iter().map(|&token| AddedToken::from(token, true)).collect())
         .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
         .build();
-    let mut inner = untrained();
-    inner.train(&mut trainer, lines).expect("counting strings in memory cannot fail");
-    Ok(inner)
-}
-
-/// A tokeniser without a vocabulary, with the parts of every tokeniser that we train.
-fn untrained() -> Inner {
     let byte_level = ByteLevel::new(false, true, true); // no space before the text, since decoding would not remove it
     let mut inner = Inner::new(BPE::default());
     inner.with_pre_tokenizer(Some(byte_level));
     inner.with_decoder(Some(byte_level));
-    inner
+    inner.train(&mut trainer, lines).expect("counting strings in memory cannot fail");
+    Ok(inner)
 }
 
-/// Reads a `tokenizer.json` with the parts of every tokeniser that we train. What it says about truncation, padding and
-/// special tokens is ignored, since `encode` sees to those.
-fn parse(text: &str) -> Result<Inner, String> {
-    let mut json: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    check_parts(&json)?;
-    for part in ["truncation", "padding", "post_processor"] {
-        if let Some(part) = json.get_mut(part) {
-            part.take();
-        }
+/// Refuses a vocabulary without room for its letters and special tokens, which are `least`.
+pub(crate) fn check_size(asked: usize, least: usize) -> Result<(), Error> {
+    if asked >= least {
+        return Ok(());
     }
-    serde_json::from_str(&json.to_string()).map_err(|error| error.to_string())
-}
-
-/// Refuses other parts than ours: they could fail in the middle of a text, change it, or draw at random.
-fn check_parts(json: &Value) -> Result<(), String> {
-    let ours = serde_json::to_value(untrained()).map_err(|error| error.to_string())?;
-    let parts =
-        ["normalizer", "pre_tokenizer", "decoder"].map(|part| (part.to_owned(), &ours[part], &json[part]));
-    let model = ours["model"].as_object().into_iter().flatten();
-    let model = model.filter(|(key, _)| !["vocab", "merges"].contains(&key.as_str()));
-    let model =
-        model.map(|(key, ours)| (format!("model.{key}"), ours, json["model"].get(key).unwrap_or(ours)));
-    match parts.into_iter().chain(model).find(|(_, ours, found)| ours != found) {
-        Some((part, ours, found)) => {
-            Err(format!("its `{part}` is {}, but must be {ours}", excerpt(&found.to_string())))
-        }
-        None => Ok(()),
-    }
+    Err(Error::Invalid(format!(
+        "a vocabulary of {asked} is too small: its letters and special tokens alone take {least}"
+    )))
 }
 
 /// Appends the end symbol for other readers of the file, as [`SubwordTokenizer::encode`] does itself.
@@ -203,7 +171,7 @@ mod tests {
     use super::*;
     use crate::grammar::{Domain, generate};
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use std::sync::LazyLock;
 
     static SMALL: LazyLock<SubwordTokenizer> = LazyLock::new(|| trained(400, 500));
@@ -224,30 +192,32 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_survives(text in any::<String>()) {
-            prop_assert_eq!(SMALL.decode(&SMALL.encode(&text)), text);
+            prop_assert_eq!(SMALL.decode(&SMALL.encode(&text).unwrap()), text);
         }
 
         #[test]
         fn text_with_special_tokens_survives(text in "(</s>|<pad>|<unk>|[ a-c\\n<>/]){0,12}") {
-            let ids = SMALL.encode(&text);
+            let ids = SMALL.encode(&text).unwrap();
             prop_assert!(ids[..ids.len() - 1].iter().all(|&id| id > 2), "{:?}", ids);
             prop_assert_eq!(SMALL.decode(&ids), text);
         }
     }
 
     #[test]
-    fn special_tokens_come_first() {
+    fn special_tokens_come_first_and_are_left_out_of_texts() {
         assert_eq!((SMALL.end(), SMALL.inner.token_to_id(UNKNOWN), SMALL.pad()), (0, Some(1), 2));
-        assert_eq!(SMALL.encode(""), [0]);
-        assert_eq!(SMALL.source_vocabulary_size(), 500);
+        assert_eq!(SMALL.encode("").unwrap(), [0]);
+        let ids = [vec![0, 2, 9_999], SMALL.encode("The dogs sleep.").unwrap(), vec![2, 2]].concat();
+        assert_eq!(SMALL.decode(&ids), "The dogs sleep.");
     }
 
     #[test]
-    fn decoding_skips_special_and_unknown_ids() {
-        let mut ids = vec![0, 2, 9_999];
-        ids.extend(SMALL.encode("The dogs sleep."));
-        ids.extend([2, 2]);
-        assert_eq!(SMALL.decode(&ids), "The dogs sleep.");
+    fn vocabularies_have_the_size_that_was_asked_for_or_all_that_the_text_gives() {
+        assert_eq!(SMALL.vocabulary_size(), 500);
+        // 256 bytes, 3 special tokens, and the merges "ab" and " ab".
+        assert_eq!(SubwordTokenizer::train(["ab ab"].iter(), 1_000).unwrap().vocabulary_size(), 261);
+        let error = SubwordTokenizer::train(["a"].iter(), 258).unwrap_err().to_string();
+        assert_eq!(error, "a vocabulary of 258 is too small: its letters and special tokens alone take 259");
     }
 
     #[test]
@@ -255,99 +225,47 @@ mod tests {
         assert_eq!(trained(300, 800).to_json(), trained(300, 800).to_json());
     }
 
+    /// Also where the file says that texts are to be cut or filled up.
     #[test]
-    fn a_small_text_gives_a_small_vocabulary() {
-        let tokenizer = SubwordTokenizer::train(["ab ab"].iter(), 1_000).unwrap();
-        // 256 bytes, 3 special tokens, and the merges "ab" and " ab".
-        assert_eq!(tokenizer.source_vocabulary_size(), 261);
-    }
-
-    #[test]
-    fn other_readers_of_the_file_see_the_same_ids() {
+    fn a_saved_tokeniser_is_the_same_and_other_readers_see_the_same_ids() {
+        let text = "Does Maliven </s> see the dogs?";
         let foreign: tokenizers::Tokenizer = SMALL.to_json().parse().unwrap();
-        let text = "Does Maliven see the dogs?";
-        assert_eq!(foreign.encode(text, true).unwrap().get_ids(), SMALL.encode(text));
-    }
-
-    #[test]
-    fn a_saved_tokeniser_loads_and_is_the_same() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("tokenizer.json");
-        SMALL.save(&path).unwrap();
-        let loaded = SubwordTokenizer::load(&path).unwrap();
-        let text = "The child </s> sleeps.";
-        assert_eq!(loaded.encode(text), SMALL.encode(text));
-        assert_eq!(loaded.to_json(), SMALL.to_json());
-    }
-
-    #[test]
-    fn a_file_without_end_symbol_is_refused() {
-        let error = in_file(&SMALL.to_json().replace(END, "<eos>")).unwrap_err().to_string();
-        assert!(error.ends_with("tokenizer.json`: it lacks `</s>`"), "{error}");
-    }
-
-    #[test]
-    fn a_file_without_all_bytes_is_refused() {
-        let error = in_file(&SMALL.to_json().replace("\"Ã\":", "\"ÃÃ\":")).unwrap_err().to_string();
-        assert!(error.ends_with("its vocabulary lacks some of the 256 bytes"), "{error}");
-    }
-
-    /// Why a file is refused in which this part is something else.
-    fn refusal_of(place: &str, part: Value) -> String {
-        let mut json: Value = serde_json::from_str(&SMALL.to_json()).unwrap();
-        *json.pointer_mut(place).unwrap() = part;
-        let error = in_file(&json.to_string()).unwrap_err().to_string();
-        assert!(!error.contains('\n'), "{error}");
-        error
-    }
-
-    #[test]
-    fn merges_that_are_left_out_at_random_are_refused() {
-        let error = refusal_of("/model/dropout", json!(0.1));
-        assert!(error.ends_with("its `model.dropout` is 0.1, but must be null"), "{error}");
-    }
-
-    #[test]
-    fn parts_that_no_tokeniser_of_ours_has_are_refused_before_they_do_anything() {
-        let error = refusal_of("/normalizer", json!({"type": "Precompiled", "precompiled_charsmap": "AAAA"}));
-        assert!(error.contains("its `normalizer` is {") && error.ends_with("but must be null"), "{error}");
-        for (place, part) in [
-            ("/pre_tokenizer/add_prefix_space", json!(true)),
-            ("/decoder", json!(null)),
-            ("/model/type", json!("Unigram")),
-            ("/model/unk_token", json!("<unk>")),
-            // The library cuts merges at this length, also within a letter.
-            ("/model/continuing_subword_prefix", json!("#############################")),
-            ("/model/byte_fallback", json!(true)),
-        ] {
-            assert!(refusal_of(place, part).contains("but must be "), "{place}");
-        }
-    }
-
-    #[test]
-    fn settings_that_cut_or_fill_up_texts_do_nothing() {
+        assert_eq!(
+            foreign.encode("Does Maliven see?", true).unwrap().get_ids(),
+            SMALL.encode("Does Maliven see?").unwrap()
+        );
         let mut json: Value = serde_json::from_str(&SMALL.to_json()).unwrap();
         json["truncation"] =
             json!({"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 7});
         json["padding"] = json!({"strategy": {"Fixed": 50}, "direction": "Left", "pad_to_multiple_of": 0,
             "pad_id": 3, "pad_type_id": 0, "pad_token": "!"});
-        json["post_processor"]["special_tokens"] = json!({});
-        let loaded = in_file(&json.to_string()).unwrap();
-        let text = "The child sleeps.";
-        assert_eq!(loaded.encode(text), SMALL.encode(text));
-        assert_eq!(loaded.to_json(), SMALL.to_json());
+        for json in [SMALL.to_json(), json.to_string()] {
+            let loaded = in_file(&json).unwrap();
+            assert_eq!(loaded.encode(text).unwrap(), SMALL.encode(text).unwrap());
+            assert_eq!(loaded.to_json(), SMALL.to_json());
+        }
     }
 
     #[test]
-    fn a_torn_file_is_refused_in_one_line() {
-        let json = SMALL.to_json();
-        let error = in_file(&json[..json.len() / 2]).unwrap_err().to_string();
-        assert!(error.starts_with("no tokeniser can be read from `") && !error.contains('\n'), "{error}");
-    }
-
-    #[test]
-    fn a_vocabulary_without_room_for_bytes_is_refused() {
-        let error = SubwordTokenizer::train(["a"].iter(), 258).unwrap_err().to_string();
-        assert_eq!(error, "a vocabulary of 258 is too small: its letters and special tokens alone take 259");
+    fn files_that_are_not_ours_are_refused_in_one_line() {
+        let whole = SMALL.to_json();
+        let with = |place: &str, part: Value| {
+            let mut json: Value = serde_json::from_str(&whole).unwrap();
+            *json.pointer_mut(place).unwrap() = part;
+            json.to_string()
+        };
+        for (json, reason) in [
+            (whole.replace(END, "<eos>"), "it lacks `</s>`"),
+            (whole[..whole.len() / 2].to_owned(), "EOF while parsing"),
+            (with("/model/dropout", json!(0.1)), "its model leaves out merges at random: `dropout` is 0.1"),
+            (with("/model/type", json!("Unigram")), ""),
+            (with("/decoder", json!({"type": "Fuse"})), ""),
+            // The library cuts merges at this length, also within a letter.
+            (with("/model/continuing_subword_prefix", json!("#".repeat(29))), "its parser fails: "),
+        ] {
+            let error = in_file(&json).unwrap_err().to_string();
+            assert!(error.starts_with("no tokeniser can be read from `") && !error.contains('\n'), "{error}");
+            assert!(error.contains(reason), "{error}");
+        }
     }
 }

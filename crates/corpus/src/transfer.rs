@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use ureq::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_RANGE, RANGE};
@@ -11,6 +11,8 @@ use ureq::http::{HeaderName, Response};
 use ureq::{Agent, Body, config::RedirectAuthHeaders};
 
 use words::excerpt;
+
+use crate::Error;
 
 /// Called during a download with the bytes so far, and the bytes in all if known.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, Option<u64>);
@@ -32,12 +34,7 @@ pub(crate) enum Fault {
     /// A message of the transport, or what is wrong with the answer.
     Answer(String),
     /// The file could not be written.
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The message of the system.
-        source: std::io::Error,
-    },
+    Local(Error),
 }
 
 /// Asks servers for files.
@@ -109,7 +106,11 @@ impl Client {
         };
         check_encoding(&answer, address)?;
         let total = total(&answer, done, size)?;
-        let file = open(part, done > 0).map_err(|source| write_fault(part, source))?;
+        let opened = match done {
+            0 => File::create(part),
+            _ => OpenOptions::new().append(true).open(part),
+        };
+        let file = opened.map_err(|source| local(part, source))?;
         Incoming { part, file, done, total }.receive(answer, progress)
     }
 
@@ -132,6 +133,15 @@ impl Client {
 impl Fault {
     fn answer(reason: &dyn Display) -> Self {
         Self::Answer(excerpt(&reason.to_string()))
+    }
+
+    /// The error with this message of what the server or the transport says.
+    pub(crate) fn into_error(self, message: impl FnOnce(String) -> String) -> Error {
+        Error::Invalid(message(match self {
+            Self::Local(error) => return error,
+            Self::Status(status) => format!("the server answered {status}"),
+            Self::Answer(reason) => reason,
+        }))
     }
 }
 
@@ -159,15 +169,14 @@ impl Incoming<'_> {
                 return Err(Fault::Answer(format!("more than the {most} bytes that it should have")));
             }
             let written = self.file.write_all(&buffer[..count]);
-            written.map_err(|source| write_fault(self.part, source))?;
+            written.map_err(|source| local(self.part, source))?;
             self.done += count as u64;
             progress(self.done, self.total);
         }
         if let Some(total) = self.total.filter(|&total| self.done < total) {
             return Err(self.broke_off(&format!("of {total}")));
         }
-        // It is renamed next, and after a crash the final name must not stand for half a file.
-        self.file.sync_all().map_err(|source| write_fault(self.part, source))
+        Ok(())
     }
 
     fn broke_off(&self, reason: &dyn Display) -> Fault {
@@ -212,12 +221,8 @@ fn total(answer: &Response<Body>, done: u64, size: Option<u64>) -> Result<Option
     Err(Fault::Answer(reason))
 }
 
-fn open(part: &Path, append: bool) -> std::io::Result<File> {
-    if append { OpenOptions::new().append(true).open(part) } else { File::create(part) }
-}
-
-fn write_fault(path: &Path, source: std::io::Error) -> Fault {
-    Fault::Write { path: path.to_owned(), source }
+fn local(path: &Path, source: std::io::Error) -> Fault {
+    Fault::Local(Error::writing(path)(source))
 }
 
 #[cfg(test)]

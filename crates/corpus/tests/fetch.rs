@@ -23,21 +23,13 @@ use zip::write::SimpleFileOptions;
 const SHA256: &str = "c63bc22b48772678a553b415cf4da5ddb3c1aeea33ee09715b6b16ac8432f7ca";
 const TEXT: &[u8] = b"A dog.\nTwo dogs.\n";
 
-/// How a server answers.
+/// A server's answers.
 #[derive(Debug, Clone, Copy)]
 enum Server {
     /// 206 to a range, 200 otherwise, as it should be.
-    WithRanges,
-    /// Always 200 with everything.
-    WithoutRanges,
+    Whole,
     /// Promises everything and hangs up after this many bytes.
     HangsUpAfter(usize),
-    /// 206, but from the first byte, whatever was asked for.
-    WrongRange,
-    /// Another file.
-    OtherFile,
-    /// 200 with everything, saying that it is compressed only on the way, as some servers do for `.gz`.
-    AsEncoding,
     /// 404.
     Missing,
 }
@@ -52,23 +44,18 @@ impl Server {
     }
 
     fn answer(self, mut stream: TcpStream, file: &[u8]) {
-        let start = requested_start(&stream);
-        let (status, body) = match (self, start) {
+        let (status, body) = match (self, requested_start(&stream)) {
             (Self::Missing, _) => ("404 Not Found", &b"no such file"[..]),
             (_, Some(start)) if start >= file.len() => ("416 Range Not Satisfiable", &b""[..]),
-            (Self::WithRanges, Some(start)) => ("206 Partial Content", &file[start..]),
-            (Self::WrongRange, Some(_)) => ("206 Partial Content", file),
+            (_, Some(start)) => ("206 Partial Content", &file[start..]),
             _ => ("200 OK", file),
         };
-        let first = file.len() - body.len().min(file.len());
+        let (first, length) = (file.len() - body.len().min(file.len()), body.len());
         let sent = if let Self::HangsUpAfter(bytes) = self { &body[..bytes] } else { body };
-        let encoding = if let Self::AsEncoding = self { "Content-Encoding: gzip\r\n" } else { "" };
-        let head = format!(
-            "HTTP/1.1 {status}\r\n{encoding}Content-Length: {}\r\nContent-Range: bytes {first}-{}/{}\r\nConnection: close\r\n\r\n",
-            body.len(),
-            file.len() - 1,
-            file.len()
-        );
+        let (last, size) = (file.len() - 1, file.len());
+        let range = format!("Content-Range: bytes {first}-{last}/{size}");
+        let head =
+            format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{range}\r\nConnection: close\r\n\r\n");
         stream.write_all(&[head.as_bytes(), sent].concat()).unwrap();
     }
 }
@@ -120,11 +107,6 @@ impl Project {
 
     fn part(&self) -> PathBuf {
         self.path("data/toy/train.en.gz.part")
-    }
-
-    fn write_part(&self, bytes: &[u8]) {
-        fs::create_dir_all(self.path("data/toy")).unwrap();
-        fs::write(self.part(), bytes).unwrap();
     }
 
     fn fetch(&self, arguments: &[&str]) -> Assert {
@@ -191,11 +173,7 @@ fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
 
 /// A data set of two files, one of them not verified, in an archive at this address.
 fn archived(address: &str) -> Project {
-    archived_as("Toy.zip", address)
-}
-
-fn archived_as(name: &str, address: &str) -> Project {
-    let place = format!("archive = \"{address}/{name}\"\ninside = \"Toy/\"\nfolder = \"glue/Toy\"");
+    let place = format!("archive = \"{address}\"\ninside = \"Toy/\"\nfolder = \"glue/Toy\"");
     Project::with(&place, &format!("\"train.tsv\" = \"{SHA256}\"\n\"dev.tsv\" = \"unverified\""))
 }
 
@@ -214,53 +192,37 @@ fn one_line_error(text: &str) -> impl Predicate<str> + use<> {
 }
 
 #[test]
-fn a_server_gives_the_file_and_the_licence_is_shown() {
+fn a_server_gives_the_file_once_and_the_licence_is_shown() {
     let project = Project::new();
-    let mirror = Server::WithRanges.start(gzip(TEXT));
-    let licence = contains("Toy\nLicence: for tests\nYou accept to test.\n");
-    project
-        .fetch_toy(&mirror)
-        .success()
-        .stderr(licence.and(contains("1 files in `data/toy`, 1 of them new")));
+    let mirror = Server::Whole.start(gzip(TEXT));
+    let licence = "Toy\nLicence: for tests\nYou accept to test.\n";
+    let told = contains(licence).and(contains("1 files in `data/toy`, 1 of them new"));
+    project.fetch_toy(&mirror).success().stderr(told);
     project.assert_complete();
-}
-
-#[test]
-fn a_folder_gives_the_file() {
-    let project = Project::new();
-    fs::create_dir_all(project.path("mirror/toy")).unwrap();
-    fs::write(project.path("mirror/toy/train.en.gz"), gzip(TEXT)).unwrap();
-    project.fetch_toy("mirror").success();
-    project.assert_complete();
-}
-
-#[test]
-fn a_complete_file_is_left_alone() {
-    let project = Project::new();
-    project.fetch_toy(&Server::WithRanges.start(gzip(TEXT))).success();
     project.fetch_toy("/nowhere").success().stderr(contains("0 of them new"));
+    fs::write(project.file(), &gzip(TEXT)[..20]).unwrap(); // torn, so fetched again
+    project.fetch(&["toy", "--quiet", "--mirror", &mirror]).success().stderr(licence);
     project.assert_complete();
+}
+
+#[test]
+fn a_folder_gives_the_file_as_the_data_set_has_it() {
+    let project = archived("http://localhost:9/Toy.zip");
+    fs::create_dir_all(project.path("mirror/glue/Toy")).unwrap();
+    fs::write(project.path("mirror/glue/Toy/dev.tsv"), "A cat.\n").unwrap();
+    let error = "cannot read `mirror/glue/Toy/train.tsv`: No such file";
+    project.fetch_toy("mirror").code(1).stderr(one_line_error(error));
+    fs::write(project.path("mirror/glue/Toy/train.tsv"), TEXT).unwrap();
+    project.fetch_toy("mirror").success();
+    assert_eq!(project.names("data/glue/Toy"), ["dev.tsv", "train.tsv"]);
 }
 
 #[test]
 fn one_process_fetches_a_data_set_at_a_time() {
     let project = Project::new();
-    let lock = durable::Lock::take(&project.path("data/toy")).unwrap().unwrap();
-    let busy = "another process is fetching to `data/toy`";
-    project.fetch_toy(&Server::WithRanges.start(gzip(TEXT))).code(1).stderr(contains(busy));
-    drop(lock);
-    project.fetch_toy(&Server::WithRanges.start(gzip(TEXT))).success();
     let _lock = durable::Lock::take(&project.path("data/toy")).unwrap().unwrap();
-    project.fetch_toy("/nowhere").success().stderr(contains("0 of them new"));
-}
-
-#[test]
-fn a_torn_file_is_fetched_again() {
-    let project = Project::new();
-    fs::create_dir_all(project.path("data/toy")).unwrap();
-    fs::write(project.file(), &gzip(TEXT)[..20]).unwrap();
-    project.fetch_toy(&Server::WithRanges.start(gzip(TEXT))).success();
-    project.assert_complete();
+    let busy = "another process is fetching to `data/toy`";
+    project.fetch_toy(&Server::Whole.start(gzip(TEXT))).code(1).stderr(contains(busy));
 }
 
 #[test]
@@ -275,204 +237,80 @@ fn a_broken_download_goes_on_where_it_stopped() {
     // This server's first bytes differ, so the file is right only if they are not asked for again.
     let mut tail = gzip(TEXT);
     tail[..15].fill(0);
-    project.fetch_toy(&Server::WithRanges.start(tail)).success();
+    project.fetch_toy(&Server::Whole.start(tail)).success();
     project.assert_complete();
-}
 
-#[test]
-fn a_server_without_ranges_starts_over() {
-    let project = Project::new();
-    project.write_part(&gzip(TEXT)[..15]);
-    project.fetch_toy(&Server::WithoutRanges.start(gzip(TEXT))).success();
+    fs::rename(project.file(), project.part()).unwrap();
+    fs::write(project.part(), [7; 500]).unwrap(); // too long, so it starts over
+    project.fetch_toy(&Server::Whole.start(gzip(TEXT))).success();
     project.assert_complete();
-}
-
-#[test]
-fn a_part_that_is_too_long_starts_over() {
-    let project = Project::new();
-    project.write_part(&[7; 500]);
-    project.fetch_toy(&Server::WithRanges.start(gzip(TEXT))).success();
-    project.assert_complete();
-}
-
-#[test]
-fn a_part_that_was_not_asked_for_is_refused() {
-    let project = Project::new();
-    project.write_part(&gzip(TEXT)[..15]);
-    let error = contains("the server sent another part than asked for");
-    project.fetch_toy(&Server::WrongRange.start(gzip(TEXT))).code(1).stderr(error);
-    assert_eq!(fs::read(project.part()).unwrap(), &gzip(TEXT)[..15], "what was there is kept");
 }
 
 #[test]
 fn wrong_content_is_removed_and_both_checksums_are_shown() {
-    let project = Project::new();
-    let mirror = Server::OtherFile.start(gzip(b"A cat.\n"));
-    let error = format!("`{mirror}/toy/train.en.gz` has the wrong content");
     // printf 'A cat.\n' | sha256sum
-    let sums =
-        contains(SHA256).and(contains("4c8072c6e5cc5a31e00ad1b50be66763ff6847fbbf8fb5507ff62a650500f56b"));
-    project.fetch_toy(&mirror).code(1).stderr(one_line_error(&error).and(sums));
-    assert!(!project.part().exists() && !project.file().exists());
-}
-
-#[test]
-fn what_is_no_gzip_file_upstream_is_said_to_be_none() {
-    for bytes in [&gzip(TEXT)[..20], TEXT] {
+    let cat = "4c8072c6e5cc5a31e00ad1b50be66763ff6847fbbf8fb5507ff62a650500f56b";
+    let torn = "no complete gzip file";
+    for (bytes, found) in [(gzip(b"A cat.\n"), cat), (gzip(TEXT)[..20].to_vec(), torn), (TEXT.to_vec(), torn)]
+    {
         let project = Project::new();
-        let mirror = Server::OtherFile.start(bytes.to_vec());
-        project.fetch_toy(&mirror).code(1).stderr(contains("found no complete gzip file"));
+        let mirror = Server::Whole.start(bytes);
+        let error = format!("`{mirror}/toy/train.en.gz` has the wrong content");
+        let sums = contains(SHA256).and(contains(format!("found {found}")));
+        project.fetch_toy(&mirror).code(1).stderr(one_line_error(&error).and(sums));
         assert!(!project.part().exists() && !project.file().exists());
     }
 }
 
 #[test]
-fn a_gzip_file_that_is_said_to_be_compressed_on_the_way_stays_as_it_is() {
-    let project = Project::new();
-    project.fetch_toy(&Server::AsEncoding.start(gzip(TEXT))).success();
-    project.assert_complete();
-}
-
-#[test]
-fn a_missing_file_is_named_with_its_address() {
-    let project = Project::new();
-    let mirror = Server::Missing.start(gzip(TEXT));
-    let error = format!("cannot fetch `{mirror}/toy/train.en.gz`: the server answered 404");
-    project.fetch_toy(&mirror).code(1).stderr(one_line_error(&error).and(contains("--mirror")));
-
-    let error = "cannot read `mirror/toy/train.en.gz`: No such file";
-    project.fetch_toy("mirror").code(1).stderr(one_line_error(error));
-}
-
-#[test]
-fn no_server_is_one_clear_line() {
-    let project = Project::new();
+fn servers_that_are_not_there_or_lack_the_file_are_named() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap(); // closed again at once
-    let error = format!("cannot fetch `http://{free}/toy/train.en.gz`: ");
-    project
-        .fetch_toy(&format!("http://{free}"))
-        .code(1)
-        .stderr(one_line_error(&error).and(contains("--mirror")));
-}
-
-#[test]
-fn bad_arguments_and_lists_are_refused() {
-    let project = Project::new();
-    project.fetch(&[]).code(2);
-    project.fetch(&["toy", "--mirrors", "x"]).code(2);
-    project.fetch(&["wmt"]).code(1).stderr(one_line_error("no data set `wmt`: known are toy"));
-
-    fs::write(project.path("data/sources.toml"), "[toy]\ntitle = 1\n").unwrap();
-    let error = "`data/sources.toml` is not a list of data sources: line 2: invalid type";
-    project.fetch(&["toy"]).code(1).stderr(one_line_error(error));
-}
-
-#[test]
-fn a_list_goes_to_stdout() {
-    let project = Project::new();
-    project
-        .fetch(&["--list"])
-        .success()
-        .stdout(contains("toy: Toy (1 files)").and(contains("licence: for tests")));
-    assert!(!project.path("data/toy").exists());
-}
-
-#[test]
-fn quiet_still_shows_the_licence() {
-    let project = Project::new();
-    let mirror = Server::WithRanges.start(gzip(TEXT));
-    let output = "Toy\nLicence: for tests\nYou accept to test.\n";
-    project.fetch(&["toy", "--quiet", "--mirror", &mirror]).success().stderr(output);
+    let lacking = Server::Missing.start(gzip(TEXT));
+    for (mirror, said) in [(lacking, "the server answered 404"), (format!("http://{free}"), "")] {
+        let error = format!("cannot fetch `{mirror}/toy/train.en.gz`: {said}");
+        Project::new().fetch_toy(&mirror).code(1).stderr(one_line_error(&error).and(contains("--mirror")));
+    }
 }
 
 #[test]
 fn files_come_out_of_an_archive_which_is_then_removed() {
-    let server = Server::WithRanges.start(zip(&[
-        ("Toy/test.tsv", b"not asked for"),
-        ("Toy/train.tsv", TEXT),
-        ("Toy/dev.tsv", b"A cat.\n"),
-    ]));
-    let project = archived(&server);
-    let told = contains("2 files in `data/glue/Toy`, 2 of them new")
-        .and(contains("not verified, for want of a checksum: dev.tsv"));
-    project.fetch(&["toy"]).success().stderr(told);
-    assert_eq!(fs::read(project.path("data/glue/Toy/train.tsv")).unwrap(), TEXT);
-    assert_eq!(fs::read(project.path("data/glue/Toy/dev.tsv")).unwrap(), b"A cat.\n");
-    assert_eq!(project.names("data/glue/Toy"), ["dev.tsv", "train.tsv"]);
-}
-
-#[test]
-fn a_broken_download_of_an_archive_goes_on_where_it_stopped() {
-    let archive = zip(&[("Toy/train.tsv", TEXT), ("Toy/dev.tsv", b"A cat.\n")]);
-    let project = archived(&Server::HangsUpAfter(50).start(archive.clone()));
-    project.fetch(&["toy"]).code(1).stderr(contains("broke off after 50 bytes"));
-    assert_eq!(project.names("data/glue/Toy"), ["Toy.zip.part"]);
-
-    // This server's first bytes differ, so the archive is right only if they are not asked for again.
-    let mut tail = archive;
-    tail[..50].fill(0);
-    let server = Server::WithRanges.start(tail);
-    let sources = fs::read_to_string(project.path("data/sources.toml")).unwrap();
-    let old = sources.split('"').find(|part| part.starts_with("http://")).unwrap().to_owned();
-    fs::write(project.path("data/sources.toml"), sources.replace(&old, &format!("{server}/Toy.zip")))
-        .unwrap();
-    project.fetch(&["toy"]).success();
-    assert_eq!(project.names("data/glue/Toy"), ["dev.tsv", "train.tsv"]);
-}
-
-#[test]
-fn an_archive_that_is_none_or_lacks_a_file_is_one_clear_line() {
-    let fails = |archive: Vec<u8>, error: &str| {
-        let project = archived(&Server::WithRanges.start(archive));
-        project.fetch(&["toy"]).code(1).stderr(one_line_error(error));
-        assert!(!project.path("data/glue/Toy/Toy.zip.part").exists(), "would be resumed for ever");
-    };
-    let path = "`data/glue/Toy/Toy.zip.part`";
-    fails(TEXT.to_vec(), &format!("{path}: not a complete zip archive"));
-    fails(zip(&[("Toy/dev.tsv", b"A cat.\n")]), &format!("{path}: has no `Toy/train.tsv`"));
-    let other = zip(&[("Toy/dev.tsv", b"A cat.\n"), ("Toy/train.tsv", b"A cat.\n")]);
-    fails(other, "`data/glue/Toy/Toy.zip.part:Toy/train.tsv` has the wrong content");
-}
-
-#[test]
-fn files_come_out_of_a_gzipped_tar_archive() {
-    for name in ["Toy.tgz", "Toy.tar.gz"] {
-        let members = [("Toy/dev.tsv", &b"A cat.\n"[..]), ("Toy/test.tsv", b"no"), ("Toy/train.tsv", TEXT)];
-        let project = archived_as(name, &Server::WithRanges.start(tar(&members)));
-        project.fetch(&["toy"]).success();
+    let members =
+        [("Toy/test.tsv", &b"not asked for"[..]), ("Toy/train.tsv", TEXT), ("Toy/dev.tsv", b"A cat.\n")];
+    for (name, archive) in
+        [("Toy.zip", zip(&members)), ("Toy.tgz", tar(&members)), ("a.tar.gz", tar(&members))]
+    {
+        let project = archived(&format!("{}/{name}", Server::Whole.start(archive)));
+        let told = contains("2 files in `data/glue/Toy`, 2 of them new")
+            .and(contains("not verified, for want of a checksum: dev.tsv"));
+        project.fetch(&["toy"]).success().stderr(told);
         assert_eq!(fs::read(project.path("data/glue/Toy/train.tsv")).unwrap(), TEXT);
         assert_eq!(fs::read(project.path("data/glue/Toy/dev.tsv")).unwrap(), b"A cat.\n");
         assert_eq!(project.names("data/glue/Toy"), ["dev.tsv", "train.tsv"]);
     }
 }
 
+/// Else they would be resumed for ever.
 #[test]
-fn a_tar_archive_that_is_none_or_lacks_a_file_is_one_clear_line() {
-    let fails = |archive: Vec<u8>, error: &str| {
-        let project = archived_as("Toy.tgz", &Server::WithRanges.start(archive));
-        project.fetch(&["toy"]).code(1).stderr(one_line_error(error));
-        assert!(!project.path("data/glue/Toy/Toy.tgz.part").exists(), "would be resumed for ever");
+fn archives_at_fault_are_removed() {
+    let lacking = [("Toy/dev.tsv", &b"A cat.\n"[..])];
+    let other = [("Toy/dev.tsv", &b"A cat.\n"[..]), ("Toy/train.tsv", b"A cat.\n")];
+    let whole = tar(&[("Toy/train.tsv", TEXT), ("Toy/dev.tsv", b"A cat.\n")]);
+    let torn = whole[..whole.len() - 4].to_vec(); // all files are there, but gzip's checksum is not
+    for (name, archive, reason) in [
+        ("Toy.zip", TEXT.to_vec(), "`: not a complete zip archive"),
+        ("Toy.zip", zip(&lacking), "`: has no `Toy/train.tsv`"),
+        ("Toy.zip", zip(&other), ":Toy/train.tsv` has the wrong content"),
+        ("Toy.tgz", gzip(&[b'x'; 2000]), "`: not a complete gzipped tar archive"),
+        ("Toy.tgz", torn, "`: not a complete gzipped tar archive"),
+        ("Toy.tgz", tar(&lacking), "`: has no `Toy/train.tsv`"),
+        ("Toy.tgz", tar(&other), ":Toy/train.tsv` has the wrong content"),
+    ] {
+        let project = archived(&format!("{}/{name}", Server::Whole.start(archive)));
+        let error = format!("`data/glue/Toy/{name}.part{reason}");
+        project.fetch(&["toy"]).code(1).stderr(one_line_error(&error));
+        assert!(!project.path(&format!("data/glue/Toy/{name}.part")).exists());
         assert!(!project.path("data/glue/Toy/train.tsv").exists());
-    };
-    let path = "`data/glue/Toy/Toy.tgz.part`";
-    let both = tar(&[("Toy/train.tsv", TEXT), ("Toy/dev.tsv", b"A cat.\n")]);
-    fails(TEXT.to_vec(), &format!("{path}: not a complete gzipped tar archive"));
-    fails(gzip(&[b'x'; 2000]), &format!("{path}: not a complete gzipped tar archive"));
-    // All files are there, but gzip's checksum is not.
-    fails(both[..both.len() - 4].to_vec(), &format!("{path}: not a complete gzipped tar archive"));
-    fails(tar(&[("Toy/dev.tsv", b"A cat.\n")]), &format!("{path}: has no `Toy/train.tsv`"));
-    let other = tar(&[("Toy/dev.tsv", b"A cat.\n"), ("Toy/train.tsv", b"A cat.\n")]);
-    fails(other, "`data/glue/Toy/Toy.tgz.part:Toy/train.tsv` has the wrong content");
-}
-
-#[test]
-fn a_mirror_has_the_files_in_the_folder_of_the_data_set() {
-    let project = archived("http://localhost:9");
-    fs::create_dir_all(project.path("mirror/glue/Toy")).unwrap();
-    fs::write(project.path("mirror/glue/Toy/train.tsv"), TEXT).unwrap();
-    fs::write(project.path("mirror/glue/Toy/dev.tsv"), "A cat.\n").unwrap();
-    project.fetch_toy("mirror").success();
-    assert_eq!(project.names("data/glue/Toy"), ["dev.tsv", "train.tsv"]);
+    }
 }
 
 #[cfg(unix)]
@@ -522,14 +360,6 @@ fn what_keeps_a_package_away_is_one_clear_line() {
 }
 
 #[test]
-fn files_without_a_public_address_are_said_to_have_none() {
-    let project = Project::with("elsewhere = \"ask the authors\"", &format!("\"a.tsv\" = \"{SHA256}\""));
-    let error = "`toy` has no public address for these files; give --mirror (ask the authors)";
-    project.fetch(&["toy"]).code(1).stderr(one_line_error(error));
-    project.fetch(&["--list"]).success().stdout(contains("only from a mirror (ask the authors)"));
-}
-
-#[test]
 fn a_reader_that_stops_early_is_no_error_and_a_full_disk_is_one_line() {
     let project = Project::new();
     let list = |out: Stdio| {
@@ -550,40 +380,40 @@ fn a_reader_that_stops_early_is_no_error_and_a_full_disk_is_one_line() {
 }
 
 #[test]
-fn sources_without_one_place_or_with_a_bad_checksum_are_refused() {
-    let fails = |place: &str, sha256: &str, error: &str| {
-        let project = Project::with(place, &format!("\"a.tsv\" = \"{sha256}\""));
-        let error = format!("`data/sources.toml` is not a list of data sources: [toy] {error}");
-        project.fetch(&["toy"]).code(1).stderr(one_line_error(&error));
-    };
-    let one = "needs one of `address`, `archive`, `package` and `elsewhere`, but has";
-    fails("", SHA256, &format!("{one} 0"));
-    fails("address = \"a\"\npackage = \"b\"", SHA256, &format!("{one} 2"));
-    fails("address = \"a\"", "c63b", "`a.tsv`: `c63b` is neither a sha256 nor `unverified`");
-    fails("elsewhere = \"ask\\u0000\"", SHA256, "`elsewhere` holds a control character");
-}
+fn lists_and_arguments_at_fault_are_refused() {
+    let project = Project::new();
+    project.fetch(&[]).code(2);
+    project.fetch(&["wmt"]).code(1).stderr(one_line_error("no data set `wmt`: known are toy"));
+    let elsewhere = Project::with("elsewhere = \"ask the authors\"", "\"a.tsv\" = \"unverified\"");
+    let error = "`toy` has no public address for these files; give --mirror (ask the authors)";
+    elsewhere.fetch(&["toy"]).code(1).stderr(one_line_error(error));
+    let told = contains("toy: Toy (1 files)").and(contains("only from a mirror (ask the authors)"));
+    elsewhere.fetch(&["--list"]).success().stdout(told.and(contains("licence: for tests")));
 
-#[test]
-fn lists_whose_names_lead_elsewhere_are_refused() {
-    let refused = |place: &str, file: &str, said: &str| {
+    let address = "address = \"http://localhost:9/\"";
+    let [above, root] = ["../..", "/etc"].map(|folder| format!("{address}\nfolder = \"{folder}\""));
+    let below = "` must lead below `data/`: names with `/` between them, none of them `.` or `..`";
+    let one = "[toy] needs one of `address`, `archive`, `package` and `elsewhere`, but has";
+    for (place, file, error) in [
+        ("title = 1", "a.tsv", "line 5: duplicate key"),
+        ("", "a.tsv", &format!("{one} 0")),
+        ("address = \"a\"\npackage = \"b\"", "a.tsv", &format!("{one} 2")),
+        (address, "../a.tsv", &format!("[toy] `../a.tsv{below}")),
+        (address, "/a.tsv", &format!("[toy] `/a.tsv{below}")),
+        (address, "a\\u001bb", &format!("[toy] `a\\u{{1b}}b{below}")),
+        (&above, "a.tsv", &format!("[toy] `../..{below}")),
+        (&root, "a.tsv", &format!("[toy] `/etc{below}")),
+        (
+            "package = \"--index-url==x\"",
+            "a.tsv",
+            "[toy] `--index-url==x` is no package: expected name==version",
+        ),
+    ] {
         let project = Project::with(place, &format!("\"{file}\" = \"unverified\""));
-        let error = format!("`data/sources.toml` is not a list of data sources: {said}");
+        let error = format!("`data/sources.toml` is not a list of data sources: {error}");
         project.fetch(&["toy", "--mirror", "."]).code(1).stderr(one_line_error(&error));
         assert_eq!(project.names("data"), ["sources.toml"]);
-    };
-    let outside = |path| {
-        format!(
-            "[toy] `{path}` must lead below `data/`: names with `/` between them, none of them `.` or `..`"
-        )
-    };
-    let address = "address = \"http://localhost:9/\"";
-    refused(address, "../a.tsv", &outside("../a.tsv"));
-    refused(address, "/a.tsv", &outside("/a.tsv"));
-    refused(address, "a\\u001bb", &outside("a\\u{1b}b"));
-    refused(&format!("{address}\nfolder = \"../..\""), "a.tsv", &outside("../.."));
-    refused(&format!("{address}\nfolder = \"/etc\""), "a.tsv", &outside("/etc"));
-    let option = "[toy] `--index-url==x` is no package: expected name==version";
-    refused("package = \"--index-url==x\"", "a.tsv", option);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::template::Template;
 use crate::Error;
 use crate::foreign::listed;
 use crate::names::is_file_name;
-use crate::rows::{Column, Kind, Layout, Record};
+use crate::rows::{Column, Layout, Record, RowKind};
 
 /// How a file holds questions with several answers; part of a subject's TOML.
 ///
@@ -19,30 +19,30 @@ use crate::rows::{Column, Kind, Layout, Record};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChoiceFormat {
-    /// What the rows are.
-    pub kind: Kind,
-    /// Whether the first row of a table names its columns; true if not given.
+    /// How the rows are written.
+    pub kind: RowKind,
+    /// True if the first row of a table names its columns, or if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
-    /// Whether cells of a table may stand in quotation marks; if not given, only in CSV.
+    /// True if cells of a table may stand in quotation marks; if not given, only in CSV.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoting: Option<bool>,
-    /// What stands before each choice, with fields in braces: `Question: {goal}\nAnswer:`. Nothing, if not given.
+    /// The text before each choice, with fields in braces: `Question: {goal}\nAnswer:`. Empty if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// Where the choices are.
+    /// The place of the choices.
     pub choices: Choices,
-    /// Which of them is right.
+    /// The right one.
     pub answer: Answer,
-    /// The field that says what a question is about.
+    /// The field that names the subject of a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Whether contexts and choices are rid of WikiHow's marks in brackets, as HellaSwag needs it; false if not given.
+    /// True if contexts and choices are to be rid of WikiHow's marks in brackets, as HellaSwag needs it; false if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wikihow: Option<bool>,
 }
 
-/// Where the choices of a row are.
+/// The place of the choices of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(untagged, expecting = "`choices` is a list of fields, or a field that holds a list")]
 pub enum Choices {
@@ -52,7 +52,7 @@ pub enum Choices {
     Fields(Vec<String>),
 }
 
-/// Which choice is right.
+/// The right choice.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(
     untagged,
@@ -97,7 +97,7 @@ impl ChoiceFormat {
 
     /// The template of the context, if nothing is wrong with the description.
     pub(super) fn template(&self) -> Result<Template, Error> {
-        let wrong = |reason| Error::Format { reason };
+        let wrong = |reason: String| Error::of_format(reason);
         let template = Template::parse(self.context.as_deref().unwrap_or_default()).map_err(wrong)?;
         self.fault(&template).map_or(Ok(template), |reason| Err(wrong(reason)))
     }
@@ -105,7 +105,7 @@ impl ChoiceFormat {
     fn fault(&self, template: &Template) -> Option<String> {
         let has_lists =
             matches!(self.choices, Choices::List(_)) || matches!(self.answer, Answer::Named { .. });
-        if has_lists && self.kind != Kind::Jsonl {
+        if has_lists && self.kind != RowKind::Jsonl {
             return Some(
                 "a table has no lists: `choices` must be a list of columns, and `answer` a number".to_owned(),
             );

@@ -43,8 +43,11 @@ fn a_minimal_pair_has_no_context() {
     let expected =
         Choice { group: Some("agreement".to_owned()), ..choice("", &["Cats sleep.", "Cats sleeps."], 0) };
     assert_eq!(choices(line, BLIMP), std::slice::from_ref(&expected));
-    let part =
-        |text: &str, characters| Part { context: String::new(), continuation: text.to_owned(), characters };
+    let part = |text: &str, characters| Continuation {
+        context: String::new(),
+        continuation: text.to_owned(),
+        characters,
+    };
     assert_eq!(expected.parts(), [part("Cats sleep.", 11), part("Cats sleeps.", 12)]);
 }
 
@@ -58,7 +61,7 @@ fn answers_may_stand_in_a_file_of_their_own() {
         choice("Question: Why?\nAnswer:", &["a é", "b"], 0),
     ];
     assert_eq!(read("1\n0\n").unwrap(), expected);
-    let part = Part {
+    let part = Continuation {
         context: "Question: How?\nAnswer:".to_owned(),
         continuation: " a é".to_owned(),
         characters: 3,

@@ -1,21 +1,21 @@
 //! Vocabularies of WordPiece that are learnt here.
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
 use tokenizers::models::wordpiece::{WordPiece, WordPieceTrainer};
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::{
-    AddedToken, Model, NormalizedString, Normalizer, OffsetReferential, OffsetType, PreTokenizedString,
+    AddedToken, NormalizedString, Normalizer, OffsetReferential, OffsetType, PreTokenizedString,
     PreTokenizer, Trainer,
 };
 
 use super::settings::Settings;
 use crate::Error;
+use crate::tokenizer::check_size;
 
 /// The words of a line, before they are cut into pieces.
 pub(super) fn words(line: &str, settings: &Settings) -> Vec<String> {
     let mut normalized = NormalizedString::from(line);
-    settings.normalizer.normalize(&mut normalized).expect("any text can be normalised");
+    settings.normalizer().normalize(&mut normalized).expect("any text can be normalised");
     let mut split = PreTokenizedString::from(normalized);
     BertPreTokenizer.pre_tokenize(&mut split).expect("any text can be split");
     let splits = split.get_splits(OffsetReferential::Original, OffsetType::Byte);
@@ -27,28 +27,27 @@ pub(super) fn words(line: &str, settings: &Settings) -> Vec<String> {
 ///
 /// On its own, the library would number the letters inside words in the order of a hash table, which differs from run
 /// to run, and ties between merges go by number. So it gets all letters as if they were special tokens.
-pub(super) fn learn_pieces(
+pub(super) fn learn(
     words: &[String],
     vocabulary_size: usize,
     settings: &Settings,
-) -> Result<Map<String, Value>, Error> {
+) -> Result<WordPiece, Error> {
     let letters: BTreeSet<String> = words.iter().flat_map(|word| word.chars()).map(String::from).collect();
     let inner: BTreeSet<String> =
         words.iter().flat_map(|word| word.chars().skip(1)).map(|letter| format!("##{letter}")).collect();
-    let specials = settings.specials.each_ref().map(|token| token.content.clone());
+    let specials = settings.specials().map(|token| token.content);
+    let [_, unknown, ..] = specials.clone();
     let fixed: Vec<String> = specials.into_iter().chain(letters).chain(inner).collect();
-    if vocabulary_size < fixed.len() {
-        return Err(Error::VocabularySize { asked: vocabulary_size, least: fixed.len() });
-    }
+    check_size(vocabulary_size, fixed.len())?;
     let mut trainer = WordPieceTrainer::builder()
         .vocab_size(vocabulary_size)
         .show_progress(false)
         .special_tokens(fixed.iter().map(|token| AddedToken::from(token.as_str(), true)).collect())
         .build();
-    let mut model = WordPiece::default();
+    let mut model = WordPiece::builder().unk_token(unknown).build().expect("no file is read");
     trainer
         .feed(words.iter(), |word| Ok(vec![word.to_owned()]))
         .and_then(|()| trainer.train(&mut model))
         .expect("counting strings in memory cannot fail");
-    Ok(model.get_vocab().into_iter().map(|(token, id)| (token, id.into())).collect())
+    Ok(model)
 }

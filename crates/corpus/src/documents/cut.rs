@@ -45,21 +45,22 @@ pub(super) fn paragraphs(text: &str) -> Vec<&str> {
     groups.map(|group| &text[group[0].start..group[group.len() - 1].end]).collect()
 }
 
-/// The articles of WikiText's raw files, without the blank lines around them. What stands before the first title is one
-/// too.
-pub(super) fn articles(text: &str) -> Vec<&str> {
+/// The articles of WikiText's raw files, without the blank lines around them; `None` if no line is a title. What stands before
+/// the first title is an article too.
+pub(super) fn articles(text: &str) -> Option<Vec<&str>> {
     let lines = placed(text);
     let is_edge = |place: Option<usize>| place.and_then(|place| lines.get(place)).is_none_or(is_blank);
     let begins = |place: &usize| {
         is_title(lines[*place].text) && is_edge(place.checked_sub(1)) && is_edge(Some(place + 1))
     };
-    let titles = (0..lines.len()).filter(begins).map(|place| lines[place].start);
-    let mut edges: Vec<usize> = [0].into_iter().chain(titles).chain([text.len()]).collect();
+    let titles: Vec<usize> = (0..lines.len()).filter(begins).map(|place| lines[place].start).collect();
+    let mut edges = [&[0], &titles[..], &[text.len()]].concat();
     edges.dedup();
-    edges.windows(2).map(|edges| text[edges[0]..edges[1]].trim_end()).collect()
+    let article = |edges: &[usize]| text[edges[0]..edges[1]].trim_end();
+    (!titles.is_empty()).then(|| edges.windows(2).map(article).collect())
 }
 
-/// Whether a line is a heading of level one, ` = Title = `; those of lower levels begin with ` = = `.
+/// Returns true if a line is a heading of level one, ` = Title = `; those of lower levels begin with ` = = `.
 fn is_title(line: &str) -> bool {
     let inner = line.trim().strip_prefix("= ").and_then(|rest| rest.strip_suffix(" ="));
     inner.is_some_and(|title| {

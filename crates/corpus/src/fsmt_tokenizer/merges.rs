@@ -3,7 +3,7 @@
 //! This is not the BPE of `tokenizers`, which differs in two ways. It joins a pair of an earlier line as soon as one
 //! appears, even halfway through the occurrences of another pair; transformers' `FSMTTokenizer` joins all occurrences of
 //! a pair before it looks for the next. And it needs every piece in the vocabulary, but fairseq leaves out rare ones.
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use words::excerpt;
 
@@ -26,30 +26,19 @@ impl Merges {
     /// Reads two pieces per line. subword-nmt puts its version above them, fastBPE a number after each. The error says
     /// what is wrong.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        if !text.is_empty() && !text.ends_with('\n') {
-            return Err("its last line is not complete".into());
-        }
         let mut ranks: HashMap<String, Vec<Merge>> = HashMap::new();
-        let mut known: HashSet<String> = HashSet::new();
         for (rank, line) in text.lines().enumerate() {
             if line.is_empty() || rank == 0 && line.starts_with("#version:") {
                 continue;
             }
-            let [left, right] = pieces(line).map_err(|reason| format!("line {}: {reason}", rank + 1))?;
-            if let Some(piece) =
-                [left, right].into_iter().find(|piece| !is_letter(piece) && !known.contains(*piece))
-            {
-                let piece = excerpt(piece);
-                return Err(format!(
-                    "line {}: `{piece}` is no letter, and no line before makes it",
-                    rank + 1
-                ));
-            }
-            let whole = format!("{left}{right}");
-            let merges = ranks.entry(whole.clone()).or_default();
+            let pieces: Vec<&str> = line.split(' ').collect();
+            let ([left, right] | [left, right, _]) = pieces[..] else {
+                let (line, number) = (excerpt(line), rank + 1);
+                return Err(format!("line {number}: `{line}` is not two pieces with a space between them"));
+            };
+            let merges = ranks.entry(format!("{left}{right}")).or_default();
             merges.retain(|merge| merge.left != left.len()); // of equal lines the last one counts
             merges.push(Merge { left: left.len(), rank });
-            known.insert(whole);
         }
         Ok(Self { ranks })
     }
@@ -79,21 +68,4 @@ impl Merges {
         let merges = self.ranks.get(&word[first..end])?;
         merges.iter().find(|merge| merge.left == second - first).map(|merge| merge.rank)
     }
-}
-
-/// The two pieces of a line.
-fn pieces(line: &str) -> Result<[&str; 2], String> {
-    let words: Vec<&str> = line.split(' ').collect();
-    match words[..] {
-        [left, right] if !left.is_empty() && !right.is_empty() => Ok([left, right]),
-        [left, right, number] if !left.is_empty() && !right.is_empty() && number.parse::<u64>().is_ok() => {
-            Ok([left, right])
-        }
-        _ => Err(format!("`{}` is not two pieces with a space between them", excerpt(line))),
-    }
-}
-
-/// Whether a piece is a single letter, with or without [`END_OF_WORD`].
-fn is_letter(piece: &str) -> bool {
-    piece.strip_suffix(END_OF_WORD).unwrap_or(piece).chars().count() == 1
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use words::excerpt;
 
 use crate::Error;
-use crate::fetch::checksum;
+use crate::fetch::accept;
 
 /// The part of the cache that belongs to one model.
 pub(super) struct Cache {
@@ -44,7 +44,9 @@ impl Cache {
         if is_digest(commit) {
             return Ok(Some(commit.to_owned()));
         }
-        Err(Error::Reference { path, found: excerpt(commit) })
+        let (path, commit) = (path.display(), excerpt(commit));
+        let allowed = "should hold a commit, 40 hexadecimal digits, but holds";
+        Err(Error::Invalid(format!("`{path}` {allowed} `{commit}`")))
     }
 
     /// Records the commit that a branch or tag stands for.
@@ -69,7 +71,7 @@ impl Cache {
         let place = self.root.join(".locks").join(&self.model).join(format!("{name}.lock"));
         make_folder_of(&place)?;
         let lock = File::create(&place).and_then(|file| file.lock().map(|()| file));
-        lock.map_err(|source| Error::Write { path: place, source })
+        lock.map_err(Error::writing(&place))
     }
 
     /// Links a content to its file name in a commit.
@@ -77,13 +79,13 @@ impl Cache {
         let path = self.snapshot(commit).join(name);
         make_folder_of(&path)?;
         if path.is_symlink() {
-            fs::remove_file(&path).map_err(|source| Error::Write { path: path.clone(), source })?;
+            fs::remove_file(&path).map_err(Error::writing(&path))?;
         }
         #[cfg(unix)]
         let linked = std::os::unix::fs::symlink(Path::new("../../blobs").join(&blob.etag), &path);
         #[cfg(not(unix))]
         let linked = fs::copy(&blob.path, &path).map(drop);
-        linked.map_err(|source| Error::Write { path, source })
+        linked.map_err(Error::writing(&path))
     }
 }
 
@@ -100,19 +102,12 @@ impl Blob {
     /// Gives the content in [`part`](Self::part) its name. Large files are named by their sha256; if it does not match,
     /// the part is removed. `model` is for the message.
     pub(super) fn complete(&self, model: &str) -> Result<(), Error> {
-        let part = self.part();
-        if self.etag.len() == 64 {
-            let found = checksum::of_text(&part, false)?.unwrap_or_else(|reason| reason);
-            if !found.eq_ignore_ascii_case(&self.etag) {
-                fs::remove_file(&part).map_err(|source| Error::Write { path: part, source })?;
-                return Err(Error::Content { address: model.to_owned(), expected: self.etag.clone(), found });
-            }
-        }
-        Ok(durable::publish_file(&part, &self.path)?)
+        let expected = (self.etag.len() == 64).then_some(&*self.etag);
+        accept(&self.part(), &self.path, expected, model)
     }
 }
 
 fn make_folder_of(path: &Path) -> Result<(), Error> {
     let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })
+    fs::create_dir_all(folder).map_err(Error::writing(folder))
 }

@@ -37,7 +37,7 @@ impl Record {
     pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>, String> {
         match &*self.value(name)? {
             Value::Array(members) => members.iter().map(|member| text(name, member)).collect(),
-            other => Err(format!("field `{name}` is {}, but a list is needed", kind_of(other))),
+            other => Err(format!("field `{name}` is {}, but a list is needed", type_of(other))),
         }
     }
 
@@ -68,11 +68,11 @@ fn text(name: &str, value: &Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) if number.is_i64() || number.is_u64() => Ok(number.to_string()),
-        other => Err(format!("field `{name}` is {}, but text is needed", kind_of(other))),
+        other => Err(format!("field `{name}` is {}, but text is needed", type_of(other))),
     }
 }
 
-pub(super) fn kind_of(value: &Value) -> &'static str {
+pub(super) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "true or false",

@@ -176,7 +176,11 @@ impl SplitFiles {
             let read = paths.iter().map(|path| choices::read(path, format)).collect::<Result<Vec<_>, _>>()?;
             let questions = read.concat();
             match scattered(&questions) {
-                Some(group) => Err(Error::Scattered { path: paths[0].clone(), group: words::excerpt(group) }),
+                Some(group) => {
+                    let group = words::excerpt(group);
+                    let reason = format!("the questions of group `{group}` must stand side by side");
+                    Err(Error::of(&paths[0], reason))
+                }
                 None => Ok(Texts::Questions(questions)),
             }
         };

@@ -12,10 +12,7 @@ use words::excerpt;
 
 use super::{Tree, TreeArc};
 use crate::Error;
-use crate::rows::{fault, read_text};
-
-/// Columns of a word.
-const COLUMNS: usize = 10;
+use crate::rows::read_text;
 
 /// Reads the sentences of a file: UTF-8, plain or gzip (`.gz`).
 ///
@@ -26,24 +23,19 @@ pub fn read(path: &Path) -> Result<Vec<Tree>, Error> {
     let text = read_text(path)?;
     let mut trees = Vec::new();
     let mut block = Block::default();
-    for (line, number) in text.lines().zip(1..) {
-        let line = line.trim_end_matches('\r');
+    for (line, number) in text.lines().chain([""]).zip(1..) {
         let read = match line {
-            "" => block.finish(&mut trees),
+            "" => std::mem::take(&mut block).tree().map(|tree| trees.extend(tree)),
             _ if line.starts_with('#') => Ok(()),
             _ => block.add(line, number),
         };
-        read.map_err(|Fault { line, reason }| fault(path, line, reason))?;
+        read.map_err(|(line, reason)| Error::of_line(path, line, reason))?;
     }
-    block.finish(&mut trees).map_err(|Fault { line, reason }| fault(path, line, reason))?;
-    if trees.is_empty() { Err(Error::NoExamples { path: path.to_owned() }) } else { Ok(trees) }
+    if trees.is_empty() { Err(Error::no_examples(path)) } else { Ok(trees) }
 }
 
-/// What is wrong with a line, counted from 1.
-struct Fault {
-    line: usize,
-    reason: String,
-}
+/// A line, counted from 1, and what is wrong with it.
+type Fault = (usize, String);
 
 /// The lines of a sentence that have been read.
 #[derive(Default)]
@@ -71,150 +63,121 @@ struct Multiword {
     has_space: bool,
 }
 
-/// A word as it is written.
-struct Token {
-    form: String,
-    has_space: bool,
-    /// Syntactic words that it stands for.
-    words: usize,
-}
-
 impl Block {
     fn add(&mut self, text: &str, line: usize) -> Result<(), Fault> {
-        let wrong = |reason: String| Fault { line, reason };
         let columns: Vec<&str> = text.split('\t').collect();
         let [id, form, _, _, _, _, head, relation, _, misc] = columns[..] else {
-            return Err(wrong(format!("{} columns instead of {COLUMNS}", columns.len())));
+            return Err((line, format!("{} columns instead of 10", columns.len())));
         };
-        if form.is_empty() {
-            return Err(wrong("the word has no form".to_owned()));
-        }
         let has_space = !misc.split('|').any(|entry| entry == "SpaceAfter=No");
-        let due = self.words.len() + 1;
-        if let Some((word, place)) = id.split_once('.') {
-            let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-            return match (word.parse::<usize>(), is_number(place) && place.parse() != Ok(0_u32)) {
-                (Ok(word), true) if due == word + 1 && !place.is_empty() => Ok(()),
-                _ => Err(wrong(format!("`{}` is no empty node behind word {}", excerpt(id), due - 1))),
-            };
-        }
         let form = form.to_owned();
-        if let Some((first, last)) = id.split_once('-') {
-            return match (first.parse(), last.parse::<usize>()) {
-                (Ok(first), Ok(last)) if first == due && last > first && !self.is_within_multiword() => {
-                    let words = first - 1..last;
-                    self.multiword.push(Multiword { line, form, words, has_space });
-                    Ok(())
-                }
-                _ => Err(wrong(format!(
-                    "`{}` is not the range of a token whose first word, number {due}, follows",
-                    excerpt(id)
-                ))),
-            };
-        }
-        if id.parse() != Ok(due) {
-            return Err(wrong(format!("word `{}` stands where number {due} is due", excerpt(id))));
-        }
-        let head = head.parse().map_err(|_| {
-            wrong(format!("head `{}` is no number of a word, and not 0 for the root", excerpt(head)))
-        })?;
-        self.words.push(Word { line, form, head, relation: relation.to_owned(), has_space });
-        Ok(())
-    }
-
-    /// Whether the last multiword token waits for words.
-    fn is_within_multiword(&self) -> bool {
-        self.multiword.last().is_some_and(|token| token.words.end > self.words.len())
-    }
-
-    /// Turns the lines into a tree, if there are any.
-    fn finish(&mut self, trees: &mut Vec<Tree>) -> Result<(), Fault> {
-        let Self { words, multiword } = std::mem::take(self);
-        let count = words.len();
-        if let Some(token) = multiword.last().filter(|token| token.words.end > count) {
-            let reason =
-                format!("the token ends with word {}, but the sentence with {count}", token.words.end);
-            return Err(Fault { line: token.line, reason });
-        }
-        if words.is_empty() {
+        let due = self.words.len() + 1;
+        let open = self.multiword.last().is_some_and(|token| token.words.end >= due);
+        if id.contains('.') {
             return Ok(());
         }
-        check_heads(&words)?;
-        trees.push(tree(&words, &multiword));
+        if let Some((first, last)) = id.split_once('-') {
+            return match (first.parse(), last.parse::<usize>()) {
+                (Ok(first), Ok(last)) if first == due && last > first && !open => {
+                    self.multiword.push(Multiword { line, form, words: first - 1..last, has_space });
+                    Ok(())
+                }
+                _ => {
+                    let id = excerpt(id);
+                    Err((
+                        line,
+                        format!("`{id}` is not the range of a token whose first word, number {due}, follows"),
+                    ))
+                }
+            };
+        }
+        if id.parse() != Ok(due) || form.is_empty() {
+            let id = excerpt(id);
+            return Err((line, format!("word `{id}` stands where number {due} with its form is due")));
+        }
+        let number = head.parse().map_err(|_| {
+            (line, format!("head `{}` is no number of a word, and not 0 for the root", excerpt(head)))
+        })?;
+        self.words.push(Word { line, form, head: number, relation: relation.to_owned(), has_space });
         Ok(())
+    }
+
+    /// The tree of the lines, if there are any.
+    fn tree(self) -> Result<Option<Tree>, Fault> {
+        let Self { words, multiword } = self;
+        let count = words.len();
+        if let Some(token) = multiword.last().filter(|token| token.words.end > count) {
+            let end = token.words.end;
+            return Err((
+                token.line,
+                format!("the token ends with word {end}, but the sentence with {count}"),
+            ));
+        }
+        if words.is_empty() {
+            return Ok(None);
+        }
+        check_heads(&words)?;
+        let mut tree = Tree { text: String::new(), words: Vec::new(), arcs: Vec::new() };
+        let mut token_of = Vec::new(); // the written word of each syntactic one
+        for Token { form, has_space, words } in tokens(&words, &multiword) {
+            let start = tree.text.len();
+            tree.text.push_str(form);
+            token_of.extend(std::iter::repeat_n(tree.words.len(), words));
+            tree.words.push(start..tree.text.len());
+            if has_space {
+                tree.text.push(' ');
+            }
+        }
+        tree.text.truncate(tree.text.trim_end().len());
+        for (word, &dependent) in words.iter().zip(&token_of) {
+            let head = word.head.checked_sub(1).map(|head| token_of[head]);
+            if let Some(head) = head.filter(|&head| head != dependent) {
+                tree.arcs.push(TreeArc { head, dependent, relation: word.relation.clone() });
+            }
+        }
+        Ok(Some(tree))
     }
 }
 
-/// Refuses what is no tree.
+/// Refuses what is no tree. Each word is gone through once.
 fn check_heads(words: &[Word]) -> Result<(), Fault> {
     let count = words.len();
     if let Some(word) = words.iter().find(|word| word.head > count) {
-        let reason = format!("head {} is not among the {count} words of the sentence", word.head);
-        return Err(Fault { line: word.line, reason });
+        let head = word.head;
+        return Err((word.line, format!("head {head} is not among the {count} words of the sentence")));
     }
-    let mut roots = words.iter().filter(|word| word.head == 0);
-    match (roots.next(), roots.next()) {
-        (Some(_), None) => {}
-        (_, Some(second)) => {
-            return Err(Fault { line: second.line, reason: "the sentence has a second root".to_owned() });
-        }
-        (None, _) => {
-            return Err(Fault { line: words[0].line, reason: "the sentence has no root".to_owned() });
-        }
+    let roots = words.iter().filter(|word| word.head == 0).count();
+    if roots != 1 {
+        return Err((words[0].line, format!("the sentence has {roots} roots instead of one")));
     }
-    match first_without_root(words) {
-        Some(word) => Err(Fault {
-            line: word.line,
-            reason: "the heads from this word on go round in a circle".to_owned(),
-        }),
-        None => Ok(()),
-    }
-}
-
-/// The first word from which no root is reached. Each word is gone through once.
-fn first_without_root(words: &[Word]) -> Option<&Word> {
-    let mut is_rooted = vec![false; words.len()];
+    let mut is_rooted = vec![false; count];
     for word in words {
         let (mut at, mut way) = (word, Vec::new());
         while let Some(head) = at.head.checked_sub(1).filter(|&head| !is_rooted[head]) {
-            if way.len() == words.len() {
-                return Some(word);
+            if way.len() == count {
+                return Err((word.line, "the heads from this word on go round in a circle".to_owned()));
             }
             way.push(head);
             at = &words[head];
         }
         way.into_iter().for_each(|place| is_rooted[place] = true);
     }
-    None
+    Ok(())
 }
 
-fn tree(words: &[Word], multiword: &[Multiword]) -> Tree {
-    let mut tree = Tree { text: String::new(), words: Vec::new(), arcs: Vec::new() };
-    let mut token_of = Vec::new(); // the written word of each syntactic one
-    for token in tokens(words, multiword) {
-        let start = tree.text.len();
-        tree.text.push_str(&token.form);
-        token_of.extend(std::iter::repeat_n(tree.words.len(), token.words));
-        tree.words.push(start..tree.text.len());
-        if token.has_space {
-            tree.text.push(' ');
-        }
-    }
-    tree.text.truncate(tree.text.trim_end().len());
-    for (word, &dependent) in words.iter().zip(&token_of) {
-        let head = word.head.checked_sub(1).map(|head| token_of[head]);
-        if let Some(head) = head.filter(|&head| head != dependent) {
-            tree.arcs.push(TreeArc { head, dependent, relation: word.relation.clone() });
-        }
-    }
-    tree
+/// A word as it is written.
+struct Token<'a> {
+    form: &'a str,
+    has_space: bool,
+    /// The number of syntactic words that it stands for.
+    words: usize,
 }
 
 /// The written words, in their order.
-fn tokens(words: &[Word], multiword: &[Multiword]) -> Vec<Token> {
+fn tokens<'a>(words: &'a [Word], multiword: &'a [Multiword]) -> Vec<Token<'a>> {
     let mut tokens = Vec::new();
     let mut next = 0;
-    let alone = |word: &Word| Token { form: word.form.clone(), has_space: word.has_space, words: 1 };
+    let alone = |word: &'a Word| Token { form: &word.form, has_space: word.has_space, words: 1 };
     for token in multiword {
         tokens.extend(words[next..token.words.start].iter().map(alone));
         next = token.words.end;
@@ -223,7 +186,7 @@ fn tokens(words: &[Word], multiword: &[Multiword]) -> Vec<Token> {
         if joined == token.form {
             tokens.extend(parts.iter().map(|word| Token { has_space: false, ..alone(word) }));
         } else {
-            tokens.push(Token { form: token.form.clone(), has_space: false, words: parts.len() });
+            tokens.push(Token { form: &token.form, has_space: false, words: parts.len() });
         }
         if let Some(last) = tokens.last_mut() {
             last.has_space = token.has_space;

@@ -29,7 +29,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json")).unwrap();
     let Decoding { text, search } = decoding(&description, &machine).unwrap();
     let mut sources: Vec<Vec<u32>> =
-        text.source.iter().take(SENTENCES).map(|line| tokenizer.encode(line)).collect();
+        text.source.iter().take(SENTENCES).map(|line| tokenizer.encode(line).unwrap()).collect();
     sources.sort_by_key(Vec::len);
     let batches: Vec<&[Vec<u32>]> = sources.chunks(BATCH).collect();
     tch::set_num_threads(1);

@@ -175,7 +175,7 @@ fn of_classifier(model: &Path, lines: &[String]) -> Value {
 
 fn of_translator(model: &Path, lines: &[String]) -> Value {
     let tokenizer = SubwordTokenizer::load(&model.join("tokenizer.json")).unwrap();
-    let length = mean(lines, |line| tokenizer.encode(line).len());
+    let length = mean(lines, |line| tokenizer.encode(line).unwrap().len());
     let config = TranslatorConfig::read(&model.join("config.json")).unwrap();
     json!({ "family": "marian", "lengths": [length, length], "labels": 0, "config": config })
 }

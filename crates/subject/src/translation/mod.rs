@@ -20,7 +20,7 @@ use core_masking::{
 use corpus::checksum;
 use corpus::parallel::ParallelText;
 use corpus::placed::PlacedToken;
-use corpus::sentence_tokenizer::SentenceTokenizer;
+use corpus::sentence_tokenizer::{SentenceTokenizer, check_rows};
 use corpus::tokenizer::SubwordTokenizer;
 use corpus::trees::Tree;
 use records::Identity;
@@ -59,6 +59,22 @@ impl Prepared {
     /// The source sentences at these places.
     fn sources(&self, rows: &[usize]) -> Vec<&[u32]> {
         rows.iter().map(|&row| self.sources[row].as_slice()).collect()
+    }
+}
+
+impl Translation {
+    /// Tokens of a source sentence, each of which the model has a row for.
+    fn source(&self, model: &Translator, text: &str) -> Result<Vec<u32>, Error> {
+        let ids = self.tokenizer.encode(text)?;
+        check_rows(&ids, Some(model.config().vocab_size), |id| Some(self.tokenizer.decode(&[id])))?;
+        Ok(ids)
+    }
+
+    /// Tokens of a target sentence, each of which the model has a row for.
+    fn target(&self, model: &Translator, text: &str) -> Result<Vec<u32>, Error> {
+        let ids = self.tokenizer.encode_target(text)?;
+        check_rows(&ids, Some(model.config().target_vocabulary()), |id| Some(self.tokenizer.decode(&[id])))?;
+        Ok(ids)
     }
 }
 
@@ -159,7 +175,8 @@ impl Task for Translation {
     }
 
     fn prepare(&self, model: &Translator, text: ParallelText, split: &str) -> Result<Prepared, Error> {
-        let sources: Vec<Vec<u32>> = text.source.iter().map(|line| self.tokenizer.encode(line)).collect();
+        let source = |line: &String| self.source(model, line);
+        let sources: Vec<Vec<u32>> = text.source.iter().map(source).collect::<Result<_, _>>()?;
         let positions = model.config().max_position_embeddings as usize;
         if let Some(index) = sources.iter().position(|source| source.len() > positions) {
             let (split, length) = (split.to_owned(), sources[index].len());
@@ -200,8 +217,8 @@ impl Task for Translation {
 
     /// Pairs that are longer than the model's positions are left out, as in training.
     fn encode(&self, model: &Translator, text: &ParallelText, split: &str) -> Result<Pairs, Error> {
-        let source = |text: &str| self.tokenizer.encode(text);
-        let target = |text: &str| self.tokenizer.encode_target(text);
+        let source = |text: &str| self.source(model, text);
+        let target = |text: &str| self.target(model, text);
         Pairs::encode(text, [&source, &target], model.config().max_position_embeddings, split)
     }
 
@@ -268,7 +285,7 @@ impl Task for Translation {
     }
 
     fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error> {
-        Ok(self.tokenizer.encode_placed(text))
+        Ok(self.tokenizer.encode_placed(text)?)
     }
 
     fn reading_load<'a>(model: &'a Translator, lengths: Vec<usize>) -> Load<'a> {
@@ -283,7 +300,7 @@ impl Task for Translation {
 
     /// Its translation, however long that is.
     fn say(&self, model: &Translator, text: &str, _tokens: usize, gates: &Gates) -> Result<String, Error> {
-        let source = self.tokenizer.encode(text);
+        let source = self.source(model, text)?;
         let translations = self.search.translate(model, &[&source], gates)?;
         Ok(translations.iter().map(|translation| self.tokenizer.decode(&translation.tokens)).collect())
     }

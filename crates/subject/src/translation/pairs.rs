@@ -6,7 +6,7 @@ use corpus::parallel::ParallelText;
 use crate::error::Error;
 
 /// Token ids of a sentence, with the end symbol.
-pub(super) type Encode<'a> = &'a dyn Fn(&str) -> Vec<u32>;
+pub(super) type Encode<'a> = &'a dyn Fn(&str) -> Result<Vec<u32>, Error>;
 
 /// The pairs of a split that fit the model; each sentence ends with the end symbol.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl Pairs {
     /// Leaves out pairs of which one side has more than `positions` tokens.
     ///
     /// # Errors
-    /// If none of the split is left.
+    /// If a sentence cannot be encoded, or none of the split is left.
     pub(super) fn encode(
         text: &ParallelText,
         [source_ids, target_ids]: [Encode<'_>; 2],
@@ -28,7 +28,7 @@ impl Pairs {
     ) -> Result<Self, Error> {
         let mut pairs = Self { sources: Vec::new(), targets: Vec::new() };
         for (source, target) in text.source.iter().zip(&text.target) {
-            let (source, target) = (source_ids(source), target_ids(target));
+            let (source, target) = (source_ids(source)?, target_ids(target)?);
             if source.len().max(target.len()) as i64 <= positions {
                 pairs.sources.push(source);
                 pairs.targets.push(target);

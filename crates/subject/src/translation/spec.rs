@@ -303,7 +303,7 @@ impl ModelSpec {
     /// The same with all heads.
     pub(crate) fn config_of_all(&self, tokenizer: &SubwordTokenizer) -> TranslatorConfig {
         let symbols = [tokenizer.end(), tokenizer.pad(), tokenizer.pad()];
-        self.marian_config(tokenizer.source_vocabulary_size() as i64, symbols)
+        self.marian_config(tokenizer.vocabulary_size() as i64, symbols)
     }
 
     /// `symbols`: end, padding and start.

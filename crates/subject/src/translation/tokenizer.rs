@@ -7,7 +7,6 @@ use corpus::fsmt_tokenizer::FsmtTokenizer;
 use corpus::marian_tokenizer::MarianTokenizer;
 use corpus::sentence_tokenizer::SentenceTokenizer;
 
-use crate::checkpoint::check_vocabulary;
 use crate::error::Error;
 
 /// The tokeniser of a model's publisher; `None` in a folder that was trained here.
@@ -28,19 +27,13 @@ pub(super) fn of_publisher(
 /// Refuses a tokeniser that does not belong to the model in `folder`, of the subject `name`.
 ///
 /// # Errors
-/// If it has tokens without an embedding, or other symbols.
+/// If it has other symbols.
 pub(super) fn check(
     tokenizer: &dyn SentenceTokenizer,
     config: &TranslatorConfig,
     folder: &Path,
     name: &str,
 ) -> Result<(), Error> {
-    for (tokens, embeddings) in [
-        (tokenizer.source_vocabulary_size(), config.vocab_size),
-        (tokenizer.target_vocabulary_size(), config.target_vocabulary()),
-    ] {
-        check_vocabulary(folder, tokens, embeddings)?;
-    }
     if [tokenizer.end(), tokenizer.pad()] != [config.eos_token_id, config.pad_token_id] {
         return Err(Error::OtherModel { folder: folder.to_owned(), name: name.to_owned() });
     }

@@ -69,7 +69,7 @@ impl Trained for Translation {
         quiet: bool,
     ) -> Result<Pairs, Error> {
         let positions = spec.model.as_ref().map_or(0, |model| model.positions);
-        let encode = |text: &str| tokenizer.encode(text);
+        let encode = |text: &str| Ok(tokenizer.encode(text)?);
         let pairs = Pairs::encode(text, [&encode, &encode], positions, split)?;
         let left_out = text.len() - pairs.len();
         if left_out > 0 && !quiet {

@@ -19,7 +19,7 @@ fn refusal_of(name: &str, file: &str, content: &str) -> String {
 }
 
 #[test]
-fn the_file_that_a_family_lacks_is_named() {
+fn the_file_that_a_folder_lacks_is_named() {
     for (name, file) in
         [("roberta-lists", "vocab.json"), ("roberta-lists", "merges.txt"), ("distilbert-list", "vocab.txt")]
     {
@@ -33,82 +33,69 @@ fn the_file_that_a_family_lacks_is_named() {
 }
 
 #[test]
-fn a_missing_special_token_is_named() {
+fn files_at_fault_are_refused_in_one_line() {
     let vocabulary = fixture("roberta-lists/vocab.json");
-    for token in ["<s>", "</s>", "<pad>", "<unk>", "<mask>"] {
-        let other = vocabulary.replacen(&format!("\"{token}\""), "\"<other>\"", 1);
-        let error = refusal_of("roberta-lists", "vocab.json", &other);
-        assert!(error.ends_with(&format!("vocab.json`: it lacks `{token}`")), "{error}");
-    }
-    let error = refusal_of("distilbert-silent", "config.json", r#"{"model_type": "rob"#);
-    assert!(error.contains("config.json`: EOF"), "{error}");
-}
-
-#[test]
-fn torn_lists_and_merges_of_unknown_pieces_are_refused() {
-    let merges = fixture("roberta-lists/merges.txt");
-    let (first, _) = merges.split_once('\n').unwrap();
-    for (text, reason) in [
-        (merges.trim_end(), "its last line has no end"),
-        (&format!("{first}\ne r\nh\n"), "Merges text file invalid at line 2"),
-        (&format!("{first}\nqqq r\n"), "Token `qqq` out of vocabulary"),
-    ] {
-        let error = refusal_of("roberta-lists", "merges.txt", text);
-        assert!(error.contains(&format!("merges.txt`: {reason}")), "{error}");
-    }
-    let whole = fixture("roberta-lists/vocab.json");
-    let error = refusal_of("roberta-lists", "vocab.json", &whole[..whole.floor_char_boundary(99)]);
-    assert!(error.contains("vocab.json`: EOF"), "{error}");
-}
-
-#[test]
-fn merges_at_random_are_refused() {
-    let mut json: Value = serde_json::from_str(&fixture("roberta-json/tokenizer.json")).unwrap();
-    json["model"]["dropout"] = json!(0.1);
-    let error = refusal_of("roberta-json", "tokenizer.json", &json.to_string());
-    assert!(error.ends_with("its model leaves out merges at random: `dropout` is 0.1"), "{error}");
-}
-
-#[test]
-fn added_tokens_with_other_ids_are_refused() {
-    let settings =
+    let mut random: Value = serde_json::from_str(&fixture("roberta-json/tokenizer.json")).unwrap();
+    random["model"]["dropout"] = json!(0.1);
+    let renamed = vocabulary.replacen("\"<mask>\"", "\"<other>\"", 1);
+    let (random, torn) = (random.to_string(), r#"{"<s>": 0"#);
+    let added =
         |id: &str, content: &str| json!({"added_tokens_decoder": {id: {"content": content}}}).to_string();
-    let refused = |settings: &str| refusal_of("roberta-lists", "tokenizer_config.json", settings);
-    let error = refused(&settings("777", "new"));
-    assert!(error.ends_with("`added_tokens_decoder` gives `new` the id 777, but its id is 400"), "{error}");
-    let error = refused(&settings("400", "<mask>"));
-    assert!(error.ends_with("`added_tokens_decoder` gives `<mask>` the id 400, but its id is 4"), "{error}");
-    assert!(refused(&settings("x\n", "new")).contains("tokenizer_config.json`: "));
-    let error = refused(r#"{"truncation_side": "up"}"#);
-    assert!(error.contains("unknown variant `up`, expected `left` or `right`"), "{error}");
-}
-
-#[test]
-fn tokens_that_only_an_older_list_adds_are_refused() {
-    let refused = |name: &str, list: &str, id: u32| {
-        let error = refusal_of(name, "added_tokens.json", list);
-        let reason = format!(
-            "added_tokens.json`: it adds `new` with the id {id}, which no other file does: write the folder anew, with \
-             `save_pretrained` of transformers"
-        );
-        assert!(error.ends_with(&reason), "{error}");
-    };
-    refused("bert-list", r#"{"new": 197}"#, 197);
-    refused("distilbert-silent", r#"{"[MASK]": 4, "new": 194}"#, 194);
-    let error = refusal_of("bert-list", "added_tokens.json", r#"{"[MASK]": 5}"#);
-    assert!(error.contains("it adds `[MASK]` with the id 5, which no other"), "{error}");
-}
-
-/// transformers wrote an empty list once, and does not look at one where `tokenizer_config.json` has its own.
-#[test]
-fn older_lists_that_change_nothing_are_accepted() {
-    let load = |name: &str, list| {
-        ClassifierTokenizer::load(copied(name, &[("added_tokens.json", list)]).path(), 16).unwrap();
-    };
-    for list in ["{}", r#"{"[MASK]": 4, "<url>": 195}"#] {
-        load("bert-list", list);
+    let [other_id, other_mask, no_number] =
+        [added("777", "new"), added("400", "<mask>"), added("x\n", "new")];
+    for (name, file, text, reason) in [
+        ("roberta-lists", "vocab.json", &*renamed, "it lacks `<mask>`"),
+        ("roberta-lists", "vocab.json", torn, "EOF"),
+        (
+            "roberta-lists",
+            "merges.txt",
+            "#version: 0.2\ne r\nh\n",
+            "merges.txt`: Merges text file invalid at line 2",
+        ),
+        (
+            "roberta-lists",
+            "merges.txt",
+            "#version: 0.2\nqqq r\n",
+            "merges.txt`: Token `qqq` out of vocabulary",
+        ),
+        ("bert-list", "vocab.txt", "[UNK]\n[CLS]\n", "it lacks `[PAD]`"),
+        ("bert-list", "tokenizer_config.json", "{\"do_lower", "tokenizer_config.json`: EOF"),
+        ("distilbert-silent", "config.json", r#"{"model_type": "rob"#, "config.json`: EOF"),
+        ("distilbert-silent", "tokenizer.json", r#"{"version": "#, "tokenizer.json`: EOF"),
+        ("roberta-json", "tokenizer.json", &random, "leaves out merges at random: `dropout` is 0.1"),
+        (
+            "roberta-lists",
+            "tokenizer_config.json",
+            &other_id,
+            "the added token `new` should have the id 777, but its id is 400",
+        ),
+        (
+            "roberta-lists",
+            "tokenizer_config.json",
+            &other_mask,
+            "the added token `<mask>` should have the id 400, but its id is 4",
+        ),
+        ("roberta-lists", "tokenizer_config.json", &no_number, "tokenizer_config.json`: "),
+        ("bert-list", "added_tokens.json", r#"{"[MASK]": 5}"#, "should have the id 5, but its id is 4"),
+    ] {
+        let error = refusal_of(name, file, text);
+        assert!(error.contains(reason), "{name}/{file}: {error}");
     }
-    load("roberta-added", r#"{"new": 777}"#);
+}
+
+/// transformers wrote such a list once, and does not look at one where `tokenizer_config.json` has its own.
+#[test]
+fn tokens_of_an_older_list_are_added() {
+    let size = |name: &str, list: &str| {
+        let folder = copied(name, &[("added_tokens.json", list)]);
+        let tokenizer = ClassifierTokenizer::load(folder.path(), 16).unwrap();
+        (tokenizer.vocabulary_size(), tokenizer.encode("newish", None).unwrap().ids[1])
+    };
+    let (before, _) = size("bert-list", "{}");
+    let list = json!({"[MASK]": 4, "new": before}).to_string();
+    assert_eq!(size("bert-list", &list), (before + 1, before as u32));
+    let (added, _) = size("roberta-added", "{}");
+    assert_eq!(size("roberta-added", r#"{"new": 777}"#).0, added);
 }
 
 /// `!` has id 17.

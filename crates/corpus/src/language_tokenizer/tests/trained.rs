@@ -56,14 +56,6 @@ fn one_special_token_begins_and_ends_documents() {
     assert!(error.ends_with("alone take 257"), "{error}");
 }
 
-/// 256 bytes, the special token, and the merges "ab" and " ab".
-#[test]
-fn a_small_text_gives_a_small_vocabulary() {
-    let tokenizer = LanguageTokenizer::train_bytes(["ab ab"].iter(), 1_000).unwrap();
-    assert_eq!(tokenizer.vocabulary_size(), 259);
-    assert_eq!(tokenizer.encode("ab ab").unwrap().len(), 2);
-}
-
 #[test]
 fn equal_lines_give_equal_tokenisers_and_other_readers_equal_ids() {
     assert_eq!(bytes(300).to_json(), bytes(300).to_json());
