@@ -33,10 +33,33 @@ pub struct MultiHeadAttention {
     kept: Option<Tensor>,   // [kept] of all heads; absent if all are
     key_of: Option<Tensor>, // [kept]: the keys and values that each head reads; absent if it has its own
     d_head: i64,
+    divisor: f64, // of the scores
+    distances: Option<DistanceBias>,
     query: Linear,
     key: Linear,
     value: Linear,
     output: Linear,
+}
+
+/// Bias of each head on its scores by the distance between query and key: Raffel et al. (2020), Section 2.1,
+/// <https://arxiv.org/abs/1910.10683>.
+#[derive(Debug)]
+pub struct DistanceBias {
+    /// `[buckets, heads]`, all heads of the layout.
+    pub by_bucket: Tensor,
+    /// Bucket of each distance `key - query` from `-reach` to `reach`, `[2 * reach + 1]`, integers; distances beyond are in the
+    /// bucket of `reach`.
+    pub buckets: Tensor,
+}
+
+impl DistanceBias {
+    /// `[1, heads, query, key]` of distances `[query, key]`.
+    fn of(&self, distances: &Tensor) -> Tensor {
+        let reach = (self.buckets.size()[0] - 1) / 2;
+        let places = distances.clamp(-reach, reach) + reach;
+        let buckets = self.buckets.take(&places); // [query, key]
+        Tensor::embedding(&self.by_bucket, &buckets, -1, false, false).permute([2, 0, 1]).unsqueeze(0)
+    }
 }
 
 /// Keys and values of the attended positions, computed once and used by any number of queries.
@@ -56,6 +79,7 @@ pub(crate) struct AttentionMaps<'a> {
     pub(crate) value: &'a Linear,
     pub(crate) output: &'a Linear,
     pub(crate) d_head: i64,
+    pub(crate) divisor: f64,
 }
 
 /// Which keys a query sees.
@@ -86,6 +110,8 @@ impl MultiHeadAttention {
             kept: (heads.kept.len() < heads.shape.heads).then(|| places(&heads.kept)),
             key_of: (key_values.len() < heads.kept.len()).then(|| places(&key_of)),
             d_head: heads.shape.d_head,
+            divisor: (heads.shape.d_head as f64).sqrt(),
+            distances: None,
             query: Linear::new(weights, &names.query)?,
             key: Linear::new(weights, &names.key)?,
             value: Linear::new(weights, &names.value)?,
@@ -93,10 +119,33 @@ impl MultiHeadAttention {
         })
     }
 
+    /// The same module with scores that are divided by `divisor`, and not by the square root of the width of heads, and that
+    /// have a bias for each head by distance, if one is given.
+    #[must_use]
+    pub fn with_scores(self, divisor: f64, distances: Option<DistanceBias>) -> Self {
+        Self { divisor, distances, ..self }
+    }
+
     /// Its linear maps, which hold the heads that are kept.
     pub(crate) fn maps(&self) -> AttentionMaps<'_> {
-        let Self { query, key, value, output, d_head, .. } = self;
-        AttentionMaps { query, key, value, output, d_head: *d_head }
+        let Self { query, key, value, output, d_head, divisor, .. } = self;
+        AttentionMaps { query, key, value, output, d_head: *d_head, divisor: *divisor }
+    }
+
+    /// `bias` with that of distances, where all positions attend to all; its last axis is the keys, and it and the result broadcast
+    /// to `[batch, kept, query, key]`.
+    pub fn with_distances(&self, bias: &Tensor) -> Tensor {
+        let of_distances = || {
+            let positions = Tensor::arange(bias.size().last().copied()?, (Kind::Int64, bias.device()));
+            self.distance_bias(&(&positions - positions.unsqueeze(1)))
+        };
+        of_distances().map_or_else(|| bias.shallow_clone(), |of_distances| bias + of_distances)
+    }
+
+    /// Bias of distances `key - query`, `[query, key]`, if the module has one: `[1, kept, query, key]`.
+    pub(crate) fn distance_bias(&self, distances: &Tensor) -> Option<Tensor> {
+        let bias = self.distances.as_ref()?.of(distances);
+        Some(self.kept.as_ref().map_or_else(|| bias.shallow_clone(), |kept| bias.index_select(1, kept)))
     }
 
     /// Attends from `x` to `memory`; pass the same tensor twice for self-attention.
@@ -177,7 +226,7 @@ impl MultiHeadAttention {
         let [k, v] = [&memory.key, &memory.value].map(|shared| self.by_head(shared, 1)); // [batch, kept, key, d_head]
         // The fused kernel shows no weights, and its dropout would draw from libtorch's global generator.
         if dropout.is_off() && !gates.is_recorded() {
-            return fused(&queries, &k, &v, visible);
+            return fused(&queries, &k, &v, visible, self.divisor);
         }
         let options = (k.kind(), k.device());
         let bias = match visible {
@@ -185,7 +234,7 @@ impl MultiHeadAttention {
             Visible::Past => causal_bias(k.size()[2], options),
             Visible::All => Tensor::zeros([1], options),
         };
-        dropout.apply(self.record(gates, attention_weights(&queries, &k, &bias))).matmul(&v)
+        dropout.apply(self.record(gates, attention_weights(&queries, &k, &bias, self.divisor))).matmul(&v)
     }
 
     /// What each head reads of what heads share; `axis` counts keys and values, then heads.
@@ -209,10 +258,9 @@ impl MultiHeadAttention {
         }
         // [kept, d_head, d_model]
         let by_head = |map: &Linear| self.by_head(&map.weight().unflatten(0, [-1, self.d_head]), 0);
-        let scale = (self.d_head as f64).sqrt();
         let q = q.squeeze_dim(2).transpose(0, 1); // [kept, batch, d_head]
         let probe = q.matmul(&by_head(&self.key)).transpose(0, 1); // [batch, kept, d_model]
-        let scores = probe.matmul(&x.transpose(1, 2)) / scale + bias.squeeze_dim(1); // [batch, kept, position]
+        let scores = probe.matmul(&x.transpose(1, 2)) / self.divisor + bias.squeeze_dim(1); // [batch, kept, position]
         let seen = scores.softmax(-1, scores.kind()).matmul(x).transpose(0, 1); // [kept, batch, d_model]
         let values = seen.matmul(&by_head(&self.value).transpose(1, 2)).transpose(0, 1); // [batch, kept, d_head]
         let bias = self.by_head(&self.value.bias().unflatten(0, [-1, self.d_head]), 0); // [kept, d_head]
@@ -338,10 +386,11 @@ pub(crate) const KEYS_AT_ONCE: i64 = 16;
 /// keys that would be left over.
 ///
 /// - `queries`: `[batch, kept, query, d_head]`; `keys`, `values`: `[batch, kept, key, d_head]`
+/// - `divisor`: of the scores
 /// - returns the shape of `queries`
-fn fused(queries: &Tensor, keys: &Tensor, values: &Tensor, visible: &Visible<'_>) -> Tensor {
+fn fused(queries: &Tensor, keys: &Tensor, values: &Tensor, visible: &Visible<'_>, divisor: f64) -> Tensor {
     let attend = |k: &Tensor, v: &Tensor, bias: Option<&Tensor>, is_causal: bool| {
-        Tensor::scaled_dot_product_attention(queries, k, v, bias, 0.0, is_causal, None, false)
+        Tensor::scaled_dot_product_attention(queries, k, v, bias, 0.0, is_causal, divisor.recip(), false)
     };
     let (left_over, d_head) = (keys.size()[2] % KEYS_AT_ONCE, queries.size()[3]);
     let padding = KEYS_AT_ONCE - left_over;
@@ -359,9 +408,8 @@ fn fused(queries: &Tensor, keys: &Tensor, values: &Tensor, visible: &Visible<'_>
 }
 
 /// α of Equation 1: `[batch, heads, query, key]`, each row a distribution over keys.
-fn attention_weights(query: &Tensor, key: &Tensor, bias: &Tensor) -> Tensor {
-    let scale = (query.size()[3] as f64).sqrt();
-    let scores = query.matmul(&key.transpose(-2, -1)) / scale + bias; // [batch, heads, query, key]
+fn attention_weights(query: &Tensor, key: &Tensor, bias: &Tensor, divisor: f64) -> Tensor {
+    let scores = query.matmul(&key.transpose(-2, -1)) / divisor + bias; // [batch, heads, query, key]
     scores.softmax(-1, scores.kind())
 }
 

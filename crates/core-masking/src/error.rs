@@ -50,6 +50,12 @@ pub enum Error {
     #[error("the model computes NaN: its weights are too large for the precision")]
     NotANumber,
 
+    /// A model whose layers relevance has no rules for.
+    #[error(
+        "relevance has rules for layers with normalisation behind each sublayer alone, and `{family}` has others"
+    )]
+    NoRelevance { family: &'static str },
+
     /// A removal that leaves no model of the same kind.
     #[error("what is left is no smaller model of the same kind: {fault}")]
     NotUniform { fault: String },

@@ -16,7 +16,7 @@ mod gates;
 mod hard_concrete;
 pub mod importance;
 pub mod language_model;
-mod layers;
+pub mod layers;
 pub mod loss;
 mod model;
 mod product;

@@ -60,7 +60,7 @@ pub fn training_loss(
     let TokenLosses { losses, of_output } = token_losses(model, batch, gates, smoothing, dropout);
     let loss = (losses * &batch.real).sum(None);
     match of_output {
-        Some(of_output) => loss + sloping(&(model.output_layer().0 * of_output).sum(None)),
+        Some(of_output) => loss + sloping(&(model.layers.output_layer().0 * of_output).sum(None)),
         None => loss,
     }
 }
@@ -83,7 +83,7 @@ pub(crate) fn token_losses(
 ) -> TokenLosses {
     let memory = model.encode(&batch.source, gates, dropout);
     let hidden = model.decode(&batch.decoder_input, &memory, &batch.source.bias, gates, dropout);
-    let (embedding, bias) = model.output_layer();
+    let (embedding, bias) = model.layers.output_layer();
     let logits = batch.labels.numel() as i64 * embedding.size()[0];
     let most = if logits > MOST_LOGITS { LOGITS_AT_ONCE } else { logits };
     let (normaliser, of_output) = normaliser((embedding, bias), &hidden, &batch.real, most);

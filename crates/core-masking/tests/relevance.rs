@@ -436,7 +436,7 @@ fn relevance_in_a_translator_is_that_of_written_out_jacobians() {
             "the steps are the model's"
         );
 
-        let found = model.relevance(&batch, rule);
+        let found = model.relevance(&batch, rule).unwrap();
         let by_head = found.by_head();
         let (table, bias) =
             (brute.weight("model.shared.weight"), brute.weight("final_logits_bias").view([-1]));
@@ -516,7 +516,7 @@ fn positions(model: &Translator, length: i64) -> Tensor {
 fn the_papers_rule_conserves_relevance() {
     let (classifier, translator) = (classifier(), translator());
     let of_text = classifier.relevance(&text(&classifier), Rule::Paper);
-    let of_pair = translator.relevance(&pair(&translator), Rule::Paper);
+    let of_pair = translator.relevance(&pair(&translator), Rule::Paper).unwrap();
     for left in [&of_text.left, &of_pair.left] {
         for left in Vec::<f64>::try_from(left).unwrap() {
             assert!((left - 1.0).abs() < 1e-6, "{left}");
@@ -533,7 +533,7 @@ fn both_rules(of: impl Fn(Rule) -> Relevance) -> Vec<BTreeMap<HeadId, Vec<f64>>>
 #[test]
 fn shares_are_those_of_the_layer() {
     let model = translator();
-    for shares in both_rules(|rule| model.relevance(&pair(&model), rule)) {
+    for shares in both_rules(|rule| model.relevance(&pair(&model), rule).unwrap()) {
         for (attention, layer) in [(Attention::EncEnc, 0), (Attention::DecDec, 1), (Attention::EncDec, 1)] {
             for target in 0..3 {
                 let sum: f64 =
@@ -552,8 +552,8 @@ fn a_head_that_adds_nothing_has_no_relevance() {
     let head: HeadSet = "enc-enc:2:1".parse().unwrap();
     let zeroed = model.without_heads(&head, Removal::Zeros).unwrap();
     let cut = model.without_heads(&head, Removal::Cut).unwrap();
-    let found = zeroed.relevance(&pair(&zeroed), Rule::Paper).by_head();
-    let of_cut = cut.relevance(&pair(&cut), Rule::Paper).by_head();
+    let found = zeroed.relevance(&pair(&zeroed), Rule::Paper).unwrap().by_head();
+    let of_cut = cut.relevance(&pair(&cut), Rule::Paper).unwrap().by_head();
     let id = head.iter().next().unwrap();
     assert!(found[&id].iter().all(|relevance| relevance.abs() < 1e-12), "{:?}", found[&id]);
     assert!(!of_cut.contains_key(&id) && of_cut.len() + 1 == found.len());

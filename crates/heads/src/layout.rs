@@ -34,6 +34,11 @@ pub struct ModuleHeads {
 }
 
 impl ModuleHeads {
+    /// Width of the queries of the heads that are left.
+    pub fn width(&self) -> i64 {
+        self.kept.len() as i64 * self.shape.d_head
+    }
+
     /// The keys and values that are left, counted from 0: those that a head reads.
     pub fn kept_key_values(&self) -> Vec<i64> {
         let mut kept: Vec<i64> = self.kept.iter().map(|&head| self.key_value_of(head)).collect();

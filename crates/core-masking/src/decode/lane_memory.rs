@@ -7,8 +7,8 @@ use super::lanes::{LaneLayout, PackedKeyValue, Seen};
 use super::memory::Memory;
 use crate::attention::MultiHeadAttention;
 use crate::gates::Gate;
-use crate::translator::DecoderLayer;
-use crate::{Translator, to_vec};
+use crate::translator::DecoderMemory;
+use crate::{Attention, Dropout, GatedModel, Translator, to_vec};
 
 /// What all decoder layers attend to. Keys never move: a hypothesis knows where those of its past are.
 #[derive(Clone)]
@@ -36,20 +36,58 @@ struct Source {
 impl LaneMemory {
     /// `memory`: encoder states `[sentence, source, d_model]`; `source_bias`: `[sentence, 1, 1, source]`
     pub(super) fn new(model: &Translator, memory: &Tensor, source_bias: &Tensor) -> Self {
-        let layer = |layer: &DecoderLayer| {
-            let source = Rc::new(keys_values(&layer.encoder_attention, memory));
-            Layer { source, steps: Vec::new() }
+        let layer = |layer| {
+            let attention = model.layers.module(Attention::EncDec, layer);
+            Layer { source: Rc::new(keys_values(attention, memory)), steps: Vec::new() }
         };
         let tokens = source_bias.isfinite().sum_dim_intlist([1, 2, 3].as_slice(), false, Kind::Int64); // [sentence]
         let tokens = to_vec::<i64>(&tokens).into_iter().enumerate();
         let sources: Vec<Source> =
             tokens.map(|(sentence, tokens)| Source { sentence, tokens: tokens as usize }).collect();
         Self {
-            layers: model.decoder_layers().iter().map(layer).collect(),
+            layers: (0..model.config().decoder_layers).map(layer).collect(),
             source_length: memory.size()[1] as usize,
             pasts: vec![Vec::new(); sources.len()],
             sources,
         }
+    }
+}
+
+impl DecoderMemory for LaneMemory {
+    fn of_target(
+        &mut self,
+        layer: usize,
+        attention: &MultiHeadAttention,
+        x: &Tensor,
+        gate: Gate<'_>,
+        _: &Dropout,
+    ) -> Tensor {
+        self.layers[layer].steps.push(Rc::new(keys_values(attention, x)));
+        let steps = &self.layers[layer].steps;
+        let distances = Tensor::arange_start(1 - steps.len() as i64, 1, (Kind::Int64, x.device()));
+        let biases = attention.distance_bias(&distances.unsqueeze(0)); // [1, kept, 1, steps]
+        let biases = biases.map(|biases| biases.view([-1, steps.len() as i64]).tr());
+        attend(attention, x, gate, biases.as_ref(), |row, seen| {
+            let past = steps.iter().zip(&self.pasts[row]);
+            past.for_each(|(step, &place)| seen.add(step, place as usize));
+        })
+    }
+
+    fn of_source(
+        &self,
+        layer: usize,
+        attention: &MultiHeadAttention,
+        x: &Tensor,
+        gate: Gate<'_>,
+        _: &Dropout,
+    ) -> Tensor {
+        let memory = &*self.layers[layer].source;
+        let hypotheses = self.hypotheses() as usize;
+        attend(attention, x, gate, None, |row, seen| {
+            let Source { sentence, tokens } = self.sources[row / hypotheses];
+            let first = sentence * self.source_length;
+            (first..first + tokens).for_each(|place| seen.add(memory, place));
+        })
     }
 }
 
@@ -60,31 +98,6 @@ impl Memory for LaneMemory {
 
     fn extend(&mut self) {
         (0..).zip(&mut self.pasts).for_each(|(row, past)| past.push(row));
-    }
-
-    fn of_target(
-        &mut self,
-        layer: usize,
-        attention: &MultiHeadAttention,
-        x: &Tensor,
-        gate: Gate<'_>,
-    ) -> Tensor {
-        self.layers[layer].steps.push(Rc::new(keys_values(attention, x)));
-        let steps = &self.layers[layer].steps;
-        attend(attention, x, gate, |row, seen| {
-            let past = steps.iter().zip(&self.pasts[row]);
-            past.for_each(|(step, &place)| seen.add(step, place as usize));
-        })
-    }
-
-    fn of_source(&self, layer: usize, attention: &MultiHeadAttention, x: &Tensor, gate: Gate<'_>) -> Tensor {
-        let memory = &*self.layers[layer].source;
-        let hypotheses = self.hypotheses() as usize;
-        attend(attention, x, gate, |row, seen| {
-            let Source { sentence, tokens } = self.sources[row / hypotheses];
-            let first = sentence * self.source_length;
-            (first..first + tokens).for_each(|place| seen.add(memory, place));
-        })
     }
 
     fn reorder(&mut self, origins: &[&[usize]]) {
@@ -119,17 +132,19 @@ fn keys_values(attention: &MultiHeadAttention, x: &Tensor) -> PackedKeyValue {
     PackedKeyValue { key, value }
 }
 
-/// What `x` gets from what `show` shows to each of its rows; both `[sentence, hypothesis, d_model]`.
+/// Attention of `x` to what `show` shows to each of its rows, with `biases` on the scores, as in [`LaneLayout::attend`]; `x` and
+/// the result are `[sentence, hypothesis, d_model]`.
 fn attend<'a>(
     attention: &MultiHeadAttention,
     x: &Tensor,
     gate: Gate<'_>,
+    biases: Option<&Tensor>,
     show: impl Fn(usize, &mut Seen<'a>),
 ) -> Tensor {
     let maps = attention.maps();
     let (width, _) = maps.query.size();
     let layout = layout(width, maps.d_head);
-    let context = layout.attend(&maps.query.forward(x), show); // [sentence, hypothesis, kept * d_head]
+    let context = layout.attend(&maps.query.forward(x), maps.divisor, biases, show); // [sentence, hypothesis, kept * d_head]
     let by_head = context.unflatten(2, [layout.heads as i64, maps.d_head]).transpose(1, 2);
     attention.merge(by_head, gate)
 }

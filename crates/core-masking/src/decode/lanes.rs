@@ -90,14 +90,24 @@ impl LaneLayout {
     /// What each query reads.
     ///
     /// - `queries`: `[.., heads * d_head]`
+    /// - `divisor`: of the scores
+    /// - `biases`: of each head on its scores, one for each key that a query sees, in the same order; `[keys, heads]`
     /// - `show`: adds what a query sees, counted from 0; one key at least
     /// - returns the shape of `queries`
-    pub(super) fn attend<'a>(self, queries: &Tensor, show: impl Fn(usize, &mut Seen<'a>)) -> Tensor {
-        let packed = self.pack(queries, (self.d_head as f32).sqrt().recip());
-        let mut contexts = vec![0.0; queries.numel()];
+    pub(super) fn attend<'a>(
+        self,
+        queries: &Tensor,
+        divisor: f64,
+        biases: Option<&Tensor>,
+        show: impl Fn(usize, &mut Seen<'a>),
+    ) -> Tensor {
+        let packed = self.pack(queries, (divisor as f32).recip());
+        let biases = biases.map(|biases| Self { d_head: 1, ..self }.pack(biases, 1.0));
+        let (shape, mut contexts) = (queries.size(), vec![0.0; queries.numel()]);
         // compiled for each set of vector instructions
-        Arch::new().dispatch(Attention { layout: self, queries: &packed, show, contexts: &mut contexts });
-        Tensor::from_slice(&contexts).view_as(queries)
+        let (queries, biases) = (&packed, biases.as_ref());
+        Arch::new().dispatch(Attention { layout: self, queries, biases, show, contexts: &mut contexts });
+        Tensor::from_slice(&contexts).view(&shape[..])
     }
 }
 
@@ -119,6 +129,7 @@ impl<'a> Seen<'a> {
 struct Attention<'q, F> {
     layout: LaneLayout,
     queries: &'q Packed,
+    biases: Option<&'q Packed>,
     show: F,
     contexts: &'q mut [f32],
 }
@@ -136,12 +147,19 @@ impl<'a, F: Fn(usize, &mut Seen<'a>)> NullaryFnOnce for Attention<'_, F> {
             seen.values.clear();
             (self.show)(row, &mut seen);
             let query = self.queries.position(row);
-            for (group, context) in context.chunks_mut(LANES * d_head).enumerate() {
-                let group = group * of_group..(group + 1) * of_group;
+            for (number, context) in context.chunks_mut(LANES * d_head).enumerate() {
+                let group = number * of_group..(number + 1) * of_group;
                 weights.clear();
                 // not `extend`, which would be compiled apart and without these instructions
                 for key in &seen.keys {
                     weights.push(product(&query[group.clone()], &key[group.clone()]));
+                }
+                if let Some(biases) = self.biases {
+                    for (key, score) in weights.iter_mut().enumerate() {
+                        // one number in the first of a group's vectors
+                        let bias = &biases.position(key)[number * HELD];
+                        (0..LANES).for_each(|lane| score[lane] += bias[lane]);
+                    }
                 }
                 let total = exponentiate(&mut weights);
                 add_up(&weights, &seen.values, group.start, &mut read);
@@ -266,10 +284,11 @@ mod tests {
 
             let layout = LaneLayout { heads: heads as usize, d_head: d_head as usize };
             let memory = PackedKeyValue { key: layout.pack(&k, 1.0), value: layout.pack(&v, 1.0) };
-            let found = layout.attend(&q.to_kind(Kind::Float), |query, seen| {
-                let seen_keys = (0..keys).filter(|&key| sees(query as i64, key));
-                seen_keys.for_each(|key| seen.add(&memory, key as usize));
-            });
+            let found =
+                layout.attend(&q.to_kind(Kind::Float), (d_head as f64).sqrt(), None, |query, seen| {
+                    let seen_keys = (0..keys).filter(|&key| sees(query as i64, key));
+                    seen_keys.for_each(|key| seen.add(&memory, key as usize));
+                });
             let gap = (found - expected).abs().max().double_value(&[]);
             assert!(gap < 2e-6, "{heads} heads of {d_head}: {gap:e}");
         }
@@ -294,7 +313,7 @@ mod tests {
         let pack = |values: [f32; 4]| layout.pack(&Tensor::from_slice(&values).view([2, 2]), 1.0);
         let memory =
             PackedKeyValue { key: pack([500.0, f32::NAN, 501.0, 2.0]), value: pack([1.0, 1.0, 3.0, 3.0]) };
-        let found = layout.attend(&Tensor::from_slice(&[1.0_f32, 1.0]).view([1, 2]), |_, seen| {
+        let found = layout.attend(&Tensor::from_slice(&[1.0_f32, 1.0]).view([1, 2]), 1.0, None, |_, seen| {
             [0, 1].into_iter().for_each(|place| seen.add(&memory, place));
         });
         let found: Vec<f32> = to_vec(&found);

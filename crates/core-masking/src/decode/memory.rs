@@ -3,33 +3,18 @@ use tch::{Device, Kind, Tensor};
 
 use super::lane_memory::LaneMemory;
 use super::tensor_memory::TensorMemory;
-use crate::attention::MultiHeadAttention;
-use crate::gates::Gate;
+use crate::translator::DecoderMemory;
 use crate::{GatedModel, Gates, Translator};
 
 /// Keys and values of the source, computed once, and of the target, appended to at each step, for all layers of a decoder.
 ///
 /// Layers are counted from 0, and the first axis of each tensor is the sentences still in the batch.
-pub(super) trait Memory {
+pub(super) trait Memory: DecoderMemory {
     /// How many hypotheses a sentence has: one before the first step, then as many as the beam is wide.
     fn hypotheses(&self) -> i64;
 
     /// Makes room for one more position, that of the newest tokens.
     fn extend(&mut self);
-
-    /// What the newest tokens, `x`, get from the target so far, themselves included; their keys and values are kept.
-    ///
-    /// `x` and the result: `[sentence, hypothesis, d_model]`
-    fn of_target(
-        &mut self,
-        layer: usize,
-        attention: &MultiHeadAttention,
-        x: &Tensor,
-        gate: Gate<'_>,
-    ) -> Tensor;
-
-    /// What they get from the source; the same shapes.
-    fn of_source(&self, layer: usize, attention: &MultiHeadAttention, x: &Tensor, gate: Gate<'_>) -> Tensor;
 
     /// Hypothesis `i` of each sentence inherits the past of hypothesis `origins[i]`.
     fn reorder(&mut self, origins: &[&[usize]]);
@@ -66,7 +51,7 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     use super::*;
-    use crate::{Attention, HeadSet, Removal, TranslatorConfig};
+    use crate::{Attention, Dropout, HeadSet, Removal, TranslatorConfig};
 
     const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
 
@@ -106,13 +91,16 @@ mod tests {
                 let hypotheses = if step == 0 { 1 } else { beam };
                 assert_eq!(memories.each_ref().map(|memory| memory.hypotheses()), [hypotheses; 2]);
                 memories.iter_mut().for_each(|memory| memory.extend());
-                for (index, layer) in model.decoder_layers().iter().enumerate() {
+                for index in 0..3 {
                     let x = Tensor::randn([sentences, hypotheses, 18], OPTIONS);
                     let [of_target, of_source] =
                         [Attention::DecDec, Attention::EncDec].map(|attention| gates.of(attention, index));
                     let [one, other] = memories.each_mut().map(|memory| {
-                        let target = memory.of_target(index, &layer.self_attention, &x, of_target);
-                        target + memory.of_source(index, &layer.encoder_attention, &x, of_source) * 2.0
+                        let [self_attention, encoder_attention] = [Attention::DecDec, Attention::EncDec]
+                            .map(|attention| model.layers.module(attention, index));
+                        let target = memory.of_target(index, self_attention, &x, of_target, &Dropout::OFF);
+                        target
+                            + memory.of_source(index, encoder_attention, &x, of_source, &Dropout::OFF) * 2.0
                     });
                     let gap = (one - other).abs().max().double_value(&[]);
                     assert!(gap < 1e-5, "beam {beam}, step {step}, layer {index}: {gap:e}");

@@ -17,7 +17,7 @@ use tch::Tensor;
 
 use crate::attention::KEYS_AT_ONCE;
 use crate::translator::{Translator, TranslatorConfig};
-use crate::{Error, GatedModel, Gates, ModelDropout, TokenBatch};
+use crate::{Attention, Error, GatedModel, Gates, LayerShape, ModelConfig, ModelDropout, TokenBatch};
 use hypotheses::Hypotheses;
 use lanes::LaneLayout;
 use step::Step;
@@ -182,8 +182,8 @@ impl BeamSearch {
         let of_token = 2 * wide + if bytes < wide { bytes } else { 0 };
         let logits = beam * config.target_vocabulary() as u64 * of_token;
         // Keys and values of a position: as tensors, or in lanes.
-        let heads = config.decoder_attention_heads;
-        let layout = LaneLayout { heads, d_head: width as usize / heads };
+        let LayerShape { heads, d_head, .. } = config.layout().module(Attention::DecDec, 0).shape;
+        let layout = LaneLayout { heads, d_head: d_head as usize };
         let position = (width * bytes).max(layout.bytes());
         let of_length = |length: usize| {
             // Those of source and target, in whole steps, and the one tensor of them that grows; biases.

@@ -8,7 +8,7 @@ use super::memory::{Memory, memory};
 use super::output::{BLOCK, Logits, OutputLayer};
 use super::{BeamSearch, OutputRules};
 use crate::translator::Translator;
-use crate::{Attention, Dropout, Error, GatedModel, Gates, to_vec};
+use crate::{Error, GatedModel, Gates, ModelDropout, to_vec};
 
 /// All tensors that one step of decoding needs; the first axis of each is the sentences still in the batch.
 pub(super) struct Step<'a> {
@@ -29,7 +29,7 @@ impl<'a> Step<'a> {
         source_bias: &Tensor,
         gates: &Gates,
     ) -> Self {
-        let (weight, bias) = model.output_layer();
+        let (weight, bias) = model.layers.output_layer();
         Self {
             model,
             beam: search.beam as i64,
@@ -69,17 +69,10 @@ impl<'a> Step<'a> {
     /// Decoder states of the newest tokens, `[sentence, hypothesis]`; returns `[sentence, hypothesis, d_model]`.
     fn hidden(&mut self, tokens: &Tensor) -> Tensor {
         // One token for each hypothesis, all at the same position: the hypotheses take the place of the queries.
-        let embedded = self.model.embed_target(&tokens.view([-1, 1]), self.position);
-        let mut x = embedded.view([-1, self.memory.hypotheses(), self.width()]);
+        let embedded = self.model.layers.embed_target(&tokens.view([-1, 1]), self.position);
+        let x = embedded.view([-1, self.memory.hypotheses(), self.width()]);
         self.memory.extend();
-        for (index, layer) in self.model.decoder_layers().iter().enumerate() {
-            let [of_target, of_source] =
-                [Attention::DecDec, Attention::EncDec].map(|attention| self.gates.of(attention, index));
-            let attended = self.memory.of_target(index, &layer.self_attention, &x, of_target);
-            x = layer.with_target(&x, attended, &Dropout::OFF);
-            let attended = self.memory.of_source(index, &layer.encoder_attention, &x, of_source);
-            x = layer.with_source(&x, attended, &Dropout::OFF);
-        }
+        let x = self.model.decode_with(&mut *self.memory, x, &self.gates, &ModelDropout::OFF);
         self.position += 1;
         x
     }

@@ -2,11 +2,11 @@
 use tch::Tensor;
 
 use super::memory::Memory;
-use crate::Dropout;
 use crate::attention::{KEYS_AT_ONCE, KeyValue, MultiHeadAttention};
 use crate::gates::Gate;
 use crate::model::GatedModel;
-use crate::translator::{DecoderLayer, Translator};
+use crate::translator::{DecoderMemory, Translator};
+use crate::{Attention, Dropout};
 
 /// What all decoder layers attend to. The first axis of each tensor is the sentences still in the batch.
 ///
@@ -31,13 +31,13 @@ impl TensorMemory {
             key: kv.key.constant_pad_nd([0, 0, 0, padding]).contiguous(),
             value: kv.value.constant_pad_nd([0, 0, 0, padding]).contiguous(),
         };
-        let layers = model.decoder_layers().iter();
-        let source: Vec<KeyValue> =
-            layers.map(|layer| padded(layer.encoder_attention.keys_values(memory))).collect();
+        let modules = |attention| {
+            (0..model.config().decoder_layers).map(move |layer| model.layers.module(attention, layer))
+        };
+        let source = modules(Attention::EncDec).map(|module| padded(module.keys_values(memory))).collect();
         let sentences = memory.size()[0];
-        let room =
-            |layer: &DecoderLayer| layer.self_attention.room(sentences, KEYS_AT_ONCE * beam, model.options());
-        let target = model.decoder_layers().iter().map(room).collect();
+        let room = |module: &MultiHeadAttention| module.room(sentences, KEYS_AT_ONCE * beam, model.options());
+        let target = modules(Attention::DecDec).map(room).collect();
         let hidden = |shape: &[i64]| Tensor::full(shape, f64::NEG_INFINITY, model.options());
         let others = hidden(&[beam, beam]);
         Self {
@@ -83,9 +83,45 @@ impl TensorMemory {
         self.target_bias.narrow(3, 0, self.visible())
     }
 
+    /// Distances from the newest position to those of the visible slots, `[1, slots]`: one slot for the first position and one for
+    /// each hypothesis afterwards.
+    fn distances(&self) -> Tensor {
+        let position = |slot: i64| (slot + self.beam - 1) / self.beam;
+        let newest = position(self.used - 1);
+        let distances: Vec<i64> = (0..self.visible()).map(|slot| position(slot) - newest).collect();
+        Tensor::from_slice(&distances).to_device(self.target_bias.device()).unsqueeze(0)
+    }
+
     /// Used slots, rounded up to whole steps of the kernel.
     fn visible(&self) -> i64 {
         (self.used + KEYS_AT_ONCE - 1) / KEYS_AT_ONCE * KEYS_AT_ONCE
+    }
+}
+
+impl DecoderMemory for TensorMemory {
+    fn of_target(
+        &mut self,
+        layer: usize,
+        attention: &MultiHeadAttention,
+        x: &Tensor,
+        gate: Gate<'_>,
+        dropout: &Dropout,
+    ) -> Tensor {
+        let target = self.append(layer, &attention.keys_values(x));
+        let bias = self.target_bias();
+        let biased = attention.distance_bias(&self.distances()).map(|of_distances| &bias + of_distances);
+        attention.attend(x, &target, biased.as_ref().unwrap_or(&bias), gate, dropout)
+    }
+
+    fn of_source(
+        &self,
+        layer: usize,
+        attention: &MultiHeadAttention,
+        x: &Tensor,
+        gate: Gate<'_>,
+        dropout: &Dropout,
+    ) -> Tensor {
+        attention.attend(x, &self.source[layer], &self.source_bias, gate, dropout)
     }
 }
 
@@ -102,21 +138,6 @@ impl Memory for TensorMemory {
         let own_slots = self.own_slots.narrow(2, 0, new).narrow(3, 0, new);
         self.target_bias.narrow(3, self.used, new).copy_(&own_slots);
         self.used += new;
-    }
-
-    fn of_target(
-        &mut self,
-        layer: usize,
-        attention: &MultiHeadAttention,
-        x: &Tensor,
-        gate: Gate<'_>,
-    ) -> Tensor {
-        let target = self.append(layer, &attention.keys_values(x));
-        attention.attend(x, &target, &self.target_bias(), gate, &Dropout::OFF)
-    }
-
-    fn of_source(&self, layer: usize, attention: &MultiHeadAttention, x: &Tensor, gate: Gate<'_>) -> Tensor {
-        attention.attend(x, &self.source[layer], &self.source_bias, gate, &Dropout::OFF)
     }
 
     fn reorder(&mut self, origins: &[&[usize]]) {

@@ -4,7 +4,7 @@
 //! Names follow transformers' `FSMTForConditionalGeneration`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/fsmt/modeling_fsmt.py>.
 use super::ConfigKeys;
-use crate::translator::{EmbeddingNames, Sinusoids, TranslatorFamily};
+use crate::translator::{EmbeddingNames, POST_NORM, Sinusoids, TranslatorFamily};
 
 /// fairseq's translators.
 pub static FSMT: TranslatorFamily = TranslatorFamily {
@@ -15,6 +15,7 @@ pub static FSMT: TranslatorFamily = TranslatorFamily {
         defaults: r#"{"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, "activation_function": "relu",
             "scale_embedding": true}"#,
     },
+    layers: &POST_NORM,
     embeddings: EmbeddingNames {
         source: "model.encoder.embed_tokens.weight",
         target: "model.decoder.output_projection.weight",

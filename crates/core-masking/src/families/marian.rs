@@ -4,13 +4,14 @@
 //! Names follow transformers' `MarianMTModel`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/marian/modeling_marian.py>.
 use super::ConfigKeys;
-use crate::translator::{EmbeddingNames, Sinusoids, TranslatorFamily};
+use crate::translator::{EmbeddingNames, POST_NORM, Sinusoids, TranslatorFamily};
 
 /// Marian.
 pub static MARIAN: TranslatorFamily = TranslatorFamily {
     model_type: "marian",
     architecture: "MarianMTModel",
     keys: ConfigKeys { entries: &[], defaults: "{}" },
+    layers: &POST_NORM,
     embeddings: EmbeddingNames {
         source: "model.shared.weight",
         target: "model.shared.weight",

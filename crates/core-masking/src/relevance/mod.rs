@@ -23,7 +23,8 @@ use tch::{Kind, Tensor, no_grad};
 use crate::classifier::LabelledBatch;
 use crate::encoder::EncoderLayer;
 use crate::loss::PairBatch;
-use crate::{Attention, Classifier, GatedModel, HeadId, HeadLayout, ModelDropout, Translator};
+use crate::translator::{EncoderDecoder, PostNorm};
+use crate::{Attention, Classifier, Error, GatedModel, HeadId, HeadLayout, ModelDropout, Translator};
 
 use layers::{DecoderTrace, EncoderTrace};
 
@@ -101,11 +102,17 @@ impl Translator {
     ///
     /// What reaches the encoder's states is the sum over the layers of the decoder.
     ///
+    /// # Errors
+    /// If the layers have their norms elsewhere than behind each sublayer.
+    ///
     /// # Panics
     /// Unless the batch is of one pair.
-    pub fn relevance(&self, batch: &PairBatch, rule: Rule) -> Relevance {
+    pub fn relevance(&self, batch: &PairBatch, rule: Rule) -> Result<Relevance, Error> {
         assert_eq!(batch.labels.size()[0], 1, "one pair");
-        no_grad(|| self.relevance_of(batch, rule))
+        let family = self.config().family.model_type;
+        let refusal = || Error::NoRelevance { family };
+        let layers = self.layers.as_post_norm().ok_or_else(refusal)?;
+        Ok(no_grad(|| self.relevance_of(layers, batch, rule)))
     }
 }
 
@@ -128,20 +135,20 @@ impl Classifier {
 }
 
 impl Translator {
-    fn relevance_of(&self, batch: &PairBatch, rule: Rule) -> Relevance {
+    fn relevance_of(&self, layers: &PostNorm, batch: &PairBatch, rule: Rule) -> Relevance {
         let (layout, source_bias) = (self.layout(), &batch.source.bias);
-        let x = self.embed_source(&batch.source.ids).squeeze_dim(0); // [source, d_model]
-        let (encoder, memory) = trace_encoder(self.encoder_layers(), x, source_bias);
-        let mut y = self.embed_target(&batch.decoder_input, 0).squeeze_dim(0); // [target, d_model]
+        let x = layers.embed_source(&batch.source.ids).squeeze_dim(0); // [source, d_model]
+        let (encoder, memory) = trace_encoder(&layers.encoder, x, source_bias);
+        let mut y = layers.embed_target(&batch.decoder_input, 0).squeeze_dim(0); // [target, d_model]
         let mut decoder = Vec::new();
-        for layer in self.decoder_layers() {
+        for layer in &layers.decoder {
             let trace = DecoderTrace::new(layer, &y, &memory, source_bias);
             y = trace.output.shallow_clone();
             decoder.push(trace);
         }
 
         let mut relevance = Relevance::empty();
-        let mut at = rule.greatest_logit(&y, self.output_layer()); // [target, target, d_model]
+        let mut at = rule.greatest_logit(&y, layers.output_layer()); // [target, target, d_model]
         let mut of_memory =
             Tensor::zeros([y.size()[0], memory.size()[0], memory.size()[1]], (y.kind(), y.device()));
         for (layer, trace) in decoder.iter().enumerate().rev() {

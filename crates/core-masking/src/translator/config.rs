@@ -6,14 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::family::TranslatorFamily;
-use crate::encoder::LayerNames;
 use crate::families::{MARIAN, TRANSLATORS, assume};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, by_layer, named};
 use crate::weights::{
-    Inventory, MOST_LAYERS, MOST_ROWS, check_divides, check_parameters, check_rates, check_sizes, linear,
-    norm,
+    Inventory, MOST_LAYERS, MOST_ROWS, check_divides, check_parameters, check_rates, check_sizes,
 };
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
@@ -241,34 +239,8 @@ impl TranslatorConfig {
             inventory.push((names.target.to_owned(), vec![self.target_vocabulary(), self.d_model]));
         }
         inventory.extend(names.bias.map(|name| (name.to_owned(), vec![1, self.target_vocabulary()])));
-        for layer in 0..self.encoder_layers {
-            let stack = [Attention::EncEnc];
-            self.layer_inventory(&stack, layer, self.encoder_ffn_dim, &mut inventory);
-        }
-        for layer in 0..self.decoder_layers {
-            let stack = [Attention::DecDec, Attention::EncDec];
-            self.layer_inventory(&stack, layer, self.decoder_ffn_dim, &mut inventory);
-        }
+        inventory.extend((self.family.layers.inventory)(self));
         inventory
-    }
-
-    /// `modules`: the attention modules of the layer; `width`: of its feed-forward block.
-    fn layer_inventory(&self, modules: &[Attention], layer: usize, width: i64, inventory: &mut Inventory) {
-        let (layout, d_model) = (self.layout(), self.d_model);
-        for &attention in modules {
-            let heads = layout.module(attention, layer);
-            let kept = heads.kept.len() as i64 * heads.shape.d_head;
-            let Projections { query, key, value, output } = self.projections(attention, layer);
-            [query, key, value].iter().for_each(|name| linear(inventory, name, kept, d_model));
-            linear(inventory, &output, d_model, kept);
-        }
-        let names = layer_names(self, modules[0], layer);
-        linear(inventory, &names.inner, width, d_model);
-        linear(inventory, &names.outer, d_model, width);
-        for &attention in modules {
-            norm(inventory, &attention_norm(attention, layer), d_model);
-        }
-        norm(inventory, &names.norm, d_model);
     }
 }
 
@@ -292,8 +264,7 @@ impl ModelConfig for TranslatorConfig {
     }
 
     fn projections(&self, attention: Attention, layer: usize) -> Projections {
-        let name = module(attention, layer);
-        Projections::new(["q", "k", "v", "out"].map(|part| format!("{name}.{part}_proj")))
+        (self.family.layers.projections)(attention, layer)
     }
 
     fn without_heads(&self, heads: &HeadSet) -> Self {
@@ -302,34 +273,5 @@ impl ModelConfig for TranslatorConfig {
         let by_type = types.types().map(|(attention, _)| (attention, by_layer(attention, &removed)));
         let pruned_attention_heads = by_type.filter(|(_, pruned)| !pruned.is_empty()).collect();
         Self { pruned_attention_heads, ..self.clone() }
-    }
-}
-
-/// Name of an attention module; its normalisation and projections begin with it.
-fn module(attention: Attention, layer: usize) -> String {
-    let part = if attention == Attention::EncDec { "encoder_attn" } else { "self_attn" };
-    format!("{}.{part}", stack_layer(attention, layer))
-}
-
-/// Name of the layer that an attention module is in.
-fn stack_layer(attention: Attention, layer: usize) -> String {
-    let stack = if attention == Attention::EncEnc { "encoder" } else { "decoder" };
-    format!("model.{stack}.layers.{layer}")
-}
-
-/// Name of the normalisation after an attention module.
-pub(super) fn attention_norm(attention: Attention, layer: usize) -> String {
-    format!("{}_layer_norm", module(attention, layer))
-}
-
-/// The names of the parts of a layer that it has once, and of an attention module of it.
-pub(super) fn layer_names(config: &TranslatorConfig, attention: Attention, layer: usize) -> LayerNames {
-    let of = |part: &str| format!("{}.{part}", stack_layer(attention, layer));
-    LayerNames {
-        projections: config.projections(attention, layer),
-        attention_norm: attention_norm(attention, layer),
-        inner: of("fc1"),
-        outer: of("fc2"),
-        norm: of("final_layer_norm"),
     }
 }

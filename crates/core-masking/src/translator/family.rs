@@ -1,10 +1,11 @@
 //! What tells one family of translators from another: entries of `config.json`, embeddings, positions.
 use tch::{Device, Kind, Tensor};
 
+use super::Architecture;
 use crate::families::ConfigKeys;
 
-/// A family of encoder-decoder models with normalisation after each sublayer and sinusoidal positions, such as Marian.
-#[derive(Debug, PartialEq)]
+/// A family of encoder-decoder models, such as Marian.
+#[derive(Debug)]
 pub struct TranslatorFamily {
     /// `model_type` in its `config.json`.
     pub model_type: &'static str,
@@ -12,7 +13,9 @@ pub struct TranslatorFamily {
     pub architecture: &'static str,
     /// Entries of `config.json` that Marian calls otherwise, and what transformers assumes of those that are not there.
     pub keys: ConfigKeys,
-    /// What embeddings and output layer are called.
+    /// The layers.
+    pub layers: &'static Architecture,
+    /// Names of embeddings and output layer.
     pub embeddings: EmbeddingNames,
     /// How transformers' configuration class has translations searched for where a `config.json` does not say: JSON. Its
     /// `GenerationConfig` has other defaults.
@@ -21,6 +24,13 @@ pub struct TranslatorFamily {
     pub sinusoids: Sinusoids,
     /// Entries that a `config.json` may have, and the only value that is supported.
     pub supported: &'static [(&'static str, bool)],
+}
+
+/// Families are told apart by their `model_type`.
+impl PartialEq for TranslatorFamily {
+    fn eq(&self, other: &Self) -> bool {
+        self.model_type == other.model_type
+    }
 }
 
 /// Names of embeddings and output layer.

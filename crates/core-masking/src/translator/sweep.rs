@@ -92,8 +92,11 @@ impl Translator {
     /// What enters encoder layer `top` of the intact model; after the last one these are the encoder states.
     fn trunk(&self, batch: &TokenBatch, top: usize, left: Option<Trunk>) -> Trunk {
         let open = Gates::open(&self.layout(), self.options());
-        let pass =
-            |layer: usize, x: &Tensor| self.encoder_layer(layer, x, &batch.bias, &open, &ModelDropout::OFF);
-        Trunk::up_to(top, left, &batch.ids.size(), || self.embed_source(&batch.ids), pass)
+        let pass = |layer: usize, x: &Tensor| {
+            let gate = open.of(Attention::EncEnc, layer);
+            self.layers.encoder_layer(layer, x, &batch.bias, gate, &ModelDropout::OFF)
+        };
+        let embed = || self.layers.embed_source(&batch.ids);
+        Trunk::up_to(top, left, &batch.ids.size(), embed, pass)
     }
 }

@@ -38,7 +38,7 @@ fn of_translator(context: &Context, rule: Rule) -> f64 {
     let pair = PairBatch::new(&model, &[&sentence], &[&sentence]);
     let open = Gates::open(&model.layout(), model.options());
     context.ratio(
-        || timed(|| drop(model.relevance(&pair, rule))),
+        || timed(|| drop(model.relevance(&pair, rule).unwrap())),
         || timed(|| drop(no_grad(|| model.losses(&pair, &open, &ModelDropout::OFF)))),
     )
 }

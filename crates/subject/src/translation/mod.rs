@@ -245,7 +245,7 @@ impl Task for Translation {
     }
 
     fn relevance(model: &Translator, pairs: &Pairs, row: usize, rule: Rule) -> Result<Relevance, Error> {
-        Ok(model.relevance(&pairs.batch(model, &[row]), rule))
+        Ok(model.relevance(&pairs.batch(model, &[row]), rule)?)
     }
 
     /// The loss of each reference per token, in nats.
