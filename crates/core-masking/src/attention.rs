@@ -6,7 +6,7 @@ use crate::layers::Linear;
 use crate::{Dropout, Error, Weights, causal_bias};
 use heads::ModuleHeads;
 
-/// What the four linear maps of an attention module are called.
+/// Names of the four linear maps of an attention module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Projections {
     /// W_q
@@ -85,9 +85,9 @@ pub(crate) struct AttentionMaps<'a> {
 /// Which keys a query sees.
 #[derive(Debug)]
 pub(crate) enum Visible<'a> {
-    /// Those at which this bias, which broadcasts to `[batch, heads, query, key]`, is 0; it is `-inf` at the others.
+    /// Keys at which this bias, which broadcasts to `[batch, heads, query, key]`, is 0; it is `-inf` at the others.
     Under(&'a Tensor),
-    /// That of its own position and those before; as many keys as queries. Cheaper than the bias that says so.
+    /// Its own position and those before; as many keys as queries. Cheaper than the bias that says so.
     Past,
     /// All.
     All,
@@ -193,7 +193,7 @@ impl MultiHeadAttention {
         self.merge(self.context(x, memory, bias, gates, dropout), gates)
     }
 
-    /// What each head reads, before gates are applied: `[batch, kept, query, d_head]`. `gates` only say whether attention
+    /// Context of each head, before gates are applied: `[batch, kept, query, d_head]`. `gates` only say whether attention
     /// weights are written down.
     pub(crate) fn context(
         &self,
@@ -237,7 +237,7 @@ impl MultiHeadAttention {
         dropout.apply(self.record(gates, attention_weights(&queries, &k, &bias, self.divisor))).matmul(&v)
     }
 
-    /// What each head reads of what heads share; `axis` counts keys and values, then heads.
+    /// One row for each head of what heads share; `axis` counts keys and values, then heads.
     fn by_head(&self, shared: &Tensor, axis: i64) -> Tensor {
         let read = |key_of: &Tensor| shared.index_select(axis, key_of);
         self.key_of.as_ref().map_or_else(|| shared.shallow_clone(), read)
@@ -267,7 +267,7 @@ impl MultiHeadAttention {
         (values + bias).unsqueeze(2)
     }
 
-    /// What the module adds to the residual stream, `[batch, query, d_model]`; `context`: `[batch, kept, query, d_head]`.
+    /// Output of the module, which is added to the residual stream, `[batch, query, d_model]`; `context`: `[batch, kept, query, d_head]`.
     pub(crate) fn merge(&self, context: Tensor, gates: Gate<'_>) -> Tensor {
         // ξ_h multiplies Att_h, which ends with W_o. W_o is linear, so gating its input is the
         // same; its bias belongs to no head and stays.

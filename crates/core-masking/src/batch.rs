@@ -68,25 +68,3 @@ pub fn causal_bias(positions: i64, options: (Kind, Device)) -> Tensor {
         .triu(1)
         .view([1, 1, positions, positions])
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn padding_is_hidden_and_tokens_are_not() {
-        let batch = TokenBatch::new(&[&[5, 6, 7], &[8]], 2, (Kind::Float, Device::Cpu));
-        assert_eq!(Vec::<Vec<i64>>::try_from(&batch.ids).unwrap(), [[5, 6, 7], [8, 2, 2]]);
-        let hidden = f32::NEG_INFINITY;
-        let bias = Vec::<Vec<f32>>::try_from(batch.bias.view([2, 3])).unwrap();
-        assert_eq!(bias, [[0.0, 0.0, 0.0], [0.0, hidden, hidden]]);
-    }
-
-    #[test]
-    fn a_position_sees_itself_and_the_past() {
-        let bias = causal_bias(3, (Kind::Float, Device::Cpu)).view([3, 3]);
-        let hidden = f32::NEG_INFINITY;
-        let expected = [[0.0, hidden, hidden], [0.0, 0.0, hidden], [0.0, 0.0, 0.0]];
-        assert_eq!(Vec::<Vec<f32>>::try_from(bias).unwrap(), expected);
-    }
-}

@@ -10,28 +10,41 @@ use words::excerpt;
 
 use crate::Error;
 
-/// The family that a `config.json` names.
-///
-/// # Errors
-/// If it is none of `families`; the message lists them.
-pub(crate) fn family<F>(
+/// A `config.json`, and the family among `families` that it names.
+pub(crate) fn read_config<F>(
     path: &Path,
-    json: &Map<String, Value>,
     families: &[&'static F],
     name: impl Fn(&F) -> &'static str,
-) -> Result<&'static F, Error> {
+) -> Result<(Map<String, Value>, &'static F), Error> {
+    refuse_adapter(path)?;
+    let json: Map<String, Value> = read_json(path)?;
+    if let Some(settings) = json.get("quantization_config").filter(|settings| !settings.is_null()) {
+        let settings = excerpt(&settings.to_string()).to_string();
+        return Err(Error::file(
+            path,
+            format!("its weights are quantised, which is not supported: {settings}"),
+        ));
+    }
     let found = json.get("model_type").and_then(Value::as_str).unwrap_or("none");
-    families.iter().copied().find(|family| name(family) == found).ok_or_else(|| {
+    let family = families.iter().copied().find(|family| name(family) == found).ok_or_else(|| {
         let known: Vec<String> = families.iter().map(|family| format!("`{}`", name(family))).collect();
         let fault = format!("model_type is `{}`, but it must be {} here", excerpt(found), known.join(" or "));
-        Error::Config { path: path.to_owned(), fault }
-    })
+        Error::file(path, fault)
+    })?;
+    Ok((json, family))
+}
+
+/// Refuses a folder that lacks `file` and holds an adapter instead of a model.
+pub(crate) fn refuse_adapter(file: &Path) -> Result<(), Error> {
+    let adapter = file.with_file_name("adapter_config.json");
+    if file.exists() || !adapter.exists() {
+        return Ok(());
+    }
+    let fault = "this is an adapter and no model: save its base model with the adapter merged into it";
+    Err(Error::file(&adapter, fault))
 }
 
 /// Refuses variants that are not supported: entries that a `config.json` may have, and the only value that each may have.
-///
-/// # Errors
-/// The first entry at fault, in words.
 pub(crate) fn check_supported(
     json: &Map<String, Value>,
     supported: &[(&'static str, bool)],
@@ -48,9 +61,6 @@ pub(crate) fn check_supported(
 const LONGEST_JSON: u64 = 1 << 24;
 
 /// Reads a JSON file.
-///
-/// # Errors
-/// If the file is missing, too long, no JSON, or lacks an entry.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let mut text = Vec::new();
     open(path)?
@@ -59,40 +69,23 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
         .map_err(|source| Error::Read { path: path.to_owned(), source })?;
     if text.len() as u64 > LONGEST_JSON {
         let fault = format!("longer than {LONGEST_JSON} bytes, which no such file is");
-        return Err(Error::Config { path: path.to_owned(), fault });
+        return Err(Error::file(path, fault));
     }
-    serde_json::from_slice(&text)
-        .map_err(|source| Error::Json { path: path.to_owned(), source: tame(&source) })
+    serde_json::from_slice(&text).map_err(|fault| Error::json(path, &fault))
 }
 
-/// What the JSON of a file says.
-///
-/// # Errors
-/// If it lacks an entry, or one is of another type.
+/// Reads a configuration from the JSON of a file.
 pub(crate) fn parse<T: DeserializeOwned>(path: &Path, json: Value) -> Result<T, Error> {
-    serde_json::from_value(json)
-        .map_err(|source| Error::Json { path: path.to_owned(), source: tame(&source) })
-}
-
-/// The error without control characters of the file, and not longer than a line.
-pub(crate) fn tame(error: &serde_json::Error) -> serde_json::Error {
-    serde::de::Error::custom(excerpt(&error.to_string()))
+    serde_json::from_value(json).map_err(|fault| Error::json(path, &fault))
 }
 
 /// Opens a file for reading, but nothing that never ends, such as a pipe or a device.
-///
-/// # Errors
-/// If it is missing, or no regular file.
 pub(crate) fn open(path: &Path) -> Result<File, Error> {
     durable::open_regular(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
 /// Writes a JSON file; it is there whole or not at all.
-///
-/// # Errors
-/// If it cannot be written.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
-    let json = serde_json::to_string_pretty(value)
-        .map_err(|source| Error::Json { path: path.to_owned(), source })?;
+    let json = serde_json::to_string_pretty(value).map_err(|fault| Error::json(path, &fault))?;
     Ok(durable::write(path, json + "\n")?)
 }

@@ -30,7 +30,7 @@ impl Dropout {
         Self((threshold > 0).then_some(DropoutMask { threshold, generator }))
     }
 
-    /// Whether nothing is ever dropped.
+    /// Returns true if nothing is ever dropped.
     pub fn is_off(&self) -> bool {
         self.0.is_none()
     }
@@ -44,7 +44,7 @@ impl Dropout {
     }
 }
 
-/// How often elements are dropped, from 0 to below 1.
+/// Probabilities with which elements are dropped, from 0 to below 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DropoutRates {
     /// Of embeddings and of the output of each sublayer.

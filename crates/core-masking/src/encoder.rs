@@ -8,7 +8,7 @@ use crate::layers::{Activation, FeedForward, LayerNorm};
 use crate::{Error, ModelDropout, Projections, Weights};
 use heads::ModuleHeads;
 
-/// What a layer's tensors are called.
+/// Names of a layer's tensors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerNames {
     /// Query, key, value and output projection.
@@ -23,7 +23,7 @@ pub struct LayerNames {
     pub norm: String,
 }
 
-/// What layers of a stack have in common besides their sizes.
+/// Settings that layers of a stack have in common besides their sizes.
 #[derive(Debug, Clone, Copy)]
 pub struct LayerSettings {
     /// Between the two maps of the feed-forward block.
@@ -69,7 +69,7 @@ impl EncoderLayer {
         self.finish(x, self.attention.merge(context, gates), dropout)
     }
 
-    /// What each head reads for some positions, whatever its gate: `[batch, kept, queries, d_head]`.
+    /// Context of each head at some positions, before its gate: `[batch, kept, queries, d_head]`.
     ///
     /// - `query`: `[batch, queries, d_model]`, positions of `x`
     /// - `x`: `[batch, position, d_model]`, all of which is attended to

@@ -1,4 +1,4 @@
-//! What every Transformer layer is made of besides attention.
+//! Parts of a Transformer layer besides attention.
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 

@@ -15,7 +15,7 @@ pub struct PairBatch {
     pub source: TokenBatch,
     /// Decoder input: the start symbol, then the target without its end; `[batch, target]`.
     pub decoder_input: Tensor,
-    /// What is to be predicted: the target with its end, padded; `[batch, target]`.
+    /// Tokens to be predicted: the target with its end, padded; `[batch, target]`.
     pub labels: Tensor,
     /// 1 at real labels, 0 at padding; `[batch, target]`.
     pub real: Tensor,
@@ -65,11 +65,11 @@ pub fn training_loss(
     }
 }
 
-/// What is known of the tokens of a batch.
+/// Losses of the tokens of a batch.
 pub(crate) struct TokenLosses {
     /// Cross-entropy in nats of each token, teacher forced, `[batch, target]`; padding has a value too, to be multiplied by 0.
     pub(crate) losses: Tensor,
-    /// What autograd does not know of the derivative of their sum over real tokens by the output layer, `[vocab, d_model]`.
+    /// Part that autograd does not know of the derivative of their sum over real tokens by the output layer, `[vocab, d_model]`.
     of_output: Option<Tensor>,
 }
 

@@ -12,7 +12,7 @@ use crate::{
     Storage, Weights,
 };
 
-/// What a `config.json` says of heads.
+/// Heads and sizes in a `config.json`.
 pub trait ModelConfig: Debug + Clone {
     /// The heads of the model whose `config.json` this is, whatever it is trained to.
     ///
@@ -35,7 +35,7 @@ pub trait ModelConfig: Debug + Clone {
     /// The names of an attention module's linear maps; layers are counted from 0.
     fn projections(&self, attention: Attention, layer: usize) -> Projections;
 
-    /// How the family stores linear maps.
+    /// Storage of linear maps in the family's files.
     fn storage(&self) -> &'static Storage {
         &Storage::PLAIN
     }
@@ -76,7 +76,7 @@ pub trait GatedModel: Debug + Send + Sized {
     /// off. `gates` of one row, or of one for each example; where they require a gradient, row b's is exactly `dL_b/dξ`.
     fn losses(&self, examples: &Self::Examples, gates: &Gates, dropout: &ModelDropout) -> Tensor;
 
-    /// What the modules of each attention type attend from and to.
+    /// Queries and keys of the modules of each attention type.
     fn attended(&self, examples: &Self::Examples) -> BTreeMap<Attention, Attended>;
 
     /// Raw outputs for one short input, `[.., outputs]`.
@@ -128,9 +128,9 @@ pub trait GatedModel: Debug + Send + Sized {
         let config = match removal {
             Removal::Cut => config.without_heads(heads),
             Removal::Zeros => config.clone(),
-            Removal::Uniform => {
-                config.without_heads(heads).uniform().map_err(|fault| Error::NotUniform { fault })?
-            }
+            Removal::Uniform => config.without_heads(heads).uniform().map_err(|fault| {
+                Error::Input(format!("what is left is no smaller model of the same kind: {fault}"))
+            })?,
         };
         Self::new(config, weights)
     }
@@ -164,14 +164,17 @@ pub trait GatedModel: Debug + Send + Sized {
                 return Err(Error::NotANumber);
             }
             if gap > tolerance(self.options().0) {
-                return Err(Error::GatesFail { id, gap });
+                return Err(Error::Input(format!(
+                    "masking head {id} is not the same as zeros in its columns of the output projection: the outputs differ by \
+                     {gap:e} of the greatest, so this model is read wrongly"
+                )));
             }
         }
         Ok(())
     }
 }
 
-/// How far two orders of the same sums may lie apart, as a share of the greatest output.
+/// Greatest gap that two orders of the same sums may leave, as a share of the greatest output.
 fn tolerance(kind: Kind) -> f64 {
     match kind {
         Kind::Double => 1e-9,

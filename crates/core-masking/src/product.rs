@@ -16,12 +16,12 @@ const LEAST_MULTIPLY_ADDS: usize = 1 << 21;
 /// oneDNN's product; absent where MKL is as quick, and where libtorch was built without oneDNN.
 static ONEDNN: LazyLock<Option<CModule>> = LazyLock::new(|| prefers_onednn().then(onednn).flatten());
 
-/// What `scripts/onednn_product.py` made.
+/// The module that `scripts/onednn_product.py` made.
 fn onednn() -> Option<CModule> {
     CModule::load_data(&mut include_bytes!("../assets/onednn.pt").as_slice()).ok()
 }
 
-/// Whether the processor is AMD's and has vectors of 512 bits: with shorter ones MKL is as quick.
+/// Returns true if the processor is AMD's and has vectors of 512 bits: with shorter ones MKL is as quick.
 #[cfg(target_arch = "x86_64")]
 fn prefers_onednn() -> bool {
     let vendor = std::arch::x86_64::__cpuid(0);
@@ -34,7 +34,7 @@ fn prefers_onednn() -> bool {
     false
 }
 
-/// What multiplies the matrices of models that are evaluated, for signatures: last digits depend on it.
+/// Name of the library that multiplies the matrices of models that are evaluated, for signatures: last digits depend on it.
 pub fn products() -> &'static str {
     if ONEDNN.is_some() { "oneDNN" } else { "libtorch" }
 }
@@ -67,7 +67,7 @@ fn onednn_for(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Option<&'st
     ONEDNN.as_ref().filter(|_| suits_onednn(x, weight, bias))
 }
 
-/// Whether these are many numbers of single precision on a CPU that need no gradient.
+/// Returns true if these are many numbers of single precision on a CPU that need no gradient.
 fn suits_onednn(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> bool {
     let suits = |tensor: &Tensor| {
         tensor.kind() == Kind::Float && tensor.device() == Device::Cpu && !tensor.requires_grad()
@@ -116,18 +116,6 @@ mod tests {
         }
     }
 
-    /// Views of weights, as tiles of a table are, and of activations.
-    #[test]
-    fn views_are_multiplied_as_what_they_show() {
-        let onednn = onednn().expect("libtorch has oneDNN");
-        let (x, weight) = (numbers(&[5, 9, 4], 1.3), numbers(&[30, 4], 0.7));
-        let (x, weight) = (x.transpose(0, 1), weight.narrow(0, 11, 7));
-        let found = by_onednn(&onednn, &x, &weight, None);
-        let expected = x.contiguous().linear(&weight.contiguous(), None::<&Tensor>);
-        let gap = (found - expected).abs().max().double_value(&[]);
-        assert!(gap < 1e-5, "{gap:e}");
-    }
-
     /// 512 x 64 x 64 multiply-adds are just enough.
     #[test]
     fn only_many_fixed_numbers_of_single_precision_suit_onednn() {
@@ -147,16 +135,6 @@ mod tests {
         let [x, weight, bias] = tensors();
         assert!(!suits_onednn(&x.narrow(0, 0, 511), &weight, Some(&bias)));
         assert!(!suits_onednn(&x.narrow(0, 0, 0), &weight, Some(&bias)));
-    }
-
-    /// The derivative that autograd knows, on every processor.
-    #[test]
-    fn what_requires_a_gradient_gets_one() {
-        let weight = numbers(&[64, 64], 0.7);
-        let x = numbers(&[512, 64], 1.3).set_requires_grad(true);
-        linear(&x, &weight, None).sum(Kind::Float).backward();
-        let gap = (x.grad() - weight.sum_dim_intlist(0, false, None)).abs().max().double_value(&[]);
-        assert!(gap < 1e-5, "{gap:e}");
     }
 
     /// Many and few numbers, with a bias and without, in the precision of the room or not: all kernels.

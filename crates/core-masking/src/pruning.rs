@@ -9,7 +9,7 @@ use tch::{Device, Tensor};
 use crate::{Attention, Error, HeadId, HeadLayout, HeadSet, Projections, Weights};
 use heads::ModuleHeads;
 
-/// What becomes of the weights of a removed head.
+/// Fate of the weights of a removed head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
     /// They are cut out: the model is smaller and faster.
@@ -41,7 +41,7 @@ pub(crate) fn by_layer(attention: Attention, heads: &HeadSet) -> PrunedHeads {
     layers
 }
 
-/// Those of one attention type that are `pruned`, and these.
+/// Heads of one attention type that are `pruned`, and these.
 pub(crate) fn joined(attention: Attention, pruned: &PrunedHeads, heads: &HeadSet) -> PrunedHeads {
     by_layer(attention, &named(attention, pruned).chain(heads.iter()).collect())
 }
@@ -49,9 +49,6 @@ pub(crate) fn joined(attention: Attention, pruned: &PrunedHeads, heads: &HeadSet
 /// The weights without `heads`. `projections` names the linear maps of a layer.
 ///
 /// Keys and values that heads share go with the last head that reads them.
-///
-/// # Errors
-/// If the model does not have one of the heads, or all would be cut out.
 pub(crate) fn without_heads(
     weights: &Weights,
     layout: &HeadLayout,

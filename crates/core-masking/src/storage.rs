@@ -6,7 +6,7 @@ use tch::Tensor;
 use crate::Weights;
 use crate::weights::Inventory;
 
-/// How a family stores its linear maps, told by the ends of their names. In memory each has a tensor of its own, `[out, in]`.
+/// Storage of linear maps in a family's files, by the ends of their names. In memory each has a tensor of its own, `[out, in]`.
 #[derive(Debug, PartialEq)]
 pub struct Storage {
     /// Maps stored as `[in, out]`.
@@ -18,7 +18,7 @@ pub struct Storage {
 /// Maps of one input in one tensor, output after output.
 #[derive(Debug, PartialEq)]
 pub struct Fused {
-    /// What the tensor is called.
+    /// Name of the tensor.
     pub name: &'static str,
     /// The maps in their order.
     pub parts: &'static [&'static str],
@@ -28,7 +28,7 @@ impl Storage {
     /// One by one, as `[out, in]`.
     pub const PLAIN: Self = Self { transposed: &[], fused: &[] };
 
-    /// What is stored of a model with this inventory.
+    /// Inventory of the file of a model with this inventory.
     pub(crate) fn inventory(&self, inventory: &Inventory) -> Inventory {
         let mut stored: Inventory = Vec::new();
         for (name, shape) in inventory {
@@ -65,7 +65,7 @@ impl Storage {
         stored
     }
 
-    /// What is stored of a model with these tensors.
+    /// Tensors of the file of a model with these tensors.
     pub(crate) fn pack(&self, weights: &Weights) -> Weights {
         let mut packed: BTreeMap<String, Vec<(usize, Tensor)>> = BTreeMap::new();
         for (name, tensor) in weights.iter() {
@@ -104,55 +104,7 @@ impl Storage {
     }
 }
 
-/// Whether the last parts of a map's name are these.
+/// Returns true if the last parts of a map's name are these.
 pub(crate) fn is_called(map: &str, name: &str) -> bool {
     map.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('.'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::weights::{linear, norm};
-    use tch::{Device, Kind};
-
-    const STORAGE: Storage = Storage {
-        transposed: &["attn.c_attn", "up"],
-        fused: &[Fused { name: "attn.c_attn", parts: &["attn.q", "attn.k", "attn.v"] }],
-    };
-
-    fn inventory() -> Inventory {
-        let mut inventory = Vec::new();
-        // keys and values of one head for two of queries
-        for (name, output) in
-            [("h.0.attn.q", 4), ("h.0.attn.k", 2), ("h.0.attn.v", 2), ("h.0.up", 5), ("h.0.pup", 3)]
-        {
-            linear(&mut inventory, name, output, 6);
-        }
-        norm(&mut inventory, "norm", 6);
-        inventory
-    }
-
-    #[test]
-    fn fused_and_transposed_maps_are_stored_as_the_family_has_them() {
-        let stored = STORAGE.inventory(&inventory());
-        let shape = |name: &str| &stored.iter().find(|(found, _)| found == name).unwrap().1;
-        assert_eq!((shape("h.0.attn.c_attn.weight"), shape("h.0.attn.c_attn.bias")), (&vec![6, 8], &vec![8]));
-        assert_eq!((shape("h.0.up.weight"), shape("h.0.pup.weight")), (&vec![6, 5], &vec![3, 6]));
-        assert_eq!(stored.len(), 8);
-    }
-
-    #[test]
-    fn what_is_packed_is_unpacked_as_it_was() {
-        let options = (Kind::Float, Device::Cpu);
-        let weights = Weights::drawn(inventory(), 1, |_, shape| Tensor::randn(shape, options));
-        let packed = STORAGE.pack(&weights);
-        let found: Inventory = packed.iter().map(|(name, tensor)| (name.to_owned(), tensor.size())).collect();
-        let mut expected = STORAGE.inventory(&inventory());
-        expected.sort();
-        assert_eq!(found, expected);
-        let fused = packed.get("h.0.attn.c_attn.weight").unwrap();
-        assert_eq!(fused.narrow(1, 4, 2).tr(), weights.get("h.0.attn.k.weight").unwrap());
-        let back = STORAGE.unpack(packed, &inventory());
-        assert!(weights.iter().eq(back.iter()));
-    }
 }

@@ -1,6 +1,6 @@
 //! Head sets that are evaluated together, and what they share.
 //!
-//! What leaves a layer depends on the gates of that layer and of those below, so sets share all that lies below the first
+//! The output of a layer depends on the gates of that layer and of those below, so sets share all that lies below the first
 //! layer in which one of them masks a head: the [`Trunk`]. Sets whose gates agree up to some layer share all below it; where
 //! they part, they still share what the heads read, since gates come after it. So the sets are a tree, layer by layer, and each
 //! of its nodes is computed once: a [`Walk`]. Where nodes are computed one by one and several of them mask a few heads of a
@@ -28,9 +28,6 @@ pub struct Variants {
 impl Variants {
     /// One variant for each of `sets`; `rescale` multiplies the kept heads of a layer by heads / kept. The stack whose layers
     /// the sets share is that of `attention`.
-    ///
-    /// # Errors
-    /// If a set names a head that the model does not have.
     ///
     /// # Panics
     /// If there are no sets.
@@ -66,7 +63,7 @@ impl Variants {
         self.wanted.len()
     }
 
-    /// Whether one of these sets is to be evaluated.
+    /// Returns true if one of these sets is to be evaluated.
     pub(crate) fn wants(&self, sets: &[usize]) -> bool {
         sets.iter().any(|&set| self.wanted[set])
     }
@@ -81,7 +78,7 @@ fn values(gates: &Gates, layout: &HeadLayout, attention: Attention, layer: usize
     all.chunks(heads).map(|row| present.iter().map(|&head| row[head as usize]).collect()).collect()
 }
 
-/// What enters a layer of the intact model for one batch, which can be given to a later sweep.
+/// Input of a layer of the intact model for one batch, which can be given to a later sweep.
 ///
 /// It belongs to the model and the batch that it comes from, to which a caller must give it.
 #[derive(Debug)]
@@ -96,7 +93,7 @@ impl Trunk {
         Self { layer: self.layer, x: self.x.shallow_clone() }
     }
 
-    /// What enters layer `top` of a batch: what is `left` of an earlier sweep, taken further, if it is of a batch of
+    /// Input of layer `top` for a batch: what is `left` of an earlier sweep, taken further, if it is of a batch of
     /// this size and stops at `top` or below, and computed anew otherwise.
     ///
     /// - `size`: `[batch, position]`
@@ -120,11 +117,11 @@ pub(crate) trait Stack {
     /// The attention module of a layer, counted from 0.
     fn attention(&self, layer: usize) -> &MultiHeadAttention;
 
-    /// What each head of a layer reads, whatever its gate: `[rows, kept, position, d_head]` of `x`,
+    /// Context of each head of a layer, before its gate: `[rows, kept, position, d_head]` of `x`,
     /// `[rows, position, d_model]`. `gates` do not matter.
     fn context(&self, layer: usize, x: &Tensor, gates: &Gates) -> Tensor;
 
-    /// What leaves a layer from what its attention adds to `x`; all `[rows, position, d_model]`.
+    /// Output of a layer from what its attention adds to `x`; all `[rows, position, d_model]`.
     fn finish(&self, layer: usize, x: &Tensor, attended: Tensor) -> Tensor;
 }
 
@@ -211,7 +208,7 @@ impl<'a, S: Stack> Walk<'a, S> {
         nodes.chunks(self.together).filter(is_wanted)
     }
 
-    /// What attention adds in a layer with all heads open, `[batch, position, d_model]`, if it takes less to compute that and
+    /// Output of attention in a layer with all heads open, `[batch, position, d_model]`, if it takes less to compute that and
     /// to take masked heads from it in the `children` of the only node than to add up the heads that each of them keeps.
     fn whole(&self, layer: usize, context: &Tensor, children: &[(usize, Node)]) -> Option<Tensor> {
         let (mut with, mut without) = (context.size()[1] as usize, 0);
@@ -254,7 +251,7 @@ impl<'a, S: Stack> Walk<'a, S> {
         gates.values().index_select(0, &rows).repeat_interleave_self_int(self.batch, 0, None)
     }
 
-    /// What nodes have, for each variant that is wanted.
+    /// Values of nodes, for each variant that is wanted.
     pub(crate) fn by_variant(&self, nodes: impl IntoIterator<Item = (Node, Tensor)>) -> Vec<Tensor> {
         let mut by_variant: Vec<Option<Tensor>> = (0..self.variants.len()).map(|_| None).collect();
         for (node, found) in nodes {

@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use tch::{Device, Kind, Tensor};
 use words::excerpt;
@@ -19,6 +18,10 @@ use crate::{Error, Weights, checkpoint};
 const LONGEST_HEADER: u64 = 100_000_000;
 /// Numbers that are read and converted at once, so that a model takes hardly more memory than its tensors.
 const CHUNK: usize = 1 << 22;
+
+/// Beginnings of names that a wrapper leaves in what was saved from within it.
+const WRAPPERS: [(&str, &str); 3] =
+    [("module.", "DataParallel"), ("_orig_mod.", "torch.compile"), ("base_model.model.", "PEFT")];
 
 /// The tensors of a file, or of several shards, whose headers are read; the tensors are yet to be read.
 #[derive(Debug)]
@@ -67,13 +70,14 @@ struct Index {
 pub fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let [whole, index] = ["model.safetensors", "model.safetensors.index.json"].map(|name| folder.join(name));
     if whole.exists() || !index.exists() {
+        checkpoint::refuse_adapter(&whole)?;
         return Ok(vec![whole]);
     }
     let Index { weight_map } = checkpoint::read_json(&index)?;
     let names: BTreeSet<String> = weight_map.into_values().collect();
     if let Some(name) = names.iter().find(|name| !is_shard_name(name)) {
         let fault = format!("`{}` is no name of a shard beside it", excerpt(name));
-        return Err(Error::Config { path: index, fault });
+        return Err(Error::file(&index, fault));
     }
     let shards = names.iter().map(|name| folder.join(name)).collect::<Vec<_>>();
     Ok(std::iter::once(index).chain(shards).collect())
@@ -85,9 +89,6 @@ fn is_shard_name(name: &str) -> bool {
 
 impl TensorFile {
     /// Reads the headers of a folder: of `model.safetensors` or else of the shards that `model.safetensors.index.json` names.
-    ///
-    /// # Errors
-    /// As for [`open`](Self::open), or if a tensor is in several shards.
     pub(crate) fn open_folder(folder: &Path) -> Result<Self, Error> {
         match &weight_files(folder)?[..] {
             [index, shards @ ..] if !shards.is_empty() => Self::open_shards(index, shards),
@@ -96,9 +97,6 @@ impl TensorFile {
     }
 
     /// Reads the header of one file.
-    ///
-    /// # Errors
-    /// If the file is missing or torn.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         Self::open_shards(path, &[path.to_owned()])
     }
@@ -110,33 +108,33 @@ impl TensorFile {
             for (name, info) in metadata.tensors() {
                 let entry = Entry { own_name: name.clone(), shard: all.shards.len(), info: info.clone() };
                 if all.tensors.insert(name.clone(), entry).is_some() {
-                    return Err(all.fault(&name, "is in more than one of its files"));
+                    return Err(Error::tensor(path, &name, "is in more than one of its files"));
                 }
             }
             all.shards.push(shard);
         }
-        Ok(all)
-    }
-
-    fn fault(&self, name: &str, fault: &str) -> Error {
-        Error::Config { path: self.path.clone(), fault: format!("tensor `{}` {fault}", excerpt(name)) }
+        let begins = |(prefix, _): &&(&str, &str)| all.tensors.keys().any(|name| name.starts_with(prefix));
+        match WRAPPERS.iter().find(begins) {
+            Some((prefix, wrapper)) => Err(Error::file(
+                path,
+                format!(
+                    "names of tensors begin with `{prefix}`, as {wrapper} wraps a model: save the model inside it"
+                ),
+            )),
+            None => Ok(all),
+        }
     }
 
     /// The same file under the names that a model has for its tensors; a tensor without one is left out.
-    ///
-    /// # Errors
-    /// If two tensors get the same name.
     pub(crate) fn renamed(self, rename: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let mut tensors: BTreeMap<String, Entry> = BTreeMap::new();
         for (name, entry) in self.tensors {
             let Some(name) = rename(&name) else { continue };
             let own_name = entry.own_name.clone();
             if let Some(other) = tensors.insert(name, entry) {
-                return Err(Error::AmbiguousTensor {
-                    path: self.path,
-                    first: other.own_name,
-                    second: own_name,
-                });
+                let (first, second) = (excerpt(&other.own_name), excerpt(&own_name));
+                let fault = format!("it holds both `{first}` and `{second}`, which mean one tensor");
+                return Err(Error::file(&self.path, fault));
             }
         }
         Ok(Self { tensors, ..self })
@@ -148,10 +146,13 @@ impl TensorFile {
     }
 
     /// Refuses a file with a missing, unexpected or wrongly shaped tensor, or one that holds no floating-point numbers.
-    ///
-    /// # Errors
-    /// The first difference from `inventory`, by name.
     pub(crate) fn check(&self, inventory: &Inventory) -> Result<(), Error> {
+        use Dtype::{F8_E4M3, F8_E5M2, I8, U8};
+        let is_quantised = |entry: &Entry| matches!(entry.info.dtype, I8 | U8 | F8_E4M3 | F8_E5M2);
+        if let Some((name, entry)) = self.tensors.iter().find(|(_, entry)| is_quantised(entry)) {
+            let fault = format!("is quantised ({:?}), which is not supported", entry.info.dtype);
+            return Err(Error::tensor(&self.path, name, &fault));
+        }
         let found = self.tensors.iter().map(|(name, entry)| (name.as_str(), entry.shape())).collect();
         check_shapes(&self.path, &found, inventory)?;
         self.tensors.iter().try_for_each(|(name, entry)| self.kind(name, entry).map(drop))
@@ -165,27 +166,24 @@ impl TensorFile {
             Dtype::BF16 => Ok(Kind::BFloat16),
             other => {
                 let fault = format!("has type {other:?}; F64, F32, F16 and BF16 are understood");
-                Err(self.fault(name, &fault))
+                Err(Error::tensor(&self.path, name, &fault))
             }
         }
     }
 
     /// Reads the tensors, converted to one kind.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or a tensor is no floating-point number or holds NaN or infinity.
     pub(crate) fn read(mut self, options: (Kind, Device)) -> Result<Weights, Error> {
         let mut tensors = Vec::new();
         for (name, entry) in std::mem::take(&mut self.tensors) {
             let kind = self.kind(&name, &entry)?;
             let tensor = Tensor::f_empty(entry.shape(), options);
-            let tensor = tensor.map_err(|_| self.fault(&name, "has an impossible shape"))?;
+            let tensor = tensor.map_err(|_| Error::tensor(&self.path, &name, "has an impossible shape"))?;
             let flat = tensor.view([tensor.numel() as i64]);
             let mut filled = 0;
             self.shards[entry.shard].read(&entry.info, kind, |part| {
                 let part = part.to_kind(options.0);
                 if part.isfinite().all().int64_value(&[]) == 0 {
-                    return Err(Error::NotFinite { path: self.path.clone(), name: name.clone() });
+                    return Err(Error::tensor(&self.path, &name, "holds NaN or infinite values"));
                 }
                 flat.narrow(0, filled, part.size()[0]).copy_(&part);
                 filled += part.size()[0];
@@ -200,15 +198,15 @@ impl TensorFile {
 impl Shard {
     /// Reads the header: name and place of each tensor.
     fn open(path: &Path) -> Result<(Self, Metadata), Error> {
-        let torn = |source| Error::Format { path: path.to_owned(), source };
+        let torn = |fault: &str| {
+            Error::file(path, format!("this is not a complete safetensors file: {}", excerpt(fault)))
+        };
         let mut file = checkpoint::open(path)?;
-        let (length, header) = read_header(&mut file).map_err(|source| torn(source.into()))?;
-        let metadata: Metadata = serde_json::from_slice(&header).map_err(|source| {
-            torn(SafeTensorError::InvalidHeaderDeserialization(checkpoint::tame(&source)))
-        })?;
+        let (length, header) = read_header(&mut file).map_err(|fault| torn(&fault.to_string()))?;
+        let metadata: Metadata = serde_json::from_slice(&header).map_err(|fault| torn(&fault.to_string()))?;
         let start = 8 + header.len() as u64;
         if start.checked_add(metadata.data_len() as u64) != Some(length) {
-            return Err(torn(SafeTensorError::MetadataIncompleteBuffer));
+            return Err(torn("its header does not cover it"));
         }
         Ok((Self { path: path.to_owned(), file, start }, metadata))
     }
@@ -245,9 +243,6 @@ fn read_header(file: &mut File) -> std::io::Result<(u64, Vec<u8>)> {
 }
 
 /// Refuses shapes other than those of `inventory`.
-///
-/// # Errors
-/// The first difference, by name: missing or wrongly shaped tensors before unexpected ones.
 pub(crate) fn check_shapes(
     path: &Path,
     found: &BTreeMap<&str, Vec<i64>>,
@@ -256,17 +251,21 @@ pub(crate) fn check_shapes(
     let expected: BTreeMap<&str, &Vec<i64>> =
         inventory.iter().map(|(name, shape)| (name.as_str(), shape)).collect();
     for (&name, &shape) in &expected {
-        let (path, name) = (path.to_owned(), name.to_owned());
-        match found.get(name.as_str()) {
+        match found.get(name) {
             Some(found) if found == shape => {}
             Some(found) => {
-                return Err(Error::Shape { path, name, expected: shape.clone(), found: found.clone() });
+                let found = excerpt(&format!("{found:?}"));
+                let fault = format!("is {found}, but the configuration asks for {shape:?}");
+                return Err(Error::tensor(path, name, &fault));
             }
-            None => return Err(Error::MissingTensor { path, name }),
+            None => return Err(Error::file(path, format!("it lacks tensor `{name}`"))),
         }
     }
     match found.keys().find(|name| !expected.contains_key(*name)) {
-        Some(name) => Err(Error::UnexpectedTensor { path: path.to_owned(), name: (*name).to_owned() }),
+        Some(name) => {
+            let name = excerpt(name);
+            Err(Error::file(path, format!("it holds tensor `{name}`, which this model has no place for")))
+        }
         None => Ok(()),
     }
 }

@@ -44,9 +44,6 @@ pub(crate) const MOST_ROWS: i64 = 1 << 28;
 pub(crate) const MOST_LAYERS: i64 = 1 << 10;
 
 /// Refuses sizes of a configuration that are not from 1 to `most`: name and size.
-///
-/// # Errors
-/// The fault, in words.
 pub(crate) fn check_sizes<const N: usize>(most: i64, sizes: [(&str, i64); N]) -> Result<(), String> {
     match sizes.iter().find(|(_, size)| !(1..=most).contains(size)) {
         Some((name, _)) => Err(format!("{name} must be from 1 to {most}")),
@@ -55,17 +52,11 @@ pub(crate) fn check_sizes<const N: usize>(most: i64, sizes: [(&str, i64); N]) ->
 }
 
 /// Refuses a width that does not part into heads: names and numbers of the heads and of the width.
-///
-/// # Errors
-/// The fault, in words.
 pub(crate) fn check_divides((name, heads): (&str, i64), (of, width): (&str, i64)) -> Result<(), String> {
     if width % heads == 0 { Ok(()) } else { Err(format!("{name} ({heads}) does not divide {of} ({width})")) }
 }
 
 /// Refuses dropout rates that are none: name and rate.
-///
-/// # Errors
-/// The fault, in words.
 pub(crate) fn check_rates<const N: usize>(rates: [(&str, f64); N]) -> Result<(), String> {
     match rates.iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
         Some((name, rate)) => Err(format!("{name} ({rate}) must be at least 0 and below 1")),
@@ -73,22 +64,10 @@ pub(crate) fn check_rates<const N: usize>(rates: [(&str, f64); N]) -> Result<(),
     }
 }
 
-/// Refuses what cannot be added to a variance: name and number.
-///
-/// # Errors
-/// The fault, in words.
-pub(crate) fn check_epsilon(name: &str, epsilon: f64) -> Result<(), String> {
-    let fits = epsilon > 0.0 && epsilon <= 1.0;
-    if fits { Ok(()) } else { Err(format!("{name} ({epsilon}) must be above 0 and at most 1")) }
-}
-
 /// Parameters of a model at most, far beyond any with heads to be masked one by one.
 const MOST_PARAMETERS: f64 = (1_u64 << 37) as f64;
 
 /// Refuses a model that no memory holds, since new weights have no file that bounds them.
-///
-/// # Errors
-/// The fault, in words.
 pub(crate) fn check_parameters(inventory: &Inventory) -> Result<(), String> {
     let size = |shape: &[i64]| shape.iter().map(|&extent| extent as f64).product::<f64>();
     let parameters: f64 = inventory.iter().map(|(_, shape)| size(shape)).sum();
@@ -138,7 +117,7 @@ impl Weights {
             let path = path.to_owned();
             safetensors::serialize_to_file(tensors, Some(metadata), partial).map_err(|fault| match fault {
                 SafeTensorError::IoError(source) => Error::Write { path, source },
-                source => Error::Format { path, source },
+                fault => Error::file(&path, fault.to_string()),
             })
         })
     }
@@ -158,7 +137,7 @@ impl Weights {
     /// If there is none of that name.
     pub fn get(&self, name: &str) -> Result<Tensor, Error> {
         let found = self.0.get(name).map(Tensor::shallow_clone);
-        found.ok_or_else(|| Error::MissingTensor { path: "model".into(), name: name.to_owned() })
+        found.ok_or_else(|| Error::Input(format!("the model lacks tensor `{name}`")))
     }
 
     /// Looks for a tensor of that name.

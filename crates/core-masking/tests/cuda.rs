@@ -1,4 +1,4 @@
-//! What a GPU computes is what the CPU computes, whose agreement with transformers other tests see to. Skipped without one.
+//! A GPU computes what the CPU computes, whose agreement with transformers other tests see to. Skipped without one.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -111,7 +111,7 @@ fn importance_is_equal() {
     assert_equal("importance", &gpu, &cpu, 1e-4);
 }
 
-/// What sets share, computed several at a time.
+/// Shared work of sets, computed several at a time.
 #[test]
 fn sweeps_of_language_models_are_equal() {
     for family in LANGUAGE_MODELS {

@@ -27,7 +27,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// What the example prints, line by line.
+/// Output of the example, line by line.
 fn printed(folder: &Path, texts: &str) -> anyhow::Result<Vec<String>> {
     let (path, mut out) = (folder.join("texts.tsv"), Vec::new());
     fs::write(&path, texts).unwrap();

@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use core_masking::classifier::LabelledBatch;
 use core_masking::{
-    Attention, Classifier, GatedModel, Gates, HeadId, HeadScores, HeadSet, Measure, ModelDropout,
-    SegmentBatch,
+    Attention, Classifier, GatedModel, Gates, HeadScores, Measure, ModelDropout, SegmentBatch,
 };
 use golden::{gap, tensor};
 use serde_json::Value;
@@ -87,15 +86,8 @@ fn logits_agree() {
 #[test]
 fn logits_agree_with_each_head_masked() {
     let golden = Golden::load();
-    let cases = golden.numbers["logits_with_one_head_masked"].as_object().unwrap();
-    assert_eq!(cases.len(), 12);
-    for (key, expected) in cases {
-        let numbers: Vec<usize> = key.split(',').map(|number| number.parse().unwrap()).collect();
-        let id = HeadId::from_index(Attention::SelfAttention, numbers[0], numbers[1]);
-        let gates = Gates::masking(&golden.model.layout(), &[HeadSet::from_iter([id])], OPTIONS).unwrap();
-        let gap = gap(&golden.logits(&gates), &tensor(expected));
-        assert!(gap < 1e-4, "without {id} logits differ by {gap:e}");
-    }
+    let cases = &golden.numbers["logits_with_one_head_masked"];
+    assert_eq!(golden::compare_masked(&golden.model, cases, 1e-4, gap, |gates| golden.logits(gates)), 12);
 }
 
 /// A layer without heads, and a gate of 1/2, among them.

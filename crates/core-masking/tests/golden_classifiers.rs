@@ -6,9 +6,7 @@ mod golden;
 use std::collections::BTreeMap;
 
 use core_masking::classifier::LabelledBatch;
-use core_masking::{
-    Attention, Classifier, ClassifierConfig, GatedModel, Gates, HeadId, HeadSet, ModelDropout,
-};
+use core_masking::{Attention, Classifier, ClassifierConfig, GatedModel, Gates, ModelDropout};
 use golden::{gap, relative_gap, tensor};
 use serde_json::Value;
 use tch::{Device, Kind, Tensor};
@@ -58,14 +56,8 @@ fn logits_agree_also_with_a_head_masked_and_under_several_gates() {
         let gap = |gates: &Gates, expected: &Value| gap(&golden.logits(gates), &tensor(expected));
         let open = gap(&golden.open(), &golden.numbers["logits"]);
         assert!(open < 1e-4, "{family}: {open:e}");
-        for (name, expected) in golden.numbers["logits_with_one_head_masked"].as_object().unwrap() {
-            let (layer, head) = name.split_once(',').unwrap();
-            let [layer, head] = [layer, head].map(|place| place.parse().unwrap());
-            let id = HeadId::from_index(Attention::SelfAttention, layer, head);
-            let set = [HeadSet::from_iter([id])];
-            let masked = gap(&Gates::masking(&golden.model.layout(), &set, OPTIONS).unwrap(), expected);
-            assert!(masked < 1e-4, "{family} without {id}: {masked:e}");
-        }
+        let cases = &golden.numbers["logits_with_one_head_masked"];
+        golden::compare_masked(&golden.model, cases, 1e-4, golden::gap, |gates| golden.logits(gates));
         let several = tensor(&golden.numbers["several_gates"]).to_kind(Kind::Float);
         let several = Gates::from_stacked(&BTreeMap::from([(Attention::SelfAttention, several)]));
         let several = gap(&several, &golden.numbers["logits_with_several_gates"]);

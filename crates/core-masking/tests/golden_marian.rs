@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use core_masking::loss::PairBatch;
 use core_masking::{
-    Attention, BeamSearch, GatedModel, Gates, HeadId, HeadSet, Measure, ModelDropout, Stopping, Translator,
+    BeamSearch, GatedModel, Gates, HeadId, HeadSet, Measure, ModelDropout, Stopping, Translator,
 };
 use golden::{gap, tensor};
 use serde_json::Value;
@@ -86,13 +86,6 @@ fn slices(rows: &[Vec<u32>]) -> Vec<&[u32]> {
     rows.iter().map(Vec::as_slice).collect()
 }
 
-/// `enc_dec,1` or `enc_dec,1,3` as attention type and numbers.
-fn parse_key(key: &str) -> (Attention, Vec<usize>) {
-    let (name, numbers) = key.split_once(',').unwrap();
-    let numbers = numbers.split(',').map(|number| number.parse().unwrap()).collect();
-    (name.replace('_', "-").parse().unwrap(), numbers)
-}
-
 /// Real target positions only: transformers computes something at padding too, and nobody reads it.
 #[test]
 fn logits_agree() {
@@ -105,15 +98,9 @@ fn logits_agree() {
 #[test]
 fn logits_agree_with_each_head_masked() {
     let golden = Golden::load();
-    let cases = golden.numbers["logits_first8_with_one_head_masked"].as_object().unwrap();
-    assert_eq!(cases.len(), 36);
-    for (key, expected) in cases {
-        let (attention, numbers) = parse_key(key);
-        let id = HeadId::from_index(attention, numbers[0], numbers[1]);
-        let found = golden.logits(&golden.masking([id])).narrow(2, 0, 8);
-        let gap = gap(&found, &tensor(expected));
-        assert!(gap < 1e-4, "without {id} logits differ by {gap:e}");
-    }
+    let cases = &golden.numbers["logits_first8_with_one_head_masked"];
+    let logits = |gates: &Gates| golden.logits(gates).narrow(2, 0, 8);
+    assert_eq!(golden::compare_masked(&golden.model, cases, 1e-4, gap, logits), 36);
 }
 
 #[test]
@@ -139,7 +126,7 @@ fn gradients_of_the_gates_agree() {
     let cases = golden.numbers["dloss_dxi_by_sentence"].as_object().unwrap();
     assert_eq!(cases.len(), 9);
     for (key, expected) in cases {
-        let (attention, numbers) = parse_key(key);
+        let (attention, numbers) = golden::place(key);
         let found = stacked[&attention].grad().select(0, numbers[0] as i64); // [rows, heads]
         let expected = tensor(expected);
         // about 1e-4 relative is what single precision reaches (golden/README.md)
@@ -157,7 +144,7 @@ fn importance_agrees_with_the_gradients() {
     let measured = golden.model.measure(&golden.batch(), &golden.open(), &measures);
     let found = measured[&Measure::Example].means();
     for (key, expected) in golden.numbers["dloss_dxi_by_sentence"].as_object().unwrap() {
-        let (attention, numbers) = parse_key(key);
+        let (attention, numbers) = golden::place(key);
         let expected = tensor(expected).abs().mean_dim(0, false, None); // [heads]
         let score = |head| found.get(HeadId::from_index(attention, numbers[0], head)).unwrap();
         let found = Tensor::from_slice(&(0..4).map(score).collect::<Vec<f64>>());
@@ -177,7 +164,7 @@ fn greedy_search_with_gates_agrees() {
     let golden = Golden::load();
     let mut closed = Vec::new();
     for (key, gates) in golden.numbers["greedy_gates"].as_object().unwrap() {
-        let (attention, numbers) = parse_key(key);
+        let (attention, numbers) = golden::place(key);
         let gates: Vec<f64> = serde_json::from_value(gates.clone()).unwrap();
         let heads = (0..gates.len()).filter(|&head| gates[head] == 0.0);
         closed.extend(heads.map(|head| HeadId::from_index(attention, numbers[0], head)));
@@ -191,34 +178,4 @@ fn beam_search_agrees() {
     let golden = Golden::load();
     let found = golden.search(5, &golden.open());
     assert_eq!(found, golden.generated("beam5_length_penalty1_early_stopping"));
-}
-
-/// Each row of the batch with gates of its own must come out as if it were translated alone with them.
-#[test]
-fn rows_with_their_own_gates_are_searched_as_if_alone() {
-    let golden = Golden::load();
-    let sources = golden.sources();
-    let heads: Vec<HeadId> = golden
-        .model
-        .layout()
-        .types()
-        .flat_map(|(kind, _)| golden.model.layout().heads_of(kind).unwrap())
-        .collect();
-    let sets: Vec<HeadSet> =
-        (0..sources.len()).map(|row| heads[row * 3..row * 7].iter().copied().collect()).collect();
-    let search = BeamSearch {
-        beam: 5,
-        length_penalty: 1.0,
-        stopping: Stopping::Exact,
-        length_limit: (1.0, 9),
-        rules: None,
-    };
-    let gates = Gates::masking(&golden.model.layout(), &sets, OPTIONS).unwrap();
-    let together = search.translate(&golden.model, &slices(&sources), &gates).unwrap();
-    for (row, source) in sources.iter().enumerate() {
-        let gates = Gates::masking(&golden.model.layout(), &sets[row..=row], OPTIONS).unwrap();
-        let alone = search.translate(&golden.model, &[source], &gates).unwrap();
-        assert_eq!(together[row].tokens, alone[0].tokens, "row {row}");
-        assert!((together[row].score.unwrap() - alone[0].score.unwrap()).abs() < 1e-5, "row {row}");
-    }
 }

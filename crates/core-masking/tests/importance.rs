@@ -1,4 +1,4 @@
-//! What holds for the scores of heads in any model, tested on small random ones in double precision.
+//! Truths about the scores of heads in any model, tested on small random ones in double precision.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod loud;
 
@@ -214,21 +214,6 @@ fn neither_batches_nor_their_order_nor_padding_change_a_mean() {
     }
 }
 
-/// The fused kernel and the explicit path are one function; measures do not disturb each other.
-#[test]
-fn a_measure_is_the_same_alone_and_among_others() {
-    for fixture in fixtures() {
-        let rows = all_rows(fixture.as_ref());
-        let together = fixture.measure(&rows, &all_measures());
-        for measure in all_measures() {
-            let alone = fixture.measure(&rows, &[measure]);
-            assert_eq!(alone.len(), 1);
-            let expected = together[&measure].means();
-            assert_close(&alone[&measure].means(), &expected, 1e-11, &format!("{measure:?}"));
-        }
-    }
-}
-
 /// With heads masked, the derivative is taken where they are: another point, where their own gates are at 0.
 #[test]
 fn importance_of_a_masked_model_is_that_at_its_gates() {
@@ -254,14 +239,6 @@ fn importance_of_a_masked_model_is_that_at_its_gates() {
         let open = fixture.measure(&rows, &[Measure::Example])[&Measure::Example].means();
         assert_ne!(found, open, "masking must change the others for the test to mean something");
     }
-}
-
-/// One position is all there is to sum over.
-#[test]
-fn of_a_text_of_one_token_both_granularities_are_the_same() {
-    let fixture = classifier();
-    let found = fixture.measure(&[2], &[Measure::Example, Measure::Token]);
-    assert_close(&found[&Measure::Token].means(), &found[&Measure::Example].means(), 1e-12, "token");
 }
 
 /// By the triangle inequality, position by position; the last layer's one position makes it an equality there.

@@ -1,4 +1,4 @@
-//! What a new family takes: a table of names and choices, and an entry in a list of families. This one calls everything
+//! Work that a new family takes: a table of names and choices, and an entry in a list of families. This one calls everything
 //! otherwise than BERT, but computes the same.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What holds for any BERT classifier, tested on small random ones in double precision.
+//! Truths about any BERT classifier, tested on small random ones in double precision.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
@@ -68,49 +68,6 @@ proptest! {
             prop_assert!(gap < 1e-12, "row {row} differs by {gap:e}");
         }
     }
-
-    /// Deleting the columns of W_o that a head writes through removes it for good.
-    #[test]
-    fn masking_heads_equals_cutting_them_out(texts in texts(), heads in heads()) {
-        let model = model(OPTIONS);
-        let gates = Gates::masking(&model.layout(), std::slice::from_ref(&heads), OPTIONS).unwrap();
-        let masked = logits(&model, &texts, &gates);
-        for id in heads.iter() {
-            let name = format!("bert.encoder.layer.{}.attention.output.dense.weight", id.layer_index());
-            let mut columns = model.weights().get(&name).unwrap().narrow(1, id.head_index() as i64 * 5, 5);
-            let _ = tch::no_grad(|| columns.zero_());
-        }
-        let cut = logits(&model, &texts, &Gates::open(&model.layout(), OPTIONS));
-        let gap = gap(&masked, &cut);
-        prop_assert!(gap < 1e-12, "masked and cut differ by {gap:e}");
-    }
-
-    /// The logits compute the last layer at one position only, and can start at any layer.
-    #[test]
-    fn going_on_from_any_layer_gives_the_same_logits(texts in texts(), heads in heads(), start in 0_usize..3) {
-        let model = model(OPTIONS);
-        let gates = Gates::masking(&model.layout(), &[heads], OPTIONS).unwrap();
-        let rows: Vec<(&[u32], &[u32])> = texts.iter().map(|(ids, kinds)| (&ids[..], &kinds[..])).collect();
-        let batch = model.batch(&rows).unwrap();
-        let mut x = model.embed(&batch, &ModelDropout::OFF);
-        for layer in 0..start {
-            x = model.layer(layer, &x, &batch, &gates, &ModelDropout::OFF);
-        }
-        let resumed = model.forward_from(start, &x, &batch, &gates, &ModelDropout::OFF);
-        let gap = gap(&resumed, &model.forward(&batch, &gates, &ModelDropout::OFF));
-        prop_assert!(gap < 1e-12, "layer {start}: {gap:e}");
-    }
-}
-
-#[test]
-fn every_head_changes_the_logits() {
-    let model = model(OPTIONS);
-    let text = vec![(vec![5, 6, 7, 8, 9], vec![0, 0, 0, 1, 1])];
-    let open = logits(&model, &text, &Gates::open(&model.layout(), OPTIONS));
-    for id in model.layout().heads() {
-        let gates = Gates::masking(&model.layout(), &[HeadSet::from_iter([id])], OPTIONS).unwrap();
-        assert!(gap(&open, &logits(&model, &text, &gates)) > 1e-6, "{id} does nothing");
-    }
 }
 
 #[test]
@@ -132,18 +89,6 @@ fn what_the_tables_have_no_row_for_is_refused() {
     assert_eq!(refusal(&[1], &[2]), "segment 2 lies outside the embeddings, which have 2 rows");
     let long = [1; 14];
     assert_eq!(refusal(&long, &[0; 14]), "a text of 14 tokens is longer than the 13 positions of the model");
-}
-
-#[test]
-fn a_saved_model_is_the_same_model() {
-    let folder = tempfile::tempdir().unwrap();
-    let saved = model(SINGLE);
-    saved.save(folder.path()).unwrap();
-    let loaded = Classifier::load(folder.path(), SINGLE).unwrap();
-    assert_eq!(loaded.config(), saved.config());
-    for ((name, tensor), (_, other)) in saved.weights().iter().zip(loaded.weights().iter()) {
-        assert_eq!(tensor, other, "{name}");
-    }
 }
 
 /// Writes the model with other tensor names; `None` leaves a tensor out.
@@ -232,34 +177,4 @@ fn the_classes_of_a_pretrained_folder_do_not_matter() {
     let labels = ["a", "b", "c"].map(str::to_owned);
     let pretrained = Classifier::load_pretrained(folder.path(), &labels, 7, SINGLE).unwrap();
     assert_eq!(pretrained.new, ["classifier.weight", "classifier.bias"]);
-}
-
-#[test]
-fn faults_of_a_folder_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
-    let refusal = || Classifier::load(path, SINGLE).unwrap_err().to_string();
-    assert!(refusal().contains("cannot read"), "{}", refusal());
-
-    model(SINGLE).save(path).unwrap();
-    let config = fs::read_to_string(path.join("config.json")).unwrap();
-    fs::write(path.join("config.json"), config.replace("\"bert\"", "\"gpt2\"")).unwrap();
-    assert!(
-        refusal().ends_with(
-            "model_type is `gpt2`, but it must be `bert` or `roberta` or `xlm-roberta` or `distilbert` here"
-        ),
-        "{}",
-        refusal()
-    );
-
-    fs::write(path.join("config.json"), config.replace("\"vocab_size\": 23", "\"vocab_size\": 24")).unwrap();
-    let expected = "tensor `bert.embeddings.word_embeddings.weight` is [23, 20], but the configuration asks for [24, 20]";
-    assert!(refusal().ends_with(expected), "{}", refusal());
-
-    fs::write(path.join("config.json"), config).unwrap();
-    let broken = model(SINGLE);
-    let mut bias = broken.weights().get("classifier.bias").unwrap();
-    let _ = tch::no_grad(|| bias.fill_(f64::NAN));
-    broken.save(path).unwrap();
-    assert!(refusal().ends_with("tensor `classifier.bias` holds NaN or infinite values"), "{}", refusal());
 }

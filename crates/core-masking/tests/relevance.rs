@@ -163,7 +163,7 @@ impl Brute<'_> {
     }
 }
 
-/// What one attention module computes.
+/// Intermediate values of an attention module.
 struct Read {
     q: Tensor,
     k: Tensor,
@@ -233,7 +233,7 @@ impl Brute<'_> {
     }
 }
 
-/// What a layer's tensors are called.
+/// Names of a layer's tensors.
 struct Names {
     own: [String; 4],
     own_norm: String,

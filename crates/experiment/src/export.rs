@@ -235,7 +235,7 @@ mod tests {
 
     fn failing(folder: &Path) -> Result<(), subject::Error> {
         save(folder)?;
-        Err(heads::Error::NoHeadLeft.into())
+        Err(heads::Error::Head("no head would be left".to_owned()).into())
     }
 
     #[test]

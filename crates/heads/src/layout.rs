@@ -76,7 +76,12 @@ impl HeadLayout {
     /// If the model does not have one of them, or no head would be left.
     pub fn without(&self, heads: &HeadSet) -> Result<Self, Error> {
         let layout = self.lacking(heads)?;
-        if layout.heads().is_empty() { Err(Error::NoHeadLeft) } else { Ok(layout) }
+        let is_without_heads = layout.heads().is_empty();
+        if is_without_heads {
+            Err(Error::Head("no head would be left in the model".to_owned()))
+        } else {
+            Ok(layout)
+        }
     }
 
     /// The same, also if no head is left.

@@ -227,12 +227,12 @@ impl Measure {
         }
     }
 
-    /// Whether attention weights are kept for it.
+    /// Returns true if attention weights are kept for it.
     pub fn is_of_weights(self) -> bool {
         matches!(self.entry().needs, Needs::AttentionWeights | Needs::WeightGradients)
     }
 
-    /// Whether it takes a backward pass.
+    /// Returns true if it takes a backward pass.
     pub fn is_gradient(self) -> bool {
         use Needs::{GateGradients, QueryGateGradients, WeightGradients};
         matches!(self.entry().needs, GateGradients | QueryGateGradients | WeightGradients)

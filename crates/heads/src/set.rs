@@ -20,7 +20,7 @@ impl HeadSet {
         self.0.iter().copied()
     }
 
-    /// Whether a head is among them.
+    /// Returns true if a head is among them.
     pub fn contains(&self, id: HeadId) -> bool {
         self.0.contains(&id)
     }
@@ -30,7 +30,7 @@ impl HeadSet {
         self.0.len()
     }
 
-    /// Whether it is the intact model.
+    /// Returns true for the intact model.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -25,7 +25,7 @@ impl Classifier {
     /// # Errors
     /// If the configuration is impossible.
     pub fn random(config: ClassifierConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
-        config.validate().map_err(|fault| Error::Config { path: "config.json".into(), fault })?;
+        config.validate().map_err(|fault| Error::file(Path::new("config.json"), fault))?;
         let draw = |name: &str, shape: &[i64]| initial(&config, name, shape, options);
         let weights = Weights::drawn(config.inventory(), seed, draw);
         Self::new(config, weights)
@@ -72,7 +72,7 @@ impl Classifier {
         let knows_labels = pretrained.labels() == labels
             || (!pretrained.has_label_names() && pretrained.id2label.len() == labels.len());
         let config = pretrained.with_labels(labels);
-        config.validate().map_err(|fault| Error::Config { path, fault })?;
+        config.validate().map_err(|fault| Error::file(&path, fault))?;
 
         // another number of classes is no fault, any other size is one
         let last = config.family.head.last;

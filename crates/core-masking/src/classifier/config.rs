@@ -2,7 +2,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use words::excerpt;
 
@@ -14,8 +15,8 @@ use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
 use crate::storage::Storage;
 use crate::weights::{
-    Inventory, MOST_LAYERS, MOST_ROWS, check_divides, check_epsilon, check_parameters, check_rates,
-    check_sizes, linear, norm,
+    Inventory, MOST_LAYERS, MOST_ROWS, check_divides, check_parameters, check_rates, check_sizes, linear,
+    norm,
 };
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
@@ -67,14 +68,14 @@ pub struct ClassifierConfig {
     /// `absolute`: learned, one for each position; nothing else is supported.
     #[serde(default = "absolute")]
     pub position_embedding_type: String,
-    /// What the classes are to a text: it has one of them if absent; nothing else is supported.
+    /// Relation of a text to the classes: it has one of them if absent; nothing else is supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem_type: Option<String>,
     /// Names of the classes by their number; two without names if absent, as in transformers.
-    #[serde(default = "two_classes")]
+    #[serde(default = "two_classes", deserialize_with = "class_names")]
     pub id2label: BTreeMap<usize, String>,
-    /// Numbers of the classes by their name.
-    #[serde(default)]
+    /// Numbers of the classes by their name, which follow from their names by number.
+    #[serde(skip_deserializing)]
     pub label2id: BTreeMap<String, usize>,
     /// Heads that were cut out of the weights, by layer, both counted from 0; transformers 4 knows them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -108,15 +109,22 @@ fn two_classes() -> BTreeMap<usize, String> {
     (0..2).map(|class| (class, generic_label(class))).collect()
 }
 
-/// What transformers calls a class that nobody has named.
+/// Reads the names of classes, of which one may be a number.
+fn class_names<'de, D: Deserializer<'de>>(names: D) -> Result<BTreeMap<usize, String>, D::Error> {
+    let text = |(class, name)| match name {
+        Value::String(name) => Ok((class, name)),
+        Value::Number(name) => Ok((class, name.to_string())),
+        _ => Err(D::Error::custom(format!("the name of class {class} is no text"))),
+    };
+    BTreeMap::<usize, Value>::deserialize(names)?.into_iter().map(text).collect()
+}
+
+/// Name in transformers of a class that nobody has named.
 fn generic_label(class: usize) -> String {
     format!("LABEL_{class}")
 }
 
 /// Names the classes where `num_labels` only counts them, as transformers does.
-///
-/// # Errors
-/// If it is no number of classes.
 fn name_classes(json: &mut Map<String, Value>) -> Result<(), String> {
     let counted = json.get("num_labels").filter(|count| !count.is_null());
     let (Some(count), false) = (counted, json.contains_key("id2label")) else { return Ok(()) };
@@ -141,7 +149,7 @@ impl ClassifierConfig {
         families: &[&'static ClassifierFamily],
     ) -> Result<Self, Error> {
         let config = Self::read_of(path, families)?;
-        config.validate_labels().map_err(|fault| Error::Config { path: path.to_owned(), fault })?;
+        config.validate_labels().map_err(|fault| Error::file(path, fault))?;
         Ok(config)
     }
 
@@ -154,15 +162,15 @@ impl ClassifierConfig {
     }
 
     fn read_of(path: &Path, families: &[&'static ClassifierFamily]) -> Result<Self, Error> {
-        let mut json: Map<String, Value> = checkpoint::read_json(path)?;
-        let family = checkpoint::family(path, &json, families, |family| family.model_type)?;
-        let refusal = |fault| Error::Config { path: path.to_owned(), fault };
+        let (mut json, family) = checkpoint::read_config(path, families, |family| family.model_type)?;
+        let refusal = |fault: String| Error::file(path, fault);
         if json.get("is_decoder").and_then(Value::as_bool) == Some(true) {
             return Err(refusal("is_decoder is true, but only encoders are supported".to_owned()));
         }
         name_classes(&mut json).map_err(refusal)?;
         let config: Self = checkpoint::parse(path, Value::Object(family.keys.to_common(json)))?;
-        let config = Self { family, ..config };
+        let label2id = config.id2label.iter().map(|(&class, name)| (name.clone(), class)).collect();
+        let config = Self { family, label2id, ..config };
         config.validate_sizes().map_err(refusal)?;
         Ok(config)
     }
@@ -204,7 +212,6 @@ impl ClassifierConfig {
             (entry("attention_probs_dropout_prob"), self.attention_probs_dropout_prob),
             ("classifier_dropout", self.classifier_dropout()),
         ])?;
-        check_epsilon("layer_norm_eps", self.layer_norm_eps)?;
         let removed = self.layout().removed().clone();
         self.unpruned_layout().without(&removed).map_err(|fault| format!("pruned_heads: {fault}"))?;
         if self.position_embedding_type != "absolute" {
@@ -247,7 +254,7 @@ impl ClassifierConfig {
         self.id2label.values().cloned().collect()
     }
 
-    /// Whether the classes have names of their own, not `LABEL_0`, `LABEL_1` ..
+    /// Returns true if the classes have names of their own, not `LABEL_0`, `LABEL_1` ..
     pub fn has_label_names(&self) -> bool {
         self.id2label.iter().any(|(&class, label)| *label != generic_label(class))
     }
@@ -301,7 +308,7 @@ impl ClassifierConfig {
         norm(&mut inventory, &names.of(names.embedding_norm), width);
         for layer in 0..self.num_hidden_layers {
             let heads = layout.module(Attention::SelfAttention, layer);
-            let kept = heads.kept.len() as i64 * heads.shape.d_head;
+            let kept = heads.width();
             let names = names.layer(layer);
             let Projections { query, key, value, output } = &names.projections;
             [query, key, value].iter().for_each(|name| linear(&mut inventory, name, kept, width));
@@ -359,6 +366,3 @@ impl ModelConfig for ClassifierConfig {
         Self { pruned_heads, ..self.clone() }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,4 @@
-//! What tells one family of classifiers from another: entries of `config.json`, names of tensors, a few choices.
+//! Differences between families of classifiers: entries of `config.json`, names of tensors, a few choices.
 use crate::Projections;
 use crate::encoder::LayerNames;
 use crate::families::ConfigKeys;
@@ -13,13 +13,13 @@ pub struct ClassifierFamily {
     pub architecture: &'static str,
     /// Entries of `config.json` that BERT calls otherwise, and what transformers assumes of those that are not there.
     pub keys: ConfigKeys,
-    /// What its tensors are called.
+    /// Names of its tensors.
     pub names: ClassifierNames,
-    /// How its linear maps are stored.
+    /// Storage of its linear maps.
     pub storage: Storage,
     /// Where positions begin to count.
     pub positions: PositionStart,
-    /// How logits are made of the first position.
+    /// Computation of logits from the first position.
     pub head: ClassifierHead,
     /// Prefixes of tensors to ignore: heads of pretraining.
     pub unused: &'static [&'static str],
@@ -28,7 +28,7 @@ pub struct ClassifierFamily {
 /// Names of tensors; those of the encoder without its prefix.
 #[derive(Debug, PartialEq)]
 pub struct ClassifierNames {
-    /// What names of the encoder begin with, unless it was saved by itself.
+    /// Prefix of names in the encoder, unless it was saved by itself.
     pub prefix: &'static str,
     /// Embeddings of tokens.
     pub words: &'static str,
@@ -38,7 +38,7 @@ pub struct ClassifierNames {
     pub segments: Option<&'static str>,
     /// Normalisation of the sum of embeddings.
     pub embedding_norm: &'static str,
-    /// What a layer's names begin with, before its number.
+    /// Prefix of a layer's names, before its number.
     pub layers: &'static str,
     /// Query, key, value and output projection of a layer.
     pub projections: [&'static str; 4],
@@ -64,11 +64,11 @@ pub enum PositionStart {
 pub struct ClassifierHead {
     /// The first map.
     pub first: &'static str,
-    /// What lies between them.
+    /// Nonlinearity between them.
     pub activation: HeadActivation,
     /// The second map, which has a row for each class.
     pub last: &'static str,
-    /// Whether training drops out elements of the first map's input too.
+    /// True if training drops out elements of the first map's input too.
     pub drops_input: bool,
 }
 

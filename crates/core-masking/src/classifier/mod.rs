@@ -58,7 +58,7 @@ pub(crate) struct Head {
     drops_input: bool,
 }
 
-/// What the two maps compute of some first positions.
+/// Intermediate values of the two maps for some first positions.
 pub(crate) struct HeadTrace<'a> {
     /// Behind the nonlinearity, `[rows, d_model]`.
     pub(crate) pooled: Tensor,
@@ -120,7 +120,7 @@ impl Head {
         self.last.forward(&dropout.classifier.apply(pooled))
     }
 
-    /// What it computes of `x`, `[rows, d_model]`.
+    /// Intermediate values for `x`, `[rows, d_model]`.
     pub(crate) fn trace(&self, x: &Tensor) -> HeadTrace<'_> {
         let pooled = self.activate(&self.first.forward(x));
         HeadTrace { logits: self.last.forward(&pooled), pooled, first: &self.first, last: &self.last }
@@ -209,13 +209,13 @@ impl Classifier {
         let positions = self.config.longest_text() as usize;
         for (ids, segments) in rows {
             if ids.len() > positions {
-                return Err(Error::TooLong { side: "text", length: ids.len(), positions });
+                return Err(Error::too_long("text", ids.len(), positions));
             }
             let segments =
                 self.embeddings.segments.as_ref().map(|table| ("segment", segments, table.size()[0]));
             for (what, values, size) in [("token", ids, self.config.vocab_size)].into_iter().chain(segments) {
                 if let Some(&id) = values.iter().find(|&&id| i64::from(id) >= size) {
-                    return Err(Error::OutOfTable { what, id, size });
+                    return Err(Error::out_of_table(what, id, size));
                 }
             }
         }
@@ -231,12 +231,12 @@ impl Classifier {
         self.forward_from(0, &self.embed(batch, dropout), batch, gates, dropout)
     }
 
-    /// What enters the first layer: `[batch, position, d_model]`.
+    /// Input of the first layer: `[batch, position, d_model]`.
     pub fn embed(&self, batch: &SegmentBatch, dropout: &ModelDropout) -> Tensor {
         dropout.hidden.apply(self.embeddings.forward(batch))
     }
 
-    /// What leaves layer `layer`, counted from 0: `[batch, position, d_model]`, the shape of `x`, which enters it.
+    /// Output of layer `layer`, counted from 0: `[batch, position, d_model]`, the shape of `x`, which enters it.
     pub fn layer(
         &self,
         layer: usize,

@@ -29,7 +29,7 @@ impl Stack for Texts<'_> {
 }
 
 impl Texts<'_> {
-    /// That of all nodes in `x`, `[nodes * batch, position, d_model]`.
+    /// Bias of all nodes in `x`, `[nodes * batch, position, d_model]`.
     fn bias_of(&self, x: &Tensor) -> Tensor {
         self.bias.repeat([x.size()[0] / self.bias.size()[0], 1, 1, 1])
     }
@@ -126,7 +126,7 @@ impl Classifier {
         variants.lowest.min(self.layers.len() - 1)
     }
 
-    /// What enters layer `top` of the intact model.
+    /// Input of layer `top` of the intact model.
     fn trunk(&self, batch: &SegmentBatch, top: usize, left: Option<Trunk>) -> Trunk {
         let open = Gates::open(&self.layout(), self.options());
         let enter = || self.embed(batch, &ModelDropout::OFF);

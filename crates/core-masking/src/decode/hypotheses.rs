@@ -4,7 +4,7 @@ use super::{BeamSearch, Stopping, Translation};
 /// One way to go on: a hypothesis of the beam and a token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Candidate {
-    /// What it is ranked by: the log-probability of the whole hypothesis, in nats; in greedy search the logit of the token.
+    /// Rank: the log-probability of the whole hypothesis, in nats; in greedy search the logit of the token.
     pub rank: f32,
     /// The hypothesis that is continued.
     pub beam: usize,
@@ -57,7 +57,7 @@ impl Hypotheses {
         self.running.iter().map(|hypothesis| i64::from(*hypothesis.tokens.last().unwrap_or(&self.start)))
     }
 
-    /// What each hypothesis is ranked by, as for [`Candidate`].
+    /// Rank of each hypothesis, as for [`Candidate`].
     pub(super) fn ranks(&self) -> impl Iterator<Item = f32> + '_ {
         self.running.iter().map(|hypothesis| hypothesis.rank)
     }
@@ -67,7 +67,7 @@ impl Hypotheses {
         &self.origins
     }
 
-    /// Whether the search of this sentence has ended.
+    /// Returns true if the search of this sentence has ended.
     pub(super) fn is_finished(&self) -> bool {
         self.done
     }

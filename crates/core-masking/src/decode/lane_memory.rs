@@ -10,7 +10,7 @@ use crate::gates::Gate;
 use crate::translator::DecoderMemory;
 use crate::{Attention, Dropout, GatedModel, Translator, to_vec};
 
-/// What all decoder layers attend to. Keys never move: a hypothesis knows where those of its past are.
+/// Keys and values of all decoder layers. Keys never move: a hypothesis knows where those of its past are.
 #[derive(Clone)]
 pub(super) struct LaneMemory {
     layers: Vec<Layer>,
@@ -29,7 +29,7 @@ struct Layer {
 struct Source {
     /// Sentence of the first step.
     sentence: usize,
-    /// Those that are not padding.
+    /// Tokens that are not padding.
     tokens: usize,
 }
 

@@ -17,7 +17,7 @@ const HELD: usize = 4;
 /// A number of each of eight heads.
 type Lanes = [f32; LANES];
 
-/// How the numbers of a position are laid out: those of the first eight heads, place by place, then those of the next eight.
+/// Layout of the numbers of a position: those of the first eight heads, place by place, then those of the next eight.
 /// Lanes without a head are 0, and so are places beyond the width of heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LaneLayout {
@@ -39,7 +39,7 @@ pub(super) struct PackedKeyValue {
     pub(super) value: Packed,
 }
 
-/// What a query attends to.
+/// Keys and values that a query attends to.
 #[derive(Debug, Default)]
 pub(super) struct Seen<'a> {
     keys: Vec<&'a [Lanes]>,
@@ -87,7 +87,7 @@ impl LaneLayout {
         Packed { numbers, of_position }
     }
 
-    /// What each query reads.
+    /// Context of each query.
     ///
     /// - `queries`: `[.., heads * d_head]`
     /// - `divisor`: of the scores

@@ -43,14 +43,14 @@ pub enum Stopping {
 pub struct OutputRules {
     /// Tokens that are never generated.
     pub banned: Vec<u32>,
-    /// Whether the probabilities of all other tokens are scaled to sum to 1 again.
+    /// True if the probabilities of all other tokens are scaled to sum to 1 again.
     pub renormalised: bool,
-    /// Whether a translation of the greatest length must end with the end symbol, which then costs nothing.
+    /// True if a translation of the greatest length must end with the end symbol, which then costs nothing.
     pub end_forced: bool,
 }
 
 impl OutputRules {
-    /// Those of a model of ours: no padding, and a forced end if the configuration names one.
+    /// Rules of a model that is trained here: no padding, and a forced end if the configuration names one.
     pub fn of(config: &TranslatorConfig) -> Self {
         Self {
             banned: vec![config.pad_token_id],
@@ -60,7 +60,7 @@ impl OutputRules {
     }
 }
 
-/// How translations are searched for.
+/// Settings of a search for translations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BeamSearch {
     /// Hypotheses kept for a sentence; 1 is greedy search.
@@ -95,12 +95,12 @@ pub struct SentenceBytes {
     pub most: u64,
 }
 
-/// What is done about a batch that takes more steps than is likely.
+/// Reaction to a batch that takes more steps than is likely.
 #[derive(Clone, Copy)]
 pub(crate) struct Watch<'a> {
     /// Steps that are likely.
     pub(crate) likely: usize,
-    /// How many sentences go on at once after these, the others after them.
+    /// Number of sentences that go on at once after these; the others go on after them.
     pub(crate) outgrown: &'a dyn Fn() -> usize,
 }
 
@@ -143,9 +143,6 @@ impl BeamSearch {
     }
 
     /// The sentences as tensors.
-    ///
-    /// # Errors
-    /// If one is longer than the model's positions.
     pub(crate) fn batch(&self, model: &Translator, sources: &[&[u32]]) -> Result<TokenBatch, Error> {
         for source in sources {
             model.check_length("source", source.len())?;
@@ -153,7 +150,7 @@ impl BeamSearch {
         Ok(TokenBatch::new(sources, model.config().pad_token_id, model.options()))
     }
 
-    /// Whether one hypothesis is kept for a sentence.
+    /// Returns true if one hypothesis is kept for a sentence.
     fn is_greedy(&self) -> bool {
         self.beam == 1
     }
@@ -170,7 +167,7 @@ impl BeamSearch {
         (2 * source + 16).min(self.limit(config, source))
     }
 
-    /// What a sentence of `source` tokens takes on its way through encoder and decoder; `bytes`: of a number.
+    /// Memory of a sentence of `source` tokens on its way through encoder and decoder; `bytes`: of a number.
     pub fn sentence_bytes(&self, config: &TranslatorConfig, bytes: u64, source: usize) -> SentenceBytes {
         let width = config.d_model as u64;
         // Query, key, value, their products, the residual stream and the feed-forward block before and after its
@@ -203,9 +200,6 @@ impl BeamSearch {
     ///
     /// - `memory`: `[sentence, source, d_model]`; `source_bias`: `[sentence, 1, 1, source]`
     /// - `limits`: the greatest number of target tokens of each sentence
-    ///
-    /// # Errors
-    /// If the model computes NaN.
     pub(crate) fn search(
         &self,
         model: &Translator,

@@ -8,7 +8,7 @@ use crate::model::GatedModel;
 use crate::translator::{DecoderMemory, Translator};
 use crate::{Attention, Dropout};
 
-/// What all decoder layers attend to. The first axis of each tensor is the sentences still in the batch.
+/// Keys and values of all decoder layers. The first axis of each tensor is the sentences still in the batch.
 ///
 /// Hypotheses of a sentence lie beside each other as the queries of one batch row. Which slots belong to which hypothesis is a
 /// bias, so that reordering the beam moves a few numbers and not the keys. The number of keys is always a multiple of [`KEYS_AT_ONCE`];

@@ -8,7 +8,7 @@ use super::{HeadMeans, Measured};
 use crate::gates::RecordedWeights;
 use crate::{Attention, AttentionRecord, Gates, HeadId, HeadLayout};
 
-/// What the attention modules of one type attend from and to.
+/// Queries and keys of the attention modules of one type.
 #[derive(Debug)]
 pub struct Attended {
     /// `[batch, query]`, true at positions that are no padding.
@@ -17,7 +17,7 @@ pub struct Attended {
     pub visible: Vec<Tensor>,
     /// `[batch, key]`, true at keys that are left out of confidence.
     pub excluded: Tensor,
-    /// Whether the last layer's [`Measure::Token`] is divided by the number of examples.
+    /// True if the last layer's [`Measure::Token`] is divided by the number of examples.
     pub last_by_example: bool,
     /// The example that each row of the batch belongs to, `[batch]`, if some have several rows.
     pub examples: Option<Tensor>,

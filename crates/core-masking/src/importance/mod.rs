@@ -1,4 +1,4 @@
-//! What single heads are worth, without masking them: Michel et al. (2019), Section 4.1, and scores to compare with it.
+//! Worth of single heads, without masking them: Michel et al. (2019), Section 4.1, and scores to compare with it.
 //!
 //! Equation 2, `I_h = E_x |∂L(x)/∂ξ_h|`, takes one forward and one backward pass: gates of one row for each example make
 //! row b of the gradient that of example b. Gates of one entry for each query give what the authors' code computes, the
@@ -13,5 +13,5 @@ pub use measuring::Attended;
 pub(crate) use measuring::Measuring;
 pub use scores::{HeadMeans, HeadScores};
 
-/// What was measured, by measure.
+/// Sums of heads, by measure.
 pub type Measured = BTreeMap<Measure, HeadMeans>;

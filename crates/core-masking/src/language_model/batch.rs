@@ -16,17 +16,17 @@ pub struct Window<'a> {
 /// Windows, padded to the longest.
 #[derive(Debug)]
 pub struct PredictionBatch {
-    /// What the model reads: all tokens of a window but its last one, `[batch, position]`.
+    /// Input of the model: all tokens of a window but its last one, `[batch, position]`.
     pub(super) ids: Tensor,
     /// True at tokens, false at padding, `[batch, position]`.
     pub(super) real: Tensor,
-    /// What is to be predicted, row after row, `[predictions]`.
+    /// Tokens to be predicted, row after row, `[predictions]`.
     pub(super) labels: Tensor,
     /// Where each of these is predicted from, in `[batch * position]`.
     places: Tensor,
     /// The row of each prediction.
     rows: Tensor,
-    /// What rows are to each other, if they are choices.
+    /// Questions of the rows, if these are choices.
     pub choices: Option<ChoiceRows>,
 }
 
@@ -39,7 +39,7 @@ pub struct ChoiceRows {
     rows: Tensor,
     /// 0 at choices, `-inf` where a question has fewer, `[questions, most choices]`.
     missing: Tensor,
-    /// What the nats of each row are divided by, `[batch]`.
+    /// Divisor of the nats of each row, `[batch]`.
     lengths: Tensor,
     /// The right choice of each question, `[questions]`.
     answers: Tensor,
@@ -82,7 +82,7 @@ impl PredictionBatch {
         [size[0], size[1]]
     }
 
-    /// What predictions are made from: `[predictions, d_model]` of `[batch, position, d_model]`.
+    /// Hidden states that predictions are made from: `[predictions, d_model]` of `[batch, position, d_model]`.
     pub(super) fn predicting(&self, hidden: &Tensor) -> Tensor {
         hidden.flatten(0, 1).index_select(0, &self.places)
     }

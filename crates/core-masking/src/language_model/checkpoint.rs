@@ -17,7 +17,7 @@ impl LanguageModel {
     /// # Errors
     /// If the configuration is impossible.
     pub fn random(config: LanguageConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
-        config.validate().map_err(|fault| Error::Config { path: "config.json".into(), fault })?;
+        config.validate().map_err(|fault| Error::file(Path::new("config.json"), fault))?;
         let sublayers = 2.0 * config.num_hidden_layers as f64;
         let last: Vec<String> = (0..config.num_hidden_layers)
             .map(|layer| config.family.names.layer(layer))
@@ -57,8 +57,8 @@ impl LanguageModel {
         if let Some((name, _)) = copy {
             let of = config.embeddings().0;
             if tensors.remove(name) != Some(tensors.get(&of)?) {
-                let (path, name, of) = (folder.to_owned(), name.clone(), format!("equal to `{of}`"));
-                return Err(Error::Tied { path, name, of });
+                let fault = format!("is not equal to `{of}`, and untied tensors are not supported");
+                return Err(Error::tensor(folder, name, &fault));
             }
         }
         let weights = family.storage.unpack(tensors, &inventory);

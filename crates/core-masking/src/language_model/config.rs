@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::family::{Bias, LanguageFamily, NormKind, Windows};
 use super::rotary::{RotaryScaling, of_one_age};
@@ -13,8 +13,7 @@ use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
 use crate::storage::Storage;
 use crate::weights::{
-    Inventory, MOST_LAYERS, MOST_ROWS, check_divides, check_epsilon, check_parameters, check_rates,
-    check_sizes, scale,
+    Inventory, MOST_LAYERS, MOST_ROWS, check_divides, check_parameters, check_rates, check_sizes, scale,
 };
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
@@ -56,22 +55,22 @@ pub struct LanguageConfig {
     /// Base of the frequencies of rotary positions.
     #[serde(default = "rope_theta")]
     pub rope_theta: f64,
-    /// How these frequencies are scaled.
+    /// Scaling of these frequencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rope_scaling: Option<RotaryScaling>,
-    /// Whether the output layer is the embedding table.
+    /// True if the output layer is the embedding table.
     #[serde(default)]
     pub tie_word_embeddings: bool,
-    /// Whether the projections of attention have biases, where the family leaves that open.
+    /// True if the projections of attention have biases, where the family leaves that open.
     #[serde(default, skip_serializing_if = "is_off")]
     pub attention_bias: bool,
-    /// Whether the feed-forward blocks have biases, where the family leaves that open.
+    /// True if the feed-forward blocks have biases, where the family leaves that open.
     #[serde(default, skip_serializing_if = "is_off")]
     pub mlp_bias: bool,
     /// Tokens that a query sees, itself included, in layers that look at the nearest ones alone.
     #[serde(default)]
     pub sliding_window: Option<i64>,
-    /// Whether there are such layers, where the family leaves that open.
+    /// True if there are such layers, where the family leaves that open.
     #[serde(default, skip_serializing_if = "is_off")]
     pub use_sliding_window: bool,
     /// The first of them, unless `layer_types` names them.
@@ -153,9 +152,8 @@ impl LanguageConfig {
     /// # Errors
     /// If the file is missing, no JSON, of another model type, or describes an impossible or unsupported model.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let json: Map<String, Value> = checkpoint::read_json(path)?;
-        let family = checkpoint::family(path, &json, LANGUAGE_MODELS, |family| family.model_type)?;
-        let refusal = |fault| Error::Config { path: path.to_owned(), fault };
+        let (json, family) = checkpoint::read_config(path, LANGUAGE_MODELS, |family| family.model_type)?;
+        let refusal = |fault: String| Error::file(path, fault);
         checkpoint::check_supported(&json, family.supported).map_err(refusal)?;
         let mut json = family.keys.to_common(json);
         of_one_age(&mut json).map_err(refusal)?;
@@ -197,32 +195,19 @@ impl LanguageConfig {
         if self.family.names.positions.is_none() && self.d_head() % 2 != 0 {
             return Err(format!("head_dim ({}) must be even for rotary positions", self.d_head()));
         }
-        self.validate_numbers()?;
-        self.validate_windows()?;
+        check_rates([
+            (keys.own("embd_pdrop"), self.embd_pdrop),
+            (keys.own("resid_pdrop"), self.resid_pdrop),
+            (keys.own("attention_dropout"), self.attention_dropout),
+        ])?;
+        self.validate_layer_types()?;
         let removed = self.layout().removed().clone();
         let entry = keys.own("pruned_heads");
         self.unpruned_layout().without(&removed).map_err(|fault| format!("{entry}: {fault}"))?;
         check_parameters(&self.inventory())
     }
 
-    fn validate_numbers(&self) -> Result<(), String> {
-        let keys = &self.family.keys;
-        check_rates([
-            (keys.own("embd_pdrop"), self.embd_pdrop),
-            (keys.own("resid_pdrop"), self.resid_pdrop),
-            (keys.own("attention_dropout"), self.attention_dropout),
-        ])?;
-        check_epsilon(keys.own("rms_norm_eps"), self.rms_norm_eps)?;
-        if !(self.rope_theta >= 1.0 && self.rope_theta.is_finite()) {
-            return Err(format!("rope_theta ({}) must be at least 1", self.rope_theta));
-        }
-        self.rope_scaling.map_or(Ok(()), RotaryScaling::validate)
-    }
-
-    fn validate_windows(&self) -> Result<(), String> {
-        if let Some(width) = self.sliding_window.filter(|width| *width < 1) {
-            return Err(format!("sliding_window ({width}) must be at least 1"));
-        }
+    fn validate_layer_types(&self) -> Result<(), String> {
         let Some(types) = &self.layer_types else { return Ok(()) };
         if types.len() != self.num_hidden_layers {
             return Err(format!("layer_types names {} layers of {}", types.len(), self.num_hidden_layers));
@@ -355,20 +340,6 @@ impl LanguageConfig {
     }
 }
 
-/// What is left of each layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct GroupSizes {
-    groups: usize,
-    /// Of each group.
-    heads: usize,
-}
-
-impl std::fmt::Display for GroupSizes {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{} groups of {} heads", self.groups, self.heads)
-    }
-}
-
 impl ModelConfig for LanguageConfig {
     fn storage(&self) -> &'static Storage {
         &self.family.storage
@@ -406,28 +377,29 @@ impl ModelConfig for LanguageConfig {
 
     fn uniform(&self) -> Result<Self, String> {
         let layout = self.layout();
-        let mut sizes: Vec<GroupSizes> = Vec::new();
-        for layer in 0..self.num_hidden_layers {
+        let groups_of = |layer: usize| -> Vec<usize> {
             let module = layout.module(Attention::SelfAttention, layer);
-            let of_group =
+            let heads =
                 |group: &i64| module.kept.iter().filter(|&&head| module.key_value_of(head) == *group).count();
-            let heads: Vec<usize> = module.kept_key_values().iter().map(of_group).collect();
-            let Some(&first) = heads.first() else {
-                return Err(format!("layer {} has no head left", layer + 1));
-            };
-            if heads.iter().any(|&other| other != first) {
-                return Err(format!("the groups of layer {} have {heads:?} heads left", layer + 1));
+            module.kept_key_values().iter().map(heads).collect()
+        };
+        let first = groups_of(0);
+        let heads = first.first().copied().unwrap_or(0);
+        let is_like_others =
+            |groups: &[usize]| groups == first && !groups.is_empty() && groups.iter().all(|&of| of == heads);
+        for layer in 0..self.num_hidden_layers {
+            let groups = groups_of(layer);
+            if !is_like_others(&groups) {
+                let layer = layer + 1;
+                return Err(format!(
+                    "layer {layer} has groups of {groups:?} heads left, layer 1 of {first:?}"
+                ));
             }
-            sizes.push(GroupSizes { groups: heads.len(), heads: first });
         }
-        if let Some(layer) = sizes.iter().position(|size| *size != sizes[0]) {
-            let (first, other) = (sizes[0], sizes[layer]);
-            return Err(format!("layer 1 has {first} left, layer {} {other}", layer + 1));
-        }
-        let GroupSizes { groups, heads } = sizes[0];
         if self.family.names.positions.is_some() {
             return Err(format!("{} has no entry for the width of a head", self.model_type));
         }
+        let groups = first.len();
         Ok(Self {
             num_attention_heads: groups * heads,
             num_key_value_heads: Some(groups),

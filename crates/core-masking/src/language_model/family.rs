@@ -1,4 +1,4 @@
-//! What tells one family of language models from another: entries of `config.json`, names of tensors, a few choices.
+//! Differences between families of language models: entries of `config.json`, names of tensors, a few choices.
 use crate::Projections;
 use crate::families::ConfigKeys;
 use crate::storage::Storage;
@@ -12,11 +12,11 @@ pub struct LanguageFamily {
     pub architecture: &'static str,
     /// Entries of `config.json` that Llama calls otherwise, and what transformers assumes of those that are not there.
     pub keys: ConfigKeys,
-    /// What its tensors are called.
+    /// Names of its tensors.
     pub names: LanguageNames,
-    /// How its linear maps are stored.
+    /// Storage of its linear maps.
     pub storage: Storage,
-    /// What normalises.
+    /// Kind of normalisation.
     pub norm: NormKind,
     /// Which of its linear maps have a bias.
     pub biases: Biases,
@@ -31,13 +31,13 @@ pub struct LanguageFamily {
 /// Names of tensors; those of the decoder without its prefix.
 #[derive(Debug, PartialEq)]
 pub struct LanguageNames {
-    /// What names of the decoder begin with, unless it was saved by itself.
+    /// Prefix of names in the decoder, unless it was saved by itself.
     pub prefix: &'static str,
     /// Embeddings of tokens.
     pub words: &'static str,
     /// Learned embeddings of positions; rotary ones if absent.
     pub positions: Option<&'static str>,
-    /// What a layer's names begin with, before its number.
+    /// Prefix of a layer's names, before its number.
     pub layers: &'static str,
     /// Normalisation before attention.
     pub attention_norm: &'static str,
@@ -64,7 +64,7 @@ pub enum FeedForwardNames {
     Gated([&'static str; 3]),
 }
 
-/// What normalises.
+/// Kind of normalisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NormKind {
     /// Layer normalisation, Ba et al. (2016), <https://arxiv.org/abs/1607.06450>.
@@ -76,15 +76,15 @@ pub enum NormKind {
 /// Which linear maps have a bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Biases {
-    /// Those of queries, keys and values.
+    /// Maps of queries, keys and values.
     pub inputs: Bias,
     /// The output projection.
     pub output: Bias,
-    /// Those of the feed-forward block.
+    /// Maps of the feed-forward block.
     pub feed_forward: Bias,
 }
 
-/// Whether a linear map has a bias.
+/// Condition on which a linear map has a bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bias {
     /// In all models of the family.
@@ -104,11 +104,11 @@ pub enum Windows {
     Nowhere,
     /// All, if `sliding_window` is a number.
     Everywhere,
-    /// Those that `layer_types` names, or else those from `max_window_layers` on; only if `use_sliding_window`.
+    /// Layers that `layer_types` names, or else those from `max_window_layers` on; only if `use_sliding_window`.
     ByLayer,
 }
 
-/// What a layer's tensors are called.
+/// Names of a layer's tensors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LayerNames {
     pub(super) attention_norm: String,

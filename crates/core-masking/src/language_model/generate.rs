@@ -46,11 +46,11 @@ impl LanguageModel {
         );
         let (length, positions) = (first.len() + count, self.config.max_position_embeddings as usize);
         if length > positions {
-            return Err(Error::TooLong { side: "text", length, positions });
+            return Err(Error::too_long("text", length, positions));
         }
         let size = self.config.vocab_size;
         if let Some(&id) = prompts.iter().copied().flatten().find(|&&id| i64::from(id) >= size) {
-            return Err(Error::OutOfTable { what: "token", id, size });
+            return Err(Error::out_of_table("token", id, size));
         }
         let ids: Vec<i64> = prompts.iter().copied().flatten().map(|&id| i64::from(id)).collect();
         let ids = Tensor::from_slice(&ids).view([prompts.len() as i64, -1]).to_device(self.options().1);
@@ -92,7 +92,7 @@ impl LanguageModel {
         Ok(made)
     }
 
-    /// What the last of these positions predicts from: `[batch, d_model]`. `ids`: `[batch, position]`, behind those of the
+    /// Hidden state that the last of these positions predicts from: `[batch, d_model]`. `ids`: `[batch, position]`, behind those of the
     /// cache, which they join.
     fn step(&self, ids: &Tensor, cache: &mut Cache, gates: &Gates) -> Tensor {
         let (first, count) = (cache.used, ids.size()[1]);

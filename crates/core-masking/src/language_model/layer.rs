@@ -34,7 +34,7 @@ pub(super) struct Attending {
     pub(super) memory: KeyValue,
 }
 
-/// What normalises.
+/// Kind of normalisation.
 #[derive(Debug)]
 pub(super) enum Norm {
     Layer(LayerNorm),
@@ -105,7 +105,7 @@ impl DecoderLayer {
         Attending { queries, memory }
     }
 
-    /// What each head reads, whatever its gate: `[batch, kept, position, d_head]`.
+    /// Context of each head, before its gate: `[batch, kept, position, d_head]`.
     pub(super) fn context(
         &self,
         attending: Attending,
@@ -116,7 +116,7 @@ impl DecoderLayer {
         self.attention.read(attending.queries, &attending.memory, visible, gates, &dropout.attention)
     }
 
-    /// What leaves the layer from what its attention adds to `x`; all `[batch, position, d_model]`.
+    /// Output of the layer from what its attention adds to `x`; all `[batch, position, d_model]`.
     pub(super) fn finish(&self, x: &Tensor, attended: Tensor, dropout: &ModelDropout) -> Tensor {
         let x = x + dropout.hidden.apply(attended);
         let normalised = self.feed_forward_norm.forward(&x);

@@ -113,7 +113,7 @@ impl GatedModel for LanguageModel {
 }
 
 impl LanguageModel {
-    /// What leaves the last layer, normalised: `[batch, position, d_model]` from ids `[batch, position]`.
+    /// Output of the last layer, normalised: `[batch, position, d_model]` from ids `[batch, position]`.
     pub fn hidden(&self, ids: &Tensor, gates: &Gates, dropout: &ModelDropout) -> Tensor {
         let (count, mut x) = (ids.size()[1], self.embed(ids, 0, dropout));
         let turns = self.turns(0, count);
@@ -146,10 +146,10 @@ impl LanguageModel {
         for window in windows {
             let length = window.tokens.len() - 1; // the last one is predicted alone
             if length > positions {
-                return Err(Error::TooLong { side: "text", length, positions });
+                return Err(Error::too_long("text", length, positions));
             }
             if let Some(&id) = window.tokens.iter().find(|&&id| i64::from(id) >= size) {
-                return Err(Error::OutOfTable { what: "token", id, size });
+                return Err(Error::out_of_table("token", id, size));
             }
         }
         Ok(PredictionBatch::new(windows, self.options().1))
@@ -171,7 +171,7 @@ impl LanguageModel {
         })
     }
 
-    /// What leaves layer `layer`, counted from 0: `[batch, position, d_model]`, the shape of `x`, which enters it.
+    /// Output of layer `layer`, counted from 0: `[batch, position, d_model]`, the shape of `x`, which enters it.
     fn layer(
         &self,
         layer: usize,
@@ -185,7 +185,7 @@ impl LanguageModel {
         module.finish(x, module.attention.merge(context, gate), dropout)
     }
 
-    /// What each head of a layer reads, whatever its gate: `[batch, kept, position, d_head]`.
+    /// Context of each head of a layer, before its gate: `[batch, kept, position, d_head]`.
     fn context(
         &self,
         layer: usize,
@@ -212,7 +212,7 @@ impl LanguageModel {
         )
     }
 
-    /// How far `count` positions from `first` on turn, if positions are rotary.
+    /// Turns of `count` positions from `first` on, if positions are rotary.
     fn turns(&self, first: i64, count: i64) -> Option<Turns> {
         self.rotary.as_ref().map(|rotary| rotary.turns(first, count, self.options().0))
     }

@@ -79,7 +79,7 @@ pub fn training_loss(
     nats + sloping(&(output * of_output).sum(None))
 }
 
-/// What is known of a part of the predictions.
+/// Values and derivatives of a part of the predictions.
 struct Slopes {
     nats: Tensor,          // [part]
     probabilities: Tensor, // [part, vocab]

@@ -5,19 +5,19 @@ use serde_json::{Map, Value};
 use tch::{Device, Kind, Tensor};
 use words::excerpt;
 
-/// How frequencies differ from those of Su et al. (2021), for texts longer than the model was first trained on.
+/// Scaling of the frequencies of Su et al. (2021), for texts longer than the model was first trained on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "rope_type", rename_all = "lowercase")]
 pub enum RotaryScaling {
     /// All are divided by the factor: Chen et al. (2023), <https://arxiv.org/abs/2306.15595>.
     Linear {
-        /// What they are divided by.
+        /// Divisor of all frequencies.
         factor: f64,
     },
     /// The slow ones are divided by the factor, the fast ones stay, and those between are in between: Llama 3.1,
     /// <https://github.com/meta-llama/llama-models/blob/v0.0.1/models/llama3_1/api/model.py>.
     Llama3 {
-        /// What slow ones are divided by.
+        /// Divisor of the slow ones.
         factor: f64,
         /// One that turns less often than this within the original length is slow.
         low_freq_factor: f64,
@@ -29,25 +29,6 @@ pub enum RotaryScaling {
 }
 
 impl RotaryScaling {
-    /// Refuses numbers that make no sense: the fault, in words.
-    pub(super) fn validate(self) -> Result<(), String> {
-        let positive = |number: f64| number.is_finite() && number > 0.0;
-        match self {
-            Self::Linear { factor } if !positive(factor) => {
-                Err(format!("rope_scaling.factor ({factor}) must be above 0"))
-            }
-            Self::Llama3 { factor, low_freq_factor, high_freq_factor, original_max_position_embeddings }
-                if ![factor, low_freq_factor].into_iter().all(positive)
-                    || original_max_position_embeddings == 0
-                    || !(low_freq_factor < high_freq_factor && high_freq_factor.is_finite()) =>
-            {
-                Err("rope_scaling needs numbers above 0, and low_freq_factor below high_freq_factor"
-                    .to_owned())
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// A frequency, in radians a token, as it is scaled.
     fn scale(self, frequency: f64) -> f64 {
         match self {
@@ -63,9 +44,6 @@ impl RotaryScaling {
 }
 
 /// Brings rotary settings of all ages under the names `rope_theta` and `rope_scaling`, with the scaling's `rope_type`.
-///
-/// # Errors
-/// If the type of scaling is not known.
 pub(super) fn of_one_age(json: &mut Map<String, Value>) -> Result<(), String> {
     // transformers 5 has one entry for both
     if let Some(Value::Object(mut settings)) = json.remove("rope_parameters") {
@@ -112,7 +90,7 @@ fn check_turned(share: Option<f64>) -> Result<(), String> {
     }
 }
 
-/// How far each position turns.
+/// Angles by which positions turn.
 #[derive(Debug)]
 pub(super) struct Rotary {
     frequencies: Tensor, // [d_head / 2], radians a token, in double precision
@@ -135,7 +113,7 @@ impl Rotary {
         Self { frequencies: Tensor::from_slice(&frequencies).to_device(device) }
     }
 
-    /// Those of `count` positions from `first` on, counted from 0.
+    /// Turns of `count` positions from `first` on, counted from 0.
     pub(super) fn turns(&self, first: i64, count: i64, kind: Kind) -> Turns {
         let positions = Tensor::arange_start(first, first + count, (Kind::Double, self.frequencies.device()));
         let angles = positions.unsqueeze(1) * &self.frequencies; // [position, d_head / 2]
@@ -196,15 +174,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn settings_that_would_be_overlooked_are_refused() {
-        let refusal = |json: Value| one_age(json).unwrap_err();
-        let by_layer = json!({ "rope_parameters": { "full_attention": { "rope_theta": 5.0 } } });
-        assert!(refusal(by_layer).contains("differ from layer to layer"));
-        assert_eq!(refusal(json!({ "rope_scaling": { "rope_type": 7 } })), "rope_type is no text");
-        assert_eq!(refusal(json!({ "rope_scaling": ["linear"] })), "rope_scaling is no object");
-    }
-
     /// Of a length of 100 tokens, 1 turn and less is slow, 4 and more is fast; 2.5 turns are half way: (1 + 1/8) / 2.
     #[test]
     fn llama3_slows_down_what_hardly_turns() {
@@ -221,18 +190,5 @@ mod tests {
         for (turns, expected) in [(0.5, 0.125), (1.0, 0.125), (2.5, 0.5625), (4.0, 1.0), (9.0, 1.0)] {
             assert!((scaled(turns) - expected).abs() < 1e-12, "{turns} turns: {}", scaled(turns));
         }
-    }
-
-    /// (1, 0) turned by one radian a token is (cos n, sin n) at position n, and the lengths of heads stay.
-    #[test]
-    fn halves_turn_against_each_other() {
-        let rotary = Rotary::new(2, 10_000.0, None, Device::Cpu);
-        let x = Tensor::from_slice(&[1.0, 0.0, 1.0, 0.0]).view([1, 1, 2, 2]);
-        let turned = Vec::<f64>::try_from(rotary.turns(3, 2, Kind::Double).apply(&x).view([4])).unwrap();
-        let expected = [3.0_f64.cos(), 3.0_f64.sin(), 4.0_f64.cos(), 4.0_f64.sin()];
-        assert!(
-            turned.iter().zip(expected).all(|(found, wanted)| (found - wanted).abs() < 1e-12),
-            "{turned:?}"
-        );
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn by_position(
     found.to_device(relevance.device()).to_kind(relevance.kind())
 }
 
-/// What is divided: a value, so that it is compiled as a whole for the instructions that it is called with.
+/// The division as a value, so that it is compiled as a whole for the instructions that it is called with.
 struct Division<'a, F> {
     rows: usize,
     inputs: usize,
@@ -72,7 +72,7 @@ impl<F: Fn(usize, usize, &mut [f64])> NullaryFnOnce for Division<'_, F> {
     }
 }
 
-/// What inputs add to some outputs of a position.
+/// Contributions of inputs to some outputs of a position.
 struct Outputs {
     inputs: usize,
     above: Vec<f64>, // z⁺, [TOGETHER, in]
@@ -80,7 +80,7 @@ struct Outputs {
     sums: [Sums; TOGETHER],
 }
 
-/// What the inputs of an output add, and what they take away.
+/// Sums of what the inputs of an output add and of what they take away.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Sums {
     /// `Σ z⁺`

@@ -8,7 +8,7 @@ use crate::attention::{AttentionMaps, MultiHeadAttention};
 /// Numbers that some heads have of a query, a key and a neuron, held at once: few enough that they stay in the caches.
 const AT_ONCE: i64 = 1 << 16;
 
-/// What a module computes for one example.
+/// Intermediate values of a module for one example.
 pub(super) struct AttentionTrace<'a> {
     maps: AttentionMaps<'a>,
     query_input: Tensor, // [query, d_model]
@@ -18,7 +18,7 @@ pub(super) struct AttentionTrace<'a> {
     value: Tensor,       // [kept, key, d_head]
     weights: Tensor,     // [kept, query, key]
     context: Tensor,     // [kept, query, d_head]
-    /// What it adds to the residual stream, `[query, d_model]`.
+    /// Output, which is added to the residual stream, `[query, d_model]`.
     pub(super) added: Tensor,
     is_self: bool,
 }
@@ -160,7 +160,7 @@ impl<'a> AttentionTrace<'a> {
     }
 }
 
-/// What keys and values get of several queries is added up.
+/// Adds up what keys and values get of several queries.
 fn together(parts: Vec<[Tensor; 3]>) -> [Tensor; 3] {
     let queries = Tensor::cat(&parts.iter().map(|[query, ..]| query).collect::<Vec<_>>(), 2);
     let sum = |which: usize| {
@@ -170,7 +170,7 @@ fn together(parts: Vec<[Tensor; 3]>) -> [Tensor; 3] {
     [queries, sum(1), sum(2)]
 }
 
-/// What some heads compute for some queries.
+/// Intermediate values of some heads for some queries.
 struct Heads {
     query: Tensor,   // [heads, query, d_head]
     key: Tensor,     // [heads, key, d_head]

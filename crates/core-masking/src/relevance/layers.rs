@@ -8,12 +8,12 @@ use crate::encoder::EncoderLayer;
 use crate::layers::{FeedForward, LayerNorm};
 use crate::translator::DecoderLayer;
 
-/// What a layer of an encoder computes for one example.
+/// Intermediate values of an encoder layer for one example.
 pub(super) struct EncoderTrace<'a> {
     attention: AttentionTrace<'a>,
     attended: NormTrace<'a>,
     fed: FedTrace<'a>,
-    /// What leaves the layer, `[position, d_model]`.
+    /// Output of the layer, `[position, d_model]`.
     pub(super) output: Tensor,
 }
 
@@ -43,14 +43,14 @@ impl<'a> EncoderTrace<'a> {
     }
 }
 
-/// What a layer of a decoder computes for one example.
+/// Intermediate values of a decoder layer for one example.
 pub(super) struct DecoderTrace<'a> {
     self_attention: AttentionTrace<'a>,
     attended: NormTrace<'a>,
     encoder_attention: AttentionTrace<'a>,
     read: NormTrace<'a>,
     fed: FedTrace<'a>,
-    /// What leaves the layer, `[target, d_model]`.
+    /// Output of the layer, `[target, d_model]`.
     pub(super) output: Tensor,
 }
 

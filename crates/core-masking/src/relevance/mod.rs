@@ -1,4 +1,4 @@
-//! How much each head adds to what a model says: layer-wise relevance propagation.
+//! Share of each head in what a model says: layer-wise relevance propagation.
 //!
 //! Voita et al. (2019), Section 4 and Appendix A, after Bach et al. (2015), <https://doi.org/10.1371/journal.pone.0130140>, and
 //! Ding et al. (2017), <https://aclanthology.org/P17-1106>. Relevance 1 at the greatest logit is handed down from the outputs of
@@ -28,7 +28,7 @@ use crate::{Attention, Classifier, Error, GatedModel, HeadId, HeadLayout, ModelD
 
 use layers::{DecoderTrace, EncoderTrace};
 
-/// How a step divides relevance between its inputs.
+/// Division of relevance between the inputs of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// Voita et al. (2019), Appendix A: in proportion to what each input adds, z / Σ z, without a bias or anything to keep
@@ -100,7 +100,7 @@ impl Classifier {
 impl Translator {
     /// The relevance of all heads for the greatest logit at each position of the reference, teacher forced.
     ///
-    /// What reaches the encoder's states is the sum over the layers of the decoder.
+    /// Relevance of the encoder's states is the sum over the layers of the decoder.
     ///
     /// # Errors
     /// If the layers have their norms elsewhere than behind each sublayer.
@@ -109,8 +109,12 @@ impl Translator {
     /// Unless the batch is of one pair.
     pub fn relevance(&self, batch: &PairBatch, rule: Rule) -> Result<Relevance, Error> {
         assert_eq!(batch.labels.size()[0], 1, "one pair");
-        let family = self.config().family.model_type;
-        let refusal = || Error::NoRelevance { family };
+        let refusal = || {
+            let family = self.config().family.model_type;
+            Error::Input(format!(
+                "relevance has rules for layers with normalisation behind each sublayer alone, and `{family}` has others"
+            ))
+        };
         let layers = self.layers.as_post_norm().ok_or_else(refusal)?;
         Ok(no_grad(|| self.relevance_of(layers, batch, rule)))
     }
@@ -167,7 +171,7 @@ impl Translator {
     }
 }
 
-/// What the layers of an encoder compute of `x`, `[position, d_model]`, and what leaves the last.
+/// Intermediate values of the layers of an encoder for `x`, `[position, d_model]`, and the output of the last.
 fn trace_encoder<'a>(
     layers: &'a [EncoderLayer],
     mut x: Tensor,

@@ -1,4 +1,4 @@
-//! How single steps divide relevance; `n` counts target positions, whose relevance is handed down together.
+//! Division of relevance in single steps; `n` counts target positions, whose relevance is handed down together.
 use tch::Tensor;
 
 use super::Rule;
@@ -125,7 +125,7 @@ fn divided(relevance: &Tensor, sum: &Tensor) -> Tensor {
     (relevance / sum.masked_fill(&is_zero, 1.0)).masked_fill(&is_zero, 0.0)
 }
 
-/// What each input of an output gets whose inputs add nothing: as much as any other, so that nothing is lost.
+/// Share of each input of an output whose inputs add nothing: as much as any other, so that nothing is lost.
 fn equal_each(relevance: &Tensor, sum: &Tensor, inputs: i64) -> Tensor {
     relevance * sum.eq(0.0).to_kind(sum.kind()) / inputs as f64
 }
@@ -164,78 +164,10 @@ pub(super) fn rescaled<const PARTS: usize>(relevance: &Tensor, parts: [Tensor; P
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Weights;
-    use tch::{Device, Kind};
-
-    const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
-
-    /// Numbers of either sign without a generator.
-    fn noise(shape: &[i64], seed: f64) -> Tensor {
-        let count = shape.iter().product::<i64>();
-        (Tensor::arange(count, OPTIONS) * 12.9 + seed).sin().view(shape)
-    }
-
-    /// Two target positions, three positions.
-    fn given(width: i64) -> Tensor {
-        noise(&[2, 3, width], 5.0)
-    }
-
-    fn weights() -> Weights {
-        let tensor = |name: &str, shape: &[i64]| (name.to_owned(), noise(shape, name.len() as f64));
-        Weights::from_tensors([
-            tensor("map.weight", &[5, 4]),
-            tensor("map.bias", &[5]),
-            tensor("norm.weight", &[4]),
-            tensor("norm.bias", &[4]),
-        ])
-    }
-
-    fn map() -> Linear {
-        Linear::new(&weights(), "map").unwrap()
-    }
-
-    fn norm() -> LayerNorm {
-        LayerNorm::new(&weights(), "norm", 1e-5).unwrap()
-    }
 
     fn assert_equal(found: &Tensor, expected: &Tensor, what: &str) {
         let gap = (found - expected).abs().max().double_value(&[]);
         assert!(gap < 1e-6, "{what}: {gap:e}");
-    }
-
-    /// Relevance of what goes into a linear map, a norm, and a sum.
-    fn handed_down(rule: Rule, x: &Tensor, y: &Tensor) -> [(Tensor, Vec<Tensor>); 3] {
-        let linear = rule.linear(&given(5), x, &map());
-        let normed = rule.norm(&given(4), x, &norm());
-        let sum = rule.residual(&given(4), x, y);
-        [(given(5), vec![linear]), (given(4), vec![normed]), (given(4), sum.into())]
-    }
-
-    /// At each position, whatever its inputs are: also where they add nothing at all, or cancel.
-    #[test]
-    fn the_papers_rule_hands_on_the_sum() {
-        let x = noise(&[3, 4], 2.0);
-        let _ = x.get(1).zero_();
-        for y in [noise(&[3, 4], 1.0), -&x] {
-            for (given, found) in handed_down(Rule::Paper, &x, &y) {
-                let sum = |of: &Tensor| of.sum_dim_intlist(-1, false, None);
-                let found = found.iter().map(sum).reduce(|one, other| one + other).unwrap();
-                assert_equal(&found, &sum(&given), "sum");
-            }
-        }
-    }
-
-    /// Of absolute values: at each position for maps and norms, of all positions together for sums.
-    #[test]
-    fn the_alpha_beta_rule_hands_on_the_size() {
-        let (x, y) = (noise(&[3, 4], 2.0), noise(&[3, 4], 1.0));
-        let [linear, normed, sum] = handed_down(Rule::AlphaBeta, &x, &y);
-        let at_each = |of: &Tensor| of.abs().sum_dim_intlist(-1, false, None);
-        for (given, found) in [linear, normed] {
-            assert_equal(&at_each(&found[0]), &at_each(&given), "at each position");
-        }
-        let whole = |of: &Tensor| at_each(of).sum_dim_intlist(-1, false, None);
-        assert_equal(&(whole(&sum.1[0]) + whole(&sum.1[1])), &whole(&sum.0), "of all");
     }
 
     /// Two logits of which the first is the greater: from (0, 0) both are 0, and the 1 is divided equally; from (1, -1) the

@@ -20,7 +20,7 @@ impl Translator {
     /// # Errors
     /// If the configuration is impossible.
     pub fn random(config: TranslatorConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
-        config.validate().map_err(|fault| Error::Config { path: "config.json".into(), fault })?;
+        config.validate().map_err(|fault| Error::file(Path::new("config.json"), fault))?;
         let names = &config.family.embeddings;
         let is_embedding = |name: &str| [names.source, names.target].contains(&name);
         let initial = |name: &str, shape: &[i64]| match (name, shape) {
@@ -74,15 +74,14 @@ fn tied_inventory(config: &TranslatorConfig) -> Inventory {
 }
 
 /// Takes the copies out.
-///
-/// # Errors
-/// If one is no copy.
 fn drop_tied(weights: &mut Weights, config: &TranslatorConfig, path: &Path) -> Result<(), Error> {
-    let refusal = |name: &str, of: String| Error::Tied { path: path.to_owned(), name: name.to_owned(), of };
+    let refusal = |name: &str, of: &str| {
+        Error::tensor(path, name, &format!("is not {of}, and untied tensors are not supported"))
+    };
     for (name, of) in config.copies() {
         let original = weights.get(of)?;
         if weights.remove(name).is_some_and(|copy| copy != original) {
-            return Err(refusal(name, format!("equal to `{of}`")));
+            return Err(refusal(name, &format!("equal to `{of}`")));
         }
     }
     let (sinusoids, first) =
@@ -94,7 +93,7 @@ fn drop_tied(weights: &mut Weights, config: &TranslatorConfig, path: &Path) -> R
             let used = table.narrow(0, first, config.max_position_embeddings);
             // The table may have been rounded to bf16, which keeps 8 bits: by 1/512 just below 1.
             if !used.allclose(&expected, 0.0, 2.5e-3, false) {
-                return Err(refusal(name, "the sinusoidal table".to_owned()));
+                return Err(refusal(name, "the sinusoidal table"));
             }
         }
     }

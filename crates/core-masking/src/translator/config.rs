@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::family::TranslatorFamily;
 use crate::families::{MARIAN, TRANSLATORS, assume};
@@ -49,7 +49,7 @@ pub struct TranslatorConfig {
     pub activation_function: Activation,
     /// The longest sentence, in tokens.
     pub max_position_embeddings: i64,
-    /// Whether embeddings are multiplied by the square root of `d_model`.
+    /// True if embeddings are multiplied by the square root of `d_model`.
     #[serde(default)]
     pub scale_embedding: bool,
     /// Dropout on embeddings and on the output of each sublayer, in training.
@@ -59,18 +59,18 @@ pub struct TranslatorConfig {
     pub pad_token_id: u32,
     /// The end-of-sentence symbol.
     pub eos_token_id: u32,
-    /// What the decoder starts from.
+    /// The symbol that the decoder starts from.
     pub decoder_start_token_id: u32,
     /// The symbol that a sentence of the greatest length must end with.
     #[serde(default)]
     pub forced_eos_token_id: Option<u32>,
-    /// Whether source and target share one embedding table; as the family does, if it says so.
+    /// True if source and target share one embedding table; absent where the family decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_encoder_decoder_embeddings: Option<bool>,
-    /// Whether the output layer is the embedding table; as in the family, if it says so.
+    /// True if the output layer is the embedding table; absent where the family decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tie_word_embeddings: Option<bool>,
-    /// Whether positions are sinusoidal and fixed; as in the family, if it says so.
+    /// True if positions are sinusoidal and fixed; absent where the family decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub static_position_embeddings: Option<bool>,
     /// Heads that were cut out of the weights, by attention type and layer, layers and heads counted from 0. Not of
@@ -93,9 +93,8 @@ impl TranslatorConfig {
     /// # Errors
     /// If the file is missing, no JSON, of another model type, or describes an impossible or unsupported model.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let mut json: Map<String, Value> = checkpoint::read_json(path)?;
-        let family = checkpoint::family(path, &json, TRANSLATORS, |family| family.model_type)?;
-        let refusal = |fault| Error::Config { path: path.to_owned(), fault };
+        let (mut json, family) = checkpoint::read_config(path, TRANSLATORS, |family| family.model_type)?;
+        let refusal = |fault: String| Error::file(path, fault);
         checkpoint::check_supported(&json, family.supported).map_err(refusal)?;
         assume(&mut json, family.generation);
         json.entry("architectures").or_insert_with(|| vec![family.architecture].into());
@@ -190,7 +189,7 @@ impl TranslatorConfig {
         if self.tie_word_embeddings == Some(true) { names.source } else { names.target }
     }
 
-    /// Whether source and target have one vocabulary.
+    /// Returns true if source and target have one vocabulary.
     fn shares_vocabulary(&self) -> bool {
         self.target_embedding() == self.family.embeddings.source
     }
@@ -223,7 +222,7 @@ impl TranslatorConfig {
         ])
     }
 
-    /// What the initial weights of a linear map are multiplied by: below 1 for the last map of a sublayer.
+    /// Factor of the initial weights of a linear map: below 1 for the last map of a sublayer.
     pub(super) fn initial_scale(&self, name: &str) -> f64 {
         let sublayers =
             if name.contains(".encoder.") { 2 * self.encoder_layers } else { 3 * self.decoder_layers };

@@ -1,4 +1,4 @@
-//! What tells one family of translators from another: entries of `config.json`, embeddings, positions.
+//! Differences between families of translators: entries of `config.json`, embeddings, positions.
 use tch::{Device, Kind, Tensor};
 
 use super::Architecture;
@@ -17,7 +17,7 @@ pub struct TranslatorFamily {
     pub layers: &'static Architecture,
     /// Names of embeddings and output layer.
     pub embeddings: EmbeddingNames,
-    /// How transformers' configuration class has translations searched for where a `config.json` does not say: JSON. Its
+    /// Search settings of transformers' configuration class where a `config.json` does not say: JSON. Its
     /// `GenerationConfig` has other defaults.
     pub generation: &'static str,
     /// The table of positions.

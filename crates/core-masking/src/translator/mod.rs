@@ -183,11 +183,8 @@ impl Translator {
     }
 
     /// Refuses a sentence that is longer than the model's positions. `length` counts tokens, the end symbol included.
-    ///
-    /// # Errors
-    /// If there are not enough positions.
-    pub(crate) fn check_length(&self, side: &'static str, length: usize) -> Result<(), Error> {
+    pub(crate) fn check_length(&self, side: &str, length: usize) -> Result<(), Error> {
         let positions = self.config.max_position_embeddings as usize;
-        if length > positions { Err(Error::TooLong { side, length, positions }) } else { Ok(()) }
+        if length > positions { Err(Error::too_long(side, length, positions)) } else { Ok(()) }
     }
 }

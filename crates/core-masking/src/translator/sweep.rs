@@ -89,7 +89,7 @@ impl Translator {
         Variants::new(self, Attention::EncEnc, sets, rescale)
     }
 
-    /// What enters encoder layer `top` of the intact model; after the last one these are the encoder states.
+    /// Input of encoder layer `top` of the intact model; `top` may be the number of layers.
     fn trunk(&self, batch: &TokenBatch, top: usize, left: Option<Trunk>) -> Trunk {
         let open = Gates::open(&self.layout(), self.options());
         let pass = |layer: usize, x: &Tensor| {

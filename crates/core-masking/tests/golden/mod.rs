@@ -1,6 +1,7 @@
 //! Reference numbers as JSON.
 use std::path::PathBuf;
 
+use core_masking::{Attention, GatedModel, Gates, HeadId, HeadSet};
 use serde_json::Value;
 use tch::{Kind, Tensor};
 
@@ -40,4 +41,34 @@ pub fn gap(found: &Tensor, expected: &Tensor) -> f64 {
 #[allow(dead_code, reason = "some tests have no use for it")]
 pub fn relative_gap(found: &Tensor, expected: &Tensor) -> f64 {
     gap(found, expected) / expected.abs().max().double_value(&[])
+}
+
+/// Attention type and numbers, counted from 0, of a key such as `1,3`, `enc-dec,1,3` or `enc_dec,1`.
+pub fn place(key: &str) -> (Attention, Vec<usize>) {
+    let key = key.replace('_', "-");
+    let (attention, numbers) = match key.split_once(',') {
+        Some((name, numbers)) if name.parse::<usize>().is_err() => (name.parse().unwrap(), numbers),
+        _ => (Attention::SelfAttention, &*key),
+    };
+    (attention, numbers.split(',').map(|number| number.parse().unwrap()).collect())
+}
+
+/// Compares what `run` gives with each head masked that is a key of `cases`; returns their number.
+pub fn compare_masked<M: GatedModel>(
+    model: &M,
+    cases: &Value,
+    tolerance: f64,
+    gap: fn(&Tensor, &Tensor) -> f64,
+    run: impl Fn(&Gates) -> Tensor,
+) -> usize {
+    let cases = cases.as_object().unwrap();
+    for (key, expected) in cases {
+        let (attention, numbers) = place(key);
+        let id = HeadId::from_index(attention, numbers[0], numbers[1]);
+        let set = [HeadSet::from_iter([id])];
+        let gap =
+            gap(&run(&Gates::masking(&model.layout(), &set, model.options()).unwrap()), &tensor(expected));
+        assert!(gap < tolerance, "without {id}: {gap:e}");
+    }
+    cases.len()
 }

@@ -66,7 +66,7 @@ impl Windowing {
         let positions = usize::try_from(positions).unwrap_or(usize::MAX);
         let length = spec.length.unwrap_or(positions);
         if length > positions {
-            return Err(core_masking::Error::TooLong { side: "window", length, positions }.into());
+            return Err(core_masking::Error::too_long("window", length, positions).into());
         }
         let stride = spec.stride.unwrap_or(length);
         if stride > length {
@@ -186,7 +186,7 @@ impl Rows {
                 let positions = usize::try_from(positions).unwrap_or(usize::MAX);
                 if count - 1 > positions {
                     let length = count - 1;
-                    return Err(core_masking::Error::TooLong { side: "choice", length, positions }.into());
+                    return Err(core_masking::Error::too_long("choice", length, positions).into());
                 }
                 // What nothing comes before cannot be predicted; where context and choice merge into one token, that is.
                 let context = (context + usize::from(begin.is_some())).clamp(1, count - 1);
