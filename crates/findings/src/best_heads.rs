@@ -5,11 +5,11 @@ use std::fmt;
 use records::{AblationRow, Attention, Row, TestedRow};
 use words::count;
 
+use crate::ablations::Ablations;
 use crate::error::{Result, faulty, no_results};
 use crate::judge::{Judge, RuleKind};
 use crate::paper::{Masked, PAPER};
 use crate::source::{ResultFile, Source, experiment};
-use crate::sweep::Sweep;
 
 /// What the files with heads chosen on another split start with; the split follows.
 const SELECTED: &str = "ablate-all-but-one-selected-on-";
@@ -18,7 +18,7 @@ const SELECTED: &str = "ablate-all-but-one-selected-on-";
 #[derive(Debug, Clone)]
 pub struct BestHeads {
     /// Its rows and their file.
-    pub sweep: Sweep,
+    pub sweep: Ablations,
     /// The split on which the best heads were chosen; absent if that is the reported one.
     pub selected_on: Option<String>,
 }
@@ -33,7 +33,7 @@ impl BestHeads {
             Some(standard) => file.with_standard(&standard),
             None => file,
         };
-        let best = Self { sweep: Sweep::read(file)?, selected_on };
+        let best = Self { sweep: Ablations::read(file)?, selected_on };
         let mut layers = BTreeMap::new();
         for row in best.sweep.rows.iter().filter(|_| best.selected_on.is_some()) {
             if let Some(first) = layers.insert((row.attention, row.layer), row.name()) {

@@ -5,7 +5,7 @@ use stats::Segments;
 use stats::adjust::holm;
 use stats::family::{self, Comparison, Pair, test_pairs};
 
-use crate::error::{Error, Result, within};
+use crate::error::{Result, no_segments, within};
 use crate::gates::Gates;
 use crate::results::Results;
 use crate::segments::stored;
@@ -13,12 +13,14 @@ use crate::segments::stored;
 /// Resamples of a comparison of two models that were trained further, since it is made whenever it is drawn.
 const RESAMPLES_OF_CONTRASTS: usize = 10_000;
 
-/// Segments of each row of a file, and how differences between them are tested whenever they are drawn.
-pub(crate) fn segments_to_compare<R: Row>(results: &Results<R>) -> Result<(Vec<Segments>, family::Testing)> {
-    let none = || Error::NoSegments { path: results.file.path.clone() };
+/// Tests pairs of rows of a file by what is stored of their segments.
+pub(crate) fn compared<R: Row>(results: &Results<R>, pairs: &[Pair]) -> Result<Vec<Comparison>> {
+    let none = || no_segments(&results.file);
     let Testing { resamples, seed, .. } = results.file.testing().ok_or_else(none)?;
     let (_, segments) = stored(results, none)?;
-    Ok((segments, family::Testing { resamples: resamples.min(RESAMPLES_OF_CONTRASTS), seed }))
+    let testing = family::Testing { resamples: resamples.min(RESAMPLES_OF_CONTRASTS), seed };
+    let what = || format!("the segments of `{}` cannot be compared", results.file.path.display());
+    test_pairs(&segments.iter().collect::<Vec<&Segments>>(), pairs, testing).map_err(within(what))
 }
 
 /// Two methods: the score of the first less that of the second, with as many heads, unless the second has all.
@@ -52,14 +54,10 @@ pub struct Contrasts {
 impl Contrasts {
     /// Tests what is stored of the segments beside a file of `train-gates`.
     pub fn read(gates: Gates) -> Result<Self> {
-        let path = gates.file.path.clone();
-        let (segments, testing) = segments_to_compare(&gates)?;
-        Self::of(gates, &segments, testing)
-            .map_err(within(|| format!("the segments of `{}` cannot be compared", path.display())))
+        Self::of(gates, compared)
     }
 
-    /// `segments`: of each row.
-    fn of(gates: Gates, segments: &[Segments], testing: family::Testing) -> Result<Self> {
+    fn of(gates: Gates, test: impl Fn(&Gates, &[Pair]) -> Result<Vec<Comparison>>) -> Result<Self> {
         let sparser = gates.scopes().into_iter().flat_map(|scope| gates.sparser(scope));
         let leaders: Vec<GateRow> = sparser.cloned().collect();
         let place = |row: &GateRow| gates.rows.iter().position(|own| own.name() == row.name());
@@ -74,22 +72,18 @@ impl Contrasts {
         };
         let pairs_of = |contrast| leaders.iter().map(|leader| pair_of(contrast, leader)).collect();
         let pairs: Vec<Vec<Option<Pair>>> = CONTRASTS.map(pairs_of).to_vec();
-        let systems: Vec<&Segments> = segments.iter().collect();
         let all: Vec<Pair> = pairs.iter().flatten().copied().flatten().collect();
-        let mut tested = test_pairs(&systems, &all, testing)?.into_iter();
+        let mut tested = test(&gates, &all)?.into_iter();
         let mut measured = Vec::new();
         for (contrast, pairs) in CONTRASTS.into_iter().zip(pairs) {
             let mut found: Vec<Option<Comparison>> =
                 pairs.into_iter().map(|pair| pair.and_then(|_| tested.next())).collect();
-            let mut of_contrast: Vec<&mut Comparison> = found.iter_mut().flatten().collect();
-            let p_values: Vec<f64> =
-                of_contrast.iter().map(|found| found.p_value.unwrap_or(f64::NAN)).collect();
-            for (found, adjusted) in of_contrast.iter_mut().zip(holm(&p_values)) {
-                found.p_adjusted = found.p_value.and(Some(adjusted));
+            let p_values = found.iter().flatten().map(|found| found.p_value.unwrap_or(f64::NAN));
+            let adjusted = holm(&p_values.collect::<Vec<_>>());
+            for (found, adjusted) in found.iter_mut().flatten().zip(&adjusted) {
+                found.p_adjusted = found.p_value.and(Some(*adjusted));
             }
-            if !of_contrast.is_empty() {
-                measured.push((contrast, found));
-            }
+            measured.extend((!adjusted.is_empty()).then_some((contrast, found)));
         }
         Ok(Self { gates, leaders, measured })
     }
@@ -146,9 +140,12 @@ mod tests {
             (Method::Random, _, Some(1)) => outcomes([1; 4]),
             _ => outcomes([0; 4]),
         };
-        let segments: Vec<Segments> = gates.rows.iter().map(of).collect();
-        let testing = family::Testing { resamples: 9, seed: 1 };
-        let Contrasts { leaders, measured, .. } = Contrasts::of(gates, &segments, testing).unwrap();
+        let test = |gates: &Gates, pairs: &[Pair]| {
+            let segments: Vec<Segments> = gates.rows.iter().map(of).collect();
+            let systems: Vec<&Segments> = segments.iter().collect();
+            Ok(test_pairs(&systems, pairs, family::Testing { resamples: 9, seed: 1 }).unwrap())
+        };
+        let Contrasts { leaders, measured, .. } = Contrasts::of(gates, test).unwrap();
         // What gates chose and what was drawn at random are the same heads here, and so the same training.
         let expected = [
             [Method::Chosen, Method::Importance],

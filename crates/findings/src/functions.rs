@@ -6,11 +6,11 @@ use records::rows::functions::by_function;
 use records::rows::relevance::PAPER_RULES;
 use records::{HeadFunctionRow, HeadId, RelevanceRow};
 
+use crate::ablations::Ablations;
 use crate::error::{LeftOut, Result, no_results};
 use crate::importance::Importance;
 use crate::results::Results;
 use crate::source::{ResultFile, experiment};
-use crate::sweep::Sweep;
 
 /// What each head of a subject does.
 pub type Functions = Results<HeadFunctionRow>;
@@ -73,7 +73,7 @@ impl Relevance {
 #[derive(Debug, Default)]
 pub struct Others {
     /// Each of them masked alone.
-    pub sweep: Option<Sweep>,
+    pub sweep: Option<Ablations>,
     /// What they can be ordered by.
     pub importance: Option<Importance>,
     /// Their relevance, by rules that do not lose much of it if there are such results.
@@ -83,7 +83,7 @@ pub struct Others {
 impl Others {
     /// Reads the files beside one of the same weights.
     pub fn beside(file: &ResultFile, left_out: &mut LeftOut) -> Self {
-        let sweep = Sweep::beside_model(file, experiment::SWEEP, experiment::SWEEP);
+        let sweep = Ablations::beside_model(file, experiment::SWEEP, experiment::SWEEP);
         let importance = Importance::beside_model(file, experiment::IMPORTANCE, experiment::IMPORTANCE);
         let (sweep, importance) = (left_out.keep(sweep).flatten(), left_out.keep(importance).flatten());
         let mut relevance = Relevance::all_beside(file, left_out);

@@ -151,7 +151,7 @@ mod tests {
     use std::fmt::Write as _;
 
     use super::*;
-    use crate::described::Kind;
+    use crate::subject_file::SubjectKind;
 
     #[test]
     fn a_film_shows_the_model_that_keeps_about_a_quarter() {
@@ -166,7 +166,7 @@ mod tests {
             }
         }
         std::fs::write(&path, text).unwrap();
-        let file = ResultFile::of(path, "x", experiment::FILM, Kind::default()).unwrap();
+        let file = ResultFile::of(path, "x", experiment::FILM, SubjectKind::default()).unwrap();
         assert_eq!(Film::read(file).unwrap().goal(), Goal::Heads(3));
     }
 }

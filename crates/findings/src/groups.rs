@@ -4,15 +4,15 @@ use significance::{Group, groups};
 use stats::Segments;
 use stats::classification::{ClassificationMetric, Outcome};
 
+use crate::ablations::Ablations;
 use crate::error::{Result, faulty};
 use crate::segments::stored;
-use crate::sweep::Sweep;
 
 /// What masking one head at a time does to each group of segments.
 #[derive(Debug, Clone)]
 pub struct Groups {
     /// Of all segments.
-    pub sweep: Sweep,
+    pub sweep: Ablations,
     /// Those that were masked, in the order of the columns of each group.
     pub heads: Vec<HeadId>,
     /// In the order of the split.
@@ -21,7 +21,7 @@ pub struct Groups {
 
 impl Groups {
     /// Reads what is stored of the segments of a sweep; its signature names the groups.
-    pub fn read(sweep: Sweep) -> Result<Self> {
+    pub fn read(sweep: Ablations) -> Result<Self> {
         let path = &sweep.file.path;
         let fault =
             "has no groups of choices: its signature must name them, and `ablate-one` store its segments";

@@ -1,12 +1,12 @@
-//! What the results of experiments say: rows that `records` has checked, with what can be asked of them. Nothing is drawn here.
+//! Findings from the results of experiments: rows that `records` has checked, with what can be asked of them. Nothing is drawn here.
 //!
 //! [`source`] finds result files, [`Results`] has the rows of one, and a module for each experiment says what its rows
 //! mean: which curve is which, which head of a layer is the best one, whether two files are of the same model. [`judge`] decides
-//! which heads matter and which can go, [`paper`] has all published numbers, and [`Subject`] everything that was measured
+//! which heads matter and which can go, [`paper`] has all published numbers, and [`SubjectResults`] everything that was measured
 //! on one subject. A fault in one file does not keep others from being shown: [`LeftOut`].
+pub mod ablations;
 pub mod best_heads;
 pub mod contrasts;
-pub mod described;
 pub mod dynamics;
 pub mod error;
 pub mod functions;
@@ -26,14 +26,14 @@ pub mod same_model;
 pub mod segments;
 pub mod source;
 pub mod speed;
-pub mod subject;
-pub mod sweep;
+pub mod subject_file;
+pub mod subject_results;
 pub mod tasks;
 pub mod time;
 
+pub use ablations::Ablations;
 pub use best_heads::BestHeads;
 pub use contrasts::Contrasts;
-pub use described::Described;
 pub use dynamics::{Checkpoint, Dynamics};
 pub use error::{Error, LeftOut, Result};
 pub use functions::{Functions, Relevance};
@@ -51,8 +51,8 @@ pub use retrained::Retrained;
 pub use segments::SegmentChange;
 pub use source::{Folders, ResultFile, Source, experiment};
 pub use speed::Speed;
-pub use subject::Subject;
-pub use sweep::Sweep;
+pub use subject_file::{SubjectFile, SubjectKind};
+pub use subject_results::SubjectResults;
 pub use tasks::Pairing;
 
 /// Made-up results, which tests read.

@@ -5,10 +5,10 @@ use std::path::Path;
 use records::{Attention, CorrelationRow, HeadId, Scope, StandsFor};
 use stats::correlation::pearson;
 
+use crate::ablations::Ablations;
 use crate::error::{Error, Result, command, faulty, incomparable, no_results};
 use crate::results::Results;
 use crate::source::{ResultFile, Source, experiment, is_plain_name};
-use crate::sweep::Sweep;
 
 /// How far r may be from that of the same scores in another order.
 const ROUNDING: f64 = 1e-9;
@@ -21,7 +21,7 @@ pub struct Pair {
     /// What was scored.
     pub splits: [String; 2],
     /// On each split.
-    pub sweeps: [Sweep; 2],
+    pub sweeps: [Ablations; 2],
     /// Both scores of each head, by attention type.
     pub points: Vec<(Attention, [f64; 2])>,
     /// Agreement over all heads and, where there are several types, over those of each.
@@ -47,8 +47,9 @@ impl Pair {
         selected.retain(|file| against.is_none() || file.text("against") == against);
         if let (Some(against), []) = (against, &selected[..]) {
             let present: Vec<_> = all.iter().filter_map(|file| file.text("against")).collect();
-            let (against, present) = (against.to_owned(), present.join(", "));
-            return Err(Error::NoComparison { folder, against, present });
+            let (folder, present) = (folder.display(), present.join(", "));
+            let fault = format!("no comparison with split `{against}`: `{folder}` has {present}");
+            return Err(Error::Invalid(fault));
         }
         Ok(selected)
     }
@@ -93,7 +94,7 @@ fn splits(file: &ResultFile) -> Option<[String; 2]> {
 }
 
 /// Reads the sweep on a split: beside the comparison or, where that is elsewhere, among the results of its subject.
-fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Sweep> {
+fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Ablations> {
     let limit = file.limit().map_or(String::new(), |limit| format!("-first-{limit}"));
     let stems = [format!("{}{limit}", experiment::SWEEP), format!("{}-{split}{limit}", experiment::SWEEP)];
     let (beside, mut unsigned) = (file.path.with_file_name(""), None);
@@ -106,7 +107,7 @@ fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Sweep> {
             }
             let found = file.other(path, experiment::SWEEP)?;
             if is_named || found.split() == Some(split) {
-                return Sweep::read(found);
+                return Ablations::read(found);
             }
             unsigned = unsigned.or(Some(found.path).filter(|_| found.signature.is_none()));
         }
@@ -118,8 +119,8 @@ fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Sweep> {
 }
 
 /// Both scores of every head; each head must be in both sweeps.
-fn points(file: &ResultFile, sweeps: &[Sweep; 2]) -> Result<Vec<(Attention, [f64; 2])>> {
-    let by_head = |sweep: &Sweep| sweep.rows.iter().map(|row| (row.head_id(), row.score)).collect();
+fn points(file: &ResultFile, sweeps: &[Ablations; 2]) -> Result<Vec<(Attention, [f64; 2])>> {
+    let by_head = |sweep: &Ablations| sweep.rows.iter().map(|row| (row.head_id(), row.score)).collect();
     let by_head: [BTreeMap<HeadId, f64>; 2] = sweeps.each_ref().map(by_head);
     for (without, with) in [(0, 1), (1, 0)] {
         if let Some(head) = by_head[with].keys().find(|head| !by_head[without].contains_key(head)) {
@@ -138,7 +139,7 @@ fn points(file: &ResultFile, sweeps: &[Sweep; 2]) -> Result<Vec<(Attention, [f64
 /// number of heads and Pearson's r must be theirs.
 fn check(
     file: &ResultFile,
-    sweeps: &[Sweep; 2],
+    sweeps: &[Ablations; 2],
     points: &[(Attention, [f64; 2])],
     row: &CorrelationRow,
 ) -> Result<()> {

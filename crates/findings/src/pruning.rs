@@ -5,7 +5,7 @@ use records::check::check_rows;
 use records::{Attention, CurveId, HeadSet, Identity, Order, PruningRow, Scope, TestedRow};
 use words::brackets;
 
-use crate::error::{Error, LeftOut, Result, command, faulty};
+use crate::error::{LeftOut, Result, command, faulty, no_attention};
 use crate::judge::{Criterion, Judge, RuleKind};
 use crate::metric::Metric;
 use crate::paper::Share;
@@ -161,8 +161,7 @@ impl Pruning {
     fn no_rows<T>(&self, asked: &str) -> Result<T> {
         let mut present: Vec<_> = self.series.iter().map(|series| series.curve.attention.name()).collect();
         present.dedup();
-        let (path, present) = (self.results.file.path.clone(), present.join(", "));
-        Err(Error::NoAttention { path, asked: asked.to_owned(), present })
+        Err(no_attention(&self.results.file, asked, &present))
     }
 
     /// One curve.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use records::{PruningRow, RetrainedRow, Row, Scope, TestedRow};
-use stats::family::{Comparison, Pair, test_pairs};
+use stats::family::{Comparison, Pair};
 
-use crate::contrasts::segments_to_compare;
-use crate::error::{LeftOut, Result, faulty, within};
+use crate::contrasts::compared;
+use crate::error::{LeftOut, Result, faulty};
 use crate::pruning::{Pruning, Series};
 use crate::results::{Results, distinct};
 use crate::same_model::{self, model_entries};
@@ -74,17 +74,13 @@ impl Retrained {
 fn against_control(
     results: &Results<RetrainedRow>,
 ) -> Result<BTreeMap<<PruningRow as Row>::Key, Comparison>> {
-    let path = &results.file.path;
-    let (segments, testing) = segments_to_compare(results)?;
     let control_of = |row: &RetrainedRow| {
         results.rows.iter().position(|other| other.family() == row.family() && other.masked == 0)
     };
     let pair = |(variant, row): (usize, &RetrainedRow)| Some(Pair { base: control_of(row)?, variant });
     let masked = results.rows.iter().enumerate().filter(|(_, row)| row.masked > 0);
     let pairs: Vec<Pair> = masked.filter_map(pair).collect();
-
-    let tested = test_pairs(&segments.iter().collect::<Vec<_>>(), &pairs, testing)
-        .map_err(within(|| format!("the segments of `{}` cannot be compared", path.display())))?;
+    let tested = compared(results, &pairs)?;
     Ok(pairs.iter().map(|pair| results.rows[pair.variant].key()).zip(tested).collect())
 }
 

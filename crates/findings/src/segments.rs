@@ -10,10 +10,10 @@ use stats::nats::NatsStatistics;
 use stats::{Direction, Segments};
 use words::{fixed, signed};
 
-use crate::error::{Error, Result, within};
+use crate::ablations::Ablations;
+use crate::error::{Error, Result, no_segments, within};
 use crate::metric::Metric;
 use crate::results::Results;
-use crate::sweep::Sweep;
 
 /// As many segments of a head are named.
 const MOST: usize = 5;
@@ -30,8 +30,8 @@ pub struct SegmentChange {
 }
 
 /// For each head the segments that change most, those that get worse first where two change alike.
-pub fn most_changed(sweep: &Sweep) -> Result<BTreeMap<HeadId, Vec<SegmentChange>>> {
-    let none = || Error::NoSegments { path: sweep.file.path.clone() };
+pub fn most_changed(sweep: &Ablations) -> Result<BTreeMap<HeadId, Vec<SegmentChange>>> {
+    let none = || no_segments(&sweep.file);
     let (base, masked) = stored(sweep, none)?;
     let metric = sweep.metric();
     let of = |(row, masked): (&AblationRow, _)| (row.head_id(), largest(changes(&base, &masked, &metric)));
@@ -61,7 +61,7 @@ fn changes(base: &Segments, masked: &Segments, metric: &Metric) -> Vec<SegmentCh
     let direction = metric.direction();
     match (base, masked) {
         (Segments::Bleu(base), Segments::Bleu(masked)) => {
-            let score = |segment: &BleuStatistics| stats::score(std::slice::from_ref(segment));
+            let score = |segment: &BleuStatistics| Segments::Bleu(vec![*segment]).score().unwrap_or(0.0);
             let words = |before: f64, after: f64| format!("BLEU {} to {}", fixed(before, 1), fixed(after, 1));
             between(base, masked, direction, score, words)
         }

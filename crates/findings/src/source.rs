@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use records::{Identity, Row, Signature, is_shard, read_checked};
 
-use crate::described::{Described, Kind};
 use crate::error::{Error, Result, command, faulty, no_results, unreadable};
+use crate::subject_file::{SubjectFile, SubjectKind};
 
 /// Names of experiments, which their files begin with.
 #[expect(missing_docs, reason = "each is named after what it measures")]
@@ -24,7 +24,7 @@ pub mod experiment {
     pub const SPEED: &str = "speed-bench";
     pub const SWEEP: &str = "ablate-one";
     pub const TRAINING: &str = "train-subject";
-    /// What the file of that is called.
+    /// Name of the file of that.
     pub const TRAINING_LOG: &str = "training";
 }
 
@@ -40,7 +40,7 @@ pub struct Folders {
     pub experiments: PathBuf,
 }
 
-/// What is asked for: one result file, or the results of a subject on a split, or its standard files.
+/// Request for one result file, or for the results of a subject on a split, or its standard files.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// One file, whatever its name.
@@ -50,15 +50,15 @@ pub enum Source {
         /// Where the files of subjects are.
         experiments: PathBuf,
     },
-    /// What there is of a subject.
+    /// Results of a subject.
     Subject {
         /// Its name, a folder in the results.
         subject: String,
         /// The folder with the results of all subjects.
         results: PathBuf,
-        /// What its file says of all its results.
-        kind: Kind,
-        /// What was scored; any if absent.
+        /// Facts that its file states of all its results.
+        kind: SubjectKind,
+        /// Split that was scored; any if absent.
         split: Option<String>,
     },
 }
@@ -68,14 +68,14 @@ pub enum Source {
 pub struct ResultFile {
     /// Where it is.
     pub path: PathBuf,
-    /// Whose results it has.
+    /// The subject of its results.
     pub subject: String,
-    /// What stands beside it.
+    /// The signature beside it.
     pub signature: Option<Signature>,
-    /// What the file of its subject says of all its results.
-    pub kind: Kind,
+    /// Facts that the file of its subject states of all its results.
+    pub kind: SubjectKind,
     experiment: String,
-    /// What its name adds to that of the standard file, such as `first-500`; empty for the latter.
+    /// Addition of its name to that of the standard file, such as `first-500`; empty for the latter.
     addition: String,
     is_torn: bool,
 }
@@ -88,9 +88,9 @@ impl Folders {
         Self { experiments: beside.unwrap_or(&self.experiments).to_owned(), ..self.clone() }
     }
 
-    /// What the file of a subject says of all its results.
-    pub fn kind(&self, subject: &str) -> Kind {
-        Described::read(&self.experiments, subject).kind
+    /// Facts that the file of a subject states of all its results.
+    pub fn kind(&self, subject: &str) -> SubjectKind {
+        SubjectFile::read(&self.experiments, subject).kind
     }
 }
 
@@ -101,7 +101,7 @@ impl Source {
     }
 
     /// The same of a subject whose file has been read.
-    pub fn of_kind(folders: &Folders, subject: &str, kind: Kind) -> Self {
+    pub fn of_kind(folders: &Folders, subject: &str, kind: SubjectKind) -> Self {
         Self::Subject { subject: subject.to_owned(), results: folders.results.clone(), kind, split: None }
     }
 
@@ -136,51 +136,34 @@ impl Source {
     pub fn all(&self, experiment: &str) -> Result<Vec<ResultFile>> {
         let (subject, results, kind, split) = match self {
             Self::File { path, experiments } => {
-                let file = ResultFile::named(path, experiment, experiments);
-                let is_other = match &file {
-                    Ok(file) => file.signature.is_none() && !is_of(experiment, &file_name(path)),
-                    Err(error) => matches!(error, Error::OtherExperiment { .. }),
+                return match ResultFile::named(path, experiment, experiments) {
+                    Ok(file) if file.signature.is_none() && !is_of(experiment, &file_name(path)) => {
+                        Ok(vec![])
+                    }
+                    Err(Error::OtherExperiment(_)) => Ok(vec![]),
+                    file => Ok(vec![file?]),
                 };
-                return if is_other { Ok(Vec::new()) } else { Ok(vec![file?]) };
             }
             Self::Subject { subject, results, kind, split } => (subject, results, *kind, split.as_deref()),
         };
         let folder = folder(results, subject, experiment)?;
         let mut names: Vec<_> = names(&folder)?.into_iter().filter(|name| is_of(experiment, name)).collect();
         names.sort_by_key(|name| (name.len(), name.clone()));
-        let files =
-            names.into_iter().map(|name| ResultFile::listed(folder.join(name), subject, experiment, kind));
-        let files: Vec<_> = files.collect::<Result<_>>()?;
-        let is_meant = |file: &ResultFile| split.is_none_or(|split| file.split() == Some(split));
-        Ok(files.into_iter().filter(is_meant).collect())
+        let file = |name| ResultFile::of(folder.join(name), subject, experiment, kind);
+        let mut files = names.into_iter().map(file).collect::<Result<Vec<_>>>()?;
+        files.retain(|file| split.is_none_or(|split| file.split() == Some(split)));
+        Ok(files)
     }
 }
 
 impl ResultFile {
-    /// As [`of`](Self::of), but a signature that cannot be read is named by [`rows`](Self::rows), so that it hides no other file.
-    fn listed(path: PathBuf, subject: &str, experiment: &str, kind: Kind) -> Result<Self> {
-        match Self::of(path.clone(), subject, experiment, kind) {
-            Err(Error::Records(_)) => Self::signed(path, subject, experiment, kind, None),
-            found => found,
-        }
-    }
-
-    /// A file of a subject, but not one of a shard.
-    pub(crate) fn of(path: PathBuf, subject: &str, experiment: &str, kind: Kind) -> Result<Self> {
-        let signature = Signature::read(&Signature::path_beside(&path))?;
-        Self::signed(path, subject, experiment, kind, signature)
-    }
-
-    fn signed(
-        path: PathBuf,
-        subject: &str,
-        experiment: &str,
-        kind: Kind,
-        signature: Option<Signature>,
-    ) -> Result<Self> {
+    /// A file of a subject, but not one of a shard. A signature that cannot be read is named by [`rows`](Self::rows), so that it
+    /// hides no other file.
+    pub(crate) fn of(path: PathBuf, subject: &str, experiment: &str, kind: SubjectKind) -> Result<Self> {
+        let signature = Signature::read(&Signature::path_beside(&path)).unwrap_or(None);
         if let Some(part) = signature.as_ref().and_then(|signature| signature.part.as_ref()) {
-            let fault =
-                format!("has the rows of shard {} only: `just merge` joins it with the others", part.shard);
+            let shard = part.shard;
+            let fault = format!("has the rows of shard {shard} only: `just merge` joins it with the others");
             return Err(faulty(&path, fault));
         }
         let (addition, experiment, subject) =
@@ -197,37 +180,24 @@ impl ResultFile {
     fn named(path: &Path, experiment: &str, experiments: &Path) -> Result<Self> {
         let folder = path.parent().and_then(Path::file_name);
         let folder = folder.map_or("results".to_owned(), |name| name.to_string_lossy().into_owned());
-        let file = Self::of(path.to_owned(), &folder, experiment, Kind::default())?;
-        file.check_experiment()?;
+        let file = Self::of(path.to_owned(), &folder, experiment, SubjectKind::default())?;
+        file.check()?;
         let subject = file.identity().map_or(folder, |identity| identity.subject.clone());
-        let is_name = is_plain_name(&subject);
-        let kind = if is_name { Described::read(experiments, &subject).kind } else { Kind::default() };
-        Ok(Self { subject, kind, ..file })
+        let described = is_plain_name(&subject).then(|| SubjectFile::read(experiments, &subject));
+        Ok(Self { subject, kind: described.map(|file| file.kind).unwrap_or_default(), ..file })
     }
 
-    fn check_experiment(&self) -> Result<()> {
-        match self.identity() {
-            Some(identity) if identity.experiment != self.experiment => {
-                let (found, expected) = (identity.experiment.clone(), self.experiment.clone());
-                Err(Error::OtherExperiment { path: self.path.clone(), found, expected })
-            }
-            _ => Ok(()),
-        }
+    /// Refuses the results of another experiment.
+    fn check(&self) -> Result<()> {
+        let (path, expected) = (self.path.display(), &self.experiment);
+        let other = self.identity().map(|identity| &identity.experiment).filter(|found| *found != expected);
+        other.map_or(Ok(()), |found| {
+            let fault = format!("`{path}` is of `{found}`, but this is drawn from results of `{expected}`");
+            Err(Error::OtherExperiment(fault))
+        })
     }
 
-    /// Refuses what has been copied here from another subject.
-    fn check_subject(&self) -> Result<()> {
-        match self.identity() {
-            Some(Identity { subject, .. }) if *subject != self.subject => {
-                let own = &self.subject;
-                let fault = format!("is of subject `{subject}`, as its signature says, not of `{own}`");
-                Err(faulty(&self.path, fault))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether its name is this one, or begins with it.
+    /// `true` if its name is this one, or begins with it.
     pub(crate) fn is_named(&self, stem: &str) -> bool {
         is_of(stem, &file_name(&self.path))
     }
@@ -242,10 +212,14 @@ impl ResultFile {
         Self { experiment: experiment.to_owned(), ..self }
     }
 
-    /// Its checked rows.
+    /// Its checked rows; those that were copied here from another subject are refused.
     pub fn rows<R: Row>(&mut self) -> Result<Vec<R>> {
-        self.check_experiment()?;
-        self.check_subject()?;
+        self.check()?;
+        let own = &self.subject;
+        if let Some(Identity { subject, .. }) = self.identity().filter(|identity| identity.subject != *own) {
+            let fault = format!("is of subject `{subject}`, as its signature says, not of `{own}`");
+            return Err(faulty(&self.path, fault));
+        }
         if self.signature.is_none() {
             Signature::read(&Signature::path_beside(&self.path))?;
         }
@@ -270,7 +244,7 @@ impl ResultFile {
         if self.addition.is_empty() { name.to_owned() } else { format!("{name}-{}", self.addition) }
     }
 
-    /// What is left out of its rows.
+    /// A sentence on the line that is left out of its rows.
     pub fn torn(&self) -> Option<String> {
         self.is_torn.then(|| format!("the last line of `{}`, which is torn", self.path.display()))
     }
@@ -296,7 +270,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What a name adds to a stem, if it is `<stem>.csv` or `<stem>-<addition>.csv`.
+/// Addition of a name to a stem, if it is `<stem>.csv` or `<stem>-<addition>.csv`.
 fn rest<'a>(stem: &str, name: &'a str) -> Option<&'a str> {
     let rest = name.strip_suffix(".csv")?.strip_prefix(stem)?;
     (rest.is_empty() || rest.starts_with('-')).then(|| rest.trim_start_matches('-'))
@@ -328,14 +302,16 @@ pub(crate) fn names(folder: &Path) -> Result<Vec<String>> {
 /// The folder of a subject, if it is there; `experiment` would make it.
 pub fn folder(results: &Path, subject: &str, experiment: &str) -> Result<PathBuf> {
     if !is_plain_name(subject) {
-        return Err(Error::NotASubject { name: subject.to_owned() });
+        let what = "is not the name of a subject: it is the name of a folder in the results, such as";
+        return Err(Error::Invalid(format!("`{subject}` {what} `demo-translation`")));
     }
     let folder = results.join(subject);
     if !folder.is_dir() {
         let names = subjects(results)?;
         let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        let (name, command) = (subject.to_owned(), command(experiment, subject));
-        return Err(Error::UnknownSubject { name, results: results.to_owned(), known, command });
+        let (results, command) = (results.display(), command(experiment, subject));
+        let has = format!("`{results}` has {known}; make it with `{command}`");
+        return Err(Error::Invalid(format!("unknown subject `{subject}`: {has}")));
     }
     Ok(folder)
 }
@@ -346,7 +322,7 @@ pub fn subject_named(text: &str) -> &str {
     file.unwrap_or(text)
 }
 
-/// Whether a name from a file or an argument can be part of a file's name and of nothing else.
+/// `true` if a name from a file or an argument can be part of a file's name and of nothing else.
 pub(crate) fn is_plain_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('.')

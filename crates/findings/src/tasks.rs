@@ -6,7 +6,7 @@ use stats::correlation::{pearson, spearman};
 
 use crate::error::{LeftOut, Result, within};
 use crate::importance::Importance;
-use crate::subject::Subject;
+use crate::subject_results::SubjectResults;
 
 /// How the heads of one pretrained model agree between two tasks.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,8 +22,8 @@ pub struct Pairing {
 }
 
 /// Each two subjects that were fine-tuned from one pretrained model.
-pub fn pairings(all: &[Subject], left_out: &mut LeftOut) -> Vec<Pairing> {
-    let mut by_model: BTreeMap<&str, Vec<&Subject>> = BTreeMap::new();
+pub fn pairings(all: &[SubjectResults], left_out: &mut LeftOut) -> Vec<Pairing> {
+    let mut by_model: BTreeMap<&str, Vec<&SubjectResults>> = BTreeMap::new();
     for subject in all.iter().filter(|subject| subject.sweep.is_some()) {
         if let Some(pretrained) = subject.pretrained() {
             by_model.entry(pretrained).or_default().push(subject);
@@ -44,7 +44,7 @@ pub fn pairings(all: &[Subject], left_out: &mut LeftOut) -> Vec<Pairing> {
 }
 
 /// How two sweeps agree over all heads, with the seed of the first one's tests.
-fn agreement_of(both: [&Subject; 2]) -> Result<Option<CorrelationRow>> {
+fn agreement_of(both: [&SubjectResults; 2]) -> Result<Option<CorrelationRow>> {
     let files = both.map(|subject| subject.sweep.as_ref().map(|sweep| &sweep.file));
     let [Some(first), Some(second)] = files else { return Ok(None) };
     let Some(testing) = first.testing() else { return Ok(None) };
@@ -57,7 +57,7 @@ fn agreement_of(both: [&Subject; 2]) -> Result<Option<CorrelationRow>> {
 }
 
 /// How the importance of the same heads agrees; nothing where one of them lacks a head.
-fn importance_of(both: [&Subject; 2]) -> Option<[f64; 2]> {
+fn importance_of(both: [&SubjectResults; 2]) -> Option<[f64; 2]> {
     let [first, second] = both.map(|subject| subject.importance.as_ref());
     let values = |found: &Importance| found.of(Measure::ExampleNormalised);
     let (first, second) = (values(first?), values(second?));

@@ -1,4 +1,5 @@
-//! Numbers in the prose of the pages, computed again from `results/`. What is not computed here must be published, or a definition.
+//! Numbers in the prose of the pages, computed again from `results/`: sentences stand here with holes, `{safe minilm-mnli}`, for the
+//! numbers that [`number`] computes. All other numbers must be published, or a definition.
 #![expect(clippy::unwrap_used, reason = "a missing result should fail the test")]
 
 use std::collections::BTreeMap;
@@ -8,8 +9,8 @@ use std::path::{Path, PathBuf};
 use findings::contrasts::Contrast;
 use findings::segments::stored;
 use findings::source::experiment;
-use findings::{Contrasts, Error, Folders, Gates, LeftOut, Results, Retrained, Source};
-use records::{AblationRow, Method, PruningRow, TestedRow};
+use findings::{Contrasts, Folders, Gates, LeftOut, Results, Retrained, Source};
+use records::{AblationRow, Method, PruningRow, TestedRow as _};
 use stats::correlation::pearson;
 use stats::reliability::{Swept, ceiling, split_half};
 use words::{fixed, signed};
@@ -60,23 +61,125 @@ fn rows(file: &str) -> Vec<Row> {
     csv::Reader::from_path(path).unwrap().deserialize().map(|row| Row(row.unwrap())).collect()
 }
 
+fn sweep(subject: &str) -> Vec<Row> {
+    rows(&format!("{subject}/ablate-one"))
+}
+
+fn curves(subject: &str) -> Vec<Row> {
+    rows(&format!("{subject}/iterative-prune"))
+}
+
+/// The first row whose columns have these values, `masked=39`; of a head by its name, `head=self:2:2`.
+fn find(file: &str, conditions: &[&str]) -> Row {
+    let holds = |row: &Row, condition: &str| match condition.split_once('=').unwrap() {
+        ("head", name) => row.head() == name,
+        (column, value) => row.text(column) == value,
+    };
+    let mut rows = rows(file).into_iter();
+    rows.find(|row| conditions.iter().all(|condition| holds(row, condition))).unwrap()
+}
+
+/// A number, by what it is, the subject or file that it is of, and digits after the point.
+fn number(words: &[&str]) -> String {
+    let digits = |text: &str| text.parse().unwrap();
+    let share = |subject, keeps| percent(share(subject, "importance", "", keeps));
+    match *words {
+        ["significant", subject, attention] => significant(subject, attention),
+        ["count", subject, attention] => {
+            significant(subject, attention).split(' ').next().unwrap().to_owned()
+        }
+        ["greatest", subject, places] => greatest_loss(subject, digits(places)),
+        ["safe", subject] => share(subject, is_shown_safe),
+        ["paper", subject] => share(subject, has_no_significant_loss),
+        ["median", subject, places] => fixed(median_of_random(subject), digits(places)),
+        ["left", subject, attention, masked, places] => {
+            fixed(left(subject, attention, masked), digits(places))
+        }
+        ["enough", subject] => layers_with_one_head(subject),
+        ["enough-of-the", subject] => layers_with_one_head(subject).replace("of", "of the"),
+        ["r", subject, other, ref without @ ..] => correlation(subject, other, without),
+        ["noise", subject, other, ref without @ ..] => allowed_by_noise(subject, other, without),
+        ["pearson", subject, splits] => {
+            number(&["cell", &format!("{subject}/cross-domain-{splits}"), "pearson", "2"])
+        }
+        ["ends", subject, splits] => {
+            let row = find(&format!("{subject}/cross-domain-{splits}"), &[]);
+            ["pearson_low", "pearson_high"].map(|column| fixed(row.number(column), 2)).join(" to ")
+        }
+        ["cell", file, column, places, ref conditions @ ..] => {
+            fixed(find(file, conditions).number(column), digits(places))
+        }
+        ["signed", file, column, places, ref conditions @ ..] => {
+            signed(find(file, conditions).number(column), digits(places))
+        }
+        ["millions", file, column] => fixed(find(file, &[]).number(column) / 1e6, 0),
+        ["loss", subject, head, places] => {
+            fixed(find(&format!("{subject}/ablate-one"), &[&format!("head={head}")]).loss(), digits(places))
+        }
+        ["spared", file, kept] => spared(file, kept.parse().unwrap()).join(" to ") + " %",
+        ["spared-last", file, kept] => spared(file, kept.parse().unwrap())[1].clone() + " %",
+        ["kept", column, file, epoch, masked] => {
+            let row = find(file, &[&format!("epoch={epoch}"), &format!("masked={masked}")]);
+            let base = row.number("base_score");
+            fixed(100.0 * (base + row.number(column)) / base, 0)
+        }
+        ["retrained", end, subject, masked, complement, places] => {
+            let found = retrained(subject, masked.parse().unwrap(), complement == "complement");
+            fixed(found[["point", "low", "high"].iter().position(|own| *own == end).unwrap()], digits(places))
+        }
+        ["best-heads", subject, places] => fixed(largest_loss_of_best_heads(subject), digits(places)),
+        ["masking", subject, masked, places] => {
+            let masked = format!("masked={masked}");
+            let conditions = ["order=importance", "complement=false", &masked];
+            fixed(find(&format!("{subject}/iterative-prune"), &conditions).loss(), digits(places))
+        }
+        ["margin", subject] => signed(-0.02 * sweep(subject)[0].number("base_score"), 2),
+        ["power", subject] => percent(100.0 * power(subject)),
+        ["speedup", subject] => speedup(subject),
+        ["gates-keep", subject, kept, function] => {
+            let heads = heads_with(subject, function);
+            format!("{} of {}", self::kept(subject, "gates", kept, &heads), heads.len())
+        }
+        ["two-rarest", subject] => fixed(greatest_share(subject, None), 0),
+        _ => panic!("nothing computes {words:?}"),
+    }
+}
+
+/// A sentence with its numbers.
+fn filled(sentence: &str) -> String {
+    let mut parts = sentence.split('{');
+    let mut text = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (hole, rest) = part.split_once('}').unwrap();
+        text += &(number(&hole.split(' ').collect::<Vec<_>>()) + rest);
+    }
+    text
+}
+
+/// Refuses a page that does not say one of these sentences.
+fn check_says(page: &str, text: &str, sentences: &[&str]) {
+    let missing: Vec<_> =
+        sentences.iter().map(|fact| filled(fact)).filter(|fact| !text.contains(fact)).collect();
+    assert!(missing.is_empty(), "{page} should say {missing:#?}");
+}
+
 /// `2 of 72`: heads of a sweep that are significant when masked alone.
 fn significant(subject: &str, attention: &str) -> String {
-    let rows = rows(&format!("{subject}/ablate-one"));
+    let rows = sweep(subject);
     let heads: Vec<&Row> = rows.iter().filter(|row| row.text("attention") == attention).collect();
     format!("{} of {}", heads.iter().filter(|row| row.is_significant()).count(), heads.len())
 }
 
 /// `10.8 %`: the greatest loss by a single head, of the score with all heads.
 fn greatest_loss(subject: &str, digits: usize) -> String {
-    let rows = rows(&format!("{subject}/ablate-one"));
+    let rows = sweep(subject);
     let greatest = rows.iter().map(|row| row.loss() / row.number("base_score")).fold(0.0, f64::max);
     format!("{} %", fixed(100.0 * greatest, digits))
 }
 
 /// Of the heads of all attention types the percentage that can go along an order, by the rule that a step must keep.
 fn share(subject: &str, order: &str, seed: &str, keeps: fn(&Row) -> bool) -> f64 {
-    let rows = rows(&format!("{subject}/iterative-prune"));
+    let rows = curves(subject);
     let of_curve = |row: &&Row| {
         (row.text("attention"), row.text("order"), row.text("order_seed"), row.text("complement"))
             == ("all", order, seed, "false")
@@ -98,16 +201,6 @@ fn percent(share: f64) -> String {
     if share == 0.0 { "none".to_owned() } else { format!("{} %", fixed(share, 0)) }
 }
 
-/// `46 %`, shown to be safe by importance.
-fn safe(subject: &str) -> String {
-    percent(share(subject, "importance", "", is_shown_safe))
-}
-
-/// `75 %`, without a significant loss by importance.
-fn paper(subject: &str) -> String {
-    percent(share(subject, "importance", "", has_no_significant_loss))
-}
-
 fn median_of_random(subject: &str) -> f64 {
     let mut shares: Vec<f64> =
         (1..=10).map(|seed| share(subject, "random", &seed.to_string(), is_shown_safe)).collect();
@@ -115,14 +208,11 @@ fn median_of_random(subject: &str) -> f64 {
     f64::midpoint(shares[4], shares[5])
 }
 
-/// The score left with this share of one attention type masked by importance.
+/// The score left with this many heads of one attention type masked by importance.
 fn left(subject: &str, attention: &str, masked: &str) -> f64 {
-    let rows = rows(&format!("{subject}/iterative-prune"));
-    let is_it = |row: &&Row| {
-        (row.text("attention"), row.text("order"), row.text("complement"), row.text("masked"))
-            == (attention, "importance", "false", masked)
-    };
-    rows.iter().find(is_it).unwrap().number("score")
+    let conditions = [&format!("attention={attention}"), "order=importance", "complement=false"];
+    let masked = format!("masked={masked}");
+    find(&format!("{subject}/iterative-prune"), &[&conditions[..], &[&masked]].concat()).number("score")
 }
 
 /// The best head of each layer, kept alone.
@@ -137,10 +227,12 @@ fn best_heads(subject: &str) -> Vec<Row> {
     best.into_values().collect()
 }
 
-/// Layers whose best head alone has no significant loss, and all layers.
-fn layers_with_one_head(subject: &str) -> (usize, usize) {
+/// `14 of 18`: layers whose best head alone has no significant loss.
+fn layers_with_one_head(subject: &str) -> String {
     let best = best_heads(subject);
-    (best.iter().filter(|row| has_no_significant_loss(row)).count(), best.len())
+    let enough = best.iter().filter(|row| has_no_significant_loss(row)).count();
+    let enough = if enough == 0 { "none".to_owned() } else { enough.to_string() };
+    format!("{enough} of {}", best.len())
 }
 
 /// The loss of the layer that needs its heads most, with its best head alone.
@@ -154,24 +246,16 @@ fn correlation(subject: &str, other: &str, without: &[&str]) -> String {
         .iter()
         .map(|row| (row.head(), row.number("score_delta")))
         .collect();
-    let first = rows(&format!("{subject}/ablate-one"));
+    let first = sweep(subject);
     let first = first.iter().filter(|row| !without.contains(&row.head().as_str()));
     let (x, y): (Vec<f64>, Vec<f64>) =
         first.map(|row| (row.number("score_delta"), second[&row.head()])).unzip();
     fixed(pearson(&x, &y).unwrap().coefficient, 2)
 }
 
-/// `0.64 (0.45 to 0.77)`
-fn correlation_with_interval(subject: &str, splits: &str) -> String {
-    let all = &rows(&format!("{subject}/cross-domain-{splits}"))[0];
-    let [r, low, high] =
-        ["pearson", "pearson_low", "pearson_high"].map(|column| fixed(all.number(column), 2));
-    format!("{r} ({low} to {high})")
-}
-
-/// `10 to 40 %`: heads that can be masked after the first and after the last epoch while this percentage of the score, or of
+/// Percentage of heads that can be masked after the first and after the last epoch while this percentage of the score, or of
 /// 1/perplexity, is kept.
-fn spared(file: &str, kept: f64) -> String {
+fn spared(file: &str, kept: f64) -> [String; 2] {
     let rows = rows(file);
     let epochs = || rows.iter().map(|row| row.number("epoch"));
     let kept_by = |row: &Row| match row.text("metric") {
@@ -184,20 +268,11 @@ fn spared(file: &str, kept: f64) -> String {
         fixed(100.0 * last.number("masked") / last.number("heads"), 0)
     };
     let (first, last) = (epochs().fold(f64::INFINITY, f64::min), epochs().fold(0.0, f64::max));
-    format!("{} to {} %", of_epoch(first), of_epoch(last))
-}
-
-/// The percentage of the score that is kept at an epoch with so many heads masked, and its interval, in words.
-fn kept_at(file: &str, epoch: &str, masked: &str, in_words: fn([String; 3]) -> String) -> String {
-    let rows = rows(file);
-    let row = rows.iter().find(|row| (row.text("epoch"), row.text("masked")) == (epoch, masked)).unwrap();
-    let base = row.number("base_score");
-    let ends = ["score_delta", "delta_low", "delta_high"];
-    in_words(ends.map(|column| fixed(100.0 * (base + row.number(column)) / base, 0)))
+    [of_epoch(first), of_epoch(last)]
 }
 
 /// The loss of a retrained model against the one that was retrained with all heads, and its interval, by importance.
-fn retrained(subject: &str, masked: usize, complement: bool) -> (f64, f64, f64) {
+fn retrained(subject: &str, masked: usize, complement: bool) -> [f64; 3] {
     let file = Source::subject(&folders(), subject).one(experiment::RETRAINED).unwrap();
     let retrained = Retrained::read(file, &mut LeftOut::default()).unwrap();
     let mut steps = retrained.after.series.iter().flat_map(|series| series.runs.iter().flatten());
@@ -207,12 +282,12 @@ fn retrained(subject: &str, masked: usize, complement: bool) -> (f64, f64, f64) 
     let found = retrained.against_control(row).unwrap();
     let interval = found.interval.unwrap();
     let gains = [found.delta, interval.low, interval.high].map(|delta| row.direction().gain(delta));
-    (-gains[0], -gains[1].max(gains[2]), -gains[1].min(gains[2]))
+    [-gains[0], -gains[1].max(gains[2]), -gains[1].min(gains[2])]
 }
 
 /// The chance that heads which cost nothing would be shown to be safe, by the normal distribution: the greatest of all steps.
 fn power(subject: &str) -> f64 {
-    let rows = rows(&format!("{subject}/iterative-prune"));
+    let rows = curves(subject);
     let of_step = |row: &Row| {
         let error = (row.number("delta_high") - row.number("delta_low")) / (2.0 * 1.96);
         normal(0.02 * row.number("base_score") / error - 1.96)
@@ -227,20 +302,20 @@ fn normal(z: f64) -> f64 {
     (0..10_000).map(|n| density(-8.0 + (f64::from(n) + 0.5) * step) * step).sum()
 }
 
-/// `0.69`: the greatest r that the noise of two splits allows, without some of the heads.
-fn allowed_by_noise(subject: &str, splits: [&str; 2], without: &[&str]) -> String {
+/// `0.69`: the greatest r that the noise of the standard split and another one allows, without some of the heads.
+fn allowed_by_noise(subject: &str, other: &str, without: &[&str]) -> String {
     let reliability = |split: &str| {
         let folders = folders();
         let path = folders.results.join(subject).join(split).with_extension("csv");
-        let file = Source::File { path: path.clone(), experiments: folders.experiments };
+        let file = Source::File { path, experiments: folders.experiments };
         let results = Results::<AblationRow>::read(file.one(experiment::SWEEP).unwrap()).unwrap();
-        let (base, masked) = stored(&results, || Error::NoSegments { path: path.clone() }).unwrap();
+        let (base, masked) = stored(&results, || panic!("no segments of {subject}")).unwrap();
         let heads = results.rows.iter().map(|row| row.head_id().to_string()).zip(&masked);
         let is_kept = |(head, _): &(String, _)| !without.contains(&head.as_str());
         let variants: Vec<_> = heads.filter(is_kept).map(|(_, masked)| masked).collect();
         split_half(Swept { base: &base, variants: &variants }, 100, 1).unwrap()
     };
-    fixed(ceiling(reliability(splits[0]), reliability(splits[1])).unwrap(), 2)
+    fixed(ceiling(reliability("ablate-one"), reliability(&format!("ablate-one-{other}"))).unwrap(), 2)
 }
 
 /// `21 to 26 %`: how much faster without half of the heads, in batches of all sizes.
@@ -263,15 +338,15 @@ fn prose(page: &str) -> String {
     text
 }
 
-/// Checks that each fact stands on the page, and that no other number does, but for what is `given`.
-fn check(page: &str, facts: &[String], given: &[&str]) {
+/// Refuses a page that does not say one of these sentences, or has another number than these and those that are `given`.
+fn check(page: &str, sentences: &[&str], given: &[&str]) {
     let whole = prose(page);
-    let missing: Vec<&String> = facts.iter().filter(|fact| !whole.contains(fact.as_str())).collect();
-    assert!(missing.is_empty(), "{page} should say {missing:#?}");
+    check_says(page, &whole, sentences);
     let mut text = whole.clone();
-    for known in facts.iter().map(String::as_str).chain(given.iter().copied()) {
-        assert!(whole.contains(known), "{page} does not say `{known}` any more");
-        text = text.replace(known, "");
+    for known in sentences.iter().map(|fact| filled(fact)).chain(given.iter().map(|&given| given.to_owned()))
+    {
+        assert!(whole.contains(&known), "{page} does not say `{known}` any more");
+        text = text.replace(&known, "");
     }
     let is_name = |word: &str| {
         let is_head = word.split(':').filter(|part| part.parse::<u8>().is_ok()).count() >= 2;
@@ -286,42 +361,19 @@ fn check(page: &str, facts: &[String], given: &[&str]) {
 
 #[test]
 fn numbers_of_the_front_page_are_those_of_the_results() {
-    let (enough, layers) = layers_with_one_head("multi30k-en-fr");
-    let (none, of_mnli) = layers_with_one_head("minilm-mnli");
-    assert_eq!(none, 0);
-    let of_type = |attention| fixed(left("multi30k-en-fr", attention, "39"), 0);
-    let facts = [
-        format!(
-            "encoder {}, encoder-decoder {}, MNLI {}",
-            significant("multi30k-en-fr", "enc-enc"),
-            significant("multi30k-en-fr", "enc-dec").replace(" of 48", ""),
-            significant("minilm-mnli", "self")
-        ),
-        format!("translator {enough} of {layers}, MNLI none of {of_mnli}"),
-        format!(
-            "MNLI {}; translator {}, without one head {}",
-            correlation("minilm-mnli", "dev_mismatched_partial", &[]),
-            correlation("multi30k-en-fr", "test_2017_mscoco", &[]),
-            correlation("multi30k-en-fr", "test_2017_mscoco", &["enc-dec:2:1"])
-        ),
-        format!(
-            "SST-2 {}, MNLI {}, translator {}",
-            safe("minilm-sst2"),
-            safe("minilm-mnli"),
-            safe("multi30k-en-fr")
-        ),
-        format!(
-            "{} % masked: {} BLEU left; decoder {}, encoder {}",
-            fixed(3900.0 / 48.0, 0),
-            of_type("enc-dec"),
-            of_type("dec-dec"),
-            of_type("enc-enc")
-        ),
-        "At most 23 million parameters".to_owned(),
-        format!("model is {} % accurate", fixed(rows("minilm-mnli/ablate-one")[0].number("base_score"), 0)),
+    let sentences = [
+        "encoder {significant multi30k-en-fr enc-enc}, encoder-decoder {count multi30k-en-fr enc-dec}, \
+         MNLI {significant minilm-mnli self}",
+        "translator {enough multi30k-en-fr}, MNLI {enough minilm-mnli}",
+        "MNLI {r minilm-mnli dev_mismatched_partial}; translator {r multi30k-en-fr test_2017_mscoco}, \
+         without one head {r multi30k-en-fr test_2017_mscoco enc-dec:2:1}",
+        "SST-2 {safe minilm-sst2}, MNLI {safe minilm-mnli}, translator {safe multi30k-en-fr}",
+        // 39 of 48 heads
+        "81 % masked: {left multi30k-en-fr enc-dec 39 0} BLEU left; decoder {left multi30k-en-fr dec-dec 39 0}, \
+         encoder {left multi30k-en-fr enc-enc 39 0}",
+        "At most {millions minilm-mrpc/speed-bench-first-512 original_parameters} million parameters",
+        "model is {cell minilm-mnli/ablate-one base_score 0} % accurate",
     ];
-    let parameters = rows("minilm-mrpc/speed-bench-first-512")[0].number("original_parameters");
-    assert_eq!(fixed(parameters / 1e6, 0), "23");
     let published = [
         "| 8 of 96 |",
         "| 26 of 30 layers |",
@@ -339,197 +391,111 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
         "(2019)",
     ];
     let page = fs::read_to_string(root().join("README.md")).unwrap();
-    let demo = rows("demo-translation/ablate-one");
+    let demo = sweep("demo-translation");
     for layer in ["1", "6"] {
         let of_layer =
             demo.iter().filter(|row| (row.text("attention"), row.text("layer")) == ("enc-enc", layer));
         let line: Vec<String> = of_layer.map(|row| signed(row.number("score_delta"), 2)).collect();
         assert!(page.contains(&line.join("   ")), "README.md should print {line:?}");
     }
-    let base = format!(
-        "base BLEU {}\n{} heads significant",
-        fixed(demo[0].number("base_score"), 2),
-        significant("demo-translation", "enc-enc")
-    );
-    assert!(page.contains(&base), "README.md should print {base}");
-    check("README.md", &facts, &[&published[..], &given].concat());
+    let base = "base BLEU {cell demo-translation/ablate-one base_score 2}\n\
+                {significant demo-translation enc-enc} heads significant";
+    check_says("README.md", &page, &[base]);
+    check("README.md", &sentences, &[&published[..], &given].concat());
 }
 
 #[test]
 fn numbers_of_the_findings_are_those_of_the_results() {
-    let (sst2, de_en, en_fr) = ("minilm-sst2", "multi30k-de-en", "multi30k-en-fr");
-    let (mnli, mrpc) = ("minilm-mnli", "minilm-mrpc");
-    let (demo, tatoeba, shakespeare) = ("demo-language", "tatoeba-language", "shakespeare-char");
-    let points_of = |subject: &str, head: &str, digits| {
-        let rows = rows(&format!("{subject}/ablate-one"));
-        fixed(rows.iter().find(|row| row.head() == head).unwrap().loss(), digits)
-    };
-    let better =
-        rows("minilm-mnli/ablate-one").iter().filter(|row| row.is_significant() && row.loss() < 0.0).count();
-    assert_eq!(better, 6, "six of them for the better");
-    let top = rows("minilm-mnli/cross-domain-dev_matched-dev_mismatched_partial")[0].number("top_overlap");
-    assert_eq!(top, 9.0, "nine of the ten costliest heads");
-    let of_type = |attention| fixed(left(en_fr, attention, "39"), 1);
-    let (loss, low, high) = retrained(mnli, 54, false);
-    let [nats, same] = [8, 16].map(|masked| retrained(demo, masked, false));
-    assert_eq!(fixed(nats.0, 3), fixed(same.0, 3));
-    let (en_fr_dynamics, de_en_dynamics) =
-        ("multi30k-en-fr/training-dynamics-first-500", "multi30k-de-en/training-dynamics-first-500");
-
-    let (sst2_layers, en_fr_layers) = (layers_with_one_head(sst2), layers_with_one_head(en_fr));
-    assert_eq!((sst2_layers, layers_with_one_head(mnli).0), ((6, 6), 0));
-    let of_mrpc = rows("minilm-mrpc/ablate-one");
-    let of_head = of_mrpc.iter().find(|row| row.head() == "self:2:2").unwrap();
-    let base = of_head.number("base_score");
-    let most = |subject: &str| {
-        let mut rows = rows(&format!("{subject}/ablate-one"));
-        rows.sort_by(|one, other| other.loss().total_cmp(&one.loss()));
-        rows.iter().take(3).map(Row::head).collect::<Vec<_>>()
-    };
-    assert_eq!(most(mnli), ["self:4:10", "self:2:3", "self:3:5"]);
-    let before = rows("minilm-mnli/iterative-prune");
-    let is_step = |row: &&Row| {
-        (row.text("order"), row.text("complement"), row.text("masked")) == ("importance", "false", "54")
-    };
-    let masking = before.iter().find(is_step).unwrap().loss();
-    let facts = [
-        format!("| {}, {} | 6 %, {} |", "21 %", safe(mnli), paper(mnli)),
-        format!("| 20 %, {} | 31 %, {} |", safe(en_fr), paper(en_fr)),
-        format!("| none, {} | none, {} |", safe("demo-translation"), paper("demo-translation")),
-        format!("4:10 costs {} points now", points_of(mnli, "self:4:10", 1)),
-        format!(
-            "{} heads are significant, and the greatest loss is {} of the score",
-            significant(demo, "self"),
-            greatest_loss(demo, 2)
-        ),
-        format!("{}, and the greatest is {}", significant(tatoeba, "self"), greatest_loss(tatoeba, 1)),
-        format!(
-            "{} in `demo-inference`, and {} in `{shakespeare}`",
-            greatest_loss("demo-inference", 1),
-            greatest_loss(shakespeare, 1)
-        ),
-        format!(
-            "408 pairs of MRPC only {} are, but one of them, 2:2, costs {};",
-            significant(mrpc, "self"),
-            greatest_loss(mrpc, 1)
-        ),
-        format!(
-            "9,815 of MNLI {}, six of them for the better, and 4:10 costs {}",
-            significant(mnli, "self"),
-            greatest_loss(mnli, 1)
-        ),
-        format!(
-            "{} of the 48 encoder-decoder heads of `{en_fr}` and {} of its 48 encoder heads",
-            significant(en_fr, "enc-dec").replace(" of 48", ""),
-            significant(en_fr, "enc-enc").replace(" of 48", "")
-        ),
-        format!(
-            "r = {}, and nine of the ten",
-            correlation_with_interval(mnli, "dev_matched-dev_mismatched_partial")
-        ),
-        format!(
-            "r = {}; noise allows {})",
-            correlation_with_interval(en_fr, "test_2016_flickr-test_2017_mscoco").replace(')', ""),
-            allowed_by_noise(en_fr, ["ablate-one", "ablate-one-test_2017_mscoco"], &[])
-        ),
-        format!(
-            "it is {}, where noise allows {};",
-            correlation(en_fr, "test_2017_mscoco", &["enc-dec:2:1"]),
-            allowed_by_noise(en_fr, ["ablate-one", "ablate-one-test_2017_mscoco"], &["enc-dec:2:1"])
-        ),
-        format!(
-            "({}; noise allows {})",
-            correlation_with_interval(de_en, "test_2016_flickr-test_2017_mscoco")
-                .replace(" (", ", ")
-                .replace(')', ""),
-            allowed_by_noise(de_en, ["ablate-one", "ablate-one-test_2017_mscoco"], &[])
-        ),
-        format!("({})", correlation_with_interval(demo, "test-shifted").replace(" (", ", ").replace(')', "")),
-        format!("would allow {}.", allowed_by_noise(demo, ["ablate-one", "ablate-one-shifted"], &[])),
-        format!(
-            "where all {} heads are significant",
-            significant(shakespeare, "self").split(' ').next().unwrap()
-        ),
-        format!(
-            "the rank correlation is {}.",
-            fixed(
-                rows("multi30k-en-fr/cross-domain-test_2016_flickr-test_2017_mscoco")[0].number("spearman"),
-                2
-            )
-        ),
-        format!("costs {} BLEU now", points_of(en_fr, "enc-dec:2:1", 2)),
-        format!(
-            "{} of the heads of `{sst2}` are shown to be safe, {} of `{mnli}`, {} of `{mrpc}` and {} of `{en_fr}`; without \
-             significant loss {}, {}, {} and {} can go",
-            safe(sst2),
-            safe(mnli),
-            safe(mrpc),
-            safe(en_fr),
-            paper(sst2),
-            paper(mnli),
-            paper(mrpc),
-            paper(en_fr)
-        ),
-        format!(
-            "leaves {} of {} BLEU in encoder-decoder attention, {} in decoder self-attention and {} in the encoder",
-            of_type("enc-dec"),
-            fixed(rows("multi30k-en-fr/ablate-one")[0].number("base_score"), 1),
-            of_type("dec-dec"),
-            of_type("enc-enc")
-        ),
-        format!("shown to be safe with a probability of at most {}", percent(100.0 * power("minilm-cola"))),
-        format!("still {}, that of always", fixed(left(mrpc, "all", "72"), 1)),
-        format!("{} of the heads of `{shakespeare}`", safe(shakespeare)),
-        format!("by importance, and {} % in the median", fixed(median_of_random(shakespeare), 1)),
-        format!("for `{tatoeba}` both are {}", safe(tatoeba)),
-        format!("{} of the {} of `{en_fr}`", en_fr_layers.0, en_fr_layers.1),
-        format!(
-            "is {} % accurate; its largest loss is {} points",
-            fixed(rows("minilm-mnli/ablate-one")[0].number("base_score"), 1),
-            fixed(largest_loss_of_best_heads(mnli), 1)
-        ),
-        format!("is {} faster", speedup(mrpc)),
-        format!("from {} in `{en_fr}`: with 40 % masked", spared(en_fr_dynamics, 90.0)),
-        kept_at(en_fr_dynamics, "1", "58", |[kept, low, high]| {
-            format!("it keeps {kept} % of its BLEU at first ({low} to {high})")
-        }),
-        kept_at(en_fr_dynamics, "14", "58", |[kept, low, high]| {
-            format!("and {kept} % at the end ({low} to {high})")
-        }),
-        format!("rises from {}, but with 40 %", spared(de_en_dynamics, 90.0)),
-        kept_at(de_en_dynamics, "1", "58", |[kept, low, high]| format!("masked {kept} % ({low} to {high})")),
-        kept_at(de_en_dynamics, "14", "58", |[kept, low, high]| {
-            format!("and {kept} % ({low} to {high}) are kept")
-        }),
-        format!("the share is {} both times", spared(de_en_dynamics, 85.0).rsplit(" to ").next().unwrap()),
-        format!("falls, from {} at", spared("tatoeba-language/training-dynamics", 90.0)),
-        format!("`{mnli}` loses {} points ({} to {})", fixed(loss, 2), fixed(low, 2), fixed(high, 2)),
-        format!("masking alone costs {},", fixed(masking, 1)),
-        format!(
-            "loses {} nats per token both with 25 % ({} to {})",
-            fixed(nats.0, 3),
-            fixed(nats.1, 3),
-            fixed(nats.2, 3)
-        ),
-        format!(
-            "`{en_fr}` {} BLEU with 50 % and {} with 75 %",
-            fixed(retrained(en_fr, 72, false).0, 2),
-            fixed(retrained(en_fr, 108, false).0, 2)
-        ),
-        format!("`{mnli}` still loses {} points", fixed(retrained(mnli, 54, true).0, 1)),
-        format!("below {}, 2 % of {},", signed(-0.02 * base, 2), fixed(base, 2)),
-        format!("| {} | F1 with all heads", fixed(base, 2)),
-        format!("| {} | F1 with this", fixed(of_head.number("score"), 2)),
-        format!("| {} | the difference", signed(of_head.number("score_delta"), 2)),
-        format!(
-            "| {}, {} | its",
-            signed(of_head.number("delta_low"), 2),
-            signed(of_head.number("delta_high"), 2)
-        ),
-        format!("| {} | two-sided", fixed(of_head.number("p_value"), 6)),
-        format!("| {} | adjusted", fixed(of_head.number("p_adjusted"), 4)),
+    let sentences = [
+        "| 21 %, {safe minilm-mnli} | 6 %, {paper minilm-mnli} |",
+        "| 20 %, {safe multi30k-en-fr} | 31 %, {paper multi30k-en-fr} |",
+        "| none, {safe demo-translation} | none, {paper demo-translation} |",
+        "4:10 costs {loss minilm-mnli self:4:10 1} points now",
+        "{significant demo-language self} heads are significant, and the greatest loss is \
+         {greatest demo-language 2} of the score",
+        "{significant tatoeba-language self}, and the greatest is {greatest tatoeba-language 1}",
+        "{greatest demo-inference 1} in `demo-inference`, and {greatest shakespeare-char 1} in `shakespeare-char`",
+        "408 pairs of MRPC only {significant minilm-mrpc self} are, but one of them, 2:2, costs \
+         {greatest minilm-mrpc 1};",
+        "9,815 of MNLI {significant minilm-mnli self}, six of them for the better, and 4:10 costs \
+         {greatest minilm-mnli 1}",
+        "{count multi30k-en-fr enc-dec} of the 48 encoder-decoder heads of `multi30k-en-fr` and \
+         {count multi30k-en-fr enc-enc} of its 48 encoder heads",
+        "r = {pearson minilm-mnli dev_matched-dev_mismatched_partial} \
+         ({ends minilm-mnli dev_matched-dev_mismatched_partial}), and nine of the ten",
+        "r = {pearson multi30k-en-fr test_2016_flickr-test_2017_mscoco} \
+         ({ends multi30k-en-fr test_2016_flickr-test_2017_mscoco}; \
+         noise allows {noise multi30k-en-fr test_2017_mscoco})",
+        "it is {r multi30k-en-fr test_2017_mscoco enc-dec:2:1}, where noise allows \
+         {noise multi30k-en-fr test_2017_mscoco enc-dec:2:1};",
+        "({pearson multi30k-de-en test_2016_flickr-test_2017_mscoco}, \
+         {ends multi30k-de-en test_2016_flickr-test_2017_mscoco}; \
+         noise allows {noise multi30k-de-en test_2017_mscoco})",
+        "({pearson demo-language test-shifted}, {ends demo-language test-shifted})",
+        "would allow {noise demo-language shifted}.",
+        "where all {count shakespeare-char self} heads are significant",
+        "the rank correlation is \
+         {cell multi30k-en-fr/cross-domain-test_2016_flickr-test_2017_mscoco spearman 2}.",
+        "costs {loss multi30k-en-fr enc-dec:2:1 2} BLEU now",
+        "{safe minilm-sst2} of the heads of `minilm-sst2` are shown to be safe, {safe minilm-mnli} of `minilm-mnli`, \
+         {safe minilm-mrpc} of `minilm-mrpc` and {safe multi30k-en-fr} of `multi30k-en-fr`; without significant loss \
+         {paper minilm-sst2}, {paper minilm-mnli}, {paper minilm-mrpc} and {paper multi30k-en-fr} can go",
+        "leaves {left multi30k-en-fr enc-dec 39 1} of {cell multi30k-en-fr/ablate-one base_score 1} BLEU in \
+         encoder-decoder attention, {left multi30k-en-fr dec-dec 39 1} in decoder self-attention and \
+         {left multi30k-en-fr enc-enc 39 1} in the encoder",
+        "shown to be safe with a probability of at most {power minilm-cola}",
+        "still {left minilm-mrpc all 72 1}, that of always",
+        "{safe shakespeare-char} of the heads of `shakespeare-char`",
+        "by importance, and {median shakespeare-char 1} % in the median",
+        "for `tatoeba-language` both are {safe tatoeba-language}",
+        "{enough-of-the multi30k-en-fr} of `multi30k-en-fr`",
+        "is {cell minilm-mnli/ablate-one base_score 1} % accurate; its largest loss is {best-heads minilm-mnli 1} points",
+        "is {speedup minilm-mrpc} faster",
+        "from {spared multi30k-en-fr/training-dynamics-first-500 90} in `multi30k-en-fr`: with 40 % masked",
+        "it keeps {kept score_delta multi30k-en-fr/training-dynamics-first-500 1 58} % of its BLEU at first \
+         ({kept delta_low multi30k-en-fr/training-dynamics-first-500 1 58} to \
+         {kept delta_high multi30k-en-fr/training-dynamics-first-500 1 58})",
+        "and {kept score_delta multi30k-en-fr/training-dynamics-first-500 14 58} % at the end \
+         ({kept delta_low multi30k-en-fr/training-dynamics-first-500 14 58} to \
+         {kept delta_high multi30k-en-fr/training-dynamics-first-500 14 58})",
+        "rises from {spared multi30k-de-en/training-dynamics-first-500 90}, but with 40 %",
+        "masked {kept score_delta multi30k-de-en/training-dynamics-first-500 1 58} % \
+         ({kept delta_low multi30k-de-en/training-dynamics-first-500 1 58} to \
+         {kept delta_high multi30k-de-en/training-dynamics-first-500 1 58})",
+        "and {kept score_delta multi30k-de-en/training-dynamics-first-500 14 58} % \
+         ({kept delta_low multi30k-de-en/training-dynamics-first-500 14 58} to \
+         {kept delta_high multi30k-de-en/training-dynamics-first-500 14 58}) are kept",
+        "the share is {spared-last multi30k-de-en/training-dynamics-first-500 85} both times",
+        "falls, from {spared tatoeba-language/training-dynamics 90} at",
+        "`minilm-mnli` loses {retrained point minilm-mnli 54 order 2} points \
+         ({retrained low minilm-mnli 54 order 2} to {retrained high minilm-mnli 54 order 2})",
+        "masking alone costs {masking minilm-mnli 54 1},",
+        "loses {retrained point demo-language 8 order 3} nats per token both with 25 % \
+         ({retrained low demo-language 8 order 3} to {retrained high demo-language 8 order 3})",
+        "`multi30k-en-fr` {retrained point multi30k-en-fr 72 order 2} BLEU with 50 % and \
+         {retrained point multi30k-en-fr 108 order 2} with 75 %",
+        "`minilm-mnli` still loses {retrained point minilm-mnli 54 complement 1} points",
+        "below {margin minilm-mrpc}, 2 % of {cell minilm-mrpc/ablate-one base_score 2},",
+        "| {cell minilm-mrpc/ablate-one base_score 2} | F1 with all heads",
+        "| {cell minilm-mrpc/ablate-one score 2 head=self:2:2} | F1 with this",
+        "| {signed minilm-mrpc/ablate-one score_delta 2 head=self:2:2} | the difference",
+        "| {signed minilm-mrpc/ablate-one delta_low 2 head=self:2:2}, \
+         {signed minilm-mrpc/ablate-one delta_high 2 head=self:2:2} | its",
+        "| {cell minilm-mrpc/ablate-one p_value 6 head=self:2:2} | two-sided",
+        "| {cell minilm-mrpc/ablate-one p_adjusted 4 head=self:2:2} | adjusted",
     ];
-    assert_eq!(percent(median_of_random(tatoeba)), safe(tatoeba));
+    let better = sweep("minilm-mnli").iter().filter(|row| row.is_significant() && row.loss() < 0.0).count();
+    assert_eq!(better, 6, "six of them for the better");
+    let top =
+        number(&["cell", "minilm-mnli/cross-domain-dev_matched-dev_mismatched_partial", "top_overlap", "1"]);
+    assert_eq!(top, "9.0", "nine of the ten costliest heads");
+    let [nats, same] = [8, 16].map(|masked| fixed(retrained("demo-language", masked, false)[0], 3));
+    assert_eq!(nats, same);
+    assert_eq!(["minilm-sst2", "minilm-mnli"].map(layers_with_one_head), ["6 of 6", "none of 6"]);
+    let mut heads = sweep("minilm-mnli");
+    heads.sort_by(|one, other| other.loss().total_cmp(&one.loss()));
+    assert_eq!([0, 1, 2].map(|place| heads[place].head()), ["self:4:10", "self:2:3", "self:3:5"]);
+    assert_eq!(percent(median_of_random("tatoeba-language")), number(&["safe", "tatoeba-language"]));
     let history = [
         "0.94",
         "0.61",
@@ -561,7 +527,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "calls p < 0.01 significant",
         "costs more than 2 %",
     ];
-    check("results/README.md", &facts, &[&history[..], &given].concat());
+    check("results/README.md", &sentences, &[&history[..], &given].concat());
 }
 
 /// The score of one way to choose heads less that of another, and whether the difference is significant.
@@ -609,9 +575,10 @@ fn kept(subject: &str, method: &str, number: &str, heads: &[String]) -> usize {
     row.text("kept_heads").split('+').filter(|head| heads.iter().any(|own| own == head)).count()
 }
 
-fn greatest_share(subject: &str, detail: &str, head: Option<&str>) -> f64 {
+/// Percentage of sentences in which a head, or the best one, looks at one of the two rarest tokens.
+fn greatest_share(subject: &str, head: Option<&str>) -> f64 {
     let rows = rows(&format!("{subject}/head-functions"));
-    let of_detail = rows.iter().filter(|row| row.text("detail") == detail);
+    let of_detail = rows.iter().filter(|row| row.text("detail") == "two-rarest");
     let of_head = of_detail.filter(|row| head.is_none_or(|head| row.head() == head));
     100.0 * of_head.map(|row| row.number("share")).fold(0.0, f64::max)
 }
@@ -655,38 +622,28 @@ fn numbers_on_learned_gates_and_functions_are_those_of_the_results() {
         );
         says(text.to_owned());
     }
-    let (sst2, mnli) = (heads_with("minilm-sst2", "syntactic"), heads_with("minilm-mnli", "syntactic"));
-    says(format!(
-        "{} of {} (`minilm-sst2`), {} of {} (`minilm-mnli`)",
-        kept("minilm-sst2", "gates", "18", &sst2),
-        sst2.len(),
-        kept("minilm-mnli", "gates", "18", &mnli),
-        mnli.len()
-    ));
+    check_says(
+        "results/voita.md",
+        &page,
+        &[
+            "{gates-keep minilm-sst2 18 syntactic} (`minilm-sst2`), {gates-keep minilm-mnli 18 syntactic} (`minilm-mnli`)",
+            "`multi30k-en-fr`: at most {two-rarest multi30k-en-fr} %",
+            "72 of 144 left: \
+             {cell multi30k-en-fr/train-gates-all kept_enc_enc 0 method=gates kept=72} encoder, \
+             {cell multi30k-en-fr/train-gates-all kept_dec_dec 0 method=gates kept=72} decoder, \
+             {cell multi30k-en-fr/train-gates-all kept_enc_dec 0 method=gates kept=72} encoder-decoder",
+            "[largest share of its layer's relevance], \
+             {cell minilm-mnli/relevance-alpha-beta relevance 3 head=self:5:9}",
+        ],
+    );
+    let sst2 = heads_with("minilm-sst2", "syntactic");
     assert_eq!(kept("minilm-sst2", "importance", "18", &sst2), 4, "importance keeps four");
-    let rare = ["minilm-mnli", "minilm-mrpc", "minilm-sst2"]
-        .map(|subject| greatest_share(subject, "two-rarest", Some("self:1:10")));
-    says(format!(
-        "{} to {} %",
-        fixed(rare.into_iter().fold(100.0, f64::min), 0),
-        fixed(rare.into_iter().fold(0.0, f64::max), 0)
-    ));
-    says(format!(
-        "`multi30k-en-fr`: at most {} %",
-        fixed(greatest_share("multi30k-en-fr", "two-rarest", None), 0)
-    ));
-    let all_gates = rows("multi30k-en-fr/train-gates-all");
-    let half =
-        all_gates.iter().find(|row| row.text("method") == "gates" && row.text("kept") == "72").unwrap();
-    says(format!(
-        "72 of 144 left: {} encoder, {} decoder, {} encoder-decoder",
-        half.text("kept_enc_enc"),
-        half.text("kept_dec_dec"),
-        half.text("kept_enc_dec")
-    ));
+    let mut rare = ["minilm-mnli", "minilm-mrpc", "minilm-sst2"]
+        .map(|subject| greatest_share(subject, Some("self:1:10")));
+    rare.sort_by(f64::total_cmp);
+    says(format!("{} to {} %", fixed(rare[0], 0), fixed(rare[2], 0)));
     let relevance = rows("minilm-mnli/relevance-alpha-beta");
     let of = |head: &str| relevance.iter().find(|row| row.head() == head).unwrap().number("relevance");
-    says(format!("[largest share of its layer's relevance], {}", fixed(of("self:5:9"), 3)));
     assert_eq!(
         relevance.iter().filter(|row| row.number("relevance") > of("self:4:10")).count(),
         5,
@@ -697,24 +654,19 @@ fn numbers_on_learned_gates_and_functions_are_those_of_the_results() {
 /// The times of recipes stand in the last table of `summary.md`, rounded.
 #[test]
 fn numbers_of_the_worked_examples_are_those_of_the_results() {
+    let sentences = [
+        "themselves: {significant multi30k-en-fr enc-enc} in encoder self-attention",
+        "{significant multi30k-en-fr enc-dec} in encoder-decoder attention",
+        "up to {safe minilm-sst2} of the heads",
+        "81 % of the encoder-decoder heads leaves {left multi30k-en-fr enc-dec 39 0}",
+        "rises from {cell shakespeare-char/ablate-one base_score 1 head=self:1:4} to \
+         {cell shakespeare-char/ablate-one score 1 head=self:1:4}",
+        "one head ({safe shakespeare-char})",
+    ];
     let page = prose("experiments/README.md");
-    let en_fr = |attention: &str| significant("multi30k-en-fr", attention);
-    let loss = 55.0 - left("multi30k-en-fr", "enc-enc", "48");
-    let shakespeare = rows("shakespeare-char/ablate-one");
-    let worst = shakespeare.iter().find(|row| row.head() == "self:1:4").unwrap();
-    for fact in [
-        format!("themselves: {} in encoder self-attention", en_fr("enc-enc")),
-        format!("{} in encoder-decoder attention", en_fr("enc-dec")),
-        format!("up to {} of the heads", safe("minilm-sst2")),
-        format!("costs {} of 55 BLEU", fixed(loss, 0)),
-        format!(
-            "81 % of the encoder-decoder heads leaves {}",
-            fixed(left("multi30k-en-fr", "enc-dec", "39"), 0)
-        ),
-        format!("rises from {} to {}", fixed(worst.number("base_score"), 1), fixed(worst.number("score"), 1)),
-        format!("one head ({})", safe("shakespeare-char")),
-    ] {
-        assert!(page.contains(&fact), "experiments/README.md should say `{fact}`");
-    }
-    assert_eq!([en_fr("dec-dec"), significant("minilm-sst2", "self")], ["0 of 48", "0 of 72"]);
+    check_says("experiments/README.md", &page, &sentences);
+    let loss = fixed(55.0 - left("multi30k-en-fr", "enc-enc", "48"), 0);
+    assert!(page.contains(&format!("costs {loss} of 55 BLEU")), "{loss}");
+    let none = [significant("multi30k-en-fr", "dec-dec"), significant("minilm-sst2", "self")];
+    assert_eq!(none, ["0 of 48", "0 of 72"]);
 }

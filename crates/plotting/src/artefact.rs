@@ -1,4 +1,4 @@
-//! What an artefact is: a table or a figure, or some that belong together.
+//! Artefacts: a table or a figure, or some that belong together.
 use std::path::PathBuf;
 
 use charts::write::Sheet;
@@ -6,7 +6,7 @@ use findings::{BestHeads, LeftOut, Pair, Result, ResultFile, Source, experiment}
 
 use crate::view::Asked;
 
-/// Which results an artefact is made of.
+/// Results that an artefact is made of.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reads {
     /// Those of an experiment, of which a command of its own draws one file.
@@ -19,7 +19,7 @@ pub(crate) enum Reads {
     Pairs,
     /// The best heads of the layers.
     Best {
-        /// Whether they were chosen on another split than the one that is reported.
+        /// `true` if they were chosen on another split than the one that is reported.
         other_split: bool,
     },
 }
@@ -49,7 +49,7 @@ impl Reads {
     }
 }
 
-/// What a command takes beside what all do.
+/// Options of a command beside those of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
     Nothing,
@@ -61,34 +61,21 @@ pub(crate) enum Takes {
     Against,
 }
 
-/// What artefacts of a report stand under one heading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Headings of a report.
 #[expect(missing_docs, reason = "each is named after its heading")]
-pub enum Chapter {
-    SingleHeads,
-    BestHeads,
-    MoreAndMore,
-    Orders,
-    Functions,
-    Gates,
-    OtherData,
-    Speed,
-    Training,
-}
-
-impl Chapter {
-    /// With their headings, in the order of a report.
-    pub const ALL: [(Self, &str); 9] = [
-        (Self::SingleHeads, "Single heads"),
-        (Self::BestHeads, "One head of a layer"),
-        (Self::MoreAndMore, "More and more heads"),
-        (Self::Orders, "Agreement of orders"),
-        (Self::Functions, "What heads do"),
-        (Self::Gates, "Gates that learn to close"),
-        (Self::OtherData, "Other data"),
-        (Self::Speed, "Speed"),
-        (Self::Training, "During training"),
-    ];
+pub mod chapter {
+    pub const SINGLE_HEADS: &str = "Single heads";
+    pub const BEST_HEADS: &str = "One head of a layer";
+    pub const MORE_AND_MORE: &str = "More and more heads";
+    pub const ORDERS: &str = "Agreement of orders";
+    pub const FUNCTIONS: &str = "What heads do";
+    pub const GATES: &str = "Gates that learn to close";
+    pub const OTHER_DATA: &str = "Other data";
+    pub const SPEED: &str = "Speed";
+    pub const TRAINING: &str = "During training";
+    /// All headings, in the order of a report.
+    pub const ALL: [&str; 9] =
+        [SINGLE_HEADS, BEST_HEADS, MORE_AND_MORE, ORDERS, FUNCTIONS, GATES, OTHER_DATA, SPEED, TRAINING];
 }
 
 pub(crate) type Draw = fn(ResultFile, &Asked<'_>, &mut LeftOut) -> Result<Vec<Sheet>>;
@@ -97,38 +84,48 @@ pub(crate) type Draw = fn(ResultFile, &Asked<'_>, &mut LeftOut) -> Result<Vec<Sh
 pub struct Artefact {
     /// The command that draws it.
     pub name: &'static str,
-    /// What measures it first.
+    /// The recipe that measures it first.
     pub recipe: &'static str,
-    /// Where it stands in a report.
-    pub chapter: Chapter,
-    /// What it shows.
+    /// Its heading in a report.
+    pub chapter: &'static str,
+    /// A description.
     pub about: &'static str,
-    pub(crate) reads: Reads,
-    /// How what it reads is drawn, file by file.
-    pub(crate) draw: Draw,
-    pub(crate) options: Options,
-}
-
-/// What most artefacts do without.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Options {
-    /// Another name of its command.
-    pub alias: Option<&'static str>,
-    /// More on what it shows; may be empty.
-    pub detail: &'static str,
-    /// What its command takes beside what all do.
-    pub takes: Takes,
-}
-
-impl Options {
-    pub const NONE: Self = Self { alias: None, detail: "", takes: Takes::Nothing };
+    reads: Reads,
+    draw: Draw,
+    pub(crate) alias: Option<&'static str>,
+    detail: Option<&'static str>,
+    pub(crate) takes: Takes,
 }
 
 impl Artefact {
-    /// What it shows, with all details.
+    /// - `draw`: draws what it reads, file by file
+    pub(crate) const fn new(
+        [name, recipe, chapter]: [&'static str; 3],
+        about: &'static str,
+        reads: Reads,
+        draw: Draw,
+    ) -> Self {
+        Self { name, recipe, chapter, about, reads, draw, alias: None, detail: None, takes: Takes::Nothing }
+    }
+
+    /// With another name of its command.
+    pub(crate) const fn also(self, alias: &'static str) -> Self {
+        Self { alias: Some(alias), ..self }
+    }
+
+    /// With more on what it shows.
+    pub(crate) const fn detail(self, detail: &'static str) -> Self {
+        Self { detail: Some(detail), ..self }
+    }
+
+    /// With these options of its command.
+    pub(crate) const fn takes(self, takes: Takes) -> Self {
+        Self { takes, ..self }
+    }
+
+    /// A description with all details.
     pub fn described(&self) -> String {
-        let Self { about, options: Options { detail, .. }, .. } = self;
-        if detail.is_empty() { (*about).to_owned() } else { format!("{about}; {detail}") }
+        [self.about].into_iter().chain(self.detail).collect::<Vec<_>>().join("; ")
     }
 
     /// What is drawn of all files that are meant, each sheet with its folder; absent if there was no such file. Sheets of one

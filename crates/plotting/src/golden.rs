@@ -8,7 +8,7 @@ use charts::chart::Chart;
 use charts::legible;
 use charts::write::{Format, Sheet};
 use findings::source::subjects;
-use findings::{Adjustment, Criterion, Folders, LeftOut, Source, Subject};
+use findings::{Adjustment, Criterion, Folders, LeftOut, Source, SubjectResults};
 use serde_json::Value;
 use test_support::golden;
 
@@ -107,7 +107,7 @@ fn every_artefact_names_a_recipe_that_is_there() {
 fn summary_page() -> String {
     let (folders, mut left_out) = (tiny(), LeftOut::default());
     let names = subjects(&folders.results).unwrap();
-    let all: Vec<_> = names.iter().map(|name| Subject::read(&folders, name, &mut left_out)).collect();
+    let all: Vec<_> = names.iter().map(|name| SubjectResults::read(&folders, name, &mut left_out)).collect();
     assert!(left_out.faults.is_empty(), "{:?}", left_out.faults);
     summary::page(&all, CRITERION).unwrap().unwrap()
 }
@@ -138,7 +138,7 @@ fn names_of_folders_show_as_themselves_in_the_summary() {
     let file = "ablate-one.csv";
     fs::copy(tiny().results.join("tiny-inference").join(file), folder_of(name).join(file)).unwrap();
     let folders = Folders { results: results.path().to_owned(), ..tiny() };
-    let subject = Subject::read(&folders, name, &mut LeftOut::default());
+    let subject = SubjectResults::read(&folders, name, &mut LeftOut::default());
     let page = summary::page(&[subject], CRITERION).unwrap().unwrap();
     assert!(page.contains(&format!("## Files that could not be checked\n\n- {escaped}")), "{page}");
     assert!(!page.contains(name), "{page}");

@@ -6,8 +6,8 @@ use anyhow::Result;
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
 use findings::{
-    Adjustment, Criterion, Described, Folders, LeftOut, ResultFile, Source, Speed, Subject, experiment,
-    source, tasks,
+    Adjustment, Criterion, Folders, LeftOut, ResultFile, Source, Speed, SubjectFile, SubjectResults,
+    experiment, source, tasks,
 };
 use plotting::artefact::Artefact;
 use plotting::registry::ARTEFACTS;
@@ -30,9 +30,9 @@ pub type Facts = Vec<(&'static str, String)>;
 /// Everything of one subject.
 pub struct Gathered {
     /// What was measured; its name is the folder of its results.
-    pub subject: Subject,
+    pub subject: SubjectResults,
     /// What the file of the subject says.
-    pub described: Described,
+    pub described: SubjectFile,
     /// What was found, in sentences without full stops.
     pub claim: Vec<String>,
     /// The base, how many heads change it significantly after adjustment, and the share that can go.
@@ -86,7 +86,7 @@ impl Reader {
     /// Everything of one subject, which must be there. What cannot be read is among its faults.
     pub fn gather(&self, name: &str) -> Result<Gathered> {
         source::folder(&self.folders.results, name, experiment::SWEEP)?;
-        let mut described = Described::read(&self.folders.experiments, name);
+        let mut described = SubjectFile::read(&self.folders.experiments, name);
         described.fault = described.fault.map(|fault| format!("how it was made: {fault}"));
         let (source, criterion) = (Source::of_kind(&self.folders, name, described.kind), self.criterion);
         let mut left_out = LeftOut::default();
@@ -101,7 +101,7 @@ impl Reader {
             });
             sections.push((artefact, shown.filter(|sheet| !sheet.is_empty()).collect()));
         }
-        let mut subject = Subject::read(&self.folders, name, &mut left_out);
+        let mut subject = SubjectResults::read(&self.folders, name, &mut left_out);
         subject.read_heads(&source, &mut left_out);
         let speed = source.one(experiment::SPEED).and_then(Speed::of_file).ok();
         let curves = subject.pruning.as_ref().map(|pruning| &pruning.results.file);

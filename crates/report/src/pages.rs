@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use charts::table::{Row, Table};
 use charts::write::Sheet;
 use minijinja::{Value, context};
-use plotting::artefact::Chapter;
+use plotting::artefact::chapter;
 
 use crate::gather::{Comparison, Gathered};
 use crate::tables::{id, of_sheets, of_table};
@@ -14,7 +14,7 @@ use crate::view::claim;
 /// The report of one subject.
 pub fn subject(gathered: &Gathered) -> Value {
     let Gathered { claim, is_language, subject, described, facts, .. } = gathered;
-    let chapters: Vec<_> = Chapter::ALL.into_iter().filter_map(|known| chapter(gathered, known)).collect();
+    let chapters: Vec<_> = chapter::ALL.into_iter().filter_map(|title| of_chapter(gathered, title)).collect();
     let absent = gathered.sections.iter().filter(|(_, sheets)| sheets.is_empty());
     let absent = absent.map(|(artefact, _)| {
         let command = format!("just {} {}", artefact.recipe, subject.name);
@@ -43,8 +43,8 @@ pub fn subject(gathered: &Gathered) -> Value {
 }
 
 /// The artefacts of a chapter; nothing where none has results.
-fn chapter(gathered: &Gathered, (chapter, title): (Chapter, &str)) -> Option<Value> {
-    let own = gathered.sections.iter().filter(|(own, sheets)| own.chapter == chapter && !sheets.is_empty());
+fn of_chapter(gathered: &Gathered, title: &str) -> Option<Value> {
+    let own = gathered.sections.iter().filter(|(own, sheets)| own.chapter == title && !sheets.is_empty());
     let sections: Vec<_> = own.map(|(own, sheets)| section(own.name, own.about, sheets)).collect();
     (!sections.is_empty()).then(|| context! { id => id(title), title, sections })
 }

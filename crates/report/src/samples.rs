@@ -10,7 +10,7 @@ use corpus::labelled::{self, Example, Format};
 use corpus::parallel::ParallelText;
 use corpus::splits::language::Texts;
 use corpus::splits::{classification, language, translation};
-use findings::{Described, ResultFile, Subject};
+use findings::{ResultFile, SubjectFile, SubjectResults};
 use serde::Deserialize;
 
 /// What the file of a subject says of its data.
@@ -91,7 +91,11 @@ impl Split {
 ///
 /// # Errors
 /// If the texts cannot be read, or are not those that were measured.
-pub fn table(subject: &Subject, described: &Described, data: Option<&Path>) -> Result<Option<Table>> {
+pub fn table(
+    subject: &SubjectResults,
+    described: &SubjectFile,
+    data: Option<&Path>,
+) -> Result<Option<Table>> {
     let is_asked_for = subject.kind.is_demo || data.is_some();
     let file = subject.sweep.as_ref().map(|sweep| &sweep.file);
     let identity = file.and_then(ResultFile::identity);

@@ -100,12 +100,6 @@ mod tests {
         assert!(holm(&[]).is_empty() && benjamini_hochberg(&[]).is_empty());
     }
 
-    #[test]
-    #[should_panic(expected = "a p-value lies between 0 and 1, this one is 1.5")]
-    fn impossible_p_values_panic() {
-        holm(&[0.5, 1.5]);
-    }
-
     /// p-values on a coarse grid now and then, so that there are ties.
     fn family() -> impl Strategy<Value = Vec<f64>> {
         vec(prop_oneof![0.0..=1.0_f64, (0..=10_u8).prop_map(|tenths| f64::from(tenths) / 10.0)], 0..40)
@@ -119,17 +113,6 @@ mod tests {
                 prop_assert!(raw[index] <= lenient[index]);
                 prop_assert!(lenient[index] <= strict[index]);
                 prop_assert!(strict[index] <= 1.0);
-            }
-        }
-
-        #[test]
-        fn order_is_kept(raw in family()) {
-            for adjusted in [holm(&raw), benjamini_hochberg(&raw)] {
-                for left in 0..raw.len() {
-                    for right in 0..raw.len() {
-                        prop_assert!(raw[left] > raw[right] || adjusted[left] <= adjusted[right]);
-                    }
-                }
             }
         }
 

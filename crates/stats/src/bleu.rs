@@ -6,12 +6,10 @@
 
 use std::borrow::Cow;
 
-use crate::SegmentStatistics;
-
 /// Longest n-gram that BLEU counts.
 const ORDERS: usize = sacrebleu_rs::MAX_NGRAM_ORDER;
 
-/// What BLEU needs to know of a segment.
+/// Counts of a segment for BLEU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BleuStatistics {
     /// Words of the hypothesis.
@@ -30,38 +28,24 @@ impl BleuStatistics {
         let total = std::array::from_fn(|order| hypothesis_length.saturating_sub(order as u32));
         Self { hypothesis_length, reference_length, correct, total }
     }
-}
 
-impl SegmentStatistics for BleuStatistics {
-    const COUNTS: usize = 2 + 2 * ORDERS;
-    type Counts = [f64; 2 + 2 * ORDERS];
-
-    fn counts(&self) -> Self::Counts {
+    pub(crate) fn counts(&self) -> [f64; 2 + 2 * ORDERS] {
         let [c1, c2, c3, c4] = self.correct;
         let [t1, t2, t3, t4] = self.total;
         [self.hypothesis_length, self.reference_length, c1, c2, c3, c4, t1, t2, t3, t4].map(f64::from)
     }
+}
 
-    /// Corpus BLEU in points, 0 to 100: exponential smoothing, all four orders. Without a single
-    /// common word it is 0.
-    fn score(sums: &[f64]) -> f64 {
-        let whole = |sums: &[f64]| sums.iter().map(|&sum| sum as i64).collect::<Vec<_>>();
-        sacrebleu_rs::compute_bleu(
-            whole(&sums[2..2 + ORDERS]),
-            whole(&sums[2 + ORDERS..]),
-            sums[0] as i64,
-            sums[1] as i64,
-            "exp",
-            None,
-            false,
-            ORDERS,
-        )
+/// Corpus BLEU in points, 0 to 100: exponential smoothing, all four orders. Without a single common word it is 0.
+pub(crate) fn score(sums: &[f64]) -> f64 {
+    let whole = |sums: &[f64]| sums.iter().map(|&sum| sum as i64).collect::<Vec<_>>();
+    let (correct, total) = (whole(&sums[2..2 + ORDERS]), whole(&sums[2 + ORDERS..]));
+    sacrebleu_rs::compute_bleu(correct, total, sums[0] as i64, sums[1] as i64, "exp", None, false, ORDERS)
         .score
-    }
 }
 
 /// Counts the n-grams of segments as sacreBLEU does: one reference, upper and lower case distinct.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Bleu {
     metric: sacrebleu_rs::Bleu,
 }
@@ -69,7 +53,7 @@ pub struct Bleu {
 impl Bleu {
     /// For plain text, which is tokenised as WMT does (`tok:13a`).
     pub fn new() -> Self {
-        Self { metric: sacrebleu_rs::Bleu::default() }
+        Self::default()
     }
 
     /// For text whose tokens are already separated by white space (`tok:none`).
@@ -95,12 +79,6 @@ impl Bleu {
     }
 }
 
-impl Default for Bleu {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// Python takes the information separators, U+001C to U+001F, for white space, which ends words; Unicode and Rust do
 /// not.
 fn with_python_spaces(text: &str) -> Cow<'_, str> {
@@ -115,47 +93,28 @@ fn count(value: i64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::score;
+    use crate::{Segments, assert_close};
 
-    fn assert_score(hypothesis: &str, reference: &str, expected: f64) {
-        let found = score(&[Bleu::new().segment(hypothesis, reference)]);
-        let gap = (found - expected).abs();
-        assert!(gap < 1e-12, "{hypothesis:?} scores {found}, not {expected}: {gap:e}");
+    fn corpus(segments: Vec<BleuStatistics>) -> f64 {
+        Segments::Bleu(segments).score().unwrap()
     }
 
-    /// "the" counts once, since the reference has it once: 5 of 6 words. Of the n-grams,
-    /// "the cat", "cat sat", "sat on" (3 of 5), "the cat sat", "cat sat on" (2 of 4) and "the cat
-    /// sat on" (1 of 3) are right. 5/6 * 3/5 * 2/4 * 1/3 = 1/12.
+    /// - "the" counts once, since the reference has it once: 5 of 6 words. Of the n-grams, "the cat", "cat sat", "sat on" (3 of
+    ///   5), "the cat sat", "cat sat on" (2 of 4) and "the cat sat on" (1 of 3) are right. 5/6 * 3/5 * 2/4 * 1/3 = 1/12.
+    /// - All n-grams are right, but 4 words stand for 5: exp(1 - 5/4).
+    /// - 3/4 * 2/3 * 1/2, and half a match for the missing 4-gram (0 of 1): 1/8.
     #[test]
-    fn score_is_the_geometric_mean_of_the_precisions() {
-        assert_score("the cat sat on the mat", "the cat sat on a mat", 100.0 * (1.0_f64 / 12.0).powf(0.25));
-    }
-
-    /// All n-grams are right, but 4 words stand for 5: exp(1 - 5/4).
-    #[test]
-    fn short_hypotheses_pay_the_brevity_penalty() {
-        assert_score("a b c d", "a b c d e", 100.0 * (-0.25_f64).exp());
-    }
-
-    /// 3/4 * 2/3 * 1/2, and half a match for the missing 4-gram (0 of 1): 1/8.
-    #[test]
-    fn a_missing_order_is_smoothed() {
-        assert_score("a b c d", "a b c e", 100.0 * 0.125_f64.powf(0.25));
-    }
-
-    #[test]
-    fn nothing_in_common_scores_zero() {
-        assert_score("a b c d", "e f g h", 0.0);
-        assert_score("", "e f g h", 0.0);
-        assert_score("", "", 0.0);
-    }
-
-    /// 13a makes four words of it; white space alone makes two.
-    #[test]
-    fn tokenizer_decides_what_a_word_is() {
-        let text = "Hello, World!";
-        assert_eq!(Bleu::new().segment(text, text).hypothesis_length, 4);
-        assert_eq!(Bleu::pretokenized().segment(text, text).hypothesis_length, 2);
+    fn score_is_the_geometric_mean_of_the_precisions_with_a_brevity_penalty() {
+        for (hypothesis, reference, expected) in [
+            ("the cat sat on the mat", "the cat sat on a mat", (1.0_f64 / 12.0).powf(0.25)),
+            ("a b c d", "a b c d e", (-0.25_f64).exp()),
+            ("a b c d", "a b c e", 0.125_f64.powf(0.25)),
+            ("a b c d", "e f g h", 0.0),
+            ("", "e f g h", 0.0),
+            ("", "", 0.0),
+        ] {
+            assert_close(corpus(vec![Bleu::new().segment(hypothesis, reference)]), 100.0 * expected, 1e-12);
+        }
     }
 
     /// What is stored of a segment leaves out the totals, which follow from its length.
@@ -174,12 +133,11 @@ mod tests {
         let hypotheses = ["The cat, it sat.", "A dog barks at 3.5 cats", "", "no match"].map(str::to_owned);
         let references =
             ["The cat, she sat.", "A dog barked at 3.5 cats.", "silence", "else"].map(str::to_owned);
-        let bleu = Bleu::new();
         let pairs = hypotheses.iter().zip(&references);
-        let segments: Vec<_> = pairs.map(|(left, right)| bleu.segment(left, right)).collect();
-        let corpus = sacrebleu_rs::Bleu::default().corpus_score(&hypotheses, &[references.to_vec()]);
-        assert!(corpus.score > 10.0, "the example should have n-grams of every order in common");
-        assert_eq!(score(&segments), corpus.score);
+        let segments = pairs.map(|(left, right)| Bleu::new().segment(left, right)).collect();
+        let expected = sacrebleu_rs::Bleu::default().corpus_score(&hypotheses, &[references.to_vec()]);
+        assert!(expected.score > 10.0, "the example should have n-grams of every order in common");
+        assert_eq!(corpus(segments), expected.score);
     }
 
     /// As sacreBLEU 2.6.0 prints it, apart from the number of bootstrap resamples.

@@ -8,43 +8,14 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use crate::{Error, SegmentStatistics, score};
+use crate::Error;
+use crate::counted::{Counted, Variant};
 
 /// Resamples that are computed together: few enough that their counts stay in the cache.
 const CHUNK: usize = 128;
 
 /// Counts that are held at once by a thread, whatever the size of the test set.
 const MOST_COUNTS: usize = 1 << 23;
-
-/// A segment on which a variant's statistics differ from those of its base.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Change<S> {
-    /// Place of the segment in the test set, counted from 0.
-    pub segment: usize,
-    /// The variant's statistics.
-    pub statistics: S,
-}
-
-/// The segments on which `variant` differs from `base`.
-///
-/// # Panics
-/// If the two differ in length.
-pub fn changes<S: SegmentStatistics>(base: &[S], variant: &[S]) -> Vec<Change<S>> {
-    assert_eq!(base.len(), variant.len(), "paired systems must cover the same segments");
-    let pairs = base.iter().zip(variant).enumerate();
-    pairs
-        .filter(|(_, (base, variant))| base != variant)
-        .map(|(segment, (_, &statistics))| Change { segment, statistics })
-        .collect()
-}
-
-/// The segments of a variant. Its score is made of these and not of what changed, so that rounding leaves the one that was
-/// measured.
-fn changed<S: SegmentStatistics>(base: &[S], changes: &[Change<S>]) -> Vec<S> {
-    let mut variant = base.to_vec();
-    changes.iter().for_each(|change| variant[change.segment] = change.statistics);
-    variant
-}
 
 /// A variant beside its base, on the test set and on its resamples.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,7 +37,7 @@ impl Resampled {
     /// Of numbers that must be finite.
     pub(crate) fn new(base: f64, variant: f64, deltas: Vec<f64>) -> Result<Self, Error> {
         let is_finite = (variant - base).is_finite() && deltas.iter().all(|delta| delta.is_finite());
-        if is_finite { Ok(Self { base, variant, deltas }) } else { Err(Error::NotFinite) }
+        if is_finite { Ok(Self { base, variant, deltas }) } else { Err(Error::not_finite()) }
     }
 
     /// Two-sided p-value, 0 to 1: `min(1, 2 (1 + c) / (B + 1))`, where c is the smaller of the numbers of resamples with a
@@ -153,24 +124,17 @@ fn percentile(sorted: &[f64], share: f64) -> f64 {
 /// the same resamples, whatever other variants there are.
 ///
 /// # Errors
-/// [`Error::Empty`] without segments, [`Error::NotFinite`] if a score is NaN or infinite.
-///
-/// # Panics
-/// If a change is of a segment beyond those of `base`.
-pub fn paired_bootstrap<S: SegmentStatistics>(
-    base: &[S],
-    variants: &[Vec<Change<S>>],
+/// If a score is NaN or infinite.
+pub(crate) fn paired_bootstrap(
+    base: &Counted,
+    variants: &[Variant],
     resamples: usize,
     seed: u64,
 ) -> Result<Vec<Resampled>, Error> {
-    if base.is_empty() {
-        return Err(Error::Empty);
-    }
     let scores = weighted(base, variants, resamples, |stream| draw(base.len(), seed, stream));
-    let base_score = score(base);
-    let resampled = |(place, changes): (usize, &Vec<Change<S>>)| {
-        Resampled::new(base_score, score(&changed(base, changes)), scores.deltas(place))
-    };
+    let score = base.score();
+    let resampled =
+        |(place, variant): (usize, &Variant)| Resampled::new(score, variant.score, scores.deltas(place));
     variants.iter().enumerate().map(resampled).collect()
 }
 
@@ -200,9 +164,9 @@ impl Scores {
 /// its changes alone.
 ///
 /// - `drawn`: the segments of the weighting of this index, each as often as it counts
-pub(crate) fn weighted<S: SegmentStatistics, I: IntoIterator<Item = usize>>(
-    base: &[S],
-    variants: &[Vec<Change<S>>],
+pub(crate) fn weighted<I: IntoIterator<Item = usize>>(
+    base: &Counted,
+    variants: &[Variant],
     weightings: usize,
     drawn: impl Fn(u64) -> I + Sync,
 ) -> Scores {
@@ -239,22 +203,20 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn scores<S: SegmentStatistics>(&self, base: &[S], variants: &[Vec<Change<S>>]) -> Scores {
-        let mut base_sums = vec![0.0; S::COUNTS * self.width]; // [count, weighting]
-        for (segment, statistics) in base.iter().enumerate() {
-            self.add(&mut base_sums, segment, statistics.counts().as_ref());
+    fn scores(&self, base: &Counted, variants: &[Variant]) -> Scores {
+        let mut base_sums = vec![0.0; base.width() * self.width]; // [number, weighting]
+        for (segment, numbers) in base.segments().enumerate() {
+            self.add(&mut base_sums, segment, numbers);
         }
-        let of_variant = |changes: &Vec<Change<S>>| {
+        let of_variant = |variant: &Variant| {
             let mut sums = base_sums.clone();
-            for change in changes {
-                let (now, before) = (change.statistics.counts(), base[change.segment].counts());
-                let difference: Vec<f64> =
-                    now.as_ref().iter().zip(before.as_ref()).map(|(now, before)| now - before).collect();
-                self.add(&mut sums, change.segment, &difference);
+            let differences = variant.differences.chunks_exact(base.width());
+            for (&segment, difference) in variant.changed.iter().zip(differences) {
+                self.add(&mut sums, segment, difference);
             }
-            self.score::<S>(&sums)
+            self.score(base, &sums)
         };
-        Scores { base: self.score::<S>(&base_sums), variants: variants.iter().map(of_variant).collect() }
+        Scores { base: self.score(base, &base_sums), variants: variants.iter().map(of_variant).collect() }
     }
 
     /// Adds a segment's counts to the sums of all weightings, as often as it counts in each.
@@ -267,14 +229,12 @@ impl Chunk {
         }
     }
 
-    fn score<S: SegmentStatistics>(&self, sums: &[f64]) -> Vec<f64> {
-        let mut counts = vec![0.0; S::COUNTS];
+    fn score(&self, base: &Counted, sums: &[f64]) -> Vec<f64> {
+        let mut of_one = vec![0.0; base.width()];
         let of_weighting = |weighting: usize| {
-            counts
-                .iter_mut()
-                .enumerate()
-                .for_each(|(count, sum)| *sum = sums[count * self.width + weighting]);
-            S::score(&counts)
+            let each = sums.iter().skip(weighting).step_by(self.width);
+            of_one.iter_mut().zip(each).for_each(|(one, sum)| *one = *sum);
+            base.score_of(&of_one)
         };
         (0..self.width).map(of_weighting).collect()
     }

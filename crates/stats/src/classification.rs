@@ -3,7 +3,8 @@
 //! All scores are in points, as those of BLEU are: accuracy and F1 from 0 to 100, the Matthews correlation from -100 to
 //! 100.
 
-use crate::confusion::{Accuracy, Decision, F1, Matthews};
+use crate::bootstrap::Interval;
+use crate::counted::Counted;
 use crate::{Error, MetricName};
 
 /// One example of a test set: its class, and the one that a model says. Classes are counted from 0.
@@ -16,13 +17,20 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether the model says the true class.
+    /// `true` if the model says the true class.
     pub fn is_right(self) -> bool {
         self.gold == self.predicted
     }
+
+    /// By truth, then by prediction; 1 is the positive class.
+    fn one_of_four(self, positive: usize) -> [f64; 4] {
+        let mut counts = [0.0; 4];
+        counts[2 * usize::from(self.gold == positive) + usize::from(self.predicted == positive)] = 1.0;
+        counts
+    }
 }
 
-/// How outcomes make a score.
+/// Way to score outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClassificationMetric {
     /// Share of examples that are right, over any number of classes.
@@ -40,7 +48,7 @@ pub enum ClassificationMetric {
 }
 
 impl ClassificationMetric {
-    /// What its scores are counted in.
+    /// Unit of its scores.
     pub fn name(self) -> MetricName {
         match self {
             Self::Accuracy => MetricName::Accuracy,
@@ -50,51 +58,73 @@ impl ClassificationMetric {
     }
 
     /// Refuses a class beyond the second where there are only two.
-    fn check_class(self, class: usize) -> Result<(), Error> {
-        match self {
-            Self::F1 { .. } | Self::Matthews if class > 1 => Err(Error::Class { class, metric: self.name() }),
-            _ => Ok(()),
+    fn check(self, class: usize) -> Result<(), Error> {
+        if self == Self::Accuracy || class < 2 {
+            return Ok(());
         }
+        let name = self.name();
+        Err(Error::Invalid(format!("class {class} is not one of two: {name} knows classes 0 and 1")))
     }
 
-    fn check(self, outcomes: &[Outcome]) -> Result<(), Error> {
-        if outcomes.is_empty() {
-            return Err(Error::Empty);
-        }
-        if let Self::F1 { positive } = self {
-            self.check_class(positive)?;
-        }
-        let mut classes = outcomes.iter().flat_map(|outcome| [outcome.gold, outcome.predicted]);
-        classes.try_for_each(|class| self.check_class(class))
+    pub(crate) fn counted(self, outcomes: &[Outcome]) -> Result<Counted, Error> {
+        let classes = outcomes.iter().flat_map(|outcome| [outcome.gold, outcome.predicted]);
+        let positive = if let Self::F1 { positive } = self { positive } else { 1 };
+        classes.chain([positive]).try_for_each(|class| self.check(class))?;
+        // of Matthews correlation, which class is the positive one makes no difference
+        let of_two = outcomes.iter().map(|outcome| outcome.one_of_four(positive));
+        Ok(match self {
+            Self::Accuracy => {
+                let right = outcomes.iter().map(|outcome| [f64::from(u8::from(outcome.is_right())), 1.0]);
+                Counted::new(right, |sums| 100.0 * sums[0] / sums[1])
+            }
+            Self::F1 { .. } => Counted::new(of_two, f1),
+            Self::Matthews => Counted::new(of_two, matthews),
+        })
     }
 }
 
-/// The score of a test set, in points.
-///
-/// # Errors
-/// [`Error::Empty`] without outcomes, [`Error::Class`] if a metric of two classes meets a class above 1.
-pub fn score(outcomes: &[Outcome], metric: ClassificationMetric) -> Result<f64, Error> {
-    metric.check(outcomes)?;
-    Ok(match metric {
-        ClassificationMetric::Accuracy => crate::score(&counted(outcomes, Accuracy::of)),
-        ClassificationMetric::F1 { positive } => {
-            crate::score(&counted(outcomes, |outcome| F1(Decision::of(outcome, positive))))
-        }
-        // Which class is the positive one makes no difference.
-        ClassificationMetric::Matthews => {
-            crate::score(&counted(outcomes, |outcome| Matthews(Decision::of(outcome, 1))))
-        }
-    })
+/// The least and the greatest change of a score over two classes where `count` predictions of one class, right or wrong ones, are
+/// turned round.
+pub(crate) fn reach_of_flips(examples: &Counted, count: f64) -> Interval {
+    let sums = examples.sums();
+    let change = |(from, to): (usize, usize)| {
+        let (mut flipped, part) = (sums.clone(), count.min(sums[from]));
+        flipped[from] -= part;
+        flipped[to] += part;
+        examples.score_of(&flipped) - examples.score()
+    };
+    let changes = [(0, 1), (1, 0), (2, 3), (3, 2)].map(change);
+    Interval {
+        low: changes.iter().fold(0.0, |low, &one| one.min(low)),
+        high: changes.iter().fold(0.0, |high, &one| one.max(high)),
+    }
 }
 
-/// Outcomes as a metric counts them.
-pub(crate) fn counted<S>(outcomes: &[Outcome], of: impl Fn(Outcome) -> S) -> Vec<S> {
-    outcomes.iter().map(|&outcome| of(outcome)).collect()
+fn f1(sums: &[f64]) -> f64 {
+    let (false_positives, false_negatives, true_positives) = (sums[1], sums[2], sums[3]);
+    100.0 * ratio(2.0 * true_positives, 2.0 * true_positives + false_positives + false_negatives)
+}
+
+fn matthews(sums: &[f64]) -> f64 {
+    let (true_negatives, false_positives, false_negatives, true_positives) =
+        (sums[0], sums[1], sums[2], sums[3]);
+    let gold = (true_positives + false_negatives) * (true_negatives + false_positives);
+    let predicted = (true_positives + false_positives) * (true_negatives + false_negatives);
+    let covariance = true_positives * true_negatives - false_positives * false_negatives;
+    // Two roots, since the product of all four margins of a large test set is no whole number any more; a ratio of 1
+    // may still be rounded up.
+    100.0 * ratio(covariance, gold.sqrt() * predicted.sqrt()).clamp(-1.0, 1.0)
+}
+
+/// 0/0 is 0.
+fn ratio(numerator: f64, denominator: f64) -> f64 {
+    if denominator == 0.0 { 0.0 } else { numerator / denominator }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Segments, assert_close};
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -105,87 +135,49 @@ mod tests {
         ClassificationMetric::Matthews,
     ];
 
-    fn outcomes(pairs: &[(usize, usize)]) -> Vec<Outcome> {
-        pairs.iter().map(|&(gold, predicted)| Outcome { gold, predicted }).collect()
-    }
-
-    fn assert_close(found: f64, expected: f64, tolerance: f64) {
-        let gap = (found - expected).abs();
-        assert!(gap < tolerance, "{found} instead of {expected}: {gap:e}");
+    fn score(pairs: &[(usize, usize)], metric: ClassificationMetric) -> Result<f64, Error> {
+        let outcome = |&(gold, predicted): &(usize, usize)| Outcome { gold, predicted };
+        Segments::Classes(pairs.iter().map(outcome).collect(), metric).score()
     }
 
     /// Right, right, wrong (1 for 0), wrong (0 for 1), right, of which class 1: true and predicted twice, false
-    /// positive once, false negative once.
-    const FIVE: [(usize, usize); 5] = [(1, 1), (0, 0), (0, 1), (1, 0), (1, 1)];
-
-    /// 3 of 5 are right. Class 1: 2 * 2 / (2 * 2 + 1 + 1) = 2/3; class 0: 2 * 1 / (2 * 1 + 1 + 1) = 1/2. Matthews:
-    /// (2 * 1 - 1 * 1) / sqrt(3 * 3 * 2 * 2) = 1/6.
+    /// positive once, false negative once. 3 of 5 are right. Class 1: 2 * 2 / (2 * 2 + 1 + 1) = 2/3; class 0: 2 * 1 / (2 * 1 +
+    /// 1 + 1) = 1/2. Matthews: (2 * 1 - 1 * 1) / sqrt(3 * 3 * 2 * 2) = 1/6.
     #[test]
-    fn scores_are_in_points() {
+    fn scores_are_in_points_and_nothing_divided_by_nothing_is_zero() {
         let expected = [60.0, 50.0, 200.0 / 3.0, 100.0 / 6.0];
         for (metric, expected) in METRICS.into_iter().zip(expected) {
-            assert_close(score(&outcomes(&FIVE), metric).unwrap(), expected, 1e-12);
+            let found = score(&[(1, 1), (0, 0), (0, 1), (1, 0), (1, 1)], metric).unwrap();
+            assert_close(found, expected, 1e-12);
         }
-    }
-
-    #[test]
-    fn accuracy_takes_any_number_of_classes() {
-        let three = outcomes(&[(2, 2), (1, 2), (7, 7), (0, 0)]);
-        assert_eq!(score(&three, ClassificationMetric::Accuracy), Ok(75.0));
-    }
-
-    #[test]
-    fn nothing_divided_by_nothing_is_zero() {
-        let negative = outcomes(&[(0, 0), (0, 0)]);
-        let constant = outcomes(&[(0, 1), (1, 1)]);
-        assert_eq!(score(&negative, ClassificationMetric::F1 { positive: 1 }), Ok(0.0));
-        assert_eq!(score(&negative, ClassificationMetric::Matthews), Ok(0.0));
-        assert_eq!(score(&constant, ClassificationMetric::Matthews), Ok(0.0));
+        let [accuracy, _, f1, matthews] = METRICS;
+        assert_eq!(score(&[(2, 2), (1, 2), (7, 7), (0, 0)], accuracy), Ok(75.0));
+        assert_eq!(score(&[(0, 0), (0, 0)], f1), Ok(0.0));
+        assert_eq!(score(&[(0, 0), (0, 0)], matthews), Ok(0.0));
+        assert_eq!(score(&[(0, 1), (1, 1)], matthews), Ok(0.0));
     }
 
     #[test]
     fn a_third_class_is_refused_where_there_are_two() {
-        let three = outcomes(&[(0, 0), (1, 2)]);
-        let message = |metric| score(&three, metric).unwrap_err().to_string();
-        assert_eq!(
-            message(ClassificationMetric::Matthews),
-            "class 2 is not one of two: matthews knows classes 0 and 1"
-        );
-        let two = outcomes(&FIVE);
+        let message = |pairs: &[_], metric| score(pairs, metric).unwrap_err().to_string();
+        let expected = "class 2 is not one of two: matthews knows classes 0 and 1";
+        assert_eq!(message(&[(0, 0), (1, 2)], ClassificationMetric::Matthews), expected);
         let third = ClassificationMetric::F1 { positive: 2 };
-        assert_eq!(score(&two, third), Err(Error::Class { class: 2, metric: MetricName::F1 }));
-        for metric in METRICS {
-            assert_eq!(score(&[], metric), Err(Error::Empty));
-        }
-    }
-
-    fn any_outcomes() -> impl Strategy<Value = Vec<Outcome>> {
-        let outcome = (0..2_usize, 0..2_usize).prop_map(|(gold, predicted)| Outcome { gold, predicted });
-        vec(outcome, 2..40)
+        assert!(message(&[(0, 0)], third).contains("f1 knows classes 0 and 1"));
+        assert!(METRICS.iter().all(|&metric| score(&[], metric) == Err(Error::empty())));
     }
 
     proptest! {
-        #[test]
-        fn scores_stay_in_their_range(outcomes in any_outcomes()) {
-            for metric in METRICS {
-                let least = if metric == ClassificationMetric::Matthews { -100.0 } else { 0.0 };
-                prop_assert!((least..=100.0).contains(&score(&outcomes, metric).unwrap()));
-            }
-        }
-
         /// Renaming both classes changes nothing; a model that says the opposite has the opposite correlation.
         #[test]
-        fn matthews_treats_both_classes_alike(outcomes in any_outcomes()) {
-            let flipped = |gold: bool| -> Vec<Outcome> {
-                let flip = |outcome: &Outcome| Outcome {
-                    gold: if gold { 1 - outcome.gold } else { outcome.gold },
-                    predicted: 1 - outcome.predicted,
-                };
-                outcomes.iter().map(flip).collect()
+        fn matthews_treats_both_classes_alike(pairs in vec((0..2_usize, 0..2_usize), 2..40)) {
+            let flipped = |is_renamed: usize| -> Vec<_> {
+                pairs.iter().map(|(gold, predicted)| (gold ^ is_renamed, 1 - predicted)).collect()
             };
-            let matthews = |outcomes: &[Outcome]| score(outcomes, ClassificationMetric::Matthews).unwrap();
-            prop_assert!((matthews(&outcomes) - matthews(&flipped(true))).abs() < 1e-12);
-            prop_assert!((matthews(&outcomes) + matthews(&flipped(false))).abs() < 1e-12);
+            let matthews = |pairs: &[_]| score(pairs, ClassificationMetric::Matthews).unwrap();
+            prop_assert!((-100.0..=100.0).contains(&matthews(&pairs)));
+            prop_assert!((matthews(&pairs) - matthews(&flipped(1))).abs() < 1e-12);
+            prop_assert!((matthews(&pairs) + matthews(&flipped(0))).abs() < 1e-12);
         }
     }
 }

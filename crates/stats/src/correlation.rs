@@ -34,7 +34,7 @@ pub struct Correlation {
 /// Assumes that pairs are independent, and both sides normally distributed.
 ///
 /// # Errors
-/// [`Error::TooFew`] with fewer than three pairs, [`Error::NotFinite`] if a value is NaN or infinite,
+/// [`Error::TooFew`] with fewer than three pairs, [`Error::Invalid`] if a value is NaN or infinite,
 /// [`Error::NoSpread`] if all values of one side are equal.
 ///
 /// # Panics
@@ -107,7 +107,7 @@ pub(crate) fn check(x: &[f64], y: &[f64]) -> Result<(), Error> {
         return Err(Error::TooFew);
     }
     let is_finite = x.iter().chain(y).all(|value| value.is_finite());
-    if is_finite { Ok(()) } else { Err(Error::NotFinite) }
+    if is_finite { Ok(()) } else { Err(Error::not_finite()) }
 }
 
 /// `values` shifted to mean 0 and scaled to a greatest distance of 1, without overflow on the way.

@@ -39,12 +39,8 @@ pub fn mid_p(base_only: usize, variant_only: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assert_close;
     use proptest::prelude::*;
-
-    fn assert_close(found: f64, expected: f64, tolerance: f64) {
-        let gap = (found - expected).abs();
-        assert!(gap < tolerance, "{found} instead of {expected}: {gap:e}");
-    }
 
     /// All 12 on one side: 2 / 2^12. 1 of 4: 2 (1 + 4) / 2^4. 2 of 7: 2 (1 + 7 + 21) / 2^7.
     #[test]

@@ -1,12 +1,35 @@
-//! What scores are: their names, units and directions, and how segments make them.
+//! Metrics: their names, units and directions.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Direction;
 use crate::classification::ClassificationMetric;
 
-/// What scores are counted in, by its name in result files.
+/// Side on which a score is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// BLEU, accuracy.
+    HigherIsBetter,
+    /// Nats per token.
+    LowerIsBetter,
+}
+
+impl Direction {
+    /// Improvement of a model whose score changed by `delta`; below 0 it became worse.
+    pub fn gain(self, delta: f64) -> f64 {
+        match self {
+            Self::HigherIsBetter => delta,
+            Self::LowerIsBetter => -delta,
+        }
+    }
+
+    /// `true` if `score` is better than `other`; of equals, none is.
+    pub fn is_better(self, score: f64, other: f64) -> bool {
+        self.gain(score) > self.gain(other)
+    }
+}
+
+/// Unit of scores, by its name in result files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", try_from = "String")]
 pub enum MetricName {
@@ -43,7 +66,7 @@ impl MetricName {
         if self == Self::Nats { 4 } else { 2 }
     }
 
-    /// Which of two scores is the better one.
+    /// Side on which a score is better.
     pub fn direction(self) -> Direction {
         if self == Self::Nats { Direction::LowerIsBetter } else { Direction::HigherIsBetter }
     }
@@ -66,7 +89,7 @@ impl fmt::Display for MetricName {
     }
 }
 
-/// How segments make a score.
+/// Way to make a score of segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Metric {
     /// Corpus BLEU.
@@ -78,7 +101,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// What its scores are counted in.
+    /// Unit of its scores.
     pub fn name(self) -> MetricName {
         match self {
             Self::Bleu => MetricName::Bleu,
@@ -87,7 +110,7 @@ impl Metric {
         }
     }
 
-    /// What is stored of a segment, by name.
+    /// Numbers that are stored of a segment, by name.
     pub fn columns(self) -> &'static [&'static str] {
         match self {
             Self::Bleu => {
@@ -98,7 +121,7 @@ impl Metric {
         }
     }
 
-    /// Whether scores are compared by bootstrap; accuracies are by t-test.
+    /// `true` if scores are compared by bootstrap; accuracies are by t-test.
     pub fn is_resampled(self) -> bool {
         self != Self::Classes(ClassificationMetric::Accuracy)
     }
@@ -108,26 +131,13 @@ impl Metric {
 mod tests {
     use super::*;
 
-    /// Nats are better the lower they are, and differ by less than points.
     #[test]
-    fn metrics_have_names_directions_and_tests() {
-        let f1 = Metric::Classes(ClassificationMetric::F1 { positive: 1 });
-        let [accuracy, matthews] =
-            [ClassificationMetric::Accuracy, ClassificationMetric::Matthews].map(Metric::Classes);
-        let all = [accuracy, Metric::Bleu, f1, matthews, Metric::Nats];
-        assert_eq!(all.map(Metric::name), MetricName::ALL);
-        assert_eq!(all.map(Metric::is_resampled), [false, true, true, true, true]);
-        let (points, nats) = ((2, Direction::HigherIsBetter), (4, Direction::LowerIsBetter));
-        let found = MetricName::ALL.map(|metric| (metric.digits(), metric.direction()));
-        assert_eq!(found, [points, points, points, points, nats]);
-    }
-
-    #[test]
-    fn files_have_the_names_of_messages() {
+    fn files_have_the_names_of_messages_and_fewer_nats_are_better() {
         for metric in MetricName::ALL {
             let json = serde_json::to_value(metric).unwrap();
             assert_eq!(json, metric.name());
             assert_eq!(serde_json::from_value::<MetricName>(json).unwrap(), metric);
+            assert_eq!(metric.direction().is_better(1.0, 2.0), metric == MetricName::Nats);
         }
         let message = serde_json::from_str::<MetricName>(r#""BLEU""#).unwrap_err().to_string();
         assert!(message.starts_with("unknown metric `BLEU`: it is one of accuracy, bleu, "), "{message}");

@@ -3,10 +3,9 @@
 //! The ratio estimator of Cochran (1977), *Sampling Techniques*, Chapter 6: Σ numerator / Σ denominator, not the mean of the
 //! segments' shares. Segments are what is drawn, since what happens within one hangs together.
 
-use crate::bootstrap::{
-    Change, Interval, LEAST_FOR_INTERVAL, Scores, changes, draw, percentile_interval, weighted,
-};
-use crate::{Error, SegmentStatistics, score};
+use crate::Error;
+use crate::bootstrap::{Interval, LEAST_FOR_INTERVAL, Scores, draw, percentile_interval, weighted};
+use crate::counted::{Counted, Variant};
 
 /// What one segment adds to a share.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -17,18 +16,10 @@ pub struct RatioStatistics {
     pub denominator: f64,
 }
 
-impl SegmentStatistics for RatioStatistics {
-    const COUNTS: usize = 2;
-    type Counts = [f64; 2];
-
-    fn counts(&self) -> [f64; 2] {
-        [self.numerator, self.denominator]
-    }
-
-    /// NaN without a trial.
-    fn score(sums: &[f64]) -> f64 {
-        sums[0] / sums[1]
-    }
+/// NaN without a trial.
+fn counted(segments: &[RatioStatistics]) -> Counted {
+    let numbers = segments.iter().map(|own| [own.numerator, own.denominator]);
+    Counted::new(numbers, |sums| sums[0] / sums[1])
 }
 
 /// A share on the test set and on its resamples. Equal places belong to the same resample; one without a trial has no share.
@@ -67,7 +58,7 @@ fn interval(values: &[Option<f64>]) -> Option<Interval> {
 /// - `candidates`: of each, the segments' statistics, as many as of the baseline
 ///
 /// # Errors
-/// [`Error::Empty`] without segments, [`Error::NotFinite`] if a number is NaN or infinite.
+/// If there are no segments, or a number is NaN or infinite.
 ///
 /// # Panics
 /// If a candidate has other segments than the baseline.
@@ -78,24 +69,24 @@ pub fn resampled_shares(
     seed: u64,
 ) -> Result<Vec<ResampledShare>, Error> {
     if baseline.is_empty() {
-        return Err(Error::Empty);
+        return Err(Error::empty());
     }
     let is_finite =
         |segment: &RatioStatistics| segment.numerator.is_finite() && segment.denominator.is_finite();
     if !candidates.iter().flatten().chain(baseline).all(is_finite) {
-        return Err(Error::NotFinite);
+        return Err(Error::not_finite());
     }
-    let variants: Vec<Vec<Change<RatioStatistics>>> =
-        candidates.iter().map(|own| changes(baseline, own)).collect();
+    let segments = counted(baseline);
+    let variants: Vec<Variant> = candidates.iter().map(|own| segments.variant(&counted(own))).collect();
     let drawn = |stream| draw(baseline.len(), seed, stream);
-    let Scores { base, variants } = weighted(baseline, &variants, resamples, drawn);
+    let Scores { base, variants: resampled } = weighted(&segments, &variants, resamples, drawn);
     let known = |share: f64| Some(share).filter(|share| share.is_finite());
-    let share = |(own, resampled): (&Vec<RatioStatistics>, Vec<f64>)| ResampledShare {
-        share: known(score(own)).unwrap_or_default(),
+    let share = |(own, resampled): (&Variant, Vec<f64>)| ResampledShare {
+        share: known(own.score).unwrap_or_default(),
         margins: resampled.iter().zip(&base).map(|(own, base)| known(own - base)).collect(),
         resampled: resampled.into_iter().map(known).collect(),
     };
-    Ok(candidates.iter().zip(variants).map(share).collect())
+    Ok(variants.iter().zip(resampled).map(share).collect())
 }
 
 #[cfg(test)]
@@ -104,13 +95,6 @@ mod tests {
 
     fn segments(counts: &[(f64, f64)]) -> Vec<RatioStatistics> {
         counts.iter().map(|&(numerator, denominator)| RatioStatistics { numerator, denominator }).collect()
-    }
-
-    /// 1 of 1 and 1 of 3: 2 of 4, where the mean of the shares would be 2/3.
-    #[test]
-    fn a_share_is_a_sum_over_a_sum() {
-        assert_eq!(score(&segments(&[(1.0, 1.0), (1.0, 3.0), (0.0, 0.0)])), 0.5);
-        assert!(score(&segments(&[(0.0, 0.0)])).is_nan());
     }
 
     /// One segment with two trials, one with six: a resample is both, twice the first or twice the second. The baseline hits
@@ -142,13 +126,6 @@ mod tests {
             // steps of 1/400, and the error of a percentile of 4,000 resamples: some 0.001
             assert!((end - expected).abs() < 0.006, "{end} {expected}");
         }
-    }
-
-    #[test]
-    fn few_resamples_make_no_interval_and_none_leave_the_share() {
-        let own = segments(&[(1.0, 2.0)]);
-        let found = resampled_shares(&own, std::slice::from_ref(&own), 0, 1).unwrap();
-        assert_eq!((found[0].share, found[0].interval()), (0.5, None));
     }
 
     /// A segment with two trials, both of them hits, among others without any: a resample has a share of 1 or none, never one of 0.
@@ -188,7 +165,7 @@ mod tests {
     fn what_is_no_number_is_refused() {
         let own = segments(&[(f64::NAN, 1.0), (1.0, 1.0)]);
         let refused = resampled_shares(&segments(&[(0.0, 1.0); 2]), &[own], 10, 1);
-        assert!(matches!(refused, Err(Error::NotFinite)));
-        assert!(matches!(resampled_shares(&[], &[Vec::new()], 10, 1), Err(Error::Empty)));
+        assert_eq!(refused, Err(Error::not_finite()));
+        assert_eq!(resampled_shares(&[], &[Vec::new()], 10, 1), Err(Error::empty()));
     }
 }

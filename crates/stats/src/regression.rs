@@ -31,7 +31,7 @@ impl Line {
     /// Fits the line: b = Σ (x - x̄)(y - ȳ) / Σ (x - x̄)², a = ȳ - b x̄.
     ///
     /// # Errors
-    /// [`Error::TooFew`] with fewer than three pairs, [`Error::NotFinite`] if a value is NaN, infinite, or too large to
+    /// [`Error::TooFew`] with fewer than three pairs, [`Error::Invalid`] if a value is NaN, infinite, or too large to
     /// be squared, [`Error::NoSpread`] if all `x` are equal.
     ///
     /// # Panics
@@ -55,7 +55,7 @@ impl Line {
         let intercept = mean_y - slope * mean_x;
         let line = Self { intercept, slope, pairs, mean_x, mean_y, squares_x, deviation, quantile };
         let is_finite = [squares_x, deviation, slope, intercept].iter().all(|value| value.is_finite());
-        if is_finite { Ok(line) } else { Err(Error::NotFinite) }
+        if is_finite { Ok(line) } else { Err(Error::not_finite()) }
     }
 
     /// y on the line, the estimated mean response at `x`.
@@ -78,15 +78,11 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assert_close;
     use crate::correlation::pearson;
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::f64::consts::PI;
-
-    fn assert_close(found: f64, expected: f64, tolerance: f64) {
-        let gap = (found - expected).abs();
-        assert!(gap < tolerance, "{found} instead of {expected}: {gap:e}");
-    }
 
     /// x̄ = 2, ȳ = 2: Σ (x - x̄)² = 2, products (-1)(-1) + 0 + 1 * 0 = 1: b = 1/2, a = 1. The distances 1 - 3/2, 3 - 2,
     /// 2 - 5/2 have squares 1/4 + 1 + 1/4: s = sqrt(3/2) with one degree of freedom. There t is Cauchy's distribution,
@@ -119,9 +115,9 @@ mod tests {
     #[test]
     fn what_has_no_line_is_an_error_and_a_flat_line_is_one() {
         assert_eq!(Line::fit(&[1.0, 2.0], &[1.0, 2.0]), Err(Error::TooFew));
-        assert_eq!(Line::fit(&[1.0, f64::NAN, 2.0], &[1.0; 3]), Err(Error::NotFinite));
+        assert_eq!(Line::fit(&[1.0, f64::NAN, 2.0], &[1.0; 3]), Err(Error::not_finite()));
         assert_eq!(Line::fit(&[0.1; 7], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]), Err(Error::NoSpread));
-        assert_eq!(Line::fit(&[f64::MAX, -f64::MAX, 0.0], &[1.0; 3]), Err(Error::NotFinite));
+        assert_eq!(Line::fit(&[f64::MAX, -f64::MAX, 0.0], &[1.0; 3]), Err(Error::not_finite()));
         let flat = Line::fit(&[1.0, 2.0, 3.0], &[4.0; 3]).unwrap();
         assert_eq!((flat.slope, flat.band(9.0)), (0.0, (4.0, 4.0)));
     }

@@ -44,7 +44,7 @@ pub struct Swept<'a> {
 /// - `seed`: deals the segments
 ///
 /// # Errors
-/// [`Error::Empty`] without segments, [`Error::Class`] if a metric of two classes meets a class above 1.
+/// If there are no segments, or a metric of two classes meets a class above 1.
 ///
 /// # Panics
 /// If the sweeps differ in their numbers of variants, or a variant covers other segments than its base or has another metric.
@@ -153,7 +153,7 @@ fn shuffled(segments: usize, seed: u64, stream: u64) -> Vec<usize> {
 /// Absent with fewer than three variants, or where they do not differ on a half.
 ///
 /// # Errors
-/// [`Error::Empty`] without segments, [`Error::Class`] if a metric of two classes meets a class above 1.
+/// If there are no segments, or a metric of two classes meets a class above 1.
 ///
 /// # Panics
 /// If a variant covers other segments than the base or has another metric.

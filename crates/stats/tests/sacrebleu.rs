@@ -2,23 +2,17 @@
 #![expect(clippy::unwrap_used, reason = "clippy.toml allows it in tests, but not in their helpers")]
 
 use serde_json::Value;
+use stats::Segments;
 use stats::bleu::{Bleu, BleuStatistics};
-use stats::score;
-
-/// A hypothesis and its reference.
-struct Pair {
-    hypothesis: String,
-    reference: String,
-}
 
 fn fixture() -> Value {
     serde_json::from_str(include_str!("fixtures/sacrebleu.json")).unwrap()
 }
 
-fn pairs(fixture: &Value) -> Vec<Pair> {
+fn pairs(fixture: &Value) -> Vec<[String; 2]> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let pairs = fixture["pairs"].as_array().unwrap().iter();
-    pairs.map(|pair| Pair { hypothesis: text(&pair[0]), reference: text(&pair[1]) }).collect()
+    pairs.map(|pair| [text(&pair[0]), text(&pair[1])]).collect()
 }
 
 fn count(value: &Value) -> u32 {
@@ -35,8 +29,8 @@ fn statistics(row: &Value) -> BleuStatistics {
     }
 }
 
-fn counted(bleu: &Bleu, pairs: &[Pair]) -> Vec<BleuStatistics> {
-    pairs.iter().map(|pair| bleu.segment(&pair.hypothesis, &pair.reference)).collect()
+fn counted(bleu: &Bleu, pairs: &[[String; 2]]) -> Vec<BleuStatistics> {
+    pairs.iter().map(|[hypothesis, reference]| bleu.segment(hypothesis, reference)).collect()
 }
 
 /// The tokenisers by the names that sacreBLEU has for them.
@@ -53,7 +47,7 @@ fn statistics_of_every_segment_equal_those_of_sacrebleu() {
         let expected = fixture[name]["statistics"].as_array().unwrap();
         assert_eq!(expected.len(), pairs.len());
         for ((found, row), pair) in counted(&bleu, &pairs).into_iter().zip(expected).zip(&pairs) {
-            let Pair { hypothesis, reference } = pair;
+            let [hypothesis, reference] = pair;
             assert_eq!(found, statistics(row), "{name}: {hypothesis:?} against {reference:?}");
         }
     }
@@ -70,7 +64,7 @@ fn scores_of_corpora_equal_those_of_sacrebleu() {
         assert_eq!((scores.len(), ranges.len()), (25, 25));
         for (expected, range) in scores.iter().zip(ranges) {
             let place = |end: usize| count(&range[end]) as usize;
-            let found = score(&counted[place(0)..place(1)]);
+            let found = Segments::Bleu(counted[place(0)..place(1)].to_vec()).score().unwrap();
             let gap = (found - expected.as_f64().unwrap()).abs();
             assert!(gap < 1e-9, "{name}, segments {range}: {found} instead of {expected}: {gap:e}");
         }

@@ -1,13 +1,10 @@
 //! One panel: its plane, its axes with round ticks or names, its layers.
-use plotters::coord::ranged1d::Ranged;
-use plotters::coord::types::RangedCoordf64;
-use plotters::style::text_anchor::HPos;
 use words::typeset;
 
-use super::canvas::{Canvas, SIZE, SMALL, Spot, TextStyle, fitted, points, spot, stroke, units, width};
+use super::canvas::{Anchor, Canvas, SIZE, SMALL, Spot, TextStyle, fitted, points, spot, units, width};
 use super::layers;
 use super::layout::{Place, depth, widest};
-use crate::chart::{Axis, Panel, Ticks};
+use crate::chart::{Axis, Panel, Style, Ticks};
 use crate::palette::{INK, LIGHT, WHITE};
 
 /// Length of a tick, in points.
@@ -17,13 +14,12 @@ const TICK: f64 = 2.5;
 const GAP: f64 = 2.5;
 
 /// The plane of a panel: where its values stand on the page.
-pub struct Plane {
+pub struct Plane<'a> {
     pub place: Place,
-    x: RangedCoordf64,
-    y: RangedCoordf64,
+    pub panel: &'a Panel,
 }
 
-impl Plane {
+impl Plane<'_> {
     /// Where a pair of values stands.
     pub fn at(&self, (x, y): (f64, f64)) -> Spot {
         (self.across(x), self.up(y))
@@ -31,29 +27,34 @@ impl Plane {
 
     /// Where a value of the x axis stands, in units from the left.
     pub fn across(&self, x: f64) -> i32 {
-        self.x.map(&x, (units(self.place.left), units(self.place.right) - 1))
+        along(&self.panel.x, x, units(self.place.left), units(self.place.right) - 1)
     }
 
     /// Where a value of the y axis stands, in units from the top.
     pub fn up(&self, y: f64) -> i32 {
-        self.y.map(&y, (units(self.place.bottom) - 1, units(self.place.top)))
+        along(&self.panel.y, y, units(self.place.bottom) - 1, units(self.place.top))
     }
 }
 
+/// Where a value stands between the ends of its axis.
+fn along(axis: &Axis, value: f64, from: i32, to: i32) -> i32 {
+    let share = (value - axis.low) / (axis.high - axis.low);
+    from + (f64::from(to - from) * share).round() as i32
+}
+
 /// Draws a panel.
-pub fn draw(canvas: &mut Canvas<'_>, panel: &Panel, place: Place) {
-    let range = |axis: &Axis| RangedCoordf64::from(axis.low..axis.high);
-    let plane = Plane { place, x: range(&panel.x), y: range(&panel.y) };
+pub fn draw(canvas: &mut Canvas, panel: &Panel, place: Place) {
+    let plane = Plane { place, panel };
     let Place { left, right, top, bottom } = place;
     let is_matrix = matches!((&panel.x.ticks, &panel.y.ticks), (Ticks::Names(_), Ticks::Names(_)));
     if !is_matrix {
         // light level lines at the ticks of the y axis
         for (tick, _) in round(&panel.y) {
             let y = plane.up(tick);
-            canvas.path(&[(units(left), y), (units(right), y)], stroke(LIGHT, 0.4));
+            canvas.line(&[(units(left), y), (units(right), y)], Style::line(LIGHT, 0.4));
         }
     }
-    layers::draw(canvas, &plane, panel);
+    layers::draw(canvas, &plane);
     if !is_matrix {
         line(canvas, [(left, bottom), (right, bottom)]);
         line(canvas, [(left, top), (left, bottom)]);
@@ -71,12 +72,12 @@ pub fn round(axis: &Axis) -> Vec<(f64, String)> {
     ticks.map(|tick| (tick, number(tick))).collect()
 }
 
-fn line(canvas: &mut Canvas<'_>, ends: [(f64, f64); 2]) {
-    canvas.path(&ends.map(spot), stroke(INK, 0.6));
+fn line(canvas: &mut Canvas, ends: [(f64, f64); 2]) {
+    canvas.line(&ends.map(spot), Style::line(INK, 0.6));
 }
 
-fn x_ticks(canvas: &mut Canvas<'_>, plane: &Plane, axis: &Axis, is_matrix: bool) {
-    let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Center };
+fn x_ticks(canvas: &mut Canvas, plane: &Plane<'_>, axis: &Axis, is_matrix: bool) {
+    let style = TextStyle { size: SIZE, color: INK, anchor: Anchor::Middle };
     let bottom = plane.place.bottom;
     let across = |value: f64| points(plane.across(value));
     for (tick, number) in round(axis) {
@@ -104,15 +105,15 @@ fn x_ticks(canvas: &mut Canvas<'_>, plane: &Plane, axis: &Axis, is_matrix: bool)
     if let Some(gap) = axis.gap {
         // two strokes across the axis where it leaves something out
         let x = across(gap);
-        canvas.path(&[(x - 1.2, bottom), (x + 1.2, bottom)].map(spot), stroke(WHITE, 2.0));
+        canvas.line(&[(x - 1.2, bottom), (x + 1.2, bottom)].map(spot), Style::line(WHITE, 2.0));
         for x in [x - 1.2, x + 1.2] {
             line(canvas, [(x - 1.2, bottom + 2.4), (x + 1.2, bottom - 2.4)]);
         }
     }
 }
 
-fn y_ticks(canvas: &mut Canvas<'_>, plane: &Plane, axis: &Axis) {
-    let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Right };
+fn y_ticks(canvas: &mut Canvas, plane: &Plane<'_>, axis: &Axis) {
+    let style = TextStyle { size: SIZE, color: INK, anchor: Anchor::End };
     let left = plane.place.left;
     let up = |value: f64| points(plane.up(value));
     for (tick, number) in round(axis) {
@@ -128,8 +129,8 @@ fn y_ticks(canvas: &mut Canvas<'_>, plane: &Plane, axis: &Axis) {
 }
 
 /// The name of the panel and what its axes show.
-fn labels(canvas: &mut Canvas<'_>, panel: &Panel, Place { left, right, top, bottom }: Place) {
-    let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Center };
+fn labels(canvas: &mut Canvas, panel: &Panel, Place { left, right, top, bottom }: Place) {
+    let style = TextStyle { size: SIZE, color: INK, anchor: Anchor::Middle };
     let page = canvas.width;
     let (text, size) = fitted(&panel.x.label, SIZE, page - 4.0);
     let half = width(&text, size) / 2.0 + 2.0;
@@ -140,7 +141,7 @@ fn labels(canvas: &mut Canvas<'_>, panel: &Panel, Place { left, right, top, bott
     TextStyle { size, ..style }.write_upwards(canvas, &text, (beside, (top + bottom) / 2.0));
     let above = top - 4.0 - layers::above(panel);
     let (text, size) = fitted(&panel.name, SMALL, page - left);
-    TextStyle { size, color: INK, anchor: HPos::Left }.write(canvas, &text, (left, above));
+    TextStyle { size, color: INK, anchor: Anchor::Start }.write(canvas, &text, (left, above));
 }
 
 /// Names of a matrix that are shown, from the first on: every one, or every second, third, ... so that they keep clear of each

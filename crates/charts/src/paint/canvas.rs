@@ -1,18 +1,13 @@
-//! A page that is drawn on, by plotters' SVG backend, and text whose place does not depend on the viewer.
+//! A page that is drawn on, as SVG, and text whose place does not depend on the viewer.
 //!
-//! Shapes are placed in units of the drawing, text in printer's points. Nothing can fail: the backend writes to a string.
-use std::sync::Once;
+//! Shapes are placed in units of the drawing, text in printer's points.
+use std::fmt::Write as _;
+use std::sync::LazyLock;
 
-use plotters::element::{DashedPathElement, Drawable};
-use plotters::prelude::{
-    DrawingBackend, FontStyle, FontTransform, IntoFont, RGBAColor, RGBColor, SVGBackend, ShapeStyle,
-};
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color as _, register_font};
+use ttf_parser::Face;
 use words::one_line;
 
 use crate::chart::{Color, Style};
-use crate::palette::WHITE;
 
 /// Units of a drawing in one inch.
 pub const UNITS_PER_INCH: u32 = 600;
@@ -28,15 +23,6 @@ pub const SIZE: f64 = 7.5;
 
 /// Size of legends and names in a plot, in points.
 pub const SMALL: f64 = 7.0;
-
-/// The backend of plotters writes `font-size = size / 1.24`.
-const PLOTTERS_SIZE: f64 = 1.24;
-
-/// The backend of plotters puts the baseline of text anchored at the top this many em lower.
-const PLOTTERS_TOP: f64 = 0.76;
-
-/// plotters measures with ab_glyph, whose size is the height from ascent to descent: this many em.
-const AB_GLYPH_SIZE: f64 = 1.171_875;
 
 /// Height of a digit above its baseline in Roboto, in em.
 pub const DIGIT: f64 = 0.711;
@@ -59,86 +45,138 @@ pub fn spot((x, y): (f64, f64)) -> Spot {
     (units(x), units(y))
 }
 
-fn rgb(Color(red, green, blue): Color) -> RGBColor {
-    RGBColor(red, green, blue)
+/// Colours of a shape: its area with how opaque that is, and its outline.
+#[derive(Clone, Copy, Default)]
+pub struct Paint {
+    pub area: Option<(Color, f64)>,
+    pub outline: Option<Style>,
 }
 
-/// What covers an area.
-pub fn paint(color: Color, opacity: f64) -> ShapeStyle {
-    RGBAColor(color.0, color.1, color.2, opacity).filled()
+impl Paint {
+    /// An opaque area without an outline.
+    pub fn area(color: Color) -> Self {
+        Self { area: Some((color, 1.0)), outline: None }
+    }
+
+    /// The attributes of SVG.
+    fn attributes(self) -> String {
+        let mut attributes = match self.area {
+            None => " fill=\"none\"".to_owned(),
+            Some((color, 1.0)) => format!(" fill=\"{}\"", hex(color)),
+            Some((color, opacity)) => format!(" fill=\"{}\" fill-opacity=\"{opacity}\"", hex(color)),
+        };
+        if let Some(Style { color, width, dash }) = self.outline {
+            attributes += &format!(" stroke=\"{}\"", hex(color));
+            if units(width) > 1 {
+                attributes += &format!(" stroke-width=\"{}\"", units(width));
+            }
+            if dash != [0.0; 2] {
+                let [dash, gap] = dash.map(units);
+                attributes += &format!(" stroke-dasharray=\"{dash} {gap}\"");
+            }
+        }
+        attributes
+    }
 }
 
-/// A line of this width in points.
-pub fn stroke(color: Color, width: f64) -> ShapeStyle {
-    ShapeStyle::from(rgb(color)).stroke_width(units(width).unsigned_abs())
+fn hex(Color(red, green, blue): Color) -> String {
+    format!("#{red:02X}{green:02X}{blue:02X}")
 }
 
 /// A text and the box around its capitals and digits: left, right, top and bottom, in points from the upper left corner.
 pub type Boxed = (String, [f64; 4]);
 
-/// A page.
-pub struct Canvas<'a> {
-    backend: SVGBackend<'a>,
+/// A page. Neighbouring shapes that look alike are one group of the SVG.
+pub struct Canvas {
     /// In points.
     pub width: f64,
+    svg: String,
+    /// The attributes of the group that is open.
+    look: String,
     /// All texts that were written.
     texts: Vec<Boxed>,
 }
 
-impl<'a> Canvas<'a> {
-    /// A white one of this size in units.
-    pub fn new(svg: &'a mut String, (width, height): (u32, u32)) -> Self {
-        let backend = SVGBackend::with_string(svg, (width, height));
-        let mut canvas = Self { backend, width: points(width as i32), texts: Vec::new() };
-        canvas.rectangle([(0, 0), (width as i32, height as i32)], paint(WHITE, 1.0));
+impl Canvas {
+    /// A white one of this size in inches, with a title for those who cannot see it.
+    pub fn new([width, height]: [f64; 2], title: &str) -> Self {
+        let [across, down] = [width, height].map(|inches| units(inches * 72.0));
+        let head = r#"<svg xmlns="http://www.w3.org/2000/svg""#;
+        let size = format!(r#"width="{width}in" height="{height}in" viewBox="0 0 {across} {down}""#);
+        let title = escaped(&one_line(title));
+        let svg = format!("{head} {size} font-family=\"{FAMILY}\">\n<title>{title}</title>\n");
+        let mut canvas = Self { width: width * 72.0, svg, look: String::new(), texts: Vec::new() };
+        canvas.rectangle([(0, 0), (across, down)], Paint::area(crate::palette::WHITE));
         canvas
     }
 
-    /// Ends the drawing, and says what was written where.
-    pub fn finish(mut self) -> Vec<Boxed> {
-        drop(self.backend.present());
-        self.texts
+    /// The drawing, and what was written where.
+    pub fn finish(mut self) -> (String, Vec<Boxed>) {
+        self.svg += "</g>\n</svg>\n";
+        (self.svg, self.texts)
     }
 
-    /// A rectangle between its upper left and its lower right corner, or its outline.
-    pub fn rectangle(&mut self, [from, to]: [Spot; 2], style: ShapeStyle) {
-        drop(self.backend.draw_rect(from, to, &style, style.filled));
+    /// Adds an element to the group of this look.
+    fn push(&mut self, look: String, element: &str) {
+        if self.look != look {
+            let end = if self.look.is_empty() { "" } else { "</g>\n" };
+            self.svg += &format!("{end}<g{look}>\n");
+            self.look = look;
+        }
+        self.svg += element;
+        self.svg.push('\n');
     }
 
-    /// A disc, or its outline.
-    pub fn circle(&mut self, at: Spot, radius: f64, style: ShapeStyle) {
-        drop(self.backend.draw_circle(at, units(radius).unsigned_abs(), &style, style.filled));
+    /// A rectangle between its upper left and its lower right corner.
+    pub fn rectangle(&mut self, [(left, top), (right, bottom)]: [Spot; 2], paint: Paint) {
+        let (width, height) = (right - left, bottom - top);
+        let element = format!("<path d=\"M{left},{top}h{width}v{height}h{}z\"/>", -width);
+        self.push(paint.attributes(), &element);
+    }
+
+    /// A disc.
+    pub fn circle(&mut self, (x, y): Spot, radius: f64, paint: Paint) {
+        self.push(paint.attributes(), &format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{}\"/>", units(radius)));
     }
 
     /// The area within these corners.
-    pub fn polygon(&mut self, corners: &[Spot], style: ShapeStyle) {
-        drop(self.backend.fill_polygon(corners.iter().copied(), &style));
+    pub fn polygon(&mut self, corners: &[Spot], paint: Paint) {
+        self.push(paint.attributes(), &format!("<path d=\"{}z\"/>", path(corners)));
     }
 
-    /// A line without gaps.
-    pub fn path(&mut self, path: &[Spot], style: ShapeStyle) {
-        drop(self.backend.draw_path(path.iter().copied(), &style));
+    /// A line through these places.
+    pub fn line(&mut self, places: &[Spot], style: Style) {
+        let paint = Paint { outline: Some(style), area: None };
+        self.push(paint.attributes(), &format!("<path d=\"{}\"/>", path(places)));
     }
+}
 
-    /// A line that looks as given.
-    pub fn line(&mut self, path: &[Spot], style: Style) {
-        let stroke = stroke(style.color, style.width);
-        let [dash, gap] = style.dash.map(units);
-        if dash == 0 {
-            return self.path(path, stroke);
-        }
-        let path = path.iter().copied();
-        drop(DashedPathElement::new(path.clone(), dash, gap, stroke).draw(path, &mut self.backend, (0, 0)));
+/// A path of SVG from the first place to each next one.
+fn path(places: &[Spot]) -> String {
+    let mut path = String::new();
+    for (place, &(x, y)) in places.iter().enumerate() {
+        // each in the shortest way that says it
+        let _ = match place.checked_sub(1).map(|before| (x - places[before].0, y - places[before].1)) {
+            None => write!(path, "M{x},{y}"),
+            Some((across, 0)) => write!(path, "h{across}"),
+            Some((0, down)) => write!(path, "v{down}"),
+            Some((across, down)) => write!(path, "l{across},{down}"),
+        };
     }
+    path
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Width of `text` in points at a `size` in points.
 pub fn width(text: &str, size: f64) -> f64 {
-    static REGISTERED: Once = Once::new();
-    // Can only fail on a file that is no font, which the tests rule out.
-    REGISTERED.call_once(|| drop(register_font(FAMILY, FontStyle::Normal, FONT)));
-    let measured = (FAMILY, 1000.0).into_font().box_size(text).map_or(0, |(width, _)| width);
-    f64::from(measured) / 1000.0 * AB_GLYPH_SIZE * size
+    static FACE: LazyLock<Face<'_>> =
+        LazyLock::new(|| Face::parse(FONT, 0).expect("the tests read the font"));
+    let advance = |letter| FACE.glyph_hor_advance(FACE.glyph_index(letter).unwrap_or_default()).unwrap_or(0);
+    let sum: f64 = text.chars().map(|letter| f64::from(advance(letter))).sum();
+    sum / f64::from(FACE.units_per_em()) * size
 }
 
 /// `text` and a size at which it fits into `room` (in points): smaller type first, then cut off.
@@ -155,54 +193,60 @@ pub fn fitted(text: &str, size: f64, room: f64) -> (String, f64) {
     (format!("{}\u{2026}", shorter.trim_end()), least)
 }
 
-/// How a text looks and which of its points is placed.
+/// The point of a text that is placed.
+#[derive(Clone, Copy)]
+pub enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// How a text looks, and which of its points is placed.
 #[derive(Clone, Copy)]
 pub struct TextStyle {
     /// Size in points.
     pub size: f64,
     pub color: Color,
-    pub anchor: HPos,
+    pub anchor: Anchor,
 }
 
 impl TextStyle {
     /// Writes `text` with its baseline at a place on the page, in points.
-    pub fn write(self, canvas: &mut Canvas<'_>, text: &str, (x, y): (f64, f64)) {
-        let [start, end] = self.ends(text);
-        let sides = [x + start, x + end, y - self.size * DIGIT, y];
-        self.draw(canvas, text, (x, y - self.size * PLOTTERS_TOP), FontTransform::None, sides);
+    pub fn write(self, canvas: &mut Canvas, text: &str, (x, y): (f64, f64)) {
+        let (_, [start, end]) = self.anchored(text);
+        self.draw(canvas, text, (x, y), "", [x + start, x + end, y - self.size * DIGIT, y]);
     }
 
     /// Writes `text` with its digits centred vertically.
-    pub fn write_centered(self, canvas: &mut Canvas<'_>, text: &str, (x, y): (f64, f64)) {
+    pub fn write_centered(self, canvas: &mut Canvas, text: &str, (x, y): (f64, f64)) {
         self.write(canvas, text, (x, y + self.size * DIGIT / 2.0));
     }
 
     /// Writes `text` upwards with its baseline at a place.
-    pub fn write_upwards(self, canvas: &mut Canvas<'_>, text: &str, (x, y): (f64, f64)) {
-        let [start, end] = self.ends(text);
-        let sides = [x - self.size * DIGIT, x, y - end, y - start];
-        self.draw(canvas, text, (x - self.size * PLOTTERS_TOP, y), FontTransform::Rotate270, sides);
+    pub fn write_upwards(self, canvas: &mut Canvas, text: &str, (x, y): (f64, f64)) {
+        let (_, [start, end]) = self.anchored(text);
+        let turn = format!(" transform=\"rotate(270 {} {})\"", units(x), units(y));
+        self.draw(canvas, text, (x, y), &turn, [x - self.size * DIGIT, x, y - end, y - start]);
     }
 
-    /// Where `text` begins and ends along its baseline, from the place that it is written at.
-    fn ends(self, text: &str) -> [f64; 2] {
+    /// The name of the anchor, and where `text` begins and ends along its baseline from there.
+    fn anchored(self, text: &str) -> (&'static str, [f64; 2]) {
         let length = width(text, self.size);
-        let before = match self.anchor {
-            HPos::Left => 0.0,
-            HPos::Center => length / 2.0,
-            HPos::Right => length,
-        };
-        [-before, length - before]
+        match self.anchor {
+            Anchor::Start => ("start", [0.0, length]),
+            Anchor::Middle => ("middle", [-length / 2.0, length / 2.0]),
+            Anchor::End => ("end", [-length, 0.0]),
+        }
     }
 
-    fn draw(self, canvas: &mut Canvas<'_>, text: &str, at: (f64, f64), turn: FontTransform, sides: [f64; 4]) {
+    fn draw(self, canvas: &mut Canvas, text: &str, at: (f64, f64), turn: &str, sides: [f64; 4]) {
         if text.is_empty() {
             return;
         }
-        let font = (FAMILY, f64::from(units(self.size)) * PLOTTERS_SIZE).into_font().transform(turn);
-        let style = font.color(&rgb(self.color)).pos(Pos::new(self.anchor, VPos::Top));
-        let text = one_line(text);
-        drop(canvas.backend.draw_text(&text, &style, spot(at)));
+        let (anchor, (x, y), text) = (self.anchored(text).0, spot(at), one_line(text));
+        let size = units(self.size);
+        let look = format!(" fill=\"{}\" font-size=\"{size}\" text-anchor=\"{anchor}\"", hex(self.color));
+        canvas.push(look, &format!("<text x=\"{x}\" y=\"{y}\"{turn}>{}</text>", escaped(&text)));
         canvas.texts.push((text, sides));
     }
 }
@@ -218,11 +262,5 @@ mod tests {
         assert!((size - 7.0).abs() < 1e-9 && text.ends_with("long"), "{text} at {size}");
         let (text, size) = fitted(&"long ".repeat(100), 8.0, 50.0);
         assert!(text.ends_with('\u{2026}') && width(&text, size) <= 50.0, "{text}");
-    }
-
-    /// In Roboto a digit is 1150 of 2048 units wide.
-    #[test]
-    fn widths_are_those_of_the_font_file() {
-        assert!((width("00000", 2048.0) - 5.0 * 1150.0).abs() < 10.0, "{}", width("00000", 2048.0));
     }
 }

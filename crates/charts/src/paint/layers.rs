@@ -1,8 +1,6 @@
 //! The layers of a panel.
-use plotters::style::text_anchor::HPos;
-
 use super::axes::Plane;
-use super::canvas::{Canvas, SMALL, Spot, TextStyle, paint, points, spot, stroke, width};
+use super::canvas::{Anchor, Canvas, Paint, SMALL, Spot, TextStyle, points, spot, width};
 use super::layout::Place;
 use super::marks::draw_mark;
 use crate::chart::{At, Cell, Color, Layer, Panel, Style};
@@ -16,26 +14,27 @@ const END: f64 = 7.5;
 pub const LEADER: f64 = 9.0;
 
 /// Draws all layers from the back to the front.
-pub fn draw(canvas: &mut Canvas<'_>, plane: &Plane, panel: &Panel) {
+pub fn draw(canvas: &mut Canvas, plane: &Plane<'_>) {
     let spots = |places: &[(f64, f64)]| places.iter().map(|&place| plane.at(place)).collect::<Vec<_>>();
-    for layer in &panel.layers {
+    for layer in &plane.panel.layers {
         match layer {
             Layer::Bars(bars, color) => bars.iter().for_each(|&[left, right, low, high]| {
                 let ((left, bottom), (right, top)) = (plane.at((left, low)), plane.at((right, high)));
                 // a white gap between neighbours
-                canvas.rectangle([(left + 1, top), (right - 2, bottom)], paint(*color, 1.0));
+                canvas.rectangle([(left + 1, top), (right - 2, bottom)], Paint::area(*color));
             }),
             Layer::Line(line, style) => canvas.line(&spots(line), *style),
             Layer::Band(band, color) => {
                 let lower = band.iter().map(|&(x, low, _)| plane.at((x, low)));
                 let upper = band.iter().rev().map(|&(x, _, high)| plane.at((x, high)));
-                canvas.polygon(&lower.chain(upper).collect::<Vec<_>>(), paint(*color, BAND));
+                let paint = Paint { area: Some((*color, BAND)), outline: None };
+                canvas.polygon(&lower.chain(upper).collect::<Vec<_>>(), paint);
             }
             Layer::Points(places, mark) => {
                 spots(places).into_iter().for_each(|at| draw_mark(canvas, *mark, at));
             }
-            Layer::Rule(at, style) => canvas.line(&spots(&rule(panel, *at)), *style),
-            Layer::Cells(cells) => cells.iter().for_each(|cell| draw_cell(canvas, plane, cell)),
+            Layer::Rule(at, style) => canvas.line(&spots(&rule(plane.panel, *at)), *style),
+            Layer::Cells(cells) => draw_cells(canvas, plane, cells),
             Layer::Ends(ends) => draw_ends(canvas, plane, ends),
             Layer::Tops(tops) => draw_tops(canvas, plane, tops),
             Layer::Brackets(spans) => draw_brackets(canvas, plane, spans),
@@ -66,36 +65,41 @@ fn rule(Panel { x, y, .. }: &Panel, at: At) -> [(f64, f64); 2] {
     }
 }
 
-/// A square of colour; one without a value is crossed out.
-fn draw_cell(canvas: &mut Canvas<'_>, plane: &Plane, cell: &Cell) {
-    let (column, row) = (cell.place.0 as f64, cell.place.1 as f64);
-    let corners = [plane.at((column, row)), plane.at((column + 1.0, row + 1.0))];
-    let paper = cell.value.map_or(WHITE, diverging);
-    canvas.rectangle(corners, paint(paper, 1.0));
-    canvas.rectangle(corners, stroke(LIGHT, 0.5));
-    let [from, to] = corners;
-    let middle = ((from.0 + to.0) / 2, (from.1 + to.1) / 2);
-    if cell.value.is_none() && cell.text.is_empty() {
-        return canvas.line(&corners, Style::line(LIGHT, 0.6));
+/// Squares of colour; one without a value is crossed out.
+fn draw_cells(canvas: &mut Canvas, plane: &Plane<'_>, cells: &[Cell]) {
+    let paper = |cell: &Cell| cell.value.map_or(WHITE, diverging);
+    let corners = |&Cell { place: (column, row), .. }: &Cell| {
+        let (x, y) = (column as f64, row as f64);
+        [plane.at((x, y)), plane.at((x + 1.0, y + 1.0))]
+    };
+    for cell in cells {
+        let paint = Paint { outline: Some(Style::line(LIGHT, 0.0)), ..Paint::area(paper(cell)) };
+        canvas.rectangle(corners(cell), paint);
     }
-    if cell.text.is_empty() && cell.value < Some(0.0) {
-        draw_stripes(canvas, corners);
+    // kind by kind, since what looks alike takes less room side by side
+    for cell in cells.iter().filter(|cell| cell.text.is_empty()) {
+        match cell.value {
+            None => canvas.line(&corners(cell), Style::line(LIGHT, 0.6)),
+            Some(value) if value < 0.0 => draw_stripes(canvas, corners(cell)),
+            Some(_) => {}
+        }
     }
-    if cell.is_marked {
-        canvas.circle(middle, 1.2, paint(text_on(paper), 1.0));
+    for cell in cells {
+        let [from, to] = corners(cell);
+        let middle = ((from.0 + to.0) / 2, (from.1 + to.1) / 2);
+        if cell.is_marked {
+            canvas.circle(middle, 1.2, Paint::area(text_on(paper(cell))));
+        }
+        let room = points(to.0 - from.0) - 2.0;
+        let size = (SMALL * room / width(&cell.text, SMALL)).min(SMALL);
+        let color = if cell.value.is_some() { text_on(paper(cell)) } else { GREY };
+        let style = TextStyle { size, color, anchor: Anchor::Middle };
+        style.write_centered(canvas, &cell.text, (points(middle.0), points(middle.1)));
     }
-    if cell.text.is_empty() {
-        return;
-    }
-    let room = points(to.0 - from.0) - 2.0;
-    let size = (SMALL * room / width(&cell.text, SMALL)).min(SMALL);
-    let color = if cell.value.is_some() { text_on(paper) } else { GREY };
-    let style = TextStyle { size, color, anchor: HPos::Center };
-    style.write_centered(canvas, &cell.text, (points(middle.0), points(middle.1)));
 }
 
 /// White stripes across an area, so that a colour below 0 is seen in black and white too.
-pub fn draw_stripes(canvas: &mut Canvas<'_>, [(left, top), (right, bottom)]: [Spot; 2]) {
+pub fn draw_stripes(canvas: &mut Canvas, [(left, top), (right, bottom)]: [Spot; 2]) {
     for third in [1, 2] {
         let y = top + (bottom - top) * third / 3;
         canvas.line(&[(left, y), (right, y)], Style::line(WHITE, 0.7));
@@ -103,24 +107,24 @@ pub fn draw_stripes(canvas: &mut Canvas<'_>, [(left, top), (right, bottom)]: [Sp
 }
 
 /// Names at the right end, with a leader to each; those that would overlap move apart.
-fn draw_ends(canvas: &mut Canvas<'_>, plane: &Plane, ends: &[(f64, String, Color)]) {
+fn draw_ends(canvas: &mut Canvas, plane: &Plane<'_>, ends: &[(f64, String, Color)]) {
     let Place { right, top, bottom, .. } = plane.place;
     let wanted: Vec<_> = ends.iter().map(|(y, ..)| points(plane.up(*y))).collect();
     let heights = apart(wanted.iter().map(|&y| (y, END)).collect(), (top - END / 2.0, bottom + END / 2.0));
     for (((_, name, color), from), to) in ends.iter().zip(wanted).zip(heights) {
-        let style = TextStyle { size: SMALL, color: *color, anchor: HPos::Left };
+        let style = TextStyle { size: SMALL, color: *color, anchor: Anchor::Start };
         style.write_centered(canvas, name, (right + LEADER + 1.5, to));
         canvas.line(&[spot((right, from)), spot((right + LEADER, to))], Style::line(*color, 0.4));
     }
 }
 
 /// Names above the panel, in the same way; they may reach over the names of the y axis.
-fn draw_tops(canvas: &mut Canvas<'_>, plane: &Plane, tops: &[(f64, String, Color)]) {
+fn draw_tops(canvas: &mut Canvas, plane: &Plane<'_>, tops: &[(f64, String, Color)]) {
     let Place { left, right, top, .. } = plane.place;
     let across = |(x, name, _): &(f64, String, Color)| (points(plane.across(*x)), width(name, SMALL) + 8.0);
     let middles = apart(tops.iter().map(across).collect(), (left - 24.0, right + 6.0));
     for ((_, name, color), x) in tops.iter().zip(middles) {
-        let style = TextStyle { size: SMALL, color: *color, anchor: HPos::Center };
+        let style = TextStyle { size: SMALL, color: *color, anchor: Anchor::Middle };
         style.write(canvas, name, (x, top - 3.0));
     }
 }
@@ -145,14 +149,14 @@ fn apart(things: Vec<(f64, f64)>, (low, high): (f64, f64)) -> Vec<f64> {
     middles
 }
 
-fn draw_brackets(canvas: &mut Canvas<'_>, plane: &Plane, spans: &[(f64, f64, String)]) {
+fn draw_brackets(canvas: &mut Canvas, plane: &Plane<'_>, spans: &[(f64, f64, String)]) {
     let top = plane.place.top;
     for (left, right, name) in spans {
         let [left, right] = [left, right].map(|x| points(plane.across(*x)));
         let (left, right) = (left + 1.0, right - 1.0);
         let path = [(left, top - 1.5), (left, top - 3.5), (right, top - 3.5), (right, top - 1.5)];
         canvas.line(&path.map(spot), Style::line(INK, 0.5));
-        let style = TextStyle { size: SMALL * 0.9, color: INK, anchor: HPos::Center };
+        let style = TextStyle { size: SMALL * 0.9, color: INK, anchor: Anchor::Middle };
         style.write(canvas, name, ((left + right) / 2.0, top - 5.5));
     }
 }

@@ -1,11 +1,9 @@
 //! Where everything stands on the page: legend, panels with room around them for what their axes say, colour bar.
-use plotters::style::text_anchor::HPos;
-
-use super::canvas::{Canvas, DIGIT, SIZE, SMALL, TextStyle, fitted, paint, spot, stroke, width};
+use super::canvas::{Anchor, Canvas, DIGIT, Paint, SIZE, SMALL, TextStyle, fitted, spot, width};
 use super::layers::draw_stripes;
 use super::marks::draw_mark;
 use super::{axes, layers};
-use crate::chart::{Axis, Chart, ColorBar, Entry, Layer, Panel, Ticks};
+use crate::chart::{Axis, Chart, ColorBar, Entry, Layer, Panel, Style, Ticks};
 use crate::palette::{INK, diverging};
 
 /// Margin around everything.
@@ -156,7 +154,7 @@ impl Layout {
     }
 
     /// Draws everything.
-    pub fn draw(&self, canvas: &mut Canvas<'_>, chart: &Chart) {
+    pub fn draw(&self, canvas: &mut Canvas, chart: &Chart) {
         for (entry, &at) in chart.legend.iter().zip(&self.entries) {
             draw_entry(canvas, entry, at);
         }
@@ -186,12 +184,12 @@ fn legend(entries: &[Entry], right: f64) -> (Vec<(f64, f64)>, f64) {
     (places, if entries.is_empty() { 2.0 } else { LINE * line + 3.0 })
 }
 
-fn draw_entry(canvas: &mut Canvas<'_>, entry: &Entry, (left, baseline): (f64, f64)) {
+fn draw_entry(canvas: &mut Canvas, entry: &Entry, (left, baseline): (f64, f64)) {
     let length = sample(entry);
     let middle = baseline - SMALL * DIGIT / 2.0;
     if let Some(color) = entry.fill {
         let corners = [(left, middle - 3.0), (left + length, middle + 3.0)];
-        canvas.rectangle(corners.map(spot), paint(color, 1.0));
+        canvas.rectangle(corners.map(spot), Paint::area(color));
     }
     if let Some(style) = entry.line {
         canvas.line(&[(left, middle), (left + length, middle)].map(spot), style);
@@ -201,11 +199,11 @@ fn draw_entry(canvas: &mut Canvas<'_>, entry: &Entry, (left, baseline): (f64, f6
     }
     let start = left + if length > 0.0 { length + 3.0 } else { 0.0 };
     let (text, size) = fitted(&entry.text, SMALL, canvas.width - start - MARGIN);
-    TextStyle { size, color: INK, anchor: HPos::Left }.write(canvas, &text, (start, baseline));
+    TextStyle { size, color: INK, anchor: Anchor::Start }.write(canvas, &text, (start, baseline));
 }
 
 /// A bar of colours with five numbers and its label; an odd number of parts, so that one of them is white.
-fn draw_bar(canvas: &mut Canvas<'_>, bar: &ColorBar, (left, right): (f64, f64), top: f64) {
+fn draw_bar(canvas: &mut Canvas, bar: &ColorBar, (left, right): (f64, f64), top: f64) {
     const PARTS: i32 = 81;
     let bottom = top + BAR[1];
     let corners = [(left, top), (right, bottom)].map(spot);
@@ -213,21 +211,21 @@ fn draw_bar(canvas: &mut Canvas<'_>, bar: &ColorBar, (left, right): (f64, f64), 
     for part in 0..PARTS {
         let value = f64::from(if bar.is_signed { 2 * part + 1 - PARTS } else { part }) / f64::from(PARTS - 1);
         // up to the end, since white would show through between two parts that only touch
-        canvas.rectangle([(edge(part), corners[0].1), corners[1]], paint(diverging(value), 1.0));
+        canvas.rectangle([(edge(part), corners[0].1), corners[1]], Paint::area(diverging(value)));
     }
     if bar.is_signed {
         draw_stripes(canvas, [corners[0], (edge(PARTS / 2), corners[1].1)]);
     }
-    canvas.rectangle(corners, stroke(INK, 0.5));
+    canvas.rectangle(corners, Paint { area: None, outline: Some(Style::line(INK, 0.0)) });
     let style = |anchor| TextStyle { size: SMALL, color: INK, anchor };
-    let anchors = [HPos::Left, HPos::Center, HPos::Center, HPos::Center, HPos::Right];
+    let anchors = [Anchor::Start, Anchor::Middle, Anchor::Middle, Anchor::Middle, Anchor::End];
     for (place, (anchor, number)) in anchors.into_iter().zip(&bar.numbers).enumerate() {
         let x = left + (right - left) * place as f64 / 4.0;
         style(anchor).write(canvas, number, (x, bottom + 8.0));
     }
     let (text, size) = fitted(&bar.label, SMALL, canvas.width - 2.0 * MARGIN);
     let middle = ((left + right) / 2.0).max(width(&text, size) / 2.0 + MARGIN);
-    TextStyle { size, ..style(HPos::Center) }.write(canvas, &text, (middle, bottom + 17.0));
+    TextStyle { size, ..style(Anchor::Middle) }.write(canvas, &text, (middle, bottom + 17.0));
 }
 
 #[cfg(test)]

@@ -1,27 +1,26 @@
 //! Marks on points, told apart by their shape where colours fail.
 use std::f64::consts::TAU;
 
-use super::canvas::{Canvas, Spot, paint, stroke, units};
-use crate::chart::{Mark, Shape};
+use super::canvas::{Canvas, Paint, Spot, units};
+use crate::chart::{Mark, Shape, Style};
 use crate::palette::WHITE;
 
 /// Width of outlines, in points.
 const OUTLINE: f64 = 0.6;
 
 /// Draws a mark around a place on the page.
-pub fn draw_mark(canvas: &mut Canvas<'_>, mark: Mark, (x, y): Spot) {
+pub fn draw_mark(canvas: &mut Canvas, mark: Mark, (x, y): Spot) {
     let Mark { radius, color, .. } = mark;
-    let area = if mark.is_hollow { paint(WHITE, 1.0) } else { paint(color, mark.opacity) };
+    let outline = Style::line(color, OUTLINE);
+    let area = if mark.is_hollow { (WHITE, 1.0) } else { (color, mark.opacity) };
+    let paint = Paint { area: Some(area), outline: Some(outline) };
     let corners = match mark.shape {
-        Shape::Circle => {
-            canvas.circle((x, y), radius, area);
-            return canvas.circle((x, y), radius, stroke(color, OUTLINE));
-        }
+        Shape::Circle => return canvas.circle((x, y), radius, paint),
         Shape::Tick | Shape::Cross => {
             let arm = units(radius);
             let lean = if mark.shape == Shape::Tick { vec![0] } else { vec![-arm, arm] };
             return lean.into_iter().for_each(|lean| {
-                canvas.path(&[(x - lean, y - arm), (x + lean, y + arm)], stroke(color, OUTLINE));
+                canvas.line(&[(x - lean, y - arm), (x + lean, y + arm)], outline);
             });
         }
         Shape::Square => polygon((x, y), radius, 4, [1.25; 2], 1),
@@ -30,9 +29,7 @@ pub fn draw_mark(canvas: &mut Canvas<'_>, mark: Mark, (x, y): Spot) {
         Shape::Diamond => polygon((x, y), radius, 4, [1.25; 2], 0),
         Shape::Star => polygon((x, y), radius, 10, [1.7, 0.68], 0),
     };
-    let outline: Vec<_> = corners.iter().chain(corners.first()).copied().collect();
-    canvas.polygon(&corners, area);
-    canvas.path(&outline, stroke(color, OUTLINE));
+    canvas.polygon(&corners, paint);
 }
 
 /// Corners at equal angles, by turns at the two `distances` from the middle in units of the radius; the first is `turn`

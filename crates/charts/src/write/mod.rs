@@ -102,7 +102,7 @@ impl Sheet {
             let path = folder.join(name(extension));
             match fs::remove_file(&path) {
                 Err(source) if source.kind() != ErrorKind::NotFound => {
-                    return Err(Error::Remove { path, source });
+                    return Err(durable::Error { path, source }.into());
                 }
                 _ => {}
             }

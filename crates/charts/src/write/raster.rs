@@ -27,15 +27,16 @@ fn tree(svg: &str) -> Result<Tree, Error> {
         fontdb: FONTS.clone(),
         ..Options::default()
     };
-    Tree::from_str(svg, &options).map_err(Error::Figure)
+    Tree::from_str(svg, &options).map_err(|error| Error::Figure(error.into()))
 }
 
 /// Draws on white: where a page ends within a pixel, that must not be transparent in part.
 fn pixels(svg: &str) -> Result<Pixmap, Error> {
     let tree = tree(svg)?;
     let scale = PRINT as f32 / UNITS_PER_INCH as f32;
-    let size = tree.size().to_int_size().scale_by(scale).ok_or(Error::Size)?;
-    let mut pixmap = Pixmap::new(size.width(), size.height()).ok_or(Error::Size)?;
+    let size = tree.size().to_int_size().scale_by(scale);
+    let pixmap = size.and_then(|size| Pixmap::new(size.width(), size.height()));
+    let mut pixmap = pixmap.ok_or_else(|| Error::Figure("it is empty or too large".into()))?;
     pixmap.fill(Color::WHITE);
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixmap.as_mut());
     Ok(pixmap)
@@ -57,7 +58,8 @@ pub fn png(svg: &str) -> Result<Vec<u8>, Error> {
     encoder.set_compression(Compression::High);
     let per_meter = (f64::from(PRINT) / 0.0254).round() as u32;
     encoder.set_pixel_dims(Some(PixelDimensions { xppu: per_meter, yppu: per_meter, unit: Unit::Meter }));
-    encoder.write_header().and_then(|mut writer| writer.write_image_data(&opaque))?;
+    let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(&opaque));
+    written.map_err(|error| Error::Figure(error.into()))?;
     Ok(bytes)
 }
 

@@ -107,8 +107,8 @@ pub fn command() -> Command {
 }
 
 fn of_artefact(artefact: &Artefact) -> Command {
-    let command = DrawArgs::augment_args(Command::new(artefact.name).visible_aliases(artefact.options.alias));
-    let command = match artefact.options.takes {
+    let command = DrawArgs::augment_args(Command::new(artefact.name).visible_aliases(artefact.alias));
+    let command = match artefact.takes {
         Takes::Nothing => command,
         Takes::Attention => AttentionArgs::augment_args(command),
         Takes::AttentionAndFigure => FigureArgs::augment_args(AttentionArgs::augment_args(command)),

@@ -8,7 +8,7 @@ use anyhow::Result;
 use args::{CommonArgs, DrawArgs, given};
 use charts::write::{Format, Sheet, write_file};
 use clap::{ArgMatches, FromArgMatches};
-use findings::{Criterion, Described, Folders, LeftOut, Source, Subject, experiment, source};
+use findings::{Criterion, Folders, LeftOut, Source, SubjectFile, SubjectResults, experiment, source};
 use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
 use words::{exit_code, one_line, print};
 
@@ -47,7 +47,7 @@ fn draw_all(name: &str, matches: &ArgMatches, criterion: Criterion, left_out: &m
         if artefact.is_none() {
             source::folder(&folders.results, subject, experiment::SWEEP)?;
         }
-        left_out.faults.extend(Described::read(&folders.experiments, subject).fault);
+        left_out.faults.extend(SubjectFile::read(&folders.experiments, subject).fault);
         slips = left_out.faults.len();
     }
     let asked = Asked {
@@ -98,8 +98,8 @@ fn sum_up(folders: &Folders, criterion: Criterion, left_out: &mut LeftOut) -> Re
     let results = &folders.results;
     let names = source::subjects(results)?.into_iter();
     let subject = |name: String| {
-        left_out.faults.extend(Described::read(&folders.experiments, &name).fault);
-        Subject::read(folders, &name, left_out)
+        left_out.faults.extend(SubjectFile::read(&folders.experiments, &name).fault);
+        SubjectResults::read(folders, &name, left_out)
     };
     let all: Vec<_> = names.map(subject).collect();
     let Some(page) = summary::page(&all, criterion)? else {

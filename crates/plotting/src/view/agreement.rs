@@ -9,7 +9,6 @@ use records::{HeadId, Measure};
 use stats::correlation::{kendall, spearman};
 use words::{count, signed, typeset};
 
-/// Name of its files, without extension.
 pub const STEM: &str = "importance-agreement";
 
 /// Row by row.
@@ -72,7 +71,6 @@ fn table(orders: &Orders, matrix: &Matrix) -> Table {
         .remark(importance.unknown())
 }
 
-/// The matrix in colours.
 fn figure(orders: &Orders, matrix: &Matrix) -> Chart {
     let (importance, all) = (&orders.importance, &orders.all);
     let cell = |row: usize, column: usize| {

@@ -2,10 +2,10 @@
 use std::collections::BTreeMap;
 
 use charts::table::{Cell, Row, Table};
+use findings::ablations::Model;
 use findings::best_heads::Layers;
 use findings::origin::OPEN_QUESTION;
 use findings::paper::Masked;
-use findings::sweep::Model;
 use findings::{BestHeads, Criterion, Judge, RuleKind};
 use records::{AblationRow, Attention};
 use words::{count, signed};

@@ -5,14 +5,13 @@ use charts::palette::{GREY, INK};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::{PAPER, Pair, Sweep};
+use findings::{Ablations, PAPER, Pair};
 use records::CorrelationRow;
 use stats::regression::Line;
 use words::{brackets, count, fixed, p_value, tenths, typeset};
 
 use super::mark;
 
-/// What the names of its files begin with.
 const STEM: &str = "figure2";
 
 /// Below this, less than half of what an axis shows is the heads' doing.
@@ -46,7 +45,7 @@ pub(crate) fn sheet(pair: &Pair) -> Sheet {
 fn table(pair: &Pair) -> Table {
     let [first, second] = &pair.sweeps;
     let metric = first.metric();
-    let base = |sweep: &Sweep, split: &str| format!("base {} on {split}", metric.amount(sweep.base()));
+    let base = |sweep: &Ablations, split: &str| format!("base {} on {split}", metric.amount(sweep.base()));
     let title = format!(
         "Pearson's r and Spearman's \u{3c1} between the scores with one head masked, {}; {}",
         metric.label(),
@@ -148,7 +147,6 @@ fn figure2(pair: &Pair) -> Chart {
         .panels(1, vec![Panel::new(axes.clone(), 165.0, scatter(pair, line.as_ref(), &axes[1]))])
 }
 
-/// The scores of all heads on one of the splits.
 fn scores(pair: &Pair, side: usize) -> Vec<f64> {
     pair.points.iter().map(|(_, at)| at[side]).collect()
 }
@@ -161,7 +159,6 @@ fn axis(pair: &Pair, side: usize) -> Axis {
     Axis::of_at_least(format!("{metric}, {}", pair.splits[side]), (low, high), least)
 }
 
-/// The layers of the figure, from the back to the front.
 fn scatter(pair: &Pair, line: Option<&Line>, y: &Axis) -> Vec<Layer> {
     let [first, second] = pair.sweeps.each_ref().map(|sweep| sweep.base());
     let mut layers: Vec<_> =

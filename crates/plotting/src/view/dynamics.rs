@@ -13,7 +13,6 @@ use words::{fixed, tenths};
 use super::BANDS;
 use super::curve::{BASE, Curve, Point};
 
-/// Name of its files, without extension.
 pub const STEM: &str = "figure5";
 
 /// Shares of the score that the paper's claim is about, in percent.

@@ -8,7 +8,6 @@ use words::{count, tenths};
 
 use super::heat_map::{Values, by_attention, panel};
 
-/// Name of the files, without extension.
 pub const STEM: &str = "gate-film";
 
 /// Most epochs that stand side by side.

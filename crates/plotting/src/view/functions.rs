@@ -13,7 +13,6 @@ use words::{name_among, tenths, typeset, with_minus};
 use super::heat_map::counts;
 use super::ranked;
 
-/// Names of the files, without extension.
 pub const TABLE: &str = "v19-table1";
 const SAME_HEADS: &str = "v19-table1-heads";
 pub const CENSUS: &str = "v19-figure1c";

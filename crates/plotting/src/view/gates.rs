@@ -15,7 +15,6 @@ use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::heat_map::counts;
 use super::{difference, hollow, scored, significantly_worse};
 
-/// Names of the files, without extension.
 pub const CURVES: &str = "v19-figure7";
 pub const FUNCTIONS: &str = "v19-figure8";
 pub const LAYERS: &str = "v19-figure9";
@@ -35,7 +34,6 @@ fn label(row: &GateRow) -> Cell {
     Cell::number(format!("{} of {}{penalty}", row.kept, row.heads), row.kept as f64)
 }
 
-/// What a method is called.
 fn name(method: Method) -> &'static str {
     match method {
         Method::Ungated => "no gates",
@@ -45,7 +43,6 @@ fn name(method: Method) -> &'static str {
     }
 }
 
-/// How a method is drawn.
 fn look(method: Method) -> Curve {
     let (color, width, shape) = match method {
         Method::Gates => (BLUE, 1.1, Shape::Circle),
@@ -131,7 +128,6 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, criterion: Criterion) -
 /// Orders in which heads are masked without training, in the colours of the same choice with training.
 const UNTRAINED: [(Order, Color); 2] = [(Order::Importance, VERMILLION), (Order::Oracle, BROWN)];
 
-/// The legend of such an order.
 fn untrained_entry((order, color): &(Order, Color)) -> Entry {
     Entry::line(format!("{order}, not trained further"), Style::dotted(*color, 0.8))
 }
@@ -172,7 +168,7 @@ fn whose(scope: Scope) -> String {
 fn published(gates: &Gates, scope: Scope) -> Vec<(f64, f64)> {
     let is_translator = gates.beside().is_some_and(StandsFor::translates);
     let own = PAPER.few_heads.iter().filter(|own| is_translator && own.gates == scope && own.data == WMT);
-    own.map(|own| (own.percent(), gates.base() + own.change)).collect()
+    own.map(|own| (own.percent(), gates.base() + own.change())).collect()
 }
 
 /// A line through the points of a method, for each seed one; hollow where the score is significantly worse than before.
@@ -196,7 +192,7 @@ fn paper_remark(gates: &Gates) -> Option<String> {
             "{} of {} heads change BLEU by {} on {}",
             own.kept,
             own.heads,
-            signed(own.change, 2),
+            signed(own.change(), 2),
             own.data
         )
     };

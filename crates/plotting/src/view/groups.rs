@@ -8,7 +8,6 @@ use significance::{Change, Group};
 use stats::bootstrap::Interval;
 use words::{count, fixed, signed, with_minus};
 
-/// Name of its files, without extension.
 pub const STEM: &str = "groups";
 
 /// Heads that are named in each direction.

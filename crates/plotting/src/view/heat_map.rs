@@ -6,7 +6,7 @@ use std::fmt::Display;
 use charts::chart::{BAR_COLORS, Cell, Chart, Entry, Layer, Mark, Panel, Shape};
 use charts::palette::INK;
 use findings::results::{distinct, extent};
-use findings::{Criterion, HeadScore, Importance, Relevance, ResultFile, Sweep};
+use findings::{Ablations, Criterion, HeadScore, Importance, Relevance, ResultFile};
 use records::{AblationRow, Attention, HeadId};
 use words::{decimals, name_among, typeset, with_minus};
 
@@ -62,14 +62,14 @@ impl Values {
 }
 
 /// What masking each head costs, above 0 where the score gets worse, whichever way the metric points.
-pub fn effects_of(sweep: &Sweep, criterion: Criterion) -> Values {
+pub fn effects_of(sweep: &Ablations, criterion: Criterion) -> Values {
     let direction = sweep.metric().direction();
     let cost = |row: &AblationRow| -direction.gain(row.score_delta);
     Values::new(sweep.rows.iter().map(|row| (row.head_id(), (cost(row), criterion.holds(row)))))
 }
 
 /// What the colours of these mean.
-pub fn effects_bar(sweep: &Sweep, values: &Values) -> (String, [String; 5]) {
+pub fn effects_bar(sweep: &Ablations, values: &Values) -> (String, [String; 5]) {
     let metric = sweep.metric();
     let worse = metric.direction().gain(-1.0);
     let number = |color: f64| with_minus(&metric.change(values.number(color) * worse));
@@ -95,7 +95,7 @@ pub(super) fn dot(text: String) -> Entry {
 }
 
 /// What masking each head does to the score: orange where it gets worse; dots are significant.
-pub fn effects(sweep: &Sweep, criterion: Criterion) -> Chart {
+pub fn effects(sweep: &Ablations, criterion: Criterion) -> Chart {
     let values = effects_of(sweep, criterion);
     let (label, numbers) = effects_bar(sweep, &values);
     let title = format!("What masking one head does to {}", sweep.metric().label());
@@ -115,7 +115,7 @@ pub fn effects(sweep: &Sweep, criterion: Criterion) -> Chart {
 
 /// One row of panels for each score that all heads have; the colours of each end at its greatest value. Dots are heads whose
 /// masking is significant, where that was measured.
-pub fn scores(importance: &Importance, sweep: Option<&Sweep>, criterion: Criterion) -> Chart {
+pub fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Criterion) -> Chart {
     let significant = sweep.iter().flat_map(|sweep| &sweep.rows).filter(|row| criterion.holds(*row));
     let significant: BTreeSet<HeadId> = significant.map(AblationRow::head_id).collect();
     let what_dots_are = sweep.map(|sweep| {

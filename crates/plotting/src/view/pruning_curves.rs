@@ -23,7 +23,6 @@ const FLOOR: Style = Style::dotted(INK, 0.7);
 /// Width of the lines of random orders.
 const THIN: f64 = 0.35;
 
-/// Name of the files, without extension.
 pub const RETRAINED: &str = "prune-and-retrain";
 
 /// What a figure is called, and the name of its files.
@@ -207,7 +206,6 @@ const MEASURES: [(Color, (Shape, f64)); 7] = [
     (GREY, (Shape::Diamond, 1.2)),
 ];
 
-/// How an order looks.
 fn look(series: &Series) -> Curve {
     let random = format!("random ({})", series.runs.len());
     let (name, color, width, mark) = match series.curve.order {

@@ -8,7 +8,6 @@ use findings::{Criterion, Metric, PAPER, Pruning, Removable, ResultFile, RuleKin
 use records::{Order, PruningRow, Scope};
 use words::{brackets, tenths};
 
-/// Name of its files, without extension.
 pub const STEM: &str = "pruning";
 
 /// Why the share of an order such as the oracle says less than it seems.

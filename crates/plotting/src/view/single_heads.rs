@@ -6,11 +6,12 @@ use charts::palette::{INK, PALE, VERMILLION};
 use charts::scale::{Bins, Step, extent};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
+use findings::ablations::{Model, UNFINISHED};
+use findings::error::no_attention;
 use findings::judge::Tally;
 use findings::origin::OPEN_QUESTION;
 use findings::paper::Summary;
-use findings::sweep::{Model, UNFINISHED};
-use findings::{Adjustment, Criterion, Error, PAPER, Result, Sweep, experiment};
+use findings::{Ablations, Adjustment, Criterion, PAPER, Result, experiment};
 use heads::Selection;
 use records::{AblationRow, Attention, StandsFor};
 use words::{count, fixed, short};
@@ -26,7 +27,7 @@ const TABLES: Names = ["table1", experiment::SWEEP, experiment::SWEEP];
 /// The paper has a histogram for translation and one for BERT.
 const HISTOGRAMS: Names = ["figure1", "figure1b", "figure1-self"];
 
-fn name_of(sweep: &Sweep, [translator, classifier, language]: Names) -> &'static str {
+fn name_of(sweep: &Ablations, [translator, classifier, language]: Names) -> &'static str {
     match sweep.model() {
         Model::Translator => translator,
         Model::Classifier => classifier,
@@ -35,7 +36,7 @@ fn name_of(sweep: &Sweep, [translator, classifier, language]: Names) -> &'static
 }
 
 /// Table 1 of each selection; Figure 1 too, if that was asked for.
-pub(crate) fn tables(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
+pub(crate) fn tables(sweep: &Ablations, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     let draw = |stem: &str, types: &[Attention]| {
         let tables = types.iter().map(|&attention| table1(sweep, attention, asked.criterion));
         sheet(&sweep.file, stem, None, tables)
@@ -49,7 +50,7 @@ pub(crate) fn tables(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
 }
 
 /// Figure 1 of each selection.
-pub(crate) fn figures(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
+pub(crate) fn figures(sweep: &Ablations, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     by_selection(sweep, asked, HISTOGRAMS, |stem, types| {
         sheet(&sweep.file, stem, figure1(sweep, types, asked.criterion), [])
     })
@@ -58,7 +59,7 @@ pub(crate) fn figures(sweep: &Sweep, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
 /// Draws a sweep by attention types, those of the paper or those that were asked for; of everything also all of them where there
 /// are more than the paper's, else what an earlier run drew of all is removed.
 fn by_selection(
-    sweep: &Sweep,
+    sweep: &Ablations,
     asked: &Asked<'_>,
     names: Names,
     draw: impl Fn(&str, &[Attention]) -> Sheet,
@@ -75,9 +76,8 @@ fn by_selection(
     for selection in chosen {
         let types = selection.of(&present);
         if let Some(missing) = types.iter().find(|attention| !present.contains(attention)) {
-            let (path, asked) = (sweep.file.path.clone(), missing.to_string());
             let present: Vec<_> = present.iter().map(|attention| attention.name()).collect();
-            return Err(Error::NoAttention { path, asked, present: present.join(", ") });
+            return Err(no_attention(&sweep.file, missing.name(), &present));
         }
         let stem = match selection {
             _ if types == [Attention::SelfAttention] => name_of(sweep, names).to_owned(),
@@ -93,7 +93,7 @@ fn by_selection(
 
 /// The layer x head matrix of one attention type, with the names of key-value heads over the heads that read them. Below it: base
 /// and significant heads, and where nothing or not all was tested, or could not be significant.
-fn table1(sweep: &Sweep, attention: Attention, criterion: Criterion) -> Table {
+fn table1(sweep: &Ablations, attention: Attention, criterion: Criterion) -> Table {
     let (family, metric) = (sweep.family(attention), sweep.metric());
     let (layers, heads) = sweep.extent(attention);
     let is_self = attention == Attention::SelfAttention;
@@ -131,7 +131,7 @@ fn table1(sweep: &Sweep, attention: Attention, criterion: Criterion) -> Table {
 }
 
 /// Adds how many heads are significant, how many would be by chance, and how many could not be.
-fn with_counts(table: Table, sweep: &Sweep, family: &[&AblationRow], criterion: Criterion) -> Table {
+fn with_counts(table: Table, sweep: &Ablations, family: &[&AblationRow], criterion: Criterion) -> Table {
     let judge = sweep.judge(criterion);
     let tally = criterion.tally(family.iter().copied());
     if tally.tested == 0 {
@@ -159,7 +159,7 @@ fn with_counts(table: Table, sweep: &Sweep, family: &[&AblationRow], criterion: 
 }
 
 /// What would be left by the other p-values, which are there once all heads are, and what other tests say.
-fn adjusted_counts(sweep: &Sweep, criterion: Criterion, family: &[&AblationRow]) -> Vec<String> {
+fn adjusted_counts(sweep: &Ablations, criterion: Criterion, family: &[&AblationRow]) -> Vec<String> {
     let judge = sweep.judge(criterion);
     let remains = |adjustment: Adjustment| {
         let Tally { tested, significant, better } =
@@ -190,7 +190,7 @@ fn adjusted_counts(sweep: &Sweep, criterion: Criterion, family: &[&AblationRow])
 }
 
 /// What the paper has: the same sentence for enc-enc, and for BERT the range of its histogram of accuracies.
-fn paper_remark(sweep: &Sweep, attention: Attention) -> Option<String> {
+fn paper_remark(sweep: &Ablations, attention: Attention) -> Option<String> {
     if attention == Attention::EncEnc {
         let Summary { base_bleu, heads, significant, better, .. } = &PAPER.summary;
         let base = fixed(*base_bleu, 2);
@@ -207,7 +207,7 @@ fn paper_remark(sweep: &Sweep, attention: Attention) -> Option<String> {
 
 /// The paper's accuracies without a head and with each masked, the least and the greatest of these, in percent; nothing where
 /// other tasks or attention types are shown.
-fn figure1b(sweep: &Sweep, shown: &[Attention]) -> Option<[String; 3]> {
+fn figure1b(sweep: &Ablations, shown: &[Attention]) -> Option<[String; 3]> {
     let is_inference = sweep.beside().is_some_and(StandsFor::is_inference);
     let is_comparable = is_inference && *shown == [Attention::SelfAttention];
     is_comparable.then(|| PAPER.summary.accuracies().map(|percent| fixed(percent, 1)))
@@ -226,7 +226,7 @@ type Bars = [Vec<[f64; 4]>; 2];
 
 /// One plot for each attention type, one above the other over the same scores. An edge of the bins is the base; of the heads
 /// in a bin, those that are significant stand at the bottom in another colour; each head is a stroke below.
-fn figure1(sweep: &Sweep, attentions: &[Attention], criterion: Criterion) -> Chart {
+fn figure1(sweep: &Ablations, attentions: &[Attention], criterion: Criterion) -> Chart {
     let (metric, base) = (sweep.metric(), sweep.base());
     let families: Vec<_> = attentions.iter().map(|&attention| sweep.family(attention)).collect();
     let bins = Bins::around(base, families.iter().flatten().map(|row| row.score));

@@ -4,7 +4,6 @@ use findings::{PAPER, Speed};
 use records::SpeedRow;
 use words::{count, decimals, fixed, percent_more, signed, tenths};
 
-/// Name of its files, without extension.
 pub const STEM: &str = "table4";
 
 const MEBIBYTE: f64 = 1024.0 * 1024.0;

@@ -9,7 +9,8 @@ use findings::pruning::share;
 use findings::results::{distinct, extent};
 use findings::same_model::may_have_same_weights;
 use findings::{
-    Criterion, Gates, Importance, Pruning, Relevance, ResultFile, SegmentChange, Subject, Sweep, gates,
+    Ablations, Criterion, Gates, Importance, Pruning, Relevance, ResultFile, SegmentChange, SubjectResults,
+    gates,
 };
 use plotting::view::heat_map::{self, Values};
 use plotting::view::ranked;
@@ -24,13 +25,13 @@ pub const SEGMENTS: &str = "segments that change most";
 type Column = (String, BTreeMap<HeadId, Cell>);
 
 /// All heads, in the order of the attention types.
-fn heads(subject: &Subject) -> BTreeSet<HeadId> {
+fn heads(subject: &SubjectResults) -> BTreeSet<HeadId> {
     let swept = subject.sweep.iter().flat_map(|sweep| sweep.rows.iter().map(AblationRow::head_id));
     let scored = subject.importance.iter().flat_map(Importance::heads);
     swept.chain(scored).collect()
 }
 
-fn columns(subject: &Subject, criterion: Criterion) -> Vec<Column> {
+fn columns(subject: &SubjectResults, criterion: Criterion) -> Vec<Column> {
     let mut columns = Vec::new();
     columns.extend(subject.sweep.iter().flat_map(|sweep| tested(sweep, criterion)));
     columns.extend(subject.others.iter().map(elsewhere));
@@ -61,7 +62,7 @@ pub struct Heads {
 
 impl Heads {
     /// Nothing where neither single heads nor scores were measured.
-    pub fn of(subject: &Subject, criterion: Criterion) -> Option<Self> {
+    pub fn of(subject: &SubjectResults, criterion: Criterion) -> Option<Self> {
         let columns = columns(subject, criterion);
         let table = table(subject, &columns, criterion)?;
         let (measures, maps) = maps(subject, columns.first(), criterion);
@@ -70,7 +71,7 @@ impl Heads {
 }
 
 /// One row for each head.
-fn table(subject: &Subject, columns: &[Column], criterion: Criterion) -> Option<Table> {
+fn table(subject: &SubjectResults, columns: &[Column], criterion: Criterion) -> Option<Table> {
     let row = |head: &HeadId| {
         Row::new(head.to_string(), columns.iter().map(|(_, cells)| Cell::from(cells.get(head).cloned())))
     };
@@ -91,7 +92,7 @@ fn table(subject: &Subject, columns: &[Column], criterion: Criterion) -> Option<
 }
 
 /// The change with its interval and p-values.
-fn tested(sweep: &Sweep, criterion: Criterion) -> [Column; 4] {
+fn tested(sweep: &Ablations, criterion: Criterion) -> [Column; 4] {
     let metric = sweep.metric();
     let column = |name: &str, cell: &dyn Fn(&AblationRow) -> Option<Cell>| {
         let cells = sweep.rows.iter().filter_map(|row| Some((row.head_id(), cell(row)?)));
@@ -114,7 +115,7 @@ fn tested(sweep: &Sweep, criterion: Criterion) -> [Column; 4] {
     ]
 }
 
-fn elsewhere(sweep: &Sweep) -> Column {
+fn elsewhere(sweep: &Ablations) -> Column {
     let metric = sweep.metric();
     let cell = |row: &AblationRow| Cell::printed(row.score_delta, |delta| metric.change(delta));
     let name = format!("change of {} on {}", metric.label(), sweep.file.scored().unwrap_or_default());
@@ -224,7 +225,11 @@ pub struct ColorScale {
 
 /// The maps of all attention types, and the measures that they have colours for: the effect of masking, then each score. The
 /// colours are those of the figures.
-fn maps(subject: &Subject, first: Option<&Column>, criterion: Criterion) -> (Vec<ColorScale>, Vec<HeadMap>) {
+fn maps(
+    subject: &SubjectResults,
+    first: Option<&Column>,
+    criterion: Criterion,
+) -> (Vec<ColorScale>, Vec<HeadMap>) {
     let heads = heads(subject);
     let (mut measures, mut painted, unmarked) = (Vec::new(), Vec::new(), BTreeSet::new());
     if let Some(sweep) = &subject.sweep {

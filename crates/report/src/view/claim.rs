@@ -1,6 +1,6 @@
 //! What was found on one subject, in sentences and in three numbers.
 use charts::table::Cell;
-use findings::{Criterion, Pruning, Subject, Sweep, Tolerable};
+use findings::{Ablations, Criterion, Pruning, SubjectResults, Tolerable};
 use records::{AblationRow, TestedRow};
 use words::{count, range, short, tenths};
 
@@ -9,12 +9,12 @@ pub const KEY_NUMBERS: [&str; 3] =
     ["base", "heads that change it, adjusted", "share of heads that can go (%) [95 % interval]"];
 
 /// How many heads matter, which one most, and how many can go; none where neither was measured.
-pub fn sentences(subject: &Subject, criterion: Criterion) -> Vec<String> {
+pub fn sentences(subject: &SubjectResults, criterion: Criterion) -> Vec<String> {
     let heads = subject.sweep.iter().flat_map(|sweep| heads(sweep, criterion));
     heads.chain(subject.pruning.iter().filter_map(|pruning| share(pruning, criterion))).collect()
 }
 
-fn heads(sweep: &Sweep, criterion: Criterion) -> Vec<String> {
+fn heads(sweep: &Ablations, criterion: Criterion) -> Vec<String> {
     let (criterion, metric) = (criterion.adjusted(), sweep.metric());
     let tally = criterion.tally(&sweep.rows);
     let verb = if tally.significant == 1 { "changes" } else { "change" };
@@ -59,7 +59,7 @@ fn share(pruning: &Pruning, criterion: Criterion) -> Option<String> {
 }
 
 /// The base, how many heads change it significantly after adjustment, and the share that can go.
-pub fn key_numbers(subject: &Subject, criterion: Criterion) -> [Cell; 3] {
+pub fn key_numbers(subject: &SubjectResults, criterion: Criterion) -> [Cell; 3] {
     let (sweep, pruning) = (subject.sweep.as_ref(), subject.pruning.as_ref());
     let base = sweep.map(|sweep| sweep.described_base());
     let base = base.or(pruning.map(|pruning| pruning.results.described_base()));

@@ -8,7 +8,7 @@ use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::paper::Share;
-use findings::{Criterion, PAPER, Pairing, Pruning, Subject, Sweep, Tolerable};
+use findings::{Ablations, Criterion, PAPER, Pairing, Pruning, SubjectResults, Tolerable};
 use plotting::view::cross_domain::{COLUMNS, HOW_TO_READ, cells};
 use records::rules::MARGIN_PERCENT;
 use records::{AblationRow, Attention, TestedRow as _};
@@ -28,7 +28,11 @@ struct Compared<'a> {
 }
 
 /// Ours with the paper's beside them, then those of the paper that none stands beside.
-fn shares_of<'a>(all: &'a [Subject], published: &'a [Share], criterion: Criterion) -> Vec<Compared<'a>> {
+fn shares_of<'a>(
+    all: &'a [SubjectResults],
+    published: &'a [Share],
+    criterion: Criterion,
+) -> Vec<Compared<'a>> {
     let of = |pruning: &'a Pruning| {
         let found = pruning.tolerable(criterion)?;
         Some(Compared { ours: Some((pruning, found)), published: pruning.published(published) })
@@ -70,7 +74,7 @@ fn of_shares() -> String {
 }
 
 /// The shares of all subjects with intervals, and the paper's.
-pub fn shares(all: &[Subject], criterion: Criterion) -> Option<Sheet> {
+pub fn shares(all: &[SubjectResults], criterion: Criterion) -> Option<Sheet> {
     let found = shares_of(all, &PAPER.shares, criterion);
     if found.iter().all(|share| share.ours.is_none()) {
         return None;
@@ -104,7 +108,7 @@ pub fn shares(all: &[Subject], criterion: Criterion) -> Option<Sheet> {
 }
 
 /// The heads of one attention type, which are tested together.
-type Family<'a> = (&'a Sweep, Attention);
+type Family<'a> = (&'a Ablations, Attention);
 
 const EFFECTS: &str = "Effect sizes";
 const TITLE_OF_EFFECTS: &str =
@@ -114,7 +118,7 @@ const CHOSEN: &str =
     "the greatest loss is selected from many, and its interval does not account for this selection";
 
 /// How much single heads do: for each family of tests the range of changes, as shares of the score.
-pub fn effects(all: &[Subject], criterion: Criterion) -> Option<Sheet> {
+pub fn effects(all: &[SubjectResults], criterion: Criterion) -> Option<Sheet> {
     // Of a base of 0, such as a Matthews correlation can be, there are no percentages.
     let sweeps = all.iter().filter_map(|subject| subject.sweep.as_ref()).filter(|sweep| sweep.base() != 0.0);
     let families = sweeps.flat_map(|sweep| sweep.attentions().into_iter().map(move |one| (sweep, one)));
@@ -189,24 +193,24 @@ fn chart_of_effects(families: &[Family<'_>], criterion: Criterion) -> Chart {
 }
 
 /// The head whose masking costs most.
-fn greatest(sweep: &Sweep, attention: Attention) -> Option<&AblationRow> {
+fn greatest(sweep: &Ablations, attention: Attention) -> Option<&AblationRow> {
     let rows = sweep.family(attention).into_iter();
     rows.max_by(|one, other| loss(sweep, one).total_cmp(&loss(sweep, other)))
 }
 
 /// The 95 % interval of what is lost without a head, in percent of the score.
-fn interval_of_loss(sweep: &Sweep, row: &AblationRow) -> Option<(f64, f64)> {
+fn interval_of_loss(sweep: &Ablations, row: &AblationRow) -> Option<(f64, f64)> {
     let ends = row.delta_interval()?;
     let [one, other] = [ends.0, ends.1].map(|delta| percent_lost(sweep, delta));
     Some((one.min(other), one.max(other)))
 }
 
 /// What is lost without a head, in percent of the score.
-fn loss(sweep: &Sweep, row: &AblationRow) -> f64 {
+fn loss(sweep: &Ablations, row: &AblationRow) -> f64 {
     percent_lost(sweep, row.score_delta)
 }
 
-fn percent_lost(sweep: &Sweep, delta: f64) -> f64 {
+fn percent_lost(sweep: &Ablations, delta: f64) -> f64 {
     -100.0 * sweep.metric().direction().gain(delta) / sweep.base().abs()
 }
 

@@ -5,8 +5,8 @@ use findings::best_heads::Layers;
 use findings::paper::{FewHeads, PAPER, Summary};
 use findings::results::interval;
 use findings::{
-    Adjustment, BestHeads, Criterion, Dynamics, Functions, Gates, Pair, Pruning, RuleKind, Speed, Subject,
-    Sweep,
+    Ablations, Adjustment, BestHeads, Criterion, Dynamics, Functions, Gates, Pair, Pruning, RuleKind, Speed,
+    SubjectResults,
 };
 use plotting::view::best_heads::published;
 use records::rows::functions::leaders;
@@ -25,7 +25,7 @@ const GAIN: [&str; 2] = ["a gain, as in the paper", "a loss"];
 const NO_INTERVAL: &str = "cannot be said: ours has no interval";
 
 /// One row for each number of the paper that the results of a subject stand beside; none where there is no such number.
-pub fn table(subject: &Subject, speed: Option<&Speed>, criterion: Criterion) -> Option<Table> {
+pub fn table(subject: &SubjectResults, speed: Option<&Speed>, criterion: Criterion) -> Option<Table> {
     let mut rows = Vec::new();
     rows.extend(subject.sweep.iter().filter_map(|sweep| single_heads(sweep, criterion)));
     rows.extend(subject.sweep.iter().filter_map(|sweep| worst_head(sweep, criterion)));
@@ -91,7 +91,7 @@ fn inside(number: f64, (low, high): (f64, f64)) -> String {
 }
 
 /// Section 3.2: few single heads matter.
-fn single_heads(sweep: &Sweep, criterion: Criterion) -> Option<Row> {
+fn single_heads(sweep: &Ablations, criterion: Criterion) -> Option<Row> {
     let family = sweep.family(Attention::EncEnc);
     sweep.beside().filter(|beside| beside.translates() && !family.is_empty())?;
     let tally = Criterion { adjustment: Adjustment::None, ..criterion }.tally(family.iter().copied());
@@ -226,7 +226,7 @@ fn faster(row: &SpeedRow) -> Option<Row> {
 }
 
 /// Figure 1b: the single head that BERT needs most. It is chosen for its loss, so the test that counts is adjusted for all heads.
-fn worst_head(sweep: &Sweep, criterion: Criterion) -> Option<Row> {
+fn worst_head(sweep: &Ablations, criterion: Criterion) -> Option<Row> {
     sweep.beside().filter(|beside| beside.is_inference())?;
     let worst = sweep.rows.iter().min_by(|one, other| one.score_delta.total_cmp(&other.score_delta))?;
     let [base, lowest, _] = PAPER.summary.accuracies();
@@ -279,15 +279,15 @@ fn dependencies(functions: &Functions) -> Vec<Row> {
 fn few_heads(gates: &Gates) -> Vec<Row> {
     let is_translator = gates.beside().is_some_and(StandsFor::translates);
     let of = |own: &FewHeads| {
-        let FewHeads { source, data, kept, heads, change, .. } = own;
+        let (FewHeads { source, data, kept, heads, .. }, change) = (own, own.change());
         let row = gates.nearest(own.gates, own.percent())?;
         let metric = gates.metric();
         let cells = [
-            format!("{} BLEU with {kept} of {heads} (V19 {source})", signed(*change, 2)),
+            format!("{} BLEU with {kept} of {heads} (V19 {source})", signed(change, 2)),
             format!("{} with {} of {}", metric.change(row.score_delta), row.kept, row.heads),
         ];
-        let shown = if *change < 0.0 { LOSS } else { GAIN };
-        let judged = judged(*change, row.delta_interval(), |delta| metric.change(delta), shown);
+        let shown = if change < 0.0 { LOSS } else { GAIN };
+        let judged = judged(change, row.delta_interval(), |delta| metric.change(delta), shown);
         let with = if own.gates == Scope::All { "heads of all types" } else { "encoder heads" };
         Some(Row::new(
             format!("BLEU with the {with} that gates keep, {data}"),

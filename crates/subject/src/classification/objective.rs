@@ -3,7 +3,8 @@ use core_masking::classifier::LabelledBatch;
 use core_masking::loss::cross_entropy;
 use core_masking::{Classifier, GatedModel, Gates, ModelDropout};
 use corpus::batches::{length_grouped, length_sorted};
-use stats::classification::{ClassificationMetric, Outcome, score};
+use stats::Segments;
+use stats::classification::{ClassificationMetric, Outcome};
 use tch::{Kind, Tensor};
 use training::Validation;
 
@@ -58,7 +59,7 @@ impl Objective for FineTuningObjective {
     }
 
     fn score(&self, outcomes: &[Outcome]) -> Result<Option<f64>, Error> {
-        Ok(Some(score(outcomes, self.metric)?))
+        Ok(Some(Segments::Classes(outcomes.to_vec(), self.metric).score()?))
     }
 
     fn batches(&self, train: &Texts, seed: u64) -> Vec<Vec<usize>> {

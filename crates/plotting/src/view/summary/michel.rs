@@ -1,10 +1,11 @@
 //! The claims of Michel et al. (2019), and the question that they leave open: language models.
 use charts::table::{Cell, Row};
+use findings::ablations::Model;
 use findings::best_heads::Layers;
 use findings::judge::Tally;
-use findings::sweep::Model;
 use findings::{
-    BestHeads, Checkpoint, Criterion, Dynamics, PAPER, Pruning, Retrained, RuleKind, Series, Subject, Sweep,
+    Ablations, BestHeads, Checkpoint, Criterion, Dynamics, PAPER, Pruning, Retrained, RuleKind, Series,
+    SubjectResults,
 };
 use records::{AblationRow, Attention, Order, Scope, TestedRow};
 use words::{count, fixed, signed, tenths};
@@ -15,7 +16,7 @@ use crate::view::pruning_curves::retrained_rows;
 use crate::view::pruning_table::{score_at, share};
 
 /// Section 3.2: most single heads can go.
-pub fn single_heads(all: &[Subject], criterion: Criterion) -> Claim {
+pub fn single_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let sweeps = || all.iter().filter_map(|subject| subject.sweep.as_ref());
     let own = &PAPER.summary;
     let base = format!("BLEU {}", fixed(own.base_bleu, 2));
@@ -31,11 +32,11 @@ pub fn single_heads(all: &[Subject], criterion: Criterion) -> Claim {
 }
 
 /// Sentences with the title of what they are about.
-fn titled(sweep: &Sweep, sentences: Vec<String>) -> Vec<String> {
+fn titled(sweep: &Ablations, sentences: Vec<String>) -> Vec<String> {
     sentences.iter().map(|sentence| format!("{}, {sentence}", sweep.file.title())).collect()
 }
 
-fn counts(sweep: &Sweep, criterion: Criterion) -> Vec<Row> {
+fn counts(sweep: &Ablations, criterion: Criterion) -> Vec<Row> {
     let counts = |attention: Attention| {
         let family = sweep.family(attention);
         let rows = || family.iter().copied();
@@ -58,7 +59,7 @@ fn counts(sweep: &Sweep, criterion: Criterion) -> Vec<Row> {
 }
 
 /// Section 3.3: one head of a layer is often enough.
-pub fn best_heads(all: &[Subject], criterion: Criterion) -> Claim {
+pub fn best_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let published = [
         (Model::Translator, false, "M19: WMT, newstest2013 (Table 2)", "the same"),
         (Model::Classifier, false, "M19: BERT, MNLI matched (Table 3)", "the same"),
@@ -106,7 +107,7 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Row> {
 }
 
 /// Section 3.4: important heads are important in another domain too.
-pub fn across_domains(all: &[Subject], _: Criterion) -> Claim {
+pub fn across_domains(all: &[SubjectResults], _: Criterion) -> Claim {
     let row = |model, attention: &str, r| {
         Row::new(model, [attention.into(), Cell::default(), Cell::printed(r, |r| fixed(r, 2))])
     };
@@ -123,7 +124,7 @@ pub fn across_domains(all: &[Subject], _: Criterion) -> Claim {
 }
 
 /// Section 4.2: many heads can go at once.
-pub fn removable(all: &[Subject], criterion: Criterion) -> Claim {
+pub fn removable(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let theirs = PAPER.shares.iter().map(|share| {
         let before = ["importance", "", "", "", ""].map(Cell::from);
         let percent = Cell::number(format!("{} %", tenths(share.percent)), share.percent);
@@ -174,7 +175,7 @@ fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) ->
 }
 
 /// Beyond the paper: what further training without the heads recovers.
-pub fn retrained(all: &[Subject], criterion: Criterion) -> Claim {
+pub fn retrained(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let rows = |retrained: &Retrained| {
         let title = retrained.after.results.file.title();
         let row = |row: Row| Row::new(title.clone(), [row.label].into_iter().chain(row.cells));
@@ -185,7 +186,7 @@ pub fn retrained(all: &[Subject], criterion: Criterion) -> Claim {
 }
 
 /// Section 5: attention from decoder to encoder needs its heads most.
-pub fn by_type(all: &[Subject], criterion: Criterion) -> Claim {
+pub fn by_type(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let model = "M19: WMT, newstest2013 (Figure 4)";
     let breaks = format!("breaks down after {} %", tenths(PAPER.summary.breakdown_percent));
     let left = |attention| {
@@ -214,7 +215,7 @@ pub fn by_type(all: &[Subject], criterion: Criterion) -> Claim {
 }
 
 /// Section 6: heads become dispensable while a model is trained.
-pub fn during_training(all: &[Subject], _: Criterion) -> Claim {
+pub fn during_training(all: &[SubjectResults], _: Criterion) -> Claim {
     let trainings = || all.iter().filter_map(|subject| subject.dynamics.as_ref());
     let left_out = |dynamics: &Dynamics| Some(format!("{}, {}", dynamics.file.title(), dynamics.left_out()?));
     Claim {
@@ -251,9 +252,9 @@ fn measured_training(dynamics: &Dynamics) -> Option<Row> {
 }
 
 /// Section 8 names other models as future work; there are no numbers of them.
-pub fn language(all: &[Subject], criterion: Criterion) -> Claim {
+pub fn language(all: &[SubjectResults], criterion: Criterion) -> Claim {
     // The first file that there is says of which model it is.
-    let is_meant = |subject: &&Subject| subject.files().next().is_some_and(|file| file.is_language());
+    let is_meant = |subject: &&SubjectResults| subject.files().next().is_some_and(|file| file.is_language());
     Claim {
         measured: all.iter().filter(is_meant).filter_map(|subject| answer(subject, criterion)).collect(),
         ..Claim::default()
@@ -261,7 +262,7 @@ pub fn language(all: &[Subject], criterion: Criterion) -> Claim {
 }
 
 /// The row of a language model; none without a curve by importance or a sweep.
-fn answer(subject: &Subject, criterion: Criterion) -> Option<Row> {
+fn answer(subject: &SubjectResults, criterion: Criterion) -> Option<Row> {
     let (sweep, pruning) = (subject.sweep.as_ref(), subject.pruning.as_ref());
     let tally = sweep.map(|sweep| criterion.adjusted().tally(&sweep.rows)).filter(|tally| tally.tested > 0);
     let alone = tally.map(|tally| {

@@ -6,7 +6,7 @@ mod voita;
 use charts::table::Row;
 use charts::write::documents::{of_rows, templates};
 use findings::judge::CAUTION;
-use findings::{Adjustment, Criterion, ResultFile, Subject};
+use findings::{Adjustment, Criterion, ResultFile, SubjectResults};
 use minijinja::{Value, context};
 use records::rows::functions::{POSITIONAL_PERCENT, SYNTACTIC_POINTS};
 use records::rules::MARGIN_PERCENT;
@@ -25,11 +25,10 @@ fn significantly(criterion: Criterion) -> String {
     format!("p < {}, {adjustment}", criterion.alpha)
 }
 
-/// The whole page; nothing where nothing was measured of any claim.
-pub fn page(all: &[Subject], criterion: Criterion) -> Result<Option<String>, minijinja::Error> {
-    let of = |claim: fn(&[Subject], Criterion) -> Claim| claim(all, criterion).shown();
+pub fn page(all: &[SubjectResults], criterion: Criterion) -> Result<Option<String>, minijinja::Error> {
+    let of = |claim: fn(&[SubjectResults], Criterion) -> Claim| claim(all, criterion).shown();
     let remark = |file: &ResultFile| Some(format!("{}: {}", file.subject, file.remark()?));
-    let unchecked: Vec<_> = all.iter().flat_map(Subject::files).filter_map(remark).collect();
+    let unchecked: Vec<_> = all.iter().flat_map(SubjectResults::files).filter_map(remark).collect();
     let tables = [
         ("single_heads", of(michel::single_heads)),
         ("best_heads", of(michel::best_heads)),
@@ -45,7 +44,7 @@ pub fn page(all: &[Subject], criterion: Criterion) -> Result<Option<String>, min
     ];
     let has_any = tables.iter().any(|(_, table)| table.is_some());
     let words = context! {
-        has_nats => all.iter().any(Subject::has_nats),
+        has_nats => all.iter().any(SubjectResults::has_nats),
         unchecked,
         significantly => significantly(criterion),
         caution => CAUTION,

@@ -1,6 +1,6 @@
 //! How long it takes to measure all this again.
 use charts::table::{Cell, Row};
-use findings::{Criterion, Subject, experiment};
+use findings::{Criterion, SubjectResults, experiment};
 use words::tenths;
 
 use super::Claim;
@@ -16,11 +16,11 @@ const COLUMNS: [&str; 6] = [
 ];
 
 /// Minutes of each subject by experiment.
-pub fn minutes(all: &[Subject], _: Criterion) -> Claim {
+pub fn minutes(all: &[SubjectResults], _: Criterion) -> Claim {
     Claim { measured: all.iter().filter_map(row).collect(), ..Claim::default() }
 }
 
-fn row(subject: &Subject) -> Option<Row> {
+fn row(subject: &SubjectResults) -> Option<Row> {
     let seconds = &subject.time.seconds;
     let minutes = |seconds: f64| Cell::printed(seconds / 60.0, tenths);
     let own = COLUMNS.map(|experiment| Cell::from(seconds.get(experiment).map(|&seconds| minutes(seconds))));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use charts::table::{Cell, Row};
 use findings::gates::kept;
 use findings::same_model::may_have_same_weights;
-use findings::{Criterion, Functions, Gates, PAPER, Subject};
+use findings::{Criterion, Functions, Gates, PAPER, SubjectResults};
 use records::rows::functions::{FunctionName, by_function, leaders};
 use records::{Attention, GateRow, HeadFunctionRow, HeadId, Method, Scope};
 use words::{range, signed, tenths, typeset};
@@ -13,14 +13,13 @@ use super::Claim;
 use crate::view::scored;
 
 /// Section 6.2: few encoder heads are enough.
-pub fn few_heads(all: &[Subject], criterion: Criterion) -> Claim {
+pub fn few_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let plain = |number: f64| Cell::printed(number, |number| number.to_string());
     let empty = Cell::default;
     let published = PAPER.few_heads.iter().map(|own| {
-        let change = || Cell::printed(own.change, |change| format!("{} BLEU", signed(change, 2)));
-        let base = Cell::from(own.scores.map(|scores| plain(scores.base)));
-        let by_gates = own.scores.map_or_else(change, |scores| plain(scores.by_gates));
-        let scratch = Cell::from(own.scores.map(|scores| plain(scores.from_scratch)));
+        let change = || Cell::printed(own.change(), |change| format!("{} BLEU", signed(change, 2)));
+        let [base, scratch] = [own.base, own.from_scratch].map(|score| Cell::from(score.map(plain)));
+        let by_gates = own.by_gates.map_or_else(change, plain);
         let sizes = [Cell::from(own.gates.name()), base, own.heads.into(), own.kept.into()];
         let scores = [empty(), by_gates, empty(), empty(), empty(), scratch];
         Row::new(format!("V19: {} ({})", own.data, own.source), sizes.into_iter().chain(scores))
@@ -71,7 +70,7 @@ fn with_function(row: &GateRow, functions: &Functions) -> Option<Cell> {
 }
 
 /// Section 5: what heads do.
-pub fn functions(all: &[Subject], _: Criterion) -> Claim {
+pub fn functions(all: &[SubjectResults], _: Criterion) -> Claim {
     let published = PAPER.rare_tokens.iter().map(|own| {
         let bound = if own.is_least { "more than " } else { "" };
         let share = format!("{bound}{} %", tenths(own.percent));

@@ -19,9 +19,9 @@ pub enum Model {
 }
 
 /// What masking does to the score of a subject, head by head; scores in the unit of the metric.
-pub type Sweep = Results<AblationRow>;
+pub type Ablations = Results<AblationRow>;
 
-impl Sweep {
+impl Ablations {
     /// The attention types that have rows.
     pub fn attentions(&self) -> Vec<Attention> {
         distinct(self.rows.iter().map(|row| row.attention))

@@ -1,4 +1,4 @@
-//! What the file that describes a subject says of it, as far as readers of its results care.
+//! The file that describes a subject, as far as readers of its results care.
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -6,25 +6,25 @@ use records::StandsFor;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// What the file of a subject says. All is absent where there is no such file.
+/// Contents of the file of a subject. All is absent where there is no such file.
 #[derive(Debug, Clone, Default)]
-pub struct Described {
+pub struct SubjectFile {
     /// The file as it is.
     pub text: Option<String>,
     /// One sentence on model and data.
     pub description: Option<String>,
-    /// What readers of any of its results see.
-    pub kind: Kind,
+    /// Facts that readers of any of its results see.
+    pub kind: SubjectKind,
     /// Why a file that is there could not be read, or not understood.
     pub fault: Option<String>,
 }
 
-/// What tables and captions say of all results of a subject.
+/// Facts that tables and captions state of all results of a subject.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Kind {
-    /// Whose published numbers stand beside its own.
+pub struct SubjectKind {
+    /// Model and data whose published numbers stand beside its own.
     pub stands_for: Option<StandsFor>,
-    /// Whether its data is a made-up language, which a grammar writes.
+    /// `true` if its data is a made-up language, which a grammar writes.
     pub is_demo: bool,
 }
 
@@ -41,7 +41,7 @@ struct Data {
     grammar: Option<IgnoredAny>,
 }
 
-impl Described {
+impl SubjectFile {
     /// Reads `<subject>.toml` in the folder of experiments.
     pub fn read(experiments: &Path, subject: &str) -> Self {
         let path = experiments.join(format!("{subject}.toml"));
@@ -53,20 +53,21 @@ impl Described {
                 return Self { fault, ..Self::default() };
             }
         };
-        let read = toml::from_str::<File>(&text);
-        let fault = read.as_ref().err().map(|error| format!("`{}`: {}", path.display(), error.message()));
-        let (description, kind) = read.map_or_else(
-            |_| Default::default(),
-            |File { description, stands_for, data }| {
+        match toml::from_str(&text) {
+            Ok(File { description, stands_for, data }) => {
                 let is_demo = data.is_some_and(|data| data.grammar.is_some());
-                (description, Kind { stands_for, is_demo })
-            },
-        );
-        Self { text: Some(text), description, kind, fault }
+                let kind = SubjectKind { stands_for, is_demo };
+                Self { text: Some(text), description, kind, fault: None }
+            }
+            Err(error) => {
+                let fault = format!("`{}`: {}", path.display(), error.message());
+                Self { text: Some(text), fault: Some(fault), ..Self::default() }
+            }
+        }
     }
 }
 
-impl Kind {
+impl SubjectKind {
     /// The name of a subject as a reader should see it.
     pub fn shown(self, subject: &str) -> String {
         format!("{subject}{}", if self.is_demo { " (demo language)" } else { "" })
@@ -77,27 +78,20 @@ impl Kind {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Described {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("a.toml"), text).unwrap();
-        Described::read(folder.path(), "a")
-    }
-
     #[test]
-    fn the_file_of_a_subject_says_what_it_stands_for_and_whether_its_language_is_made_up() {
+    fn a_file_says_what_its_subject_stands_for_a_slip_in_it_is_named_and_a_missing_one_is_absent() {
+        let read = |text: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("a.toml"), text).unwrap();
+            SubjectFile::read(folder.path(), "a")
+        };
         let kind = read("stands_for = \"mnli\"\n[data]\ngrammar = { seed = 1 }").kind;
-        assert_eq!(kind, Kind { stands_for: Some(StandsFor::Mnli), is_demo: true });
+        assert_eq!(kind, SubjectKind { stands_for: Some(StandsFor::Mnli), is_demo: true });
         assert_eq!(kind.shown("a"), "a (demo language)");
-        assert_eq!(read("description = \"x\"\n[data]").kind, Kind::default());
-    }
-
-    #[test]
-    fn a_slip_in_the_file_is_named_and_a_missing_file_is_absent() {
         let slip = read("stands_for = \"bert\"");
         let fault = slip.fault.unwrap();
         assert!(fault.contains("a.toml`: unknown variant `bert`") && !fault.contains('\n'), "{fault}");
-        assert!(slip.text.is_some());
-        let missing = Described::read(Path::new("no such folder"), "a");
-        assert!(missing.text.is_none() && missing.fault.is_none());
+        let missing = SubjectFile::read(Path::new("no such folder"), "a");
+        assert!(slip.text.is_some() && missing.text.is_none() && missing.fault.is_none());
     }
 }

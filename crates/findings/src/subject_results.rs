@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 
 use records::{BASE, Blocks, HeadId, TrainingRow};
 
+use crate::ablations::Ablations;
 use crate::best_heads::BestHeads;
-use crate::described::Kind;
 use crate::dynamics::Dynamics;
 use crate::error::{LeftOut, Result};
 use crate::functions::{Functions, Relevance};
@@ -18,20 +18,20 @@ use crate::retrained::Retrained;
 use crate::same_model::may_have_same_weights;
 use crate::segments::{self, SegmentChange};
 use crate::source::{Folders, ResultFile, Source, experiment};
-use crate::sweep::Sweep;
+use crate::subject_file::SubjectKind;
 use crate::time::Time;
 
 /// All that was measured on one subject; of best heads those that were chosen on each split.
 #[derive(Debug, Default)]
-pub struct Subject {
+pub struct SubjectResults {
     /// The folder of its results.
     pub name: String,
     /// What its file says of all of them.
-    pub kind: Kind,
+    pub kind: SubjectKind,
     /// How long they took.
     pub time: Time,
     /// Each head masked alone.
-    pub sweep: Option<Sweep>,
+    pub sweep: Option<Ablations>,
     /// Each head of a layer left alone.
     pub best: Vec<BestHeads>,
     /// Two splits beside each other.
@@ -47,8 +47,8 @@ pub struct Subject {
     /// A file for each set of heads with gates.
     pub gates: Vec<Gates>,
     /// Sweeps on other splits, scores, and relevance by each set of rules: these and what changes most with a head masked are read
-    /// by [`Subject::read_heads`].
-    pub others: Vec<Sweep>,
+    /// by [`SubjectResults::read_heads`].
+    pub others: Vec<Ablations>,
     /// What heads can be ordered by.
     pub importance: Option<Importance>,
     /// How much goes back to each head.
@@ -61,7 +61,7 @@ pub struct Subject {
     pub nats_a_word: Option<f64>,
 }
 
-impl Subject {
+impl SubjectResults {
     /// Reads the standard files or, where there is none, those of the run over most segments.
     pub fn read(folders: &Folders, name: &str, left_out: &mut LeftOut) -> Self {
         let kind = folders.kind(name);
@@ -71,7 +71,7 @@ impl Subject {
         let mut subject = Self {
             name: name.to_owned(),
             kind,
-            sweep: left_out.keep_if_there(one(experiment::SWEEP).and_then(Sweep::read)),
+            sweep: left_out.keep_if_there(one(experiment::SWEEP).and_then(Ablations::read)),
             best: left_out
                 .keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read))
                 .into_iter()
@@ -106,7 +106,7 @@ impl Subject {
         let own = self.sweep.as_ref().map(|sweep| &sweep.file.path);
         let mut others = left_out.keep(source.all(experiment::SWEEP)).unwrap_or_default();
         others.retain(|file| Some(&file.path) != own);
-        self.others = left_out.read_all(Ok(others), Sweep::read);
+        self.others = left_out.read_all(Ok(others), Ablations::read);
         self.relevance = left_out.read_all(source.all(experiment::RELEVANCE), Relevance::read);
         if let Some(own) = self.heads_file().cloned() {
             let mut is_same = |file: &ResultFile| {

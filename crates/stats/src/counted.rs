@@ -1,0 +1,78 @@
+//! Test sets as their metrics count them.
+
+/// A test set as its metric counts it: some numbers for each segment, whose sums over any resample make its score.
+pub(crate) struct Counted {
+    /// `[segment, number]`
+    numbers: Vec<f64>,
+    width: usize,
+    score: fn(&[f64]) -> f64,
+}
+
+impl Counted {
+    /// - `numbers`: those of each segment
+    /// - `score`: the score of segments with these sums, in the unit of the metric; where the metric is undefined (0/0), it defines it
+    pub(crate) fn new<const N: usize>(
+        numbers: impl IntoIterator<Item = [f64; N]>,
+        score: fn(&[f64]) -> f64,
+    ) -> Self {
+        Self { numbers: numbers.into_iter().flatten().collect(), width: N, score }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.numbers.len() / self.width
+    }
+
+    /// Numbers of a segment.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The numbers of each segment.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = &[f64]> {
+        self.numbers.chunks_exact(self.width)
+    }
+
+    pub(crate) fn sums(&self) -> Vec<f64> {
+        let mut sums = vec![0.0; self.width];
+        for segment in self.segments() {
+            sums.iter_mut().zip(segment).for_each(|(sum, number)| *sum += number);
+        }
+        sums
+    }
+
+    /// The score of segments with these sums.
+    pub(crate) fn score_of(&self, sums: &[f64]) -> f64 {
+        (self.score)(sums)
+    }
+
+    /// The score of the whole test set.
+    pub(crate) fn score(&self) -> f64 {
+        self.score_of(&self.sums())
+    }
+
+    /// A variant beside this base.
+    ///
+    /// # Panics
+    /// If the two differ in length.
+    pub(crate) fn variant(&self, variant: &Self) -> Variant {
+        assert_eq!(self.len(), variant.len(), "paired systems must cover the same segments");
+        let mut found = Variant { score: variant.score(), changed: Vec::new(), differences: Vec::new() };
+        for (segment, (base, own)) in self.segments().zip(variant.segments()).enumerate() {
+            if base != own {
+                found.changed.push(segment);
+                found.differences.extend(own.iter().zip(base).map(|(own, base)| own - base));
+            }
+        }
+        found
+    }
+}
+
+/// A variant by what it changes of its base, which is little.
+pub(crate) struct Variant {
+    /// Its score, which is made of its own segments, so that rounding leaves the one that was measured.
+    pub(crate) score: f64,
+    /// The segments that it changes.
+    pub(crate) changed: Vec<usize>,
+    /// Its numbers minus those of the base, `[change, number]`.
+    pub(crate) differences: Vec<f64>,
+}
