@@ -49,18 +49,14 @@ fn every_head_has_one_row_with_its_test() {
     assert!(folder.path().join("results/tiny/ablate-one.json").exists());
 }
 
-/// By a text of ordinary length. The sentences of the split are looked at once there is a model to read them; what that refusal
-/// names is enough.
+/// Sentences one by one on one thread.
 #[test]
-fn too_little_memory_is_refused_before_the_model_is_trained() {
-    let folder = test_support::folder(TRANSLATOR);
-    let message = refusal(folder.path(), &["--memory", "1K"]);
-    assert!(message.contains("1024 bytes of memory are too few for a text of 32 tokens"), "{message}");
-    assert!(!folder.path().join("data/models").exists());
-    let enough = |message: &str| message.trim_end().rsplit(' ').next().unwrap().to_owned();
-    let message = refusal(folder.path(), &["--limit", "3", "--memory", &enough(&message)]);
-    assert!(message.contains("are too few for a text of 36 tokens"), "{message}");
-    command(folder.path()).args(["--limit", "3", "--memory", &enough(&message)]).assert().success();
+fn too_little_memory_means_small_batches() {
+    let (ample, scarce) = (folder(), folder());
+    command(ample.path()).args(["--limit", "5"]).assert().success();
+    command(scarce.path()).args(["--limit", "5", "--memory", "1K"]).assert().success();
+    let table = |folder: &TempDir| fs::read(folder.path().join("results/tiny/ablate-one-first-5.csv"));
+    assert_eq!(table(&ample).unwrap(), table(&scarce).unwrap());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use anyhow::Context;
 use core_masking::HeadSet;
 use experiment::{Finished, MeasuredRows, Pool, RowSet};
 use records::{RetrainedRow, Scope};
-use subject::{Description, FineTuned, FineTuning, InitialWeights, TrainedPart};
+use subject::{Description, FineTuned, FineTuning, InitialWeights, TrainedWeights};
 use training::{Gating, Machine, stop};
 
 use crate::Pruning;
@@ -50,7 +50,7 @@ impl<'a> Retraining<'a> {
             name: format!("{scope}-without-{}", closed.len()),
             initial: InitialWeights::Trained,
             gating: Gating::Fixed(closed.clone()),
-            part: TrainedPart::usual(scope),
+            trained: TrainedWeights::usual(scope),
             epochs: self.epochs,
             seed: self.seed,
         };

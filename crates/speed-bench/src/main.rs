@@ -228,8 +228,8 @@ impl Bench<'_> {
         self.check(pruned.as_ref(), removed)?;
         for batch_size in missing {
             let timed = Timed::in_turn(
-                self.subject.pass(&self.scored, batch_size as usize, self.args.work())?.as_ref(),
-                pruned.pass(&self.scored, batch_size as usize, self.args.work())?.as_ref(),
+                &self.subject.pass(&self.scored, batch_size as usize, self.args.work())?,
+                &pruned.pass(&self.scored, batch_size as usize, self.args.work())?,
                 &self.args.settling(),
             )?;
             let row = self.row(&timed, pruned.as_ref(), (removed, batch_size))?;

@@ -77,7 +77,7 @@ pub fn print_peak(
     };
     // Loading takes more than computing: the count begins anew, see proc_pid_clear_refs(5).
     fs::write("/proc/self/clear_refs", "5")?;
-    subject.pass(scored, batch_size as usize, work)?.run()?;
+    (subject.pass(scored, batch_size as usize, work)?.run)()?;
     let status = fs::read_to_string(STATUS)?;
     if let Some(kilobytes) = peak_kilobytes(&status) {
         println!("{}", kilobytes * 1024);

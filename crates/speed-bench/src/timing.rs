@@ -90,19 +90,19 @@ impl Timed {
     ///
     /// # Errors
     /// If a model cannot take a segment.
-    pub fn in_turn(original: &dyn Pass, pruned: &dyn Pass, settling: &Settling) -> anyhow::Result<Self> {
+    pub fn in_turn(original: &Pass<'_>, pruned: &Pass<'_>, settling: &Settling) -> anyhow::Result<Self> {
         let mut timed = Self {
-            segments: original.segments(),
-            tokens: original.tokens(),
+            segments: original.segments,
+            tokens: original.tokens,
             neighbours: None,
-            original: Passes { seconds: Vec::new(), multiply_adds: original.run()? },
-            pruned: Passes { seconds: Vec::new(), multiply_adds: pruned.run()? },
+            original: Passes { seconds: Vec::new(), multiply_adds: (original.run)()? },
+            pruned: Passes { seconds: Vec::new(), multiply_adds: (pruned.run)()? },
         };
         let (usage, started) = (Usage::now(), Instant::now());
         while !settling.is_content(&timed, started.elapsed())? {
             for (pass, passes) in [(original, &mut timed.original), (pruned, &mut timed.pruned)] {
                 let started = Instant::now();
-                pass.run()?;
+                (pass.run)()?;
                 passes.seconds.push(started.elapsed().as_secs_f64());
             }
         }
@@ -173,23 +173,18 @@ mod tests {
 
     #[test]
     fn passes_are_taken_in_turn_after_one_that_warms_up() {
-        struct Noted<'a>(&'a RefCell<String>, char);
-        impl Pass for Noted<'_> {
-            fn segments(&self) -> usize {
-                7
-            }
-            fn tokens(&self) -> u64 {
-                21
-            }
-            fn run(&self) -> Result<u64, subject::Error> {
-                self.0.borrow_mut().push(self.1);
-                Ok(self.1 as u64)
-            }
-        }
         let order = RefCell::new(String::new());
+        let order = &order;
+        let noted = |name: char| {
+            let run = move || {
+                order.borrow_mut().push(name);
+                Ok(name as u64)
+            };
+            Pass { segments: 7, tokens: 21, run: Box::new(run) }
+        };
         let settling = Settling { repeats: 3, width: 0.05, limit: Duration::ZERO };
-        let timed = Timed::in_turn(&Noted(&order, 'A'), &Noted(&order, 'B'), &settling).unwrap();
-        assert_eq!(order.into_inner(), "ABABABAB");
+        let timed = Timed::in_turn(&noted('A'), &noted('B'), &settling).unwrap();
+        assert_eq!(*order.borrow(), "ABABABAB");
         assert_eq!((timed.segments, timed.original.seconds.len(), timed.pruned.seconds.len()), (7, 3, 3));
         assert_eq!((timed.tokens, timed.original.multiply_adds, timed.pruned.multiply_adds), (21, 65, 66));
     }

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use training::Machine;
 
 use crate::error::Error;
+use crate::spec::check_fetched;
 
 /// A model that is there already, to be used or to be fine-tuned.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -47,9 +48,9 @@ impl CheckpointSpec {
 /// A Hugging Face folder on this machine.
 #[derive(Debug, Clone)]
 pub(crate) struct Checkpoint {
-    /// Where it is.
+    /// Its folder.
     pub folder: PathBuf,
-    /// What it is called in messages and signatures: `minilm`, or `hub:owner/name@commit`.
+    /// Name in messages and signatures: `minilm`, or `hub:owner/name@commit`.
     pub name: String,
 }
 
@@ -61,13 +62,13 @@ impl Checkpoint {
     fn find(spec: &CheckpointSpec, machine: &Machine) -> Result<Self, Error> {
         let Some(name) = spec.from.strip_prefix(PREFIX) else {
             let folder = machine.data.join(&spec.from);
-            return match (&spec.fetch, folder.join("config.json").exists()) {
-                (_, true) => Ok(Self { name: public_name(&spec.from), folder }),
-                (Some(fetch), false) => {
-                    Err(Error::NotFetched { path: folder.join("config.json"), fetch: fetch.clone() })
-                }
-                (None, false) => Err(Error::NoCheckpoint { folder }),
-            };
+            let config = folder.join("config.json");
+            check_fetched(std::slice::from_ref(&config), spec.fetch.as_ref())?;
+            if !config.exists() {
+                let allowed = "it must be a Hugging Face folder with a config.json";
+                return Err(Error::Invalid(format!("no model in `{}`: {allowed}", folder.display())));
+            }
+            return Ok(Self { name: public_name(&spec.from), folder });
         };
         let model: HubModel = name.parse()?;
         let fetched = model.fetch(&HubOptions::from_env(), machine.quiet)?;
@@ -76,7 +77,7 @@ impl Checkpoint {
     }
 }
 
-/// What signatures call a folder: the rest of a path that leads out of the data belongs to a machine.
+/// Name of a folder in signatures: the rest of a path that leads out of the data belongs to a machine.
 fn public_name(from: &str) -> String {
     let path = Path::new(from);
     if path.is_absolute() || path.starts_with("..") {
@@ -86,7 +87,7 @@ fn public_name(from: &str) -> String {
     }
 }
 
-/// Where the parts of a model are: one folder, unless it is a checkpoint of training.
+/// Folders of the parts of a model: one folder, unless it is a checkpoint of training.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Places<'a> {
     /// Configuration and weights.
@@ -124,12 +125,13 @@ pub(crate) fn checksums(folder: &Path, files: &[&str]) -> Result<BTreeMap<String
 /// If there are more tokens than embeddings.
 pub(crate) fn check_vocabulary(folder: &Path, tokens: usize, embeddings: i64) -> Result<(), Error> {
     if tokens as i64 > embeddings {
-        return Err(Error::Vocabulary { folder: folder.to_owned(), tokens, embeddings });
+        let found = format!("the tokeniser has {tokens} tokens, but the model embeds {embeddings}");
+        return Err(Error::at(folder, format!("{found}: they do not belong together")));
     }
     Ok(())
 }
 
-/// Where the model that was loaded comes from, and what signatures tell of it.
+/// Origin of a model that was loaded, as signatures tell it.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
     /// Its folder.
@@ -168,7 +170,12 @@ impl Origin {
     /// If the model has heads cut out.
     pub(crate) fn check_removal(&self, removal: Removal, layout: &HeadLayout) -> Result<(), Error> {
         match (removal, layout.removed().len()) {
-            (Removal::Zeros, removed @ 1..) => Err(Error::NotDense { folder: self.folder.clone(), removed }),
+            (Removal::Zeros, removed @ 1..) => {
+                let folder = self.folder.display();
+                let allowed = "a dense model can only be made of one with all its heads";
+                let fault = format!("`{folder}` has {removed} heads cut out of its weights: {allowed}");
+                Err(Error::Invalid(fault))
+            }
             _ => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! What benchmarks of decoding ask of a translator besides what they ask of any subject.
+//! Text and search of a translator, for benchmarks of decoding.
 use core_masking::BeamSearch;
 use corpus::parallel::ParallelText;
 use training::Machine;
@@ -7,12 +7,12 @@ use crate::description::Description;
 use crate::error::Error;
 use crate::translation::{Translation, search};
 
-/// What there is to translate, and how; for benchmarks.
+/// Text to translate and search for translations; for benchmarks.
 #[derive(Debug)]
 pub struct Decoding {
     /// The test split.
     pub text: ParallelText,
-    /// How it is searched.
+    /// The search for translations.
     pub search: BeamSearch,
 }
 
@@ -21,8 +21,9 @@ pub struct Decoding {
 /// # Errors
 /// If the split is at fault, or the subject is no translator.
 pub fn decoding(description: &Description, machine: &Machine) -> Result<Decoding, Error> {
-    let described = description.of_task::<Translation>();
-    let described = described.ok_or_else(|| Error::NoTranslator { name: description.name().to_owned() })?;
-    let text = described.read(machine, description.test_split())?;
-    Ok(Decoding { text, search: search(&described.spec) })
+    let file = description.of_task::<Translation>();
+    let fault = || Error::Invalid(format!("subject `{}` is not a translator", description.name()));
+    let file = file.ok_or_else(fault)?;
+    let text = file.read(machine, description.test_split())?;
+    Ok(Decoding { text, search: search(&file.spec) })
 }

@@ -6,13 +6,13 @@ use core_masking::HeadLayout;
 use corpus::trees::Tree;
 use training::{Machine, Stay, TrainingCheckpoint};
 
-use crate::described::AnyDescribed;
 use crate::dynamics::DynamicsSpec;
 use crate::error::Error;
 use crate::locate::locate;
 use crate::spec::check_fetched;
 use crate::subject::{Scored, Subject};
-use crate::task::{Described, Task};
+use crate::subject_file::{AnySubjectFile, SubjectFile};
+use crate::task::Task;
 use crate::tasks;
 use crate::tune::{FineTuned, FineTuning, InitialWeights};
 
@@ -21,7 +21,7 @@ use crate::tune::{FineTuned, FineTuning, InitialWeights};
 pub struct Description {
     name: String,
     path: PathBuf,
-    described: Box<dyn AnyDescribed>,
+    file: Box<dyn AnySubjectFile>,
 }
 
 impl Description {
@@ -31,7 +31,7 @@ impl Description {
     /// If there is no such file, or it cannot be understood.
     pub fn read(subject: &Path) -> Result<Self, Error> {
         let (path, name) = locate(subject)?;
-        Ok(Self { described: tasks::read(&name, &path)?, name, path })
+        Ok(Self { file: tasks::read(&name, &path)?, name, path })
     }
 
     /// Name of the subject.
@@ -49,7 +49,7 @@ impl Description {
     /// # Errors
     /// If the model is a checkpoint that cannot be found.
     pub fn layout(&self, machine: &Machine) -> Result<HeadLayout, Error> {
-        self.described.layout(machine)
+        self.file.layout(machine)
     }
 
     /// The split to score: `wanted`, or the subject's test split. `train`, `dev` and `test` are also what the subject
@@ -60,7 +60,7 @@ impl Description {
     /// missing, torn or empty, or hold a label that the model does not know.
     pub fn split(&self, wanted: Option<&str>, machine: &Machine) -> Result<String, Error> {
         let split = wanted.map_or(self.test_split(), |wanted| self.by_role(wanted));
-        self.described.check_split(machine, split)?;
+        self.file.check_split(machine, split)?;
         Ok(split.to_owned())
     }
 
@@ -74,29 +74,29 @@ impl Description {
         results.join(self.name()).join(format!("{experiment}{split}{limit}.csv"))
     }
 
-    /// Whether a split is the subject's test split.
+    /// Returns true for the subject's test split.
     pub fn is_test_split(&self, split: &str) -> bool {
         split == self.test_split()
     }
 
     /// The split that is scored unless something else is asked for.
     pub fn test_split(&self) -> &str {
-        self.described.outline().test
+        self.file.outline().test
     }
 
     /// The split that the model was trained on, if this subject says how.
     pub fn train_split(&self) -> &str {
-        self.described.outline().train
+        self.file.outline().train
     }
 
     /// The split that choices are made on, such as that of the best epoch.
     pub fn dev_split(&self) -> &str {
-        self.described.outline().dev
+        self.file.outline().dev
     }
 
     /// Passes over the training split that its model is trained for; none if it is a checkpoint that is taken as it is.
     pub fn epochs(&self) -> Option<usize> {
-        self.described.outline().epochs
+        self.file.outline().epochs
     }
 
     /// Refuses a subject whose model is not trained from scratch.
@@ -104,18 +104,22 @@ impl Description {
     /// # Errors
     /// If that is so.
     pub fn check_from_nothing(&self) -> Result<(), Error> {
-        let is_on_top = self.described.outline().checkpoint.is_some();
-        if is_on_top { Err(Error::NotFromNothing { name: self.name.clone() }) } else { Ok(()) }
+        if self.file.outline().checkpoint.is_none() {
+            return Ok(());
+        }
+        let why = "its heads can be trained from scratch only where the whole model is";
+        let name = &self.name;
+        Err(Error::Invalid(format!("subject `{name}` is fine-tuned on top of a checkpoint: {why}")))
     }
 
     /// The split that importance is measured on unless another is asked for.
     pub fn estimate_split(&self) -> &str {
-        self.described.outline().estimate
+        self.file.outline().estimate
     }
 
     /// The split of another domain, if there is one.
     pub fn shifted_split(&self) -> Option<&str> {
-        self.described.outline().shifted
+        self.file.outline().shifted
     }
 
     /// Refuses a subject through whose model relevance cannot be followed, whatever it is trained to.
@@ -123,7 +127,7 @@ impl Description {
     /// # Errors
     /// If that is so.
     pub fn check_relevance(&self) -> Result<(), Error> {
-        if self.described.outline().follows_relevance { Ok(()) } else { Err(Error::NoRelevance) }
+        if self.file.outline().follows_relevance { Ok(()) } else { Err(Error::no_relevance()) }
     }
 
     /// Files with gold trees that the subject's file names, in CoNLL-U.
@@ -131,21 +135,21 @@ impl Description {
     /// # Errors
     /// If one is missing that can be fetched.
     pub fn tree_files(&self, machine: &Machine) -> Result<Vec<PathBuf>, Error> {
-        let Some(functions) = self.described.outline().functions else { return Ok(Vec::new()) };
+        let Some(functions) = self.file.outline().functions else { return Ok(Vec::new()) };
         let files: Vec<PathBuf> =
             functions.trees.iter().flatten().map(|file| machine.data.join(file)).collect();
         check_fetched(&files, functions.fetch.as_ref())?;
         Ok(files)
     }
 
-    /// How many of the most frequent tokens are not rare, if the subject's file says so.
+    /// Number of the most frequent tokens that are not rare, if the subject's file gives it.
     pub fn frequent_tokens(&self) -> Option<usize> {
-        self.described.outline().functions.and_then(|functions| functions.frequent)
+        self.file.outline().functions.and_then(|functions| functions.frequent)
     }
 
     /// The sentences of a split with their trees, if the demo grammar makes the subject's data.
     pub fn trees(&self, split: &str) -> Option<Vec<Tree>> {
-        self.described.trees(split)
+        self.file.trees(split)
     }
 
     /// A text of each segment of a split: what is translated or continued, of a pair the first, of a question the right
@@ -154,12 +158,12 @@ impl Description {
     /// # Errors
     /// If there is no such split, and the message lists those that there are; or its files are missing, torn or empty.
     pub fn sentences(&self, split: &str, machine: &Machine) -> Result<Vec<String>, Error> {
-        self.described.sentences(machine, split)
+        self.file.sentences(machine, split)
     }
 
     /// The split that is called so, or that plays this part.
     fn by_role<'a>(&'a self, wanted: &'a str) -> &'a str {
-        let outline = self.described.outline();
+        let outline = self.file.outline();
         match wanted {
             _ if outline.splits.iter().any(|name| name == wanted) => wanted,
             "train" => outline.train,
@@ -169,10 +173,10 @@ impl Description {
         }
     }
 
-    /// What its file says, if it is a subject of this task.
-    pub(crate) fn of_task<T: Task>(&self) -> Option<&Described<T>> {
-        let described: &dyn Any = self.described.as_ref();
-        described.downcast_ref()
+    /// Its file, if it is a subject of this task.
+    pub(crate) fn of_task<T: Task>(&self) -> Option<&SubjectFile<T>> {
+        let file: &dyn Any = self.file.as_ref();
+        file.downcast_ref()
     }
 
     /// Trains the model unless it is there, and returns its folder.
@@ -183,7 +187,7 @@ impl Description {
     /// If data is missing or at fault, the model there was trained from other settings or data, training fails, or the model is
     /// a checkpoint that is taken as it is.
     pub fn train(&self, machine: &Machine, results: &Path, again: bool) -> Result<PathBuf, Error> {
-        self.described.train(machine, results, again)
+        self.file.train(machine, results, again)
     }
 
     /// Trains the [trained](Self::train) model on under gates, unless that was done already; a run that was killed goes on.
@@ -195,7 +199,7 @@ impl Description {
         if tuning.initial == InitialWeights::New {
             self.check_from_nothing()?;
         }
-        self.described.fine_tune(machine, tuning)
+        self.file.fine_tune(machine, tuning)
     }
 
     /// Makes the subject ready, training its model on first use.
@@ -203,7 +207,7 @@ impl Description {
     /// # Errors
     /// As for [`train`](Self::train), or if the model's folder is at fault.
     pub fn open(&self, machine: &Machine, results: &Path) -> Result<Box<dyn Subject>, Error> {
-        self.described.open(machine, results)
+        self.file.open(machine, results)
     }
 
     /// Checkpoints of the training, in its order: those that the subject's file names, or else those of all epochs. The
@@ -212,8 +216,8 @@ impl Description {
     /// # Errors
     /// If the model is not trained here, or one is not there.
     pub fn checkpoints(&self, machine: &Machine) -> Result<Vec<TrainingCheckpoint>, Error> {
-        let outline = self.described.outline();
-        let epochs = outline.epochs.ok_or_else(|| Error::NotTrained { name: self.name().to_owned() })?;
+        let outline = self.file.outline();
+        let epochs = outline.epochs.ok_or_else(|| Error::not_trained(self.name()))?;
         let every: Vec<usize> = (1..=epochs).collect();
         let stay = outline.dynamics.map_or(Stay { epochs: &every, steps: &[] }, DynamicsSpec::stay);
         Ok(training::checkpoints(&machine.model_folder(self.name()), self.path(), stay)?)
@@ -228,7 +232,7 @@ impl Description {
         checkpoint: &TrainingCheckpoint,
         machine: &Machine,
     ) -> Result<Box<dyn Subject>, Error> {
-        self.described.open_at(&checkpoint.folder, machine)
+        self.file.open_at(&checkpoint.folder, machine)
     }
 }
 

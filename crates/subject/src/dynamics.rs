@@ -1,4 +1,4 @@
-//! Which checkpoints of a training stay.
+//! Checkpoints of a training that stay.
 use serde::{Deserialize, Serialize};
 use training::Stay;
 

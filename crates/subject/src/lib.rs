@@ -1,4 +1,4 @@
-//! What an experiment is done to: a model, its data, its loss and its score.
+//! The object of an experiment: a model, its data, its loss and its score.
 //!
 //! A TOML file in `experiments/` describes a subject; [`Description::open`] makes it ready, training its model on first use.
 //! Experiments see it through the [`Subject`] trait alone. What differs between tasks is in a module for each, behind one
@@ -6,22 +6,20 @@
 mod checkpoint;
 mod classification;
 mod decoding;
-mod described;
 mod description;
 mod dynamics;
 mod error;
 mod evaluation;
 mod functions;
 mod language;
-mod learner;
 mod locate;
-mod model;
+mod models;
 mod open_heads;
-mod precision;
 mod reading;
 mod relevant;
 mod spec;
 mod subject;
+mod subject_file;
 mod task;
 mod task_subject;
 mod tasks;
@@ -37,4 +35,4 @@ pub use error::Error;
 pub use reading::{Reading, TextAttention};
 pub use relevant::{HeadRelevance, SegmentRelevance};
 pub use subject::{Evaluation, Evaluator, Pass, Scored, Subject, Work};
-pub use tune::{FineTuned, FineTuning, InitialWeights, TrainedPart};
+pub use tune::{FineTuned, FineTuning, InitialWeights, TrainedWeights};

@@ -1,4 +1,4 @@
-//! Where the file of a subject is.
+//! The place of a subject's file.
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -23,7 +23,13 @@ fn locate_in(experiments: &Path, subject: &Path) -> Result<(PathBuf, String), Er
     let found = [&path, &by_name].into_iter().find(|place| place.is_file()).cloned();
     match found {
         Some(path) => Ok((path, name)),
-        None => Err(Error::NoSuchSubject { name, known: known_subjects(), path }),
+        None => {
+            let known = match known_subjects() {
+                known if known.is_empty() => String::new(),
+                known => format!("; there are {}", known.join(", ")),
+            };
+            Err(Error::Invalid(format!("no subject `{name}`: `{}` is not a file{known}", path.display())))
+        }
     }
 }
 

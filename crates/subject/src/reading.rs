@@ -1,12 +1,12 @@
 //! Texts as a model reads them by themselves, and what its heads look at in them.
 use core_masking::{Attention, HeadId};
 
-/// How the heads of a model read a text.
+/// The way in which the heads of a model read a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     /// The attention from the text to itself: that of the encoder of a translator, or the only one.
     pub attention: Attention,
-    /// Whether a token sees those that follow it.
+    /// True if a token sees those that follow it.
     pub sees_future: bool,
     /// Symbols that end a text: of a translator `</s>`; of a classifier what stands behind its text, `[SEP]` or `</s>`; of a
     /// language model those that its configuration names, of which GPT-2 puts one before its texts too.
@@ -35,12 +35,12 @@ impl TextAttention {
         Self { tokens, heads, layers }
     }
 
-    /// Whether all weights are numbers, neither NaN nor infinite.
+    /// Returns true if all weights are numbers, neither NaN nor infinite.
     pub(crate) fn is_finite(&self) -> bool {
         self.layers.iter().flatten().all(|weight| weight.is_finite())
     }
 
-    /// What a query gives to each key: a distribution over the tokens, or zeros for a head that was removed.
+    /// Weights that a query gives to each key: a distribution over the tokens, or zeros for a head that was removed.
     ///
     /// # Panics
     /// If there is no such layer, head or query.

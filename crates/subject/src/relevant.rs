@@ -1,4 +1,4 @@
-//! How much of what a model says goes back to each head.
+//! Relevance of each head for the model's decisions.
 use std::collections::BTreeMap;
 
 use core_masking::{HeadId, Relevance, to_vec};
@@ -10,7 +10,7 @@ use crate::error::Error;
 pub struct SegmentRelevance {
     /// Number of target positions: of a translation its tokens, of a class one.
     pub targets: usize,
-    /// What does not reach the embeddings of the 1 at the greatest logit, or reaches them too often: `|1 - sum|`.
+    /// Relevance that does not reach the embeddings of the 1 at the greatest logit, or reaches them too often: `|1 - sum|`.
     pub lost: f64,
     /// Of each head.
     pub heads: BTreeMap<HeadId, HeadRelevance>,
@@ -39,6 +39,6 @@ impl SegmentRelevance {
         let lost: f64 = to_vec::<f64>(&found.left).into_iter().map(|left| (1.0 - left).abs()).sum();
         let is_finite = |head: &HeadRelevance| head.share.is_finite() && head.undivided.is_finite();
         let is_sound = lost.is_finite() && heads.values().all(is_finite);
-        if is_sound { Ok(Self { targets, lost, heads }) } else { Err(Error::NotFinite) }
+        if is_sound { Ok(Self { targets, lost, heads }) } else { Err(Error::not_finite()) }
     }
 }

@@ -1,5 +1,5 @@
-//! What descriptions of all tasks, `experiments/<subject>.toml`, have in common.
-use std::path::{Path, PathBuf};
+//! Entries and checks that the files of all tasks, `experiments/<subject>.toml`, have in common.
+use std::path::PathBuf;
 
 use corpus::splits::check;
 use serde::de::DeserializeOwned;
@@ -10,16 +10,23 @@ use crate::error::Error;
 ///
 /// # Errors
 /// If it is no TOML, or has unknown or missing entries: what, and in which line.
-pub(crate) fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
-    toml::from_str(text).map_err(|error| Error::Spec { path: path.to_owned(), fault: one_line(text, &error) })
+pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    toml::from_str(text).map_err(|error| one_line(text, &error))
 }
 
 /// Refuses a file that is missing and can be fetched; reading others says what is wrong with them.
 pub(crate) fn check_fetched(paths: &[PathBuf], fetch: Option<&String>) -> Result<(), Error> {
     match (paths.iter().find(|path| !path.exists()), fetch) {
-        (Some(path), Some(fetch)) => Err(Error::NotFetched { path: path.clone(), fetch: fetch.clone() }),
+        (Some(path), Some(fetch)) => {
+            Err(Error::Invalid(format!("`{}` is missing: run `just fetch {fetch}`", path.display())))
+        }
         _ => Ok(()),
     }
+}
+
+/// A split whose file nobody has described.
+pub(crate) fn no_format(split: &str) -> Error {
+    Error::Invalid(format!("split `{split}` has no format: [data.format] says how its file is to be read"))
 }
 
 /// Names of splits, unless a subject says otherwise.
@@ -33,6 +40,36 @@ pub(crate) fn dev() -> String {
 
 pub(crate) fn test() -> String {
     "test".to_owned()
+}
+
+pub(crate) fn initializer_range() -> f64 {
+    0.02
+}
+
+pub(crate) fn clip_norm() -> f64 {
+    1.0
+}
+
+/// Refuses settings that make no sense, of those that all trainings have: the fault, in words.
+///
+/// - `rate`: name and value of the greatest learning rate
+pub(crate) fn check_training(
+    epochs: usize,
+    (name, rate): (&str, f64),
+    clip_norm: f64,
+    weight_decay: f64,
+    adam_betas: [f64; 2],
+) -> Result<(), String> {
+    if rate <= 0.0 || !rate.is_finite() {
+        return Err(format!("training.{name} must be above 0 and finite"));
+    }
+    let is_rate = |beta: &f64| (0.0..1.0).contains(beta);
+    check(&[
+        ("training.epochs must be from 1 to 10000", (1..=10_000).contains(&epochs)),
+        ("training.clip_norm must be above 0", clip_norm > 0.0),
+        ("training.weight_decay must be from 0 to 1", (0.0..=1.0).contains(&weight_decay)),
+        ("training.adam_betas must be at least 0 and below 1", adam_betas.iter().all(is_rate)),
+    ])
 }
 
 /// Names of splits become parts of the names of result files.

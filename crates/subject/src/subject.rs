@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::reading::{Reading, TextAttention};
 use crate::relevant::SegmentRelevance;
 
-/// What an experiment is done to: a model, its data, its loss and its score.
+/// The object of an experiment: a model, its data, its loss and its score.
 ///
 /// An experiment never knows whether it looks at a translator or at a classifier.
 pub trait Subject {
@@ -29,10 +29,10 @@ pub trait Subject {
     /// If the split does not exist or is at fault.
     fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error>;
 
-    /// What of an identity depends on the model alone, whatever text it reads.
+    /// The part of an identity that depends on the model alone, whatever text it reads.
     fn identity_of_model(&self, experiment: &str) -> Identity;
 
-    /// How the subject is scored on a split.
+    /// The metric of a split.
     fn metric(&self, split: &str) -> Metric;
 
     /// Reads a split, to be scored under any number of head sets.
@@ -74,14 +74,14 @@ pub trait Subject {
     /// If relevance cannot be followed through the model, the split is at fault, or a number is NaN or infinite.
     fn relevance(&self, on: &Scored, rule: Rule) -> Result<Vec<SegmentRelevance>, Error>;
 
-    /// What the model says of the segments before anything is decided, with the heads of `masked` masked: the logits of
+    /// The model's raw outputs for the segments, before anything is decided, with the heads of `masked` masked: the logits of
     /// each text, or the loss of each reference per token in nats.
     ///
     /// # Errors
     /// If `masked` names a head that the model does not have, or the split is at fault.
     fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error>;
 
-    /// How its heads read texts by themselves.
+    /// The way in which its heads read texts by themselves.
     fn reading(&self) -> Reading;
 
     /// The tokens of a text as the model reads it, with their places in it.
@@ -126,14 +126,9 @@ pub trait Subject {
     ///
     /// # Errors
     /// If the split is at fault, or segments are to be continued and the model does not continue texts.
-    fn pass<'a>(
-        &'a self,
-        scored: &Scored,
-        batch_size: usize,
-        work: Work,
-    ) -> Result<Box<dyn Pass + 'a>, Error>;
+    fn pass(&self, scored: &Scored, batch_size: usize, work: Work) -> Result<Pass<'_>, Error>;
 
-    /// What the model makes of a text with these heads masked: its translation, its class, or the text that follows, of at
+    /// The model's answer to a text with these heads masked: its translation, its class, or the text that follows, of at
     /// most this many tokens.
     ///
     /// # Errors
@@ -156,7 +151,7 @@ pub trait Evaluator {
     ) -> Result<(), Error>;
 }
 
-/// What is done with segments that are timed.
+/// Work on segments that is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// They are scored: read, classified, translated.
@@ -165,22 +160,18 @@ pub enum Work {
     Continue(usize),
 }
 
-/// All that a model computes over a split, to be timed.
-pub trait Pass {
+/// Work of a model on a split, to be timed.
+pub struct Pass<'a> {
     /// Number of segments.
-    fn segments(&self) -> usize;
-
+    pub segments: usize,
     /// Number of tokens that are read, of a translator those of the source, or that are produced if segments are continued.
-    fn tokens(&self) -> u64;
-
-    /// Computes all of them once; returns the number of multiply-adds that this takes, padding included.
-    ///
-    /// # Errors
-    /// If the model cannot take a segment.
-    fn run(&self) -> Result<u64, Error>;
+    pub tokens: u64,
+    /// Computes all of them once; returns the number of multiply-adds that this takes, padding included. Fails if the model
+    /// cannot take a segment.
+    pub run: Box<dyn Fn() -> Result<u64, Error> + 'a>,
 }
 
-/// What is scored, and how heads are masked.
+/// Segments that are scored, and the way in which heads are masked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scored {
     /// Name of the split.
@@ -189,7 +180,7 @@ pub struct Scored {
     pub limit: Option<usize>,
     /// The seed for drawing these at random; the first ones if absent.
     pub sample: Option<u64>,
-    /// Whether the kept heads of a layer are multiplied by heads / kept.
+    /// True if the kept heads of a layer are multiplied by heads / kept.
     pub rescale: bool,
 }
 
@@ -218,7 +209,7 @@ impl Scored {
         places
     }
 
-    /// What every identity of a score begins with.
+    /// The identity that all scores begin with.
     pub(crate) fn identity(&self, experiment: &str, subject: &str, machine: &Machine) -> Identity {
         let mut identity = Identity::new(experiment, subject);
         identity.split.clone_from(&self.split);
@@ -263,7 +254,7 @@ fn first_of_each(groups: &[usize], size: usize) -> Vec<usize> {
 pub struct Evaluation {
     /// In points: BLEU, accuracy and F1 from 0 to 100, Matthews correlation from -100 to 100.
     pub score: f64,
-    /// What is known of each segment.
+    /// Results of each segment.
     pub segments: Segments,
 }
 

@@ -4,54 +4,62 @@ use std::path::Path;
 
 use core_masking::importance::Measured;
 use core_masking::{
-    Attention, AttentionRecord, Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal, Rule, to_vec,
+    Attention, AttentionRecord, GatedModel, Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal, Rule,
+    to_vec,
 };
 use corpus::batches::longest_first_rows;
 use corpus::placed::PlacedToken;
 use records::Identity;
 use stats::Metric;
-use tch::no_grad;
+use tch::{Kind, no_grad};
 use training::{Machine, Memory, Progress, workers};
 
 use crate::checkpoint::Origin;
 use crate::error::Error;
-use crate::evaluation::{Load, Plan, Scorer, Sets, Sweep};
-use crate::model::{Model, of_threads};
+use crate::evaluation::{Batches, Need, Plan, Purpose, Scorer, Sets};
+use crate::models::Models;
 use crate::reading::{Reading, TextAttention};
 use crate::relevant::SegmentRelevance;
 use crate::subject::{Evaluation, Evaluator, Pass, Scored, Subject, Work};
-use crate::task::{Described, Task};
+use crate::subject_file::SubjectFile;
+use crate::task::{ExamplesOf, Spec, Task};
 
 /// A model with its data and its task.
 #[derive(Debug)]
 pub(crate) struct TaskSubject<T: Task> {
-    pub described: Described<T>,
+    pub file: SubjectFile<T>,
     pub machine: Machine,
     pub task: T,
-    pub model: T::Model,
+    pub models: Models<T::Model>,
     pub origin: Origin,
 }
 
 impl<T: Task> TaskSubject<T> {
-    fn read(&self, scored: &Scored) -> Result<T::Examples, Error> {
-        let examples = self.described.read(&self.machine, &scored.split)?;
-        Ok(T::select(&examples, &scored.places(&T::groups(&examples))))
+    fn read(&self, scored: &Scored) -> Result<ExamplesOf<T>, Error> {
+        let examples = self.file.read(&self.machine, &scored.split)?;
+        Ok(T::Spec::select(&examples, &scored.places(&T::Spec::groups(&examples))))
     }
 
-    /// Runs `job` on each batch of a plan for the load, and hands what it finds to `each` in the order of batches, so that
+    /// The model that does most of the work.
+    fn model(&self) -> &T::Model {
+        self.models.quickest()
+    }
+
+    /// Runs `job` on each batch of segments of these lengths, and hands its results to `each` in the order of batches, so that
     /// equal runs give equal numbers. `message` says in the progress what is done.
     fn over_batches<R: Send>(
         &self,
-        (model, load): (&T::Model, &Load<'_>),
+        models: &Models<T::Model>,
+        (need, lengths): (&Need<'_>, &[usize]),
         message: &str,
         job: impl Fn(&T::Model, &[usize]) -> Result<R, Error> + Sync,
         mut each: impl FnMut(&[usize], R) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let Plan { batches, workers, .. } = Plan::new(&self.machine, load)?;
-        let mut models = of_threads(model, workers)?;
+        let Plan { batches, workers, .. } = Plan::new(&self.machine, need, lengths);
+        let mut models = models.of_threads(workers)?;
         let mut progress = Progress::new(batches.len(), self.machine.quiet);
         progress.message(message.to_owned());
-        let job = |model: &T::Model, item: usize| job(model, &batches[item]);
+        let job = |models: &Models<T::Model>, item: usize| job(models.quickest(), &batches[item]);
         workers::in_order(&mut models, batches.len(), job, |item, found| {
             progress.advance(1);
             each(&batches[item], found)
@@ -59,30 +67,30 @@ impl<T: Task> TaskSubject<T> {
     }
 
     fn prepare(&self, scored: &Scored) -> Result<T::Prepared, Error> {
-        self.task.prepare(&self.model, self.read(scored)?, &scored.split)
+        self.task.prepare(self.model(), self.read(scored)?, &scored.split)
     }
 
     fn encode(&self, scored: &Scored) -> Result<T::Encoded, Error> {
-        self.task.encode(&self.model, &self.read(scored)?, &scored.split)
+        self.task.encode(self.model(), &self.read(scored)?, &scored.split)
     }
 }
 
 impl<T: Task> Subject for TaskSubject<T> {
     fn layout(&self) -> HeadLayout {
-        self.model.layout()
+        self.models.layout()
     }
 
     fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
-        let mut identity = scored.identity(experiment, &self.described.name, &self.machine);
+        let mut identity = scored.identity(experiment, &self.file.name, &self.machine);
         let examples = self.read(scored)?;
         self.task.describe(&mut identity, &examples);
         self.origin.describe(&mut identity);
-        identity.data.insert(scored.split.clone(), T::sha256(&examples));
+        identity.data.insert(scored.split.clone(), T::Spec::sha256(&examples));
         Ok(identity)
     }
 
     fn identity_of_model(&self, experiment: &str) -> Identity {
-        let mut identity = Identity::new(experiment, &self.described.name);
+        let mut identity = Identity::new(experiment, &self.file.name);
         identity.precision = self.machine.precision.name().to_owned();
         self.origin.describe(&mut identity);
         identity
@@ -94,15 +102,16 @@ impl<T: Task> Subject for TaskSubject<T> {
 
     fn evaluator<'a>(&'a self, scored: &Scored, beside: u64) -> Result<Box<dyn Evaluator + 'a>, Error> {
         let prepared = self.prepare(scored)?;
-        let load = self.task.load_of(&self.model, &prepared);
-        let memory = Memory::BesideModel(self.machine.memory.beside(load.model_bytes) / (1 + beside));
-        let plan = Plan::new(&Machine { memory, ..self.machine.clone() }, &load)?;
+        let need = self.task.need(&self.models, Purpose::Scoring);
+        let memory = Memory::BesideModel(self.machine.memory.beside(need.model_bytes) / (1 + beside));
+        let machine = Machine { memory, ..self.machine.clone() };
+        let plan = Plan::new(&machine, &need, &T::scored_lengths(&prepared));
         Ok(Box::new(SplitEvaluator {
-            models: of_threads(&self.model, plan.workers)?,
+            models: self.models.of_threads(plan.workers)?,
             subject: self,
             scored: scored.clone(),
             prepared,
-            sweep: Sweep::new(plan),
+            batches: Batches::new(plan),
         }))
     }
 
@@ -116,11 +125,12 @@ impl<T: Task> Subject for TaskSubject<T> {
         let layout = self.layout();
         let job = |model: &T::Model, batch: &[usize]| {
             let gates = on.gates(&layout, masked, model.options())?;
-            T::measure(model, &encoded, batch, &gates, measures)
+            Ok(model.measure(&T::examples(model, &encoded, batch)?, &gates, measures))
         };
-        let load = T::measuring_load(&self.model, &encoded, measures);
+        let need = self.task.need(&self.models, Purpose::Measuring(measures));
+        let lengths = T::encoded_lengths(&encoded);
         let mut total = Measured::new();
-        self.over_batches((&self.model, &load), "measuring heads", job, |_, measured| {
+        self.over_batches(&self.models, (&need, &lengths), "measuring heads", job, |_, measured| {
             for (measure, means) in measured {
                 total.entry(measure).or_default().merge(&means);
             }
@@ -129,19 +139,25 @@ impl<T: Task> Subject for TaskSubject<T> {
         let scores: BTreeMap<Measure, HeadScores> =
             total.into_iter().map(|(measure, means)| (measure, means.means())).collect();
         let is_finite = |scores: &HeadScores| scores.iter().all(|(_, score)| score.is_finite());
-        if scores.values().all(is_finite) { Ok(scores) } else { Err(Error::NotFinite) }
+        if scores.values().all(is_finite) { Ok(scores) } else { Err(Error::not_finite()) }
     }
 
     fn relevance(&self, on: &Scored, rule: Rule) -> Result<Vec<SegmentRelevance>, Error> {
-        let exact = T::exact(&self.model)?;
+        if !self.file.spec.outline().follows_relevance {
+            return Err(Error::no_relevance());
+        }
+        let exact = Models::alone(self.models.exact.to_kind(Kind::Double)?);
         let encoded = self.encode(on)?;
-        let load = T::relevance_load(&exact, &encoded)?;
+        let (need, lengths) = (self.task.need(&exact, Purpose::Relevance), T::encoded_lengths(&encoded));
         let job = |model: &T::Model, batch: &[usize]| {
-            let of_row = |&row: &usize| SegmentRelevance::new(&T::relevance(model, &encoded, row, rule)?);
+            let of_row = |&row: &usize| {
+                let segment = T::examples(model, &encoded, &[row])?;
+                SegmentRelevance::new(&T::relevance(model, &segment, rule)?)
+            };
             batch.iter().map(of_row).collect::<Result<Vec<_>, Error>>()
         };
         let mut found = BTreeMap::new();
-        self.over_batches((&exact, &load), "following relevance", job, |batch, relevance| {
+        self.over_batches(&exact, (&need, &lengths), "following relevance", job, |batch, relevance| {
             found.extend(batch.iter().copied().zip(relevance));
             Ok(())
         })?;
@@ -150,11 +166,12 @@ impl<T: Task> Subject for TaskSubject<T> {
 
     fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {
         let encoded = self.encode(scored)?;
-        let gates = scored.gates(&self.layout(), masked, self.model.options())?;
-        let load = T::measuring_load(&self.model, &encoded, &BTreeSet::new());
+        let gates = scored.gates(&self.layout(), masked, self.model().options())?;
+        let measures = BTreeSet::new();
+        let need = self.task.need(&self.models, Purpose::Measuring(&measures));
         let mut outputs = Vec::new();
-        for rows in Plan::new(&self.machine, &load)?.batches {
-            let found = T::outputs(&self.model, &encoded, &rows, &gates)?;
+        for rows in Plan::new(&self.machine, &need, &T::encoded_lengths(&encoded)).batches {
+            let found = T::outputs(self.model(), &encoded, &rows, &gates)?;
             outputs.extend(rows.into_iter().zip(found));
         }
         outputs.sort_by_key(|&(row, _)| row);
@@ -162,12 +179,18 @@ impl<T: Task> Subject for TaskSubject<T> {
     }
 
     fn reading(&self) -> Reading {
-        self.task.reading(&self.model)
+        self.task.reading(self.model())
     }
 
     fn place(&self, text: &str) -> Result<Vec<PlacedToken>, Error> {
         let tokens = self.task.place(text)?;
-        tokens.ok_or_else(|| Error::NoPlaces { folder: self.origin.folder.clone() })
+        tokens.ok_or_else(|| {
+            Error::Invalid(format!(
+                "the tokeniser in `{}` does not say where in a text its tokens stand, so that words cannot be told from \
+                 pieces: this takes byte-level BPE, WordPiece or another `tokenizer.json`",
+                self.origin.folder.display()
+            ))
+        })
     }
 
     fn look(
@@ -175,23 +198,25 @@ impl<T: Task> Subject for TaskSubject<T> {
         texts: &[&[u32]],
         each: &mut dyn FnMut(usize, TextAttention) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let load = T::reading_load(&self.model, texts.iter().map(|text| text.len()).collect());
+        let measures = BTreeSet::from([Measure::Confidence]);
+        let need = self.task.need(&self.models, Purpose::Measuring(&measures));
+        let lengths: Vec<usize> = texts.iter().map(|text| text.len()).collect();
         let attention = self.reading().attention;
         let job = |model: &T::Model, batch: &[usize]| {
             let rows: Vec<&[u32]> = batch.iter().map(|&row| texts[row]).collect();
             attention_of::<T>(attention, model, &rows)
         };
-        self.over_batches((&self.model, &load), "reading", job, |batch, found| {
+        self.over_batches(&self.models, (&need, &lengths), "reading", job, |batch, found| {
             batch.iter().zip(found).try_for_each(|(&row, attention)| each(row, attention))
         })
     }
 
     fn without_heads(&self, heads: &HeadSet) -> Result<Box<dyn Subject>, Error> {
         Ok(Box::new(Self {
-            described: self.described.clone(),
+            file: self.file.clone(),
             machine: self.machine.clone(),
             task: self.task.clone(),
-            model: self.model.without_heads(heads, Removal::Cut)?,
+            models: self.models.without_heads(heads)?,
             origin: self.origin.without_heads(heads),
         }))
     }
@@ -202,38 +227,45 @@ impl<T: Task> Subject for TaskSubject<T> {
 
     fn save_without_heads(&self, heads: &HeadSet, removal: Removal, folder: &Path) -> Result<(), Error> {
         self.origin.check_removal(removal, &self.layout())?;
-        Ok(self.model.without_heads(heads, removal)?.save(folder)?)
+        Ok(self.models.exact.without_heads(heads, removal)?.save(folder)?)
     }
 
     fn parameters(&self) -> u64 {
-        self.model.parameters()
+        self.models.exact.weights().parameters()
     }
 
-    fn pass<'a>(
-        &'a self,
-        scored: &Scored,
-        batch_size: usize,
-        work: Work,
-    ) -> Result<Box<dyn Pass + 'a>, Error> {
+    fn pass(&self, scored: &Scored, batch_size: usize, work: Work) -> Result<Pass<'_>, Error> {
         let prepared = self.prepare(scored)?;
         let lengths = T::lengths(&prepared);
         let batches = longest_first_rows(lengths.iter().copied(), batch_size);
-        let open = Gates::open(&self.layout(), self.model.options());
+        let open = Gates::open(&self.layout(), self.model().options());
+        let threads = self.machine.threads as i32;
         Ok(match work {
             Work::Score => {
-                let batches = batches.into_iter().map(|rows| T::batch(&self.model, &prepared, &rows));
-                let batches = batches.collect::<Result<_, _>>()?;
-                Box::new(TaskPass { subject: self, open, lengths, batches })
+                let batches = batches.into_iter().map(|rows| T::batch(self.model(), &prepared, &rows));
+                let batches = batches.collect::<Result<Vec<_>, _>>()?;
+                let run = move || {
+                    tch::set_num_threads(threads);
+                    batches.iter().map(|batch| self.task.pass(self.model(), batch, &open)).sum()
+                };
+                let tokens = lengths.iter().sum::<usize>() as u64;
+                Pass { segments: lengths.len(), tokens, run: Box::new(run) }
             }
-            Work::Continue(tokens) => {
-                Box::new(Continuations { subject: self, open, prepared, batches, tokens })
+            Work::Continue(count) => {
+                let tokens = (T::texts(&prepared) * count) as u64;
+                let run = move || {
+                    tch::set_num_threads(threads);
+                    let continued = |rows| self.task.continue_by(self.model(), &prepared, rows, count, &open);
+                    batches.iter().map(|rows| continued(rows)).sum()
+                };
+                Pass { segments: lengths.len(), tokens, run: Box::new(run) }
             }
         })
     }
 
     fn say(&self, text: &str, tokens: usize, masked: &HeadSet) -> Result<String, Error> {
-        let gates = Gates::masking(&self.layout(), std::slice::from_ref(masked), self.model.options())?;
-        self.task.say(&self.model, text, tokens, &gates)
+        let gates = Gates::masking(&self.layout(), std::slice::from_ref(masked), self.model().options())?;
+        self.task.say(self.model(), text, tokens, &gates)
     }
 }
 
@@ -257,7 +289,7 @@ fn attention_of<T: Task>(
         TextAttention::new(text.len(), own.collect())
     };
     let found: Vec<TextAttention> = texts.iter().enumerate().map(of_text).collect();
-    if found.iter().all(TextAttention::is_finite) { Ok(found) } else { Err(Error::NotFinite) }
+    if found.iter().all(TextAttention::is_finite) { Ok(found) } else { Err(Error::not_finite()) }
 }
 
 /// A split that is ready to be scored.
@@ -265,8 +297,8 @@ struct SplitEvaluator<'a, T: Task> {
     subject: &'a TaskSubject<T>,
     scored: Scored,
     prepared: T::Prepared,
-    sweep: Sweep,
-    models: Vec<T::Model>,
+    batches: Batches,
+    models: Vec<Models<T::Model>>,
 }
 
 impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
@@ -276,16 +308,16 @@ impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
         wanted: &[bool],
         each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let Self { subject: TaskSubject { task, model, machine, .. }, scored, prepared, sweep, models } =
-            self;
-        let layout = model.layout();
+        let Self { subject, scored, prepared, batches, models } = self;
+        let TaskSubject { task, machine, .. } = subject;
+        let layout = subject.layout();
         sets.iter().flat_map(HeadSet::iter).try_for_each(|id| layout.check(id))?;
         let metric = task.metric(&scored.split).name();
-        let scorer = task.scorer(model, &sweep.plan, prepared, scored)?;
+        let scorer = task.scorer(&subject.models, &batches.plan, prepared, scored)?;
         let count = wanted.iter().filter(|&&wanted| wanted).count();
-        let mut progress = Progress::new(count * sweep.plan.batches.len(), machine.quiet);
+        let mut progress = Progress::new(count * batches.plan.batches.len(), machine.quiet);
         let all = Sets { all: sets, wanted, rescale: scored.rescale };
-        sweep.run(&scorer, models, all, &mut progress, |progress, index, found| {
+        batches.run(&scorer, models, all, &mut progress, |progress, index, found| {
             let evaluation = Evaluation::new(task.segments(prepared, found)?)?;
             let digits = metric.digits();
             progress.message(format!(
@@ -299,57 +331,5 @@ impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
             progress.line(&report);
         }
         Ok(())
-    }
-}
-
-/// Batches of segments, with the gates of the plain model.
-struct TaskPass<'a, T: Task> {
-    subject: &'a TaskSubject<T>,
-    open: Gates,
-    /// Of the segments, in tokens.
-    lengths: Vec<usize>,
-    batches: Vec<T::Batch>,
-}
-
-impl<T: Task> Pass for TaskPass<'_, T> {
-    fn segments(&self) -> usize {
-        self.lengths.len()
-    }
-
-    fn tokens(&self) -> u64 {
-        self.lengths.iter().sum::<usize>() as u64
-    }
-
-    fn run(&self) -> Result<u64, Error> {
-        let TaskSubject { task, model, machine, .. } = self.subject;
-        tch::set_num_threads(machine.threads as i32);
-        self.batches.iter().map(|batch| task.pass(model, batch, &self.open)).sum()
-    }
-}
-
-/// Segments that are continued, with the gates of the plain model.
-struct Continuations<'a, T: Task> {
-    subject: &'a TaskSubject<T>,
-    open: Gates,
-    prepared: T::Prepared,
-    batches: Vec<Vec<usize>>,
-    tokens: usize,
-}
-
-impl<T: Task> Pass for Continuations<'_, T> {
-    fn segments(&self) -> usize {
-        self.batches.iter().map(Vec::len).sum()
-    }
-
-    fn tokens(&self) -> u64 {
-        (T::texts(&self.prepared) * self.tokens) as u64
-    }
-
-    fn run(&self) -> Result<u64, Error> {
-        let TaskSubject { task, model, machine, .. } = self.subject;
-        tch::set_num_threads(machine.threads as i32);
-        let continued =
-            |rows: &Vec<usize>| task.continue_by(model, &self.prepared, rows, self.tokens, &self.open);
-        self.batches.iter().map(continued).sum()
     }
 }

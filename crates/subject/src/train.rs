@@ -1,4 +1,4 @@
-//! How the model of a subject is trained from its files, whatever its task.
+//! Training of a subject's model from its files, whatever its task.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,17 @@ use std::path::{Path, PathBuf};
 use core_masking::weight_files;
 use records::{Identity, sha256_file};
 use serde_json::Value;
-use training::{AdamSettings, Ingredient, Keep, Machine, Material, TrainingPlan, Workplace, write_once};
+use tch::Device;
+use training::{
+    AdamSettings, Ingredient, Keep, Learner, Machine, Material, Objective, TrainingPlan, Workplace,
+    write_once,
+};
 
 use crate::checkpoint::{Checkpoint, checksums, sha256_of_weights};
 use crate::dynamics::DynamicsSpec;
 use crate::error::Error;
-use crate::learner::{Objective, TaskLearner};
-use crate::task::{Described, Task};
+use crate::subject_file::SubjectFile;
+use crate::task::{ExamplesOf, Spec, Task};
 
 /// The file of a tokeniser that is trained with its model.
 const TOKENIZER: &str = "tokenizer.json";
@@ -20,19 +24,19 @@ const CONFIG: &str = "config.json";
 
 /// A task whose models can be trained or fine-tuned.
 pub(crate) trait Trained: Task {
-    /// What makes tokens of the segments.
+    /// Tokeniser of the segments.
     type Tokenizer;
 
-    /// What the training minimises, and how.
-    type Objective: Objective<Examples = Self::Encoded>;
+    /// Loss, batches and rates of the training.
+    type Objective: Objective<Model = Self::Model, Examples = Self::Encoded, Error = Error>;
 
     /// Settings of the recipe that signatures tell.
     const ARGUMENTS: &'static [&'static str];
 
-    /// What the file says of the training, if it does.
+    /// The recipe in the file, if there is one.
     fn recipe(spec: &Self::Spec) -> Result<Option<Recipe>, Error>;
 
-    fn train_tokenizer(spec: &Self::Spec, train: &Self::Examples) -> Result<Self::Tokenizer, Error>;
+    fn train_tokenizer(spec: &Self::Spec, train: &ExamplesOf<Self>) -> Result<Self::Tokenizer, Error>;
 
     fn load_tokenizer(spec: &Self::Spec, folder: &Path) -> Result<Self::Tokenizer, Error>;
 
@@ -42,31 +46,30 @@ pub(crate) trait Trained: Task {
     fn encode_split(
         spec: &Self::Spec,
         tokenizer: &Self::Tokenizer,
-        split: (&str, &Self::Examples),
+        split: (&str, &ExamplesOf<Self>),
         quiet: bool,
     ) -> Result<Self::Encoded, Error>;
 
+    /// Objective of the training that the file describes.
+    fn objective(file: &SubjectFile<Self>) -> Result<Self::Objective, Error>;
+
     /// The model before the first step: on top of a checkpoint, or as `[model]` says.
     fn start(
-        described: &Described<Self>,
+        file: &SubjectFile<Self>,
         base: Option<&Checkpoint>,
         tokenizer: &Self::Tokenizer,
         machine: &Machine,
-    ) -> Result<TaskLearner<Self::Objective>, Error>;
+    ) -> Result<Self::Model, Error>;
 
-    /// The model in the folder of an epoch.
-    fn resume(
-        described: &Described<Self>,
-        folder: &Path,
-        machine: &Machine,
-    ) -> Result<TaskLearner<Self::Objective>, Error>;
+    /// The model in a folder, in single precision.
+    fn load_model(folder: &Path, device: Device) -> Result<Self::Model, core_masking::Error>;
 }
 
-/// What a file says of a training.
+/// The training that a file describes.
 pub(crate) struct Recipe {
     /// All that the weights depend on, as far as the file says.
     pub settings: Value,
-    /// What the training curve is of.
+    /// Metric of the training curve.
     pub curve: String,
     /// Seed of new weights, batches and dropout.
     pub seed: u64,
@@ -76,13 +79,13 @@ pub(crate) struct Recipe {
     pub clip_norm: f64,
     /// Of the optimiser.
     pub adam: AdamSettings,
-    /// Which epoch becomes the model.
+    /// The epoch that becomes the model.
     pub keep: Keep,
 }
 
 /// The parts of a subject's file that describe a training.
 struct Training<'a, T: Trained> {
-    described: &'a Described<T>,
+    file: &'a SubjectFile<T>,
     recipe: Recipe,
     machine: &'a Machine,
 }
@@ -99,16 +102,16 @@ struct Splits<'a, E> {
 /// If data or the checkpoint is missing or at fault, the model there was trained from other settings or data, a file
 /// cannot be written, or the loss is no longer a number.
 pub(crate) fn train<T: Trained>(
-    described: &Described<T>,
+    file: &SubjectFile<T>,
     machine: &Machine,
     results: &Path,
     again: bool,
 ) -> Result<PathBuf, Error> {
-    let recipe = T::recipe(&described.spec)?;
-    let recipe = recipe.ok_or_else(|| Error::NotTrained { name: described.name.clone() })?;
-    let training = Training { described, recipe, machine };
+    let recipe = T::recipe(&file.spec)?;
+    let recipe = recipe.ok_or_else(|| Error::not_trained(&file.name))?;
+    let training = Training { file, recipe, machine };
     let plan = training.plan(results);
-    let base = T::outline(&described.spec).checkpoint.and_then(|checkpoint| checkpoint.at_hand(machine));
+    let base = file.spec.outline().checkpoint.and_then(|checkpoint| checkpoint.at_hand(machine));
     if again || !plan.is_finished(&training.ingredients(None, base.as_deref()))? {
         training.run(&plan, again)?;
     }
@@ -117,15 +120,16 @@ pub(crate) fn train<T: Trained>(
 
 impl<T: Trained> Training<'_, T> {
     fn run(&self, plan: &TrainingPlan<'_>, again: bool) -> Result<(), Error> {
-        let Self { described, machine, .. } = self;
-        let (spec, outline) = (&described.spec, T::outline(&described.spec));
+        let Self { file, machine, .. } = self;
+        let (spec, outline) = (&file.spec, file.spec.outline());
         let base = outline.checkpoint.map(|checkpoint| checkpoint.find(machine)).transpose()?;
         if base.is_some_and(|base| same_folder(&base.folder, &plan.folder())) {
-            return Err(Error::OwnBase { folder: plan.folder() });
+            let fault = "is both the checkpoint and the folder of the trained model: copy it elsewhere";
+            return Err(Error::Invalid(format!("`{}` {fault}", plan.folder().display())));
         }
         let read = |split: &str| {
-            let examples = described.read(machine, split)?;
-            T::check(described, machine, split, &examples)?;
+            let examples = file.read(machine, split)?;
+            T::check(file, machine, split, &examples)?;
             Ok::<_, Error>(examples)
         };
         let (train, dev) = (read(outline.train)?, read(outline.dev)?);
@@ -140,25 +144,26 @@ impl<T: Trained> Training<'_, T> {
             identity: self.identity(base, &splits)?,
         };
         let save = |folder: &Path| save_tokenizer::<T>(base, &tokenizer, folder);
-        let start = || T::start(described, base, &tokenizer, machine);
-        plan.run(&workplace, &material, save, start, |folder| T::resume(described, folder, machine))
+        let start = || learner(file, &T::start(file, base, &tokenizer, machine)?);
+        let resume = |folder: &Path| learner(file, &T::load_model(folder, machine.device)?);
+        plan.run(&workplace, &material, save, start, resume)
     }
 
-    /// What the weights depend on besides the settings: train and dev split, if they have been read already, or as they
+    /// Data that the weights depend on besides the settings: train and dev split, if they have been read already, or as they
     /// are read when they are needed, and the files of the checkpoint in the folder `base`.
     fn ingredients<'a>(
         &'a self,
-        read: Option<&Splits<'a, T::Examples>>,
+        read: Option<&Splits<'a, ExamplesOf<T>>>,
         base: Option<&'a Path>,
     ) -> Vec<Ingredient<'a, Error>> {
-        let Described { spec, .. } = self.described;
-        let outline = T::outline(spec);
-        let split = |split: &'a str, read: Option<&'a T::Examples>| Ingredient {
+        let SubjectFile { spec, .. } = self.file;
+        let outline = spec.outline();
+        let split = |split: &'a str, read: Option<&'a ExamplesOf<T>>| Ingredient {
             name: format!("split `{split}`"),
-            files: T::files(spec, &self.machine.data, split),
+            files: spec.files(&self.machine.data, split),
             sha256: Box::new(move || match read {
-                Some(examples) => Ok(T::sha256(examples)),
-                None => Ok(T::sha256(&self.described.read(self.machine, split)?)),
+                Some(examples) => Ok(T::Spec::sha256(examples)),
+                None => Ok(T::Spec::sha256(&self.file.read(self.machine, split)?)),
             }),
         };
         let splits = [
@@ -185,7 +190,7 @@ impl<T: Trained> Training<'_, T> {
     }
 
     fn plan<'a>(&'a self, results: &Path) -> TrainingPlan<'a> {
-        let Described { name, path, spec } = self.described;
+        let SubjectFile { name, path, spec } = self.file;
         TrainingPlan {
             name,
             path,
@@ -197,17 +202,17 @@ impl<T: Trained> Training<'_, T> {
             clip_norm: self.recipe.clip_norm,
             adam: self.recipe.adam,
             keep: self.recipe.keep,
-            stay: T::outline(spec).dynamics.map(DynamicsSpec::stay),
+            stay: spec.outline().dynamics.map(DynamicsSpec::stay),
         }
     }
 
     fn identity(
         &self,
         base: Option<&Checkpoint>,
-        splits: &Splits<'_, T::Examples>,
+        splits: &Splits<'_, ExamplesOf<T>>,
     ) -> Result<Identity, Error> {
-        let outline = T::outline(&self.described.spec);
-        let mut identity = Identity::new("train-subject", &self.described.name);
+        let outline = self.file.spec.outline();
+        let mut identity = Identity::new("train-subject", &self.file.name);
         outline.train.clone_into(&mut identity.split);
         identity.seed = Some(self.recipe.seed);
         identity.precision = "f32".to_owned();
@@ -215,8 +220,8 @@ impl<T: Trained> Training<'_, T> {
         let told = T::ARGUMENTS.iter().map(|&name| (name.to_owned(), self.recipe.settings[name].clone()));
         identity.arguments = told.collect();
         identity.data = BTreeMap::from([
-            (outline.train.to_owned(), T::sha256(splits.train)),
-            (outline.dev.to_owned(), T::sha256(splits.dev)),
+            (outline.train.to_owned(), T::Spec::sha256(splits.train)),
+            (outline.dev.to_owned(), T::Spec::sha256(splits.dev)),
         ]);
         if let Some(base) = base {
             identity.arguments.insert("checkpoint".to_owned(), base.name.clone().into());
@@ -231,9 +236,9 @@ impl<T: Trained> Training<'_, T> {
         &self,
         workplace: &Workplace,
         base: Option<&Checkpoint>,
-        train: &T::Examples,
+        train: &ExamplesOf<T>,
     ) -> Result<T::Tokenizer, Error> {
-        let Described { spec, .. } = self.described;
+        let SubjectFile { spec, .. } = self.file;
         match base {
             Some(base) => T::load_tokenizer(spec, &base.folder),
             None if workplace.folder.join(TOKENIZER).exists() => {
@@ -244,7 +249,15 @@ impl<T: Trained> Training<'_, T> {
     }
 }
 
-/// What messages and the record call a file of the checkpoint.
+/// A model in training as the file describes it.
+pub(crate) fn learner<T: Trained>(
+    file: &SubjectFile<T>,
+    model: &T::Model,
+) -> Result<Learner<T::Objective>, Error> {
+    Ok(Learner::new(model, T::objective(file)?)?)
+}
+
+/// Name of a file of the checkpoint in messages and in the record.
 fn of_checkpoint(path: &Path) -> String {
     format!("`{}` of the checkpoint", path.file_name().unwrap_or_default().to_string_lossy())
 }
@@ -262,7 +275,7 @@ fn save_tokenizer<T: Trained>(
     for name in T::FILES.iter().filter(|name| **name != CONFIG) {
         let from = base.folder.join(name);
         if from.exists() {
-            let bytes = fs::read(&from).map_err(|source| Error::Read { path: from, source })?;
+            let bytes = fs::read(&from).map_err(|source| Error::read(&from, source))?;
             durable::write(&folder.join(name), bytes)?;
         }
     }

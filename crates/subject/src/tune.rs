@@ -1,33 +1,36 @@
-//! How the trained model of a subject is trained further under gates, whatever its task.
+//! Further training of a subject's trained model under gates, whatever its task.
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use core_masking::HardConcrete;
 use records::{Attention, Identity, Scope, TrainingRow, read_complete};
+use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use training::{
-    GateStart, GateTraining, Gated, Gating, Keep, Machine, Material, Pull, Stay, TrainingCheckpoint,
-    TrainingPlan, gate_history,
+    GateTraining, Gating, Keep, Machine, Material, Penalty, Stay, TrainingCheckpoint, TrainingPlan,
+    gate_history,
 };
 
 use crate::checkpoint::sha256_of_weights;
 use crate::error::Error;
-use crate::task::Described;
-use crate::train::Trained;
+use crate::subject_file::SubjectFile;
+use crate::task::Spec;
+use crate::train::{Trained, learner};
 
 /// The weights that are trained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TrainedPart {
-    /// All of them.
-    All,
-    /// Those of a translator's encoder. What it shares with the decoder, such as embeddings, stays as it is.
-    ///
-    /// Differs from the paper, whose source embeddings are trained too: they are a table of their own there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TrainedWeights {
+    /// Those of a translator's encoder; all else is frozen, embeddings too if the decoder has the same
+    // Differs from the paper, whose source embeddings are trained too: they are a table of their own there.
     Encoder,
+    /// All of them
+    All,
 }
 
-impl TrainedPart {
-    /// What is trained where these heads may be closed, unless something else is asked for: the encoder if they are all in
+impl TrainedWeights {
+    /// Weights that are trained where these heads may be closed, unless others are asked for: the encoder if they are all in
     /// it, as in Voita et al. (2019).
     pub fn usual(scope: Scope) -> Self {
         if scope == Scope::One(Attention::EncEnc) { Self::Encoder } else { Self::All }
@@ -41,23 +44,23 @@ impl TrainedPart {
 /// The weights that further training begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InitialWeights {
-    /// Those of the trained model.
+    /// The weights of the trained model.
     Trained,
     /// New ones, as those of the trained model were before its first step: for models that were trained from scratch.
     New,
 }
 
-/// How a trained model is trained further. All else, such as batches, dropout and schedule, is as in its training, begun anew.
+/// Further training of a trained model. All else, such as batches, dropout and schedule, is as in its training, begun anew.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FineTuning {
-    /// What it is called among those of the subject.
+    /// Name among those of the subject.
     pub name: String,
     /// The weights that it begins with.
     pub initial: InitialWeights,
-    /// What is done to heads.
+    /// Treatment of the heads.
     pub gating: Gating,
     /// The weights that are trained.
-    pub part: TrainedPart,
+    pub trained: TrainedWeights,
     /// Passes over the training split.
     pub epochs: usize,
     /// Seed of batches and dropout.
@@ -72,7 +75,7 @@ pub struct FineTuned {
     pub row: TrainingRow,
     /// Updates until the end.
     pub steps: usize,
-    /// Where it is.
+    /// Its folder.
     pub checkpoint: TrainingCheckpoint,
     /// Its gates before the first epoch and after each; empty if they were fixed.
     pub history: Vec<HardConcrete>,
@@ -84,23 +87,19 @@ impl FineTuning {
         let gating = match &self.gating {
             Gating::Fixed(closed) => json!({ "closed": closed.names() }),
             Gating::Trained(plan) => {
-                let GateTraining { heads, start, learning_rate, multiplier_rate, pull, seed } = plan;
+                let GateTraining { heads, start, learning_rate, multiplier_rate, penalty, seed } = plan;
                 let heads: Vec<String> = heads.iter().map(ToString::to_string).collect();
-                let start = match start {
-                    GateStart::Open => "open",
-                    GateStart::Authors => "authors",
-                };
-                let pull = match pull {
-                    Pull::Lambda(lambda) => json!({ "lambda": lambda }),
-                    Pull::Heads(open) => json!({ "open": open }),
+                let penalty = match penalty {
+                    Penalty::Lambda(lambda) => json!({ "lambda": lambda }),
+                    Penalty::Heads(open) => json!({ "open": open }),
                 };
                 json!({
                     "heads": heads, "start": start, "learning_rate": learning_rate,
-                    "multiplier_rate": multiplier_rate, "pull": pull, "seed": seed,
+                    "multiplier_rate": multiplier_rate, "pull": penalty, "seed": seed,
                 })
             }
         };
-        let is_all = self.part == TrainedPart::All;
+        let is_all = self.trained == TrainedWeights::All;
         let mut settings =
             json!({ "gating": gating, "all": is_all, "epochs": self.epochs, "seed": self.seed });
         if self.initial == InitialWeights::New {
@@ -115,27 +114,27 @@ impl FineTuning {
 /// # Errors
 /// If the model is not there or not trained here, data is missing, a file cannot be written, or the loss is no longer a number.
 pub(crate) fn fine_tune<T: Trained>(
-    described: &Described<T>,
+    file: &SubjectFile<T>,
     machine: &Machine,
     tuning: &FineTuning,
 ) -> Result<FineTuned, Error> {
-    let recipe = T::recipe(&described.spec)?;
-    let recipe = recipe.ok_or_else(|| Error::NotTrained { name: described.name.clone() })?;
-    let base = machine.model_folder(&described.name);
+    let recipe = T::recipe(&file.spec)?;
+    let recipe = recipe.ok_or_else(|| Error::not_trained(&file.name))?;
+    let base = machine.model_folder(&file.name);
     let weights = sha256_of_weights(&base)?;
     let settings = json!({ "training": recipe.settings, "weights": weights, "tuning": tuning.settings() });
     let digest = format!("{:x}", Sha256::digest(settings.to_string()));
-    let name = format!("{}.tuned/{}-{}", described.name, tuning.name, &digest[..12]);
+    let name = format!("{}.tuned/{}-{}", file.name, tuning.name, &digest[..12]);
     let curve = curve_of(&machine.model_folder(&name));
     let (keep, stay) = match &tuning.gating {
         // before the last epoch the gates are on their way to the number that is wanted
-        Gating::Trained(GateTraining { pull: Pull::Heads(_), .. }) => (Keep::Last, vec![tuning.epochs]),
+        Gating::Trained(GateTraining { penalty: Penalty::Heads(_), .. }) => (Keep::Last, vec![tuning.epochs]),
         Gating::Trained(_) => (recipe.keep, vec![tuning.epochs]),
         Gating::Fixed(_) => (recipe.keep, Vec::new()),
     };
     let plan = TrainingPlan {
         name: &name,
-        path: &described.path,
+        path: &file.path,
         machine,
         curve: curve.clone(),
         settings,
@@ -147,14 +146,17 @@ pub(crate) fn fine_tune<T: Trained>(
         stay: Some(Stay { epochs: &stay, steps: &[] }),
     };
     if !plan.is_finished::<Error>(&[])? {
-        run(described, machine, &plan, (tuning, &base))?;
+        run(file, machine, &plan, (tuning, &base))?;
     }
     let rows: Vec<TrainingRow> = read_complete(&curve)?;
     let kept = match keep {
         Keep::Best => rows.iter().rfind(|row| row.best),
         Keep::Last => rows.last(),
     };
-    let fault = || Error::NoEpoch { path: curve.clone() };
+    let fault = || {
+        let advice = "remove it and the folder of its model";
+        Error::Invalid(format!("`{}` has no epoch that counts: {advice}", curve.display()))
+    };
     let (row, last) = kept.cloned().zip(rows.last()).ok_or_else(fault)?;
     let folder = plan.folder();
     let history = match &tuning.gating {
@@ -168,33 +170,33 @@ pub(crate) fn fine_tune<T: Trained>(
 }
 
 fn run<T: Trained>(
-    described: &Described<T>,
+    file: &SubjectFile<T>,
     machine: &Machine,
     plan: &TrainingPlan<'_>,
     (tuning, base): (&FineTuning, &Path),
 ) -> Result<(), Error> {
-    let (spec, outline) = (&described.spec, T::outline(&described.spec));
+    let (spec, outline) = (&file.spec, file.spec.outline());
     let tokenizer = T::load_tokenizer(spec, base)?;
-    let (train, dev) = (described.read(machine, outline.train)?, described.read(machine, outline.dev)?);
+    let (train, dev) = (file.read(machine, outline.train)?, file.read(machine, outline.dev)?);
     let Some(workplace) = plan.begin::<Error>(false, &[])? else { return Ok(()) };
     let encode = |split, examples| T::encode_split(spec, &tokenizer, (split, examples), machine.quiet);
-    let mut identity = Identity::new("fine-tuning", &described.name);
+    let mut identity = Identity::new("fine-tuning", &file.name);
     outline.train.clone_into(&mut identity.split);
     identity.seed = Some(tuning.seed);
     identity.arguments.insert("tuning".to_owned(), tuning.settings());
     let material =
         Material { train: encode(outline.train, &train)?, dev: encode(outline.dev, &dev)?, identity };
-    let is_trained = |name: &str| tuning.part.holds(name);
+    let is_trained = |name: &str| tuning.trained.holds(name);
     let start = || {
-        let learner = match tuning.initial {
-            InitialWeights::Trained => T::resume(described, base, machine)?,
-            InitialWeights::New => T::start(described, None, &tokenizer, machine)?,
+        let model = match tuning.initial {
+            InitialWeights::Trained => T::load_model(base, machine.device)?,
+            InitialWeights::New => T::start(file, None, &tokenizer, machine)?,
         };
-        Ok(Gated::start(learner, &tuning.gating, is_trained))
+        Ok(learner(file, &model)?.gated(&tuning.gating, is_trained, None)?)
     };
     let resume = |folder: &Path| {
-        let model = T::resume(described, folder, machine)?;
-        Ok(Gated::resume(model, &tuning.gating, is_trained, folder)?)
+        let model = T::load_model(folder, machine.device)?;
+        Ok(learner(file, &model)?.gated(&tuning.gating, is_trained, Some(folder))?)
     };
     plan.run(&workplace, &material, |_| Ok(()), start, resume)
 }

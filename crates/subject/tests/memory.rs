@@ -1,4 +1,4 @@
-//! What a sweep takes of the memory beside what it may, as Linux counts it. One test, since others would be counted with it.
+//! The memory of a sweep and its budget, as Linux counts it. One test, since others would be counted with it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fmt::Write;
 use std::fs;
@@ -59,7 +59,7 @@ fn status(name: &str) -> u64 {
     line.trim_matches([':', '\t', ' ', 'k', 'B']).parse::<u64>().unwrap() * 1024
 }
 
-/// How much the memory of this process grew at the most during `work`, in bytes; none where the system does not count anew.
+/// Greatest growth of this process's memory during `work`, in bytes; none where the system does not count anew.
 fn growth(work: impl FnOnce()) -> Option<u64> {
     fs::write("/proc/self/clear_refs", "5").ok()?;
     let before = status("VmRSS");

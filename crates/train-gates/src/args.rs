@@ -7,8 +7,8 @@ use core_masking::HeadLayout;
 use experiment::{EstimateArgs, Export, Selection, SharedArgs, has_duplicates};
 use records::{GateRow, Method, Scope};
 use significance::TestArgs;
-use subject::{Description, TrainedPart};
-use training::{GateStart, Precision, Pull};
+use subject::{Description, TrainedWeights};
+use training::{GateStart, Penalty, Precision};
 
 /// Trains gates that prune heads (hard concrete, L0 penalty; Voita et al. 2019), and controls with as many heads.
 ///
@@ -27,7 +27,7 @@ pub struct Args {
 
     /// Weights that are trained [default: those of the encoder if only its heads have gates, as in the paper, else all]
     #[arg(long, value_enum, value_name = "PART")]
-    pub train: Option<Part>,
+    pub train: Option<TrainedWeights>,
 
     /// Numbers of heads to keep, separated by commas [default: a half, a quarter and an eighth of the heads, unless
     /// --lambda is given]
@@ -44,9 +44,9 @@ pub struct Args {
     #[arg(long, value_name = "RATE", default_value_t = 0.05, value_parser = rate)]
     pub gate_learning_rate: f64,
 
-    /// How gates begin
-    #[arg(long, value_enum, default_value_t = Start::Open)]
-    pub start: Start,
+    /// Gates before the first step
+    #[arg(long, value_enum, default_value_t = GateStart::Open)]
+    pub start: GateStart,
 
     /// Passes over the training split, for gates and controls [default: as many as the model was trained for]. The epoch
     /// with the lowest loss on the development split is used (heads with closed gates masked, plus the penalty with
@@ -84,25 +84,7 @@ pub struct Args {
     pub shared: SharedArgs,
 }
 
-/// The weights that are trained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Part {
-    /// Those of a translator's encoder; all else is frozen, embeddings too if the decoder has the same
-    Encoder,
-    /// All of them
-    All,
-}
-
-/// How gates begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Start {
-    /// Nearly open, log_alpha at 2
-    Open,
-    /// At random, about as often closed as open, as in the authors' code
-    Authors,
-}
-
-/// What gates are compared with.
+/// Models that gates are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Control {
     /// Keep all heads
@@ -147,11 +129,11 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
-    /// What closes the gates of each model, of this many `heads`.
+    /// The penalty of each model, of this many `heads`.
     ///
     /// # Errors
     /// If a number of heads is 0 or beyond what there are, or something is given twice.
-    pub fn pulls(&self, heads: usize) -> anyhow::Result<Vec<Pull>> {
+    pub fn penalties(&self, heads: usize) -> anyhow::Result<Vec<Penalty>> {
         ensure!(!has_duplicates(&self.lambda), "a penalty is given twice in --lambda");
         ensure!(!has_duplicates(&self.heads), "a number is given twice in --heads");
         ensure!(!has_duplicates(&self.controls), "a control is given twice in --control");
@@ -159,32 +141,28 @@ impl Args {
             bail!("--heads {wrong}: from 1 to {heads} heads of those with gates can be kept");
         }
         if !self.lambda.is_empty() {
-            return Ok(self.lambda.iter().copied().map(Pull::Lambda).collect());
+            return Ok(self.lambda.iter().copied().map(Penalty::Lambda).collect());
         }
         let mut numbers = self.heads.clone();
         if numbers.is_empty() {
             numbers = [2, 4, 8].map(|part| heads.div_ceil(part)).to_vec();
             numbers.dedup();
         }
-        Ok(numbers.into_iter().map(Pull::Heads).collect())
+        Ok(numbers.into_iter().map(Penalty::Heads).collect())
     }
 
     /// The weights that are trained.
     ///
     /// # Errors
     /// If the encoder is asked for of a model that has no decoder beside it, or whose decoder has gates.
-    pub fn part(&self, layout: &HeadLayout) -> anyhow::Result<TrainedPart> {
-        let usual = TrainedPart::usual(self.attention.scope(layout));
-        match self.train {
-            Some(Part::Encoder) if usual != TrainedPart::Encoder => {
-                bail!(
-                    "--train encoder needs gates on its heads alone: give --attention enc-enc of a translator"
-                )
-            }
-            Some(Part::All) => Ok(TrainedPart::All),
-            Some(Part::Encoder) => Ok(TrainedPart::Encoder),
-            None => Ok(usual),
-        }
+    pub fn trained(&self, layout: &HeadLayout) -> anyhow::Result<TrainedWeights> {
+        let usual = TrainedWeights::usual(self.attention.scope(layout));
+        let trained = self.train.unwrap_or(usual);
+        ensure!(
+            trained == usual || trained == TrainedWeights::All,
+            "--train encoder needs gates on its heads alone: give --attention enc-enc of a translator"
+        );
+        Ok(trained)
     }
 
     /// Passes over the training split.
@@ -199,17 +177,17 @@ impl Args {
         Ok(self.epochs.map_or(trained, |epochs| epochs as usize))
     }
 
-    /// What the heads with gates are called: `all` where the model has no others.
+    /// Name of the heads with gates: `all` where the model has no others.
     pub fn scope(&self, layout: &HeadLayout) -> Scope {
         if layout.types().count() == 1 { Scope::All } else { self.attention.scope(layout) }
     }
 
-    /// Whether a row is among those that --again computes again; `pulls`: what closes the gates of each model.
-    pub fn holds(&self, row: &GateRow, scope: Scope, pulls: &[Pull]) -> bool {
+    /// Returns true for rows that --again computes again; `penalties`: of each model.
+    pub fn holds(&self, row: &GateRow, scope: Scope, penalties: &[Penalty]) -> bool {
         let is_of_gates = row.method == Method::Gates || row.method.hangs_on_gates();
-        let is_point = pulls.iter().any(|pull| match pull {
-            Pull::Lambda(lambda) => row.lambda == Some(*lambda),
-            Pull::Heads(open) => row.target == Some(*open),
+        let is_point = penalties.iter().any(|penalty| match penalty {
+            Penalty::Lambda(lambda) => row.lambda == Some(*lambda),
+            Penalty::Heads(open) => row.target == Some(*open),
         });
         let is_asked = row.method == Method::Gates || self.asks_for(row.method);
         row.attention == scope && is_asked && (!is_of_gates || is_point)
@@ -233,7 +211,7 @@ impl Args {
         Ok(Some(Export::new(folder, self.replace)?))
     }
 
-    /// Whether a control is asked for.
+    /// Returns true if a control is asked for.
     pub fn asks_for(&self, method: Method) -> bool {
         self.controls.iter().any(|control| control.method() == method)
     }
@@ -242,13 +220,5 @@ impl Args {
     pub fn random_seeds(&self) -> impl Iterator<Item = u64> {
         let first = self.shared.seed();
         (0..self.random_orders).map(move |n| first.wrapping_add(n))
-    }
-
-    /// How gates begin.
-    pub fn gate_start(&self) -> GateStart {
-        match self.start {
-            Start::Open => GateStart::Open,
-            Start::Authors => GateStart::Authors,
-        }
     }
 }

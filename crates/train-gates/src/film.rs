@@ -1,4 +1,4 @@
-//! Where each gate stood before the first epoch and after each.
+//! Each gate before the first epoch and after each.
 use std::path::Path;
 
 use core_masking::{HardConcrete, to_vec};
@@ -6,7 +6,7 @@ use experiment::{OpenRows, SharedArgs};
 use records::{GateFilmRow, GateRow, Identity, Row, RowWriter, Signature};
 use training::Machine;
 
-/// What its results are called.
+/// Name of its results.
 const NAME: &str = "gate-film";
 
 /// The rows of `gate-film`.
@@ -38,7 +38,7 @@ impl Film {
         Ok(Self(writer))
     }
 
-    /// Whether all epochs of a model with this row are there.
+    /// Returns true if all epochs of a model with this row are there.
     pub fn has(&self, row: &GateRow, epochs: usize, heads: usize) -> bool {
         let own = self.0.rows().filter(|own| own.gates == row.attention && own.goal == row.goal());
         own.count() == (epochs + 1) * heads

@@ -8,7 +8,7 @@ use experiment::{Estimate, Export, HeadSweep, MeasuredRows, Oracle, RowSet, rand
 use records::{GateRow, Identity, Method, Order, Row};
 use significance::TestArgs;
 use subject::{FineTuned, Scored, Subject};
-use training::{Pull, stop};
+use training::{Penalty, stop};
 
 use crate::film::Film;
 use crate::tuning::{Asked, Choice, Tuner};
@@ -35,14 +35,14 @@ fn hanging() -> impl Iterator<Item = Method> {
     Method::ALL.into_iter().filter(|method| method.hangs_on_gates())
 }
 
-/// What all rows have in common.
+/// Settings that all rows have in common.
 pub struct GateExperiment<'a> {
     pub tuner: Tuner<'a>,
     /// The model before it is trained further.
     pub base: &'a dyn Subject,
     pub scored: Scored,
     pub dev: Scored,
-    /// How importance is measured, where a control needs it.
+    /// Measuring of importance, where a control needs it.
     pub estimate: Option<Estimate>,
 }
 
@@ -63,14 +63,14 @@ impl GateExperiment<'_> {
         Method::ALL.into_iter().map(|method| (format!("{}/{method}", self.tuner.scope), 0)).collect()
     }
 
-    /// Trains gates for each of `pulls` that has no row, and writes down how they closed.
+    /// Trains gates for each of `penalties` that has no row, and writes down how they closed.
     pub fn train(
         &self,
-        pulls: &[Pull],
+        penalties: &[Penalty],
         mut film: Film,
         rows: &mut MeasuredRows<GateRow>,
     ) -> anyhow::Result<()> {
-        for choice in pulls.iter().copied().map(Choice::Gates) {
+        for choice in penalties.iter().copied().map(Choice::Gates) {
             let row = self.tuner.row_of(&choice);
             let is_due = rows.is_due(&row);
             if is_due || !film.has(&row, self.tuner.epochs, self.tuner.heads.len()) {
@@ -82,18 +82,18 @@ impl GateExperiment<'_> {
         film.finish()
     }
 
-    /// Trains each control further that has no row: with all heads, or with as many as gates have kept for each of `pulls`.
-    pub fn control(&self, pulls: &[Pull], rows: &mut MeasuredRows<GateRow>) -> anyhow::Result<()> {
+    /// Trains each control further that has no row: with all heads, or with as many as gates have kept for each of `penalties`.
+    pub fn control(&self, penalties: &[Penalty], rows: &mut MeasuredRows<GateRow>) -> anyhow::Result<()> {
         if self.tuner.args.asks_for(Method::Ungated) && rows.is_due(&self.tuner.row_of(&Choice::All)) {
             self.measure(&Choice::All, &self.tuner.tune(&Choice::All)?, rows)?;
         }
         let orders = Orders::default();
-        for &pull in pulls {
-            let key = self.tuner.row_of(&Choice::Gates(pull)).key();
+        for &penalty in penalties {
+            let key = self.tuner.row_of(&Choice::Gates(penalty)).key();
             let row =
                 rows.rows().find(|row| row.key() == key).context("there is no row of the gates")?.clone();
-            self.discard_outdated(pull, &row, rows)?;
-            for asked in self.asked(pull, &row) {
+            self.discard_outdated(penalty, &row, rows)?;
+            for asked in self.asked(penalty, &row) {
                 if !rows.is_due(&self.tuner.row_of_asked(&asked)) {
                     continue;
                 }
@@ -106,12 +106,12 @@ impl GateExperiment<'_> {
     }
 
     /// The controls of gates, `row`, that have as many heads.
-    fn asked(&self, pull: Pull, row: &GateRow) -> Vec<Asked> {
+    fn asked(&self, penalty: Penalty, row: &GateRow) -> Vec<Asked> {
         let args = self.tuner.args;
-        let one = |method: Method, of: Option<Pull>| Asked { method, seed: None, kept: row.kept, of };
+        let one = |method: Method, of: Option<Penalty>| Asked { method, seed: None, kept: row.kept, of };
         let mut asked = [Method::Importance, Method::Oracle].map(|method| one(method, None)).to_vec();
         asked.extend(args.random_seeds().map(|seed| Asked { seed: Some(seed), ..one(Method::Random, None) }));
-        asked.extend(hanging().map(|method| one(method, Some(pull))));
+        asked.extend(hanging().map(|method| one(method, Some(penalty))));
         asked.retain(|asked| args.asks_for(asked.method));
         asked
     }
@@ -119,7 +119,7 @@ impl GateExperiment<'_> {
     /// Takes out controls of gates, `row`, that keep other heads than these gates say now, unless they are measured again anyway.
     fn discard_outdated(
         &self,
-        pull: Pull,
+        penalty: Penalty,
         row: &GateRow,
         rows: &mut MeasuredRows<GateRow>,
     ) -> anyhow::Result<()> {
@@ -137,7 +137,7 @@ impl GateExperiment<'_> {
             if !rows.rows().any(is_own) {
                 continue;
             }
-            let asked = Asked { method, seed: None, kept: row.kept, of: Some(pull) };
+            let asked = Asked { method, seed: None, kept: row.kept, of: Some(penalty) };
             let closed = self.closed(&asked, row, &Orders::default())?;
             let kept: HeadSet = self.tuner.heads.iter().copied().filter(|&id| !closed.contains(id)).collect();
             if rows.rows().any(|own| is_own(own) && own.kept_heads != kept.names()) {
@@ -153,7 +153,7 @@ impl GateExperiment<'_> {
         let first = |order: &[HeadId]| order.iter().take(heads.len() - row.kept).copied().collect();
         match (asked.method, asked.seed, asked.of) {
             (Method::Random, Some(seed), _) => Ok(first(&random_order(heads, seed))),
-            (Method::Complement, _, Some(pull)) => Ok(first(&self.tuner.last_to_close(pull)?)),
+            (Method::Complement, _, Some(penalty)) => Ok(first(&self.tuner.last_to_close(penalty)?)),
             (Method::Importance, ..) => Ok(first(once(&orders.importance, || self.by_importance())?)),
             (Method::Oracle, ..) => Ok(first(once(&orders.oracle, || self.by_oracle())?)),
             _ => {
@@ -206,8 +206,8 @@ impl GateExperiment<'_> {
     }
 
     /// Writes the model that gates made, without the heads that they closed.
-    pub fn export(&self, pull: Pull, export: &Export) -> anyhow::Result<()> {
-        let choice = Choice::Gates(pull);
+    pub fn export(&self, penalty: Penalty, export: &Export) -> anyhow::Result<()> {
+        let choice = Choice::Gates(penalty);
         let tuned = self.tuner.tune(&choice)?;
         let subject = self.tuner.description.open_at(&tuned.checkpoint, self.tuner.machine)?;
         let closed = choice.closed(&tuned);

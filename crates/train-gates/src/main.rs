@@ -38,20 +38,20 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;
     let heads = args.attention.heads(&layout)?;
-    let pulls = args.pulls(heads.len())?;
+    let penalties = args.penalties(heads.len())?;
     let tuner = Tuner {
         args,
         description: &description,
         machine: &machine,
         heads: &heads,
         scope: args.scope(&layout),
-        part: args.part(&layout)?,
+        trained: args.trained(&layout)?,
         epochs: args.epochs(&description)?,
     };
     let sampling = Sampling { seed: args.shared.seed(), rescale: false };
     let needs_scores = args.asks_for(Method::Importance);
     let estimate = args.estimate.estimate_if(needs_scores, &description, sampling, &machine)?;
-    let export = args.export(pulls.len())?;
+    let export = args.export(penalties.len())?;
     let scored = Scored::first(split, args.shared.limit, false);
     let dev = Scored::first(description.dev_split().to_owned(), None, false);
     let path = args.shared.output_path(&args.file_name(&layout), &description, &scored);
@@ -62,18 +62,19 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let gating = GateExperiment { tuner, base: base.as_ref(), scored, dev, estimate };
     let identity = gating.identity()?;
     let plan = RowPlan { families: gating.families(), ..RowPlan::default() };
-    let points: Vec<GateRow> = pulls.iter().map(|&pull| gating.tuner.row_of(&Choice::Gates(pull))).collect();
+    let points: Vec<GateRow> =
+        penalties.iter().map(|&penalty| gating.tuner.row_of(&Choice::Gates(penalty))).collect();
     let film = Film::open(&path, &identity, &points, &args.shared, &machine)?;
     let mut rows =
         MeasuredRows::open(&path, identity, base.as_ref(), plan, (&args.shared, &machine, &args.test))?;
-    rows.renew(|row| args.holds(row, scope, &pulls));
-    gating.train(&pulls, film, &mut rows)?;
-    gating.control(&pulls, &mut rows)?;
+    rows.renew(|row| args.holds(row, scope, &penalties));
+    gating.train(&penalties, film, &mut rows)?;
+    gating.control(&penalties, &mut rows)?;
     let Finished { path, .. } = rows.finish()?;
     if let Some(export) = export {
         let signature = Signature::read(&Signature::path_beside(&path))?;
         let signature = signature.context("the results have no signature")?;
-        gating.export(pulls[0], &export.about(signature))?;
+        gating.export(penalties[0], &export.about(signature))?;
     }
     words::print_line(path.display())?;
     Ok(())

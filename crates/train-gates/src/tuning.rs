@@ -1,20 +1,20 @@
-//! How heads are chosen, and the training that follows: the same for gates and for controls.
+//! The choice of heads, and the training that follows: the same for gates and for controls.
 use core_masking::{HardConcrete, HeadId, HeadLayout, HeadSet};
 use records::{GateRow, Method, Scope};
-use subject::{Description, FineTuned, FineTuning, InitialWeights, TrainedPart};
-use training::{GateTraining, Gating, Machine, Pull};
+use subject::{Description, FineTuned, FineTuning, InitialWeights, TrainedWeights};
+use training::{GateTraining, Gating, Machine, Penalty};
 
-use crate::args::{Args, Start};
+use crate::args::Args;
 
-/// How fast the multiplier rises: by this times the share of the heads that are open beyond the target, in each update. So gates
+/// Rate of the multiplier: it rises by this times the share of the heads that are open beyond the target, in each update. So gates
 /// arrive within some hundred updates, whether a head is worth 0.002 nats per prediction or 0.02.
 const MULTIPLIER_RATE: f64 = 0.2;
 
-/// How the heads of a model were chosen.
+/// Choice of the heads of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Choice {
     /// Gates are trained.
-    Gates(Pull),
+    Gates(Penalty),
     /// All stay.
     All,
     /// These are masked.
@@ -29,8 +29,8 @@ pub struct Asked {
     pub seed: Option<u64>,
     /// Number of heads kept.
     pub kept: usize,
-    /// What closed the gates whose heads it has, or has none of.
-    pub of: Option<Pull>,
+    /// Penalty of the gates whose heads it has, or has none of.
+    pub of: Option<Penalty>,
 }
 
 /// Gates of the epoch that counts.
@@ -42,7 +42,7 @@ impl Choice {
     /// The heads that are closed in a model that was trained further so.
     pub fn closed(&self, tuned: &FineTuned) -> HeadSet {
         match (self, gates(tuned)) {
-            (Self::Gates(pull), Some(gates)) => pull.closed(gates),
+            (Self::Gates(penalty), Some(gates)) => penalty.closed(gates),
             (Self::Closed { closed, .. }, _) => closed.clone(),
             _ => HeadSet::none(),
         }
@@ -56,28 +56,20 @@ pub struct Tuner<'a> {
     pub machine: &'a Machine,
     /// The heads that can be closed.
     pub heads: &'a [HeadId],
-    /// What they are called.
+    /// Their name.
     pub scope: Scope,
-    pub part: TrainedPart,
+    pub trained: TrainedWeights,
     pub epochs: usize,
 }
 
 impl Tuner<'_> {
-    /// What all rows depend on, by name.
+    /// Arguments that all rows depend on, by name.
     pub fn arguments(&self) -> Vec<(String, serde_json::Value)> {
-        let start = match self.args.start {
-            Start::Open => "open",
-            Start::Authors => "authors",
-        };
-        let part = match self.part {
-            TrainedPart::Encoder => "encoder",
-            TrainedPart::All => "all",
-        };
         let arguments = [
-            ("train", part.into()),
+            ("train", serde_json::json!(self.trained)),
             ("epochs", self.epochs.into()),
             ("gate_learning_rate", self.args.gate_learning_rate.into()),
-            ("start", start.into()),
+            ("start", serde_json::json!(self.args.start)),
         ];
         arguments.map(|(name, value)| (name.to_owned(), value)).to_vec()
     }
@@ -85,7 +77,7 @@ impl Tuner<'_> {
     /// The row of a choice, by its key alone.
     pub fn row_of(&self, choice: &Choice) -> GateRow {
         match choice {
-            Choice::Gates(pull) => self.row_of_pull(*pull),
+            Choice::Gates(penalty) => self.row_of_penalty(*penalty),
             Choice::All => GateRow { method: Method::Ungated, ..self.empty_row() },
             Choice::Closed { asked, .. } => self.row_of_asked(asked),
         }
@@ -95,16 +87,16 @@ impl Tuner<'_> {
     pub fn row_of_asked(&self, asked: &Asked) -> GateRow {
         let Asked { method, seed: method_seed, kept, of } = *asked;
         let row = match of {
-            Some(pull) => self.row_of_pull(pull),
+            Some(penalty) => self.row_of_penalty(penalty),
             None => GateRow { target: Some(kept), ..self.empty_row() },
         };
         GateRow { method, method_seed, ..row }
     }
 
-    fn row_of_pull(&self, pull: Pull) -> GateRow {
-        match pull {
-            Pull::Lambda(lambda) => GateRow { lambda: Some(lambda), ..self.empty_row() },
-            Pull::Heads(open) => GateRow { target: Some(open), ..self.empty_row() },
+    fn row_of_penalty(&self, penalty: Penalty) -> GateRow {
+        match penalty {
+            Penalty::Lambda(lambda) => GateRow { lambda: Some(lambda), ..self.empty_row() },
+            Penalty::Heads(open) => GateRow { target: Some(open), ..self.empty_row() },
         }
     }
 
@@ -122,7 +114,7 @@ impl Tuner<'_> {
         };
         let row = self.row_of(choice);
         let penalty = match choice {
-            Choice::Gates(Pull::Lambda(lambda)) => lambda * kept.len() as f64,
+            Choice::Gates(Penalty::Lambda(lambda)) => lambda * kept.len() as f64,
             _ => 0.0,
         };
         let expected = gates(tuned).map(|gates| gates.expected_open().double_value(&[]));
@@ -147,12 +139,12 @@ impl Tuner<'_> {
         let row = self.row_of(choice);
         let seed = self.args.shared.seed();
         let gating = match choice {
-            Choice::Gates(pull) => Gating::Trained(GateTraining {
+            Choice::Gates(penalty) => Gating::Trained(GateTraining {
                 heads: self.heads.to_vec(),
-                start: self.args.gate_start(),
+                start: self.args.start,
                 learning_rate: self.args.gate_learning_rate,
                 multiplier_rate: MULTIPLIER_RATE,
-                pull: *pull,
+                penalty: *penalty,
                 seed,
             }),
             Choice::All => Gating::Fixed(HeadSet::none()),
@@ -162,14 +154,14 @@ impl Tuner<'_> {
             name: row.short_name(),
             initial: InitialWeights::Trained,
             gating,
-            part: self.part,
+            trained: self.trained,
             epochs: self.epochs,
             seed,
         };
         let tuning = if row.method == Method::Scratch {
             // as many epochs as all others have had when they end
             let epochs = self.description.epochs().unwrap_or_default() + self.epochs;
-            FineTuning { initial: InitialWeights::New, part: TrainedPart::All, epochs, ..tuning }
+            FineTuning { initial: InitialWeights::New, trained: TrainedWeights::All, epochs, ..tuning }
         } else {
             tuning
         };
@@ -177,8 +169,8 @@ impl Tuner<'_> {
     }
 
     /// The heads by how late gates would close them, the last first.
-    pub fn last_to_close(&self, pull: Pull) -> anyhow::Result<Vec<HeadId>> {
-        let tuned = self.tune(&Choice::Gates(pull))?;
+    pub fn last_to_close(&self, penalty: Penalty) -> anyhow::Result<Vec<HeadId>> {
+        let tuned = self.tune(&Choice::Gates(penalty))?;
         let order = gates(&tuned).map(|gates| gates.scores().ascending());
         Ok(order.unwrap_or_default().into_iter().rev().collect())
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use predicates::str::contains;
-use test_support::{TRANSLATOR, folder, killed_training, read};
+use test_support::{CLASSIFIER, TRANSLATOR, folder, killed_training, read, write_reviews};
 
 /// Two threads, since weights depend on their number.
 fn command(folder: &Path) -> Command {
@@ -39,17 +39,24 @@ fn training_leaves_a_model_each_epoch_and_a_curve() {
     assert_eq!(published, read(folder.path(), &format!("data/models/tiny/epochs/{best}/model.safetensors")));
 }
 
-/// Equal seeds give equal bytes, also when one of the two runs is killed after its first epoch.
+/// Equal seeds give equal bytes, also when one of the two runs is killed after its first epoch; in a classifier's training too,
+/// which has scores.
 #[test]
 fn a_killed_run_goes_on_with_the_losses_of_an_unbroken_one() {
-    let unbroken = folder(TRANSLATOR);
-    command(unbroken.path()).assert().success();
-    let killed = killed_training(|| folder(TRANSLATOR));
-
-    // Weights depend on the number of shards, which the checkpoint remembers: another number of threads is the same.
-    command(killed.path()).args(["--threads", "1"]).assert().success();
-    for file in OUTCOME {
-        assert_eq!(read(killed.path(), file), read(unbroken.path(), file), "{file}");
+    for spec in [TRANSLATOR, CLASSIFIER] {
+        let begin = || {
+            let folder = folder(spec);
+            write_reviews(folder.path());
+            folder
+        };
+        let unbroken = begin();
+        command(unbroken.path()).assert().success();
+        let killed = killed_training(begin);
+        // Weights depend on the number of shards, which the checkpoint remembers: another number of threads is the same.
+        command(killed.path()).args(["--threads", "1"]).assert().success();
+        for file in OUTCOME {
+            assert_eq!(read(killed.path(), file), read(unbroken.path(), file), "{file}");
+        }
     }
 }
 

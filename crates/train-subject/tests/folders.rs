@@ -1,4 +1,4 @@
-//! What happens to the folder of a model: trained beside its place, by one process, from contents that are remembered.
+//! The folder of a model: trained beside its place, by one process, from contents that are remembered.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
@@ -109,26 +109,6 @@ fn other_data_is_noticed_where_it_is_at_hand() {
     command(folder.path()).assert().success();
     fs::remove_file(&train).unwrap();
     command(folder.path()).assert().success();
-}
-
-#[test]
-fn other_data_does_not_continue_a_killed_training() {
-    let folder = killed_training(folder);
-    edit(&folder.path().join(TRAIN), "\tgood", "\tbad");
-    let message = refusal(folder.path());
-    assert!(
-        message.contains("tiny.partial` was trained when other contents were in split `train`"),
-        "{message}"
-    );
-}
-
-#[test]
-fn a_record_of_an_earlier_version_is_another_training() {
-    let folder = folder();
-    command(folder.path()).assert().success();
-    fs::write(folder.path().join("data/models/tiny/settings.json"), "{\"train\": \"train\"}").unwrap();
-    let message = refusal(folder.path());
-    assert!(message.contains("does not say what it was trained from"), "{message}");
 }
 
 /// The subject `tiny` fine-tunes the model `base`, whose files are read-only.

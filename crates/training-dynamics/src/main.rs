@@ -1,4 +1,4 @@
-//! When heads become important: Michel et al. (2019), Section 6, Figure 5.
+//! The time at which heads become important: Michel et al. (2019), Section 6, Figure 5.
 //!
 //! The pruning curve of Section 4.2 on the checkpoints that training has left, with the importance of heads measured anew
 //! on each.
@@ -75,7 +75,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the curves of all checkpoints have in common.
+/// Settings that the curves of all checkpoints have in common.
 struct Dynamics<'a> {
     args: &'a Args,
     machine: &'a Machine,

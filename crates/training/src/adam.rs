@@ -7,12 +7,12 @@ use core_masking::{Inventory, Weights};
 use rayon::prelude::*;
 use tch::{Device, Tensor, no_grad};
 
-use crate::learner::Learner;
+use crate::learner::{Learner, Objective};
 
 /// Elements that a core updates at a time: few enough that all that an update reads stays in its cache.
 const CHUNK: i64 = 1 << 15;
 
-/// What an optimiser does besides following the gradient.
+/// Settings of the optimiser.
 #[derive(Debug, Clone, Copy)]
 pub struct AdamSettings {
     /// Decay rates of the two moments.
@@ -51,7 +51,7 @@ pub(crate) struct Adam {
 
 impl Adam {
     /// Moments of zero for all weights of a model in training that require a gradient.
-    pub(crate) fn of<L: Learner>(learner: &L, settings: &AdamSettings) -> Self {
+    pub(crate) fn of<O: Objective>(learner: &Learner<O>, settings: &AdamSettings) -> Self {
         let is_flat = learner.weights().options().1 != Device::Cpu;
         Self::laid_out(learner.weights(), settings, |name| learner.own_rate(name), is_flat)
     }
@@ -163,7 +163,7 @@ impl Adam {
 }
 
 impl Parameter {
-    /// Whether weight decay applies: to linear maps and embeddings, as in BERT's own optimiser.
+    /// Returns true where weight decay applies: to linear maps and embeddings, as in BERT's own optimiser.
     fn decays(&self) -> bool {
         self.value.dim() > 1 && self.own_rate.is_none()
     }
@@ -197,7 +197,7 @@ struct Chunk {
 struct Step {
     settings: AdamSettings,
     learning_rate: f64,
-    /// What gradients are multiplied by, to clip them.
+    /// Factor of gradients that clips them.
     scale: f64,
     /// `1 - beta^step` for both moments.
     correction: [f64; 2],

@@ -8,7 +8,7 @@ use crate::error::Error;
 /// Does some work with tensors.
 ///
 /// # Errors
-/// Those of the work, and [`Error::FullMemory`] if libtorch cannot have the memory that it asks for.
+/// If the work fails, or libtorch cannot have the memory that it asks for.
 ///
 /// # Panics
 /// If the work does for another reason.
@@ -16,7 +16,11 @@ pub fn or_full_memory<T, E: From<Error>>(work: impl FnOnce() -> Result<T, E>) ->
     keep_quiet();
     // What the work leaves half done is not looked at again: the error ends the run.
     panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| match Full::of(payload.as_ref()) {
-        Some(Full { place }) => Err(Error::FullMemory { place }.into()),
+        Some(Full { place }) => Err(Error::Invalid(format!(
+            "the memory of the {place} is full: free some of it, or use fewer --threads or less --memory; what is \
+             finished stays, and the same command goes on from there"
+        ))
+        .into()),
         None => panic::resume_unwind(payload),
     })
 }
@@ -27,7 +31,7 @@ struct Full {
 }
 
 impl Full {
-    /// What a panic says.
+    /// Reads the message of a panic.
     fn of(payload: &(dyn Any + Send)) -> Option<Self> {
         let text = payload.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| payload.downcast_ref::<&str>().copied())?;

@@ -4,14 +4,16 @@
 //! their expected number.
 use std::path::Path;
 
+use clap::ValueEnum;
 use core_masking::{Gates, HardConcrete, HeadId, HeadLayout, HeadSet, Weights};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
 use tch::{Device, Kind, Tensor};
 
 use crate::error::Error;
 
-/// What is saved of the gates beside a model.
+/// File of the gates beside a model.
 pub(crate) const FILE: &str = "gates.safetensors";
 
 /// Streams of random numbers of a seed that others do not draw from: batches, dropout and weights draw from stream 0.
@@ -31,35 +33,36 @@ const FALL: f64 = 0.5;
 /// ρ of the augmented Lagrangian: what keeps the gates near their target while the multiplier is still on its way.
 const DAMPING: f64 = 20.0;
 
-/// How gates are trained.
+/// Training of gates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateTraining {
     /// The heads that have one.
     pub heads: Vec<HeadId>,
-    /// How they begin.
+    /// Gates before the first step.
     pub start: GateStart,
     /// Of the gates, the same in all steps.
     pub learning_rate: f64,
     /// Of the multiplier, where there is one.
     pub multiplier_rate: f64,
-    /// What closes them.
-    pub pull: Pull,
+    /// Penalty that closes them.
+    pub penalty: Penalty,
     /// Of the draws.
     pub seed: u64,
 }
 
-/// How gates begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Gates before the first step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum GateStart {
-    /// Nearly open.
+    /// Nearly open, log_alpha at 2
     Open,
-    /// At random, about as likely 0 as 1: Glorot-uniform, as in the authors' code.
+    /// At random, about as often closed as open (Glorot-uniform), as in the authors' code
     Authors,
 }
 
-/// What closes gates.
+/// Penalty that closes gates.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Pull {
+pub enum Penalty {
     /// The loss, per prediction, has this times the expected number of open gates: λ of Voita et al. (2019), Equation 6.
     Lambda(f64),
     /// A given number is to stay open: the loss has `μ d + ρ d² / 2`, with d the expected number of open gates minus the target,
@@ -72,7 +75,7 @@ pub enum Pull {
     Heads(usize),
 }
 
-impl Pull {
+impl Penalty {
     /// Heads that are closed at test time: those whose gates are likelier to be 0 than 1, or all but the number that is wanted.
     pub fn closed(self, gates: &HardConcrete) -> HeadSet {
         match self {
@@ -129,7 +132,7 @@ impl Concrete {
         let Saved { mut history, multiplier } = Saved::read(folder, &plan.heads, device)?;
         let last = history
             .pop()
-            .ok_or_else(|| Error::State { path: folder.join(FILE), fault: "no epoch of gates".to_owned() })?;
+            .ok_or_else(|| Error::Invalid(format!("`{}`: no epoch of gates", folder.join(FILE).display())))?;
         Ok(Self::new(plan, &last, multiplier, history))
     }
 
@@ -169,7 +172,7 @@ impl Concrete {
         rng.set_stream(NOISE);
         let noise: Vec<f32> = (0..self.plan.heads.len()).map(|_| rng.random()).collect();
         self.noise = Tensor::from_slice(&noise).to_device(self.noise.device());
-        if let Pull::Heads(wanted) = self.plan.pull {
+        if let Penalty::Heads(wanted) = self.plan.penalty {
             let all = self.plan.heads.len() as f64;
             let fallen = (step as f64 / (FALL * steps as f64)).min(1.0);
             self.target = all - fallen * (all - wanted as f64);
@@ -187,9 +190,9 @@ impl Concrete {
     /// The penalty of the open gates that are expected, for each prediction; a scalar.
     pub(crate) fn penalty(&self) -> Tensor {
         let open = self.gates.expected_open();
-        match self.plan.pull {
-            Pull::Lambda(lambda) => open * lambda,
-            Pull::Heads(_) => {
+        match self.plan.penalty {
+            Penalty::Lambda(lambda) => open * lambda,
+            Penalty::Heads(_) => {
                 let excess = self.excess(&open);
                 &excess * self.multiplier + excess.square() * (0.5 * DAMPING)
             }
@@ -203,18 +206,18 @@ impl Concrete {
 
     /// Heads that are closed at test time.
     pub(crate) fn closed(&self) -> HeadSet {
-        self.plan.pull.closed(&self.gates)
+        self.plan.penalty.closed(&self.gates)
     }
 
     /// The penalty of the heads that are open at test time, for each prediction.
     pub(crate) fn test_penalty(&self) -> f64 {
-        match self.plan.pull {
-            Pull::Lambda(lambda) => lambda * (self.plan.heads.len() - self.closed().len()) as f64,
-            Pull::Heads(_) => 0.0,
+        match self.plan.penalty {
+            Penalty::Lambda(lambda) => lambda * (self.plan.heads.len() - self.closed().len()) as f64,
+            Penalty::Heads(_) => 0.0,
         }
     }
 
-    /// What is trained of them, by name.
+    /// Their trained tensor, by name.
     pub(crate) fn named(&self) -> (String, Tensor) {
         (LOG_ALPHA.to_owned(), self.gates.log_alpha().shallow_clone())
     }
@@ -244,7 +247,7 @@ pub fn gate_history(folder: &Path, heads: &[HeadId]) -> Result<Vec<HardConcrete>
     Ok(saved.history.into_iter().map(|row| HardConcrete::new(heads.to_vec(), row)).collect())
 }
 
-/// What [`Concrete::save`] leaves.
+/// File that [`Concrete::save`] writes.
 struct Saved {
     history: Vec<Tensor>,
     multiplier: f64,

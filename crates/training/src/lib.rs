@@ -1,14 +1,13 @@
 //! Training of any model, from scratch or from a pretrained checkpoint, and what any long computation needs: the machine,
 //! ordered work on its threads, progress, the versions of its libraries.
 //!
-//! A [`TrainingPlan`] says how a model is trained, a [`Learner`] is the model with its loss. An epoch's batches and dropout are
+//! A [`TrainingPlan`] says how a model is trained, an [`Objective`] what it minimises, a [`Learner`] is the model. An epoch's batches and dropout are
 //! functions of the seed and its number, and it is saved whole, so a run that is killed goes on from its last epoch with the
 //! losses of an unbroken run. A model is trained beside its place, in `<name>.partial`, and goes there when it is complete:
 //! what is in the place is used until then.
 mod adam;
 mod error;
 mod full_memory;
-mod gated;
 mod gates;
 mod learner;
 mod libraries;
@@ -25,9 +24,8 @@ pub mod workers;
 pub use adam::AdamSettings;
 pub use error::Error;
 pub use full_memory::or_full_memory;
-pub use gated::{Gated, Gating};
-pub use gates::{GateStart, GateTraining, Pull, gate_history};
-pub use learner::{GatedLearner, Learner, Validation, trainable};
+pub use gates::{GateStart, GateTraining, Penalty, gate_history};
+pub use learner::{Gating, Learner, Objective, Validation};
 pub use machine::{Machine, Precision, device, start_threads};
 pub use memory::Memory;
 pub use plan::{Keep, Material, TrainingPlan, Workplace, checkpoints};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A test compares it with `Cargo.lock`.
 const TCH: &str = "0.24.0";
-/// Where releases of libtorch have their version, beside `lib/`; the second place is that of older releases.
+/// Headers of releases of libtorch with their version, beside `lib/`; the second place is that of older releases.
 const HEADERS: [&str; 2] =
     ["include/torch/headeronly/version.h", "include/torch/csrc/api/include/torch/version.h"];
 
@@ -56,24 +56,6 @@ mod tests {
         let text = format!("\0{version}\0");
         let is_there = library.windows(text.len()).any(|bytes| bytes == text.as_bytes());
         assert!(is_there, "the library that runs is not of version {version}");
-    }
-
-    #[test]
-    fn a_version_is_read_beside_the_library_or_unknown() {
-        let folder = tempfile::tempdir().unwrap();
-        let library = folder.path().join("lib/libtorch_cpu.so");
-        assert_eq!(version_beside(&library), None);
-        for (header, minor) in HEADERS.iter().rev().zip([7, 12]) {
-            let header = folder.path().join(header);
-            fs::create_dir_all(header.parent().unwrap()).unwrap();
-            let text = format!(
-                "#define TORCH_VERSION_MAJOR 2\n#define TORCH_VERSION_MINOR {minor}\n#define TORCH_VERSION_PATCH 1\n"
-            );
-            fs::write(&header, text).unwrap();
-            assert_eq!(version_beside(&library), Some(format!("2.{minor}.1")));
-        }
-        fs::write(folder.path().join(HEADERS[0]), "#define TORCH_VERSION_MAJOR two\n").unwrap();
-        assert_eq!(version_beside(&library), None);
     }
 
     #[test]

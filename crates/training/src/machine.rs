@@ -1,4 +1,4 @@
-//! Where and how to compute.
+//! The machine: device, threads, precision, memory.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ impl Precision {
     }
 }
 
-/// Where and how to compute.
+/// Device, threads, precision and memory of a computation.
 #[derive(Debug, Clone)]
 pub struct Machine {
     /// Folder of data sets and trained models.
@@ -47,7 +47,7 @@ pub struct Machine {
     pub device: Device,
     /// Number format of the model in experiments.
     pub precision: Precision,
-    /// What computations may take.
+    /// Memory that computations may take.
     pub memory: Memory,
     /// No progress on stderr.
     pub quiet: bool,
@@ -79,7 +79,7 @@ impl Machine {
         }
     }
 
-    /// What the processor is called, or the GPU; the instruction set where the system does not say.
+    /// Name of the processor, or of the GPU; the instruction set where the system does not say.
     pub fn processor_name(&self) -> String {
         let listed = |path: &Path, key: &str| {
             let text = std::fs::read_to_string(path).ok()?;
@@ -99,12 +99,12 @@ impl Machine {
         found.unwrap_or_else(|| std::env::consts::ARCH.to_owned())
     }
 
-    /// What signatures tell of a run that starts now.
+    /// Provenance of a run that starts now, for signatures.
     pub fn provenance(&self) -> Provenance {
         Provenance::collect(&self.device_name(), self.threads, libraries())
     }
 
-    /// Where a trained model of that name is kept.
+    /// Folder of a trained model of that name.
     pub fn model_folder(&self, name: &str) -> PathBuf {
         self.data.join("models").join(name)
     }
@@ -117,10 +117,7 @@ impl Machine {
 pub fn start_threads(threads: Option<usize>) -> Result<usize, Error> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.unwrap_or(cores);
-    let fault = |error: rayon::ThreadPoolBuildError| Error::Threads {
-        threads,
-        source: std::io::Error::other(error.to_string()),
-    };
+    let fault = |error| Error::Invalid(format!("cannot start {threads} threads: {error}"));
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().map_err(fault)?;
     Ok(threads)
 }
@@ -138,5 +135,8 @@ pub fn device(name: &str) -> Result<Device, Error> {
         Some(("cuda", index)) => cuda(index),
         _ => None,
     };
-    device.ok_or_else(|| Error::Device { name: name.to_owned(), found })
+    device.ok_or_else(|| {
+        let allowed = format!("choose auto, cpu or cuda:N; this machine has {found} CUDA devices");
+        Error::Invalid(format!("no device `{name}`: {allowed}"))
+    })
 }

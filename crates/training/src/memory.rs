@@ -1,11 +1,11 @@
-//! How much memory computations may take: what the machine has free, within the limit of its control group.
+//! Memory that computations may take: as much as the machine has free, within the limit of its control group.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tch::Device;
 
-/// Where the system does not tell what is free.
+/// Memory in bytes where the system does not tell what is free.
 const UNKNOWN: u64 = 2 << 30;
 
 /// Memory that computations may take, in bytes.
@@ -18,7 +18,7 @@ pub enum Memory {
 }
 
 impl Memory {
-    /// What `device` has to spare now. Found once in a run, since batches, and with them the last digits of numbers,
+    /// Memory that `device` has to spare now. Found once in a run, since batches, and with them the last digits of numbers,
     /// follow from it.
     pub fn of_machine(device: Device) -> Self {
         let free = match device {
@@ -29,7 +29,7 @@ impl Memory {
         Self::WithModel(free.map_or(UNKNOWN, |free| free / 5 * 4))
     }
 
-    /// What is left beside a model of this many bytes.
+    /// The rest beside a model of this many bytes.
     pub fn beside(self, model: u64) -> u64 {
         match self {
             Self::BesideModel(bytes) => bytes,
@@ -38,7 +38,7 @@ impl Memory {
     }
 }
 
-/// What Linux could give to a new process without swapping, and to this one within the limits of its control groups.
+/// Memory that Linux could give to a new process without swapping, and to this one within the limits of its control groups.
 fn free_of_system(root: &Path) -> Option<u64> {
     let available = table(&root.join("proc/meminfo")).find(|(name, _)| name == "MemAvailable:")?.1 * 1024;
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
@@ -52,7 +52,7 @@ struct Group {
     files: &'static GroupFiles,
 }
 
-/// What the files of a control group are called.
+/// Names of the files of a control group.
 struct GroupFiles {
     limit: &'static str,
     usage: &'static str,
@@ -84,7 +84,7 @@ fn group_folders(root: &Path, line: &str) -> Vec<Group> {
 }
 
 impl Group {
-    /// What is left of its limit, if it has one.
+    /// The rest of its limit, if it has one.
     fn free(&self) -> Option<u64> {
         let number = |file| fs::read_to_string(self.folder.join(file)).ok()?.trim().parse::<u64>().ok();
         let (limit, usage) = (number(self.files.limit)?, number(self.files.usage)?);
@@ -103,38 +103,20 @@ fn table(path: &Path) -> impl Iterator<Item = (String, u64)> {
     text.lines().filter_map(row).collect::<Vec<_>>().into_iter()
 }
 
-/// What the driver's own tool says, since tch does not.
+/// Free memory by the driver's own tool, since tch does not tell it. None is known of slices of a GPU.
+///
+/// `CUDA_VISIBLE_DEVICES` says which GPU libtorch counts as `index`; without it the driver's order is taken, which is that of
+/// libtorch where all GPUs are alike.
 fn free_of_gpu(index: usize) -> Option<u64> {
+    let number = index.to_string();
+    let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
+    let name = visible.as_deref().map_or(Some(&*number), |visible| visible.split(',').nth(index))?;
     let output = Command::new("nvidia-smi")
-        .args(["--query-gpu=index,uuid,name,memory.free", "--format=csv,noheader,nounits"])
+        .args(["--query-gpu=memory.free", "--format=csv,noheader,nounits", "--id", name.trim()])
         .output()
         .ok()?;
-    let listed = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
-    let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
-    let is_by_bus = std::env::var("CUDA_DEVICE_ORDER").is_ok_and(|order| order == "PCI_BUS_ID");
-    free_among(&listed, (index, visible.as_deref()), is_by_bus)
-}
-
-/// Bytes that are free on the GPU that libtorch counts as `index` of those that are `visible`; `listed`: number, identifier, name
-/// and free MiB of all GPUs.
-///
-/// The driver counts GPUs by their place on the bus. So does libtorch if `is_by_bus`, or else by speed, of which the driver says
-/// nothing: where their names differ, the least that any has is taken. Of slices of a GPU nothing is known.
-fn free_among(listed: &str, (index, visible): (usize, Option<&str>), is_by_bus: bool) -> Option<u64> {
-    let number = index.to_string();
-    let name =
-        visible.map_or(Some(number.as_str()), |visible| visible.split(',').nth(index)).map(str::trim)?;
-    let gpus = || listed.lines().map(|line| line.split(", ").collect::<Vec<_>>());
-    let first = gpus().next()?;
-    let are_alike = gpus().all(|gpu| gpu.get(2) == first.get(2));
-    let is_certain = is_by_bus || are_alike || name.starts_with("GPU-") || name.starts_with("MIG-");
-    let free = gpus().filter_map(|gpu| match gpu.as_slice() {
-        [number, identifier, _, free] if !is_certain || *number == name || identifier.starts_with(name) => {
-            free.trim().parse::<u64>().ok()
-        }
-        _ => None,
-    });
-    free.min().map(|mebibytes| mebibytes << 20)
+    let mebibytes: u64 = String::from_utf8(output.stdout).ok()?.trim().parse().ok()?;
+    Some(mebibytes << 20)
 }
 
 #[cfg(test)]
@@ -196,32 +178,5 @@ mod tests {
         assert_eq!(Memory::BesideModel(10).beside(7), 10);
         assert_eq!((Memory::WithModel(10).beside(7), Memory::WithModel(10).beside(70)), (3, 0));
         assert_eq!(Memory::of_machine(Device::Mps), Memory::WithModel(UNKNOWN));
-    }
-
-    const ALIKE: &str = "0, GPU-a1, H100, 10\n1, GPU-b2, H100, 20\n2, GPU-c3, H100, 30\n";
-
-    #[test]
-    fn gpus_are_counted_among_those_that_are_visible() {
-        let free = |asked| free_among(ALIKE, asked, false);
-        assert_eq!(free((1, None)), Some(20 * MIB));
-        assert_eq!(free((1, Some("2,0"))), Some(10 * MIB));
-        assert_eq!(free((1, Some("2, GPU-b"))), Some(20 * MIB));
-        assert_eq!(
-            [free((2, Some("2,0"))), free((3, None)), free_among("no devices", (0, None), false)],
-            [None; 3]
-        );
-    }
-
-    #[test]
-    fn nothing_is_known_of_slices_of_a_gpu() {
-        assert_eq!(free_among(ALIKE, (0, Some("MIG-d4")), false), None);
-    }
-
-    #[test]
-    fn among_gpus_of_several_kinds_the_least_free_one_counts_where_their_order_is_unknown() {
-        let mixed = "0, GPU-a1, T4, 10\n1, GPU-b2, H100, 20\n";
-        assert_eq!(free_among(mixed, (1, None), false), Some(10 * MIB));
-        assert_eq!(free_among(mixed, (1, None), true), Some(20 * MIB));
-        assert_eq!(free_among(mixed, (0, Some("GPU-b2")), false), Some(20 * MIB));
     }
 }

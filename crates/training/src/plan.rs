@@ -1,4 +1,4 @@
-//! How a model is trained, and the course of its training.
+//! The plan of a model's training, and its course.
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use serde_json::Value;
 
 use crate::adam::{Adam, AdamSettings};
 use crate::error::Error;
-use crate::learner::Learner;
+use crate::learner::{Learner, Objective};
 use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::record::{self, Ingredient, Record};
-use crate::run::{Run, epoch_seed, padded, shards};
+use crate::run::{Run, diverged, epoch_seed, padded, shards};
 use crate::state::{Checkpoints, EpochState, Stay, TrainingCheckpoint};
 
-/// Which epoch becomes the model.
+/// Choice of the epoch that becomes the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Keep {
@@ -27,16 +27,16 @@ pub enum Keep {
     Last,
 }
 
-/// How a model is trained.
+/// Plan of a model's training.
 #[derive(Debug)]
 pub struct TrainingPlan<'a> {
-    /// What the model is called.
+    /// Name of the model.
     pub name: &'a str,
     /// The file that describes the training, for messages.
     pub path: &'a Path,
-    /// Where to compute and to keep the model.
+    /// Machine that computes, with the folder of models.
     pub machine: &'a Machine,
-    /// Where the training curve goes.
+    /// File of the training curve.
     pub curve: PathBuf,
     /// All that the weights depend on, as far as the description says.
     pub settings: Value,
@@ -48,23 +48,23 @@ pub struct TrainingPlan<'a> {
     pub clip_norm: f64,
     /// Of the optimiser.
     pub adam: AdamSettings,
-    /// Which epoch becomes the model.
+    /// The epoch that becomes the model.
     pub keep: Keep,
     /// Checkpoints that stay; those of all epochs if absent.
     pub stay: Option<Stay<'a>>,
 }
 
-/// What there is to train on, and how its run is described.
+/// Data of a training, and the identity of its run.
 pub struct Material<E> {
     /// Examples to train on.
     pub train: E,
     /// Examples to choose the best epoch on.
     pub dev: E,
-    /// What the training curve depends on.
+    /// Identity of the training curve.
     pub identity: Identity,
 }
 
-/// Where a model is trained, closed to other processes until it is dropped.
+/// Folder in which a model is trained, closed to other processes until this is dropped.
 #[derive(Debug)]
 pub struct Workplace {
     /// The folder of the model that is not complete yet.
@@ -79,17 +79,20 @@ impl Workplace {
     /// # Errors
     /// Names the folder and the fault.
     pub fn undamaged<T, E: Display>(&self, rest: Result<T, E>) -> Result<T, Error> {
-        rest.map_err(|fault| Error::DamagedRest { folder: self.folder.clone(), fault: fault.to_string() })
+        rest.map_err(|fault| {
+            let what = "holds a training that was interrupted, but is damaged: remove it";
+            Error::Invalid(format!("`{}` {what} ({fault})", self.folder.display()))
+        })
     }
 }
 
 impl TrainingPlan<'_> {
-    /// Where the model is or will be.
+    /// Folder of the model.
     pub fn folder(&self) -> PathBuf {
         self.machine.model_folder(self.name)
     }
 
-    /// Whether the model is there. A model without a record of its training was not trained here and is taken as it is.
+    /// Returns true if the model is there. A model without a record of its training was not trained here and is taken as it is.
     ///
     /// # Errors
     /// If it was trained from other settings, or from other contents of such `ingredients` as are at hand.
@@ -101,8 +104,8 @@ impl TrainingPlan<'_> {
 
     fn check<E: From<Error>>(&self, folder: &Path, ingredients: &[Ingredient<'_, E>]) -> Result<(), E> {
         let Some(fault) = Record::fault(folder, &self.settings, ingredients)? else { return Ok(()) };
-        let (folder, spec) = (folder.to_owned(), self.path.to_owned());
-        Err(Error::OtherTraining { folder, spec, fault }.into())
+        let again = format!("train it anew with `train-subject {} --again`", self.path.display());
+        Err(Error::Invalid(format!("`{}` {fault}: {again}", folder.display())).into())
     }
 
     /// The place to train in, with what a killed run has left there, unless another process has just made the model.
@@ -117,17 +120,19 @@ impl TrainingPlan<'_> {
     ) -> Result<Option<Workplace>, E> {
         let place = self.folder();
         let lock = Lock::take(&place).map_err(Error::from)?;
-        let lock = lock.ok_or_else(|| Error::InTraining { folder: place.clone() })?;
+        let fault = |fault| Error::Invalid(format!("`{}` is {fault}", place.display()));
+        let lock = lock.ok_or_else(|| fault("being trained by another process: wait for it"))?;
         durable::restore_folder(&place).map_err(Error::from)?;
         if !again && self.is_finished(ingredients)? {
             return Ok(None);
         }
         if !is_ours(&place) {
-            return Err(Error::NoModelFolder { folder: place }.into());
+            return Err(fault("where the model goes, but holds something else: move that away").into());
         }
         let folder = durable::partial(&place);
         if again && Record::fault(&folder, &self.settings, ingredients)?.is_some() {
-            fs::remove_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+            let path = folder.clone();
+            fs::remove_dir_all(&folder).map_err(|source| Error::from(durable::Error { path, source }))?;
         }
         self.check(&folder, ingredients)?;
         let record = Record::new(&self.settings, ingredients)?;
@@ -142,17 +147,14 @@ impl TrainingPlan<'_> {
     ///
     /// # Errors
     /// If a file cannot be written, what a killed run has left is damaged, or the loss is no longer a number.
-    pub fn run<L: Learner>(
+    pub fn run<O: Objective>(
         &self,
         workplace: &Workplace,
-        material: &Material<L::Examples>,
-        save_tokenizer: impl FnOnce(&Path) -> Result<(), L::Error>,
-        start: impl FnOnce() -> Result<L, L::Error>,
-        load: impl FnOnce(&Path) -> Result<L, L::Error>,
-    ) -> Result<(), L::Error>
-    where
-        L::Error: Display,
-    {
+        material: &Material<O::Examples>,
+        save_tokenizer: impl FnOnce(&Path) -> Result<(), O::Error>,
+        start: impl FnOnce() -> Result<Learner<O>, O::Error>,
+        load: impl FnOnce(&Path) -> Result<Learner<O>, O::Error>,
+    ) -> Result<(), O::Error> {
         tch::set_num_threads(1); // each shard computes alone, see `Run`
         let folder = &workplace.folder;
         let checkpoints = Checkpoints::new(folder);
@@ -204,12 +206,12 @@ impl TrainingPlan<'_> {
     }
 
     /// Model and optimiser as they were after an epoch.
-    fn restore<L: Learner>(
+    fn restore<O: Objective>(
         &self,
         checkpoints: &Checkpoints,
         last: &EpochState,
-        load: impl FnOnce(&Path) -> Result<L, L::Error>,
-    ) -> Result<(L, Adam), L::Error> {
+        load: impl FnOnce(&Path) -> Result<Learner<O>, O::Error>,
+    ) -> Result<(Learner<O>, Adam), O::Error> {
         let learner = load(&checkpoints.epoch(last.row.epoch))?;
         let mut adam = Adam::of(&learner, &self.adam);
         checkpoints.restore(&mut adam, last, self.machine.device)?;
@@ -217,41 +219,48 @@ impl TrainingPlan<'_> {
     }
 
     /// Refuses checkpoints of `[dynamics]` that this training would not leave after `done` epochs.
-    fn check_stay<L: Learner>(
+    fn check_stay<O: Objective>(
         &self,
-        run: &Run<L>,
+        run: &Run<O>,
         checkpoints: &Checkpoints,
         done: usize,
     ) -> Result<(), Error> {
         let Some(stay) = self.stay else { return Ok(()) };
         if let Some(&step) = stay.steps.iter().find(|&&step| step > run.steps()) {
-            return Err(Error::NoSuchStep { spec: self.path.to_owned(), step, steps: run.steps() });
+            let (spec, steps) = (self.path.display(), run.steps());
+            return Err(Error::Invalid(format!(
+                "`{spec}`: dynamics.steps has {step}, but training ends after {steps} updates"
+            )));
         }
         let passed: Vec<usize> =
             stay.steps.iter().copied().filter(|&step| step <= run.adam.steps()).collect();
         let epochs: Vec<usize> = stay.epochs.iter().copied().filter(|&epoch| epoch <= done).collect();
-        let missing = |folder| Error::NoTrainingCheckpoint { folder, spec: self.path.to_owned() };
-        checkpoints.kept(Stay { epochs: &epochs, steps: &passed }).map(drop).map_err(missing)
+        checkpoints.kept(self.path, Stay { epochs: &epochs, steps: &passed }).map(drop)
     }
 
     /// The training loop after the epoch `last`, with as many shards as it had.
-    fn begin_loop<L: Learner>(
+    fn begin_loop<O: Objective>(
         &self,
-        learner: L,
+        learner: Learner<O>,
         adam: Adam,
-        train: &L::Examples,
+        train: &O::Examples,
         last: Option<&EpochState>,
-    ) -> Result<Run<L>, L::Error> {
+    ) -> Result<Run<O>, O::Error> {
         let done = last.map_or(0, |state| state.row.epoch);
-        let in_epoch = |epoch| learner.batches(train, epoch_seed(self.seed, epoch)).len();
+        let in_epoch = |epoch| learner.objective().batches(train, epoch_seed(self.seed, epoch)).len();
         let to_go: usize = (done + 1..=self.epochs).map(in_epoch).sum();
         let progress = Progress::new(to_go, self.machine.quiet);
         progress
             .line(&format!("training `{}`: {} epochs in all, {to_go} steps to go", self.name, self.epochs));
         let threads = self.machine.workers();
         let shards = last.map_or_else(
-            || shards(threads, mean_tokens::<L>(train, &learner.batches(train, epoch_seed(self.seed, 1)))),
-            |state| state.shards,
+            || {
+                shards(
+                    threads,
+                    mean_tokens::<O>(train, &learner.objective().batches(train, epoch_seed(self.seed, 1))),
+                )
+            },
+            |state| state.shards.get(),
         );
         // Threads that are too many for a gradient each help the others.
         tch::set_num_threads((threads / shards).max(1) as i32);
@@ -260,21 +269,22 @@ impl TrainingPlan<'_> {
     }
 
     /// Trains one epoch.
-    fn epoch<L: Learner>(
+    fn epoch<O: Objective>(
         &self,
-        run: &mut Run<L>,
+        run: &mut Run<O>,
         epoch: usize,
-        (material, checkpoints): (&Material<L::Examples>, &Checkpoints),
+        (material, checkpoints): (&Material<O::Examples>, &Checkpoints),
         best: Option<&TrainingRow>,
-    ) -> Result<EpochState, L::Error> {
+    ) -> Result<EpochState, O::Error> {
         let wanted = |step| self.stay.is_some_and(|stay| stay.steps.contains(&step));
-        let after_step =
-            |learner: &L, step| if wanted(step) { checkpoints.save_step(learner, step) } else { Ok(()) };
+        let after_step = |learner: &Learner<O>, step| {
+            if wanted(step) { checkpoints.save_step(learner, step) } else { Ok(()) }
+        };
         let train_loss = run.epoch(epoch, &material.train, after_step)?;
         let dev = run.dev_score(&material.dev)?;
         let step = run.adam.steps();
         if !dev.loss.is_finite() {
-            return Err(Error::Diverged { epoch, step }.into());
+            return Err(diverged(epoch, step).into());
         }
         let mut row = TrainingRow {
             epoch,
@@ -315,11 +325,10 @@ impl TrainingPlan<'_> {
 /// # Errors
 /// If one is not there: it was not asked for when the model was trained.
 pub fn checkpoints(folder: &Path, spec: &Path, stay: Stay<'_>) -> Result<Vec<TrainingCheckpoint>, Error> {
-    let missing = |folder| Error::NoTrainingCheckpoint { folder, spec: spec.to_owned() };
-    Checkpoints::new(folder).kept(stay).map_err(missing)
+    Checkpoints::new(folder).kept(spec, stay)
 }
 
-/// Whether a folder may be replaced by a model: it is one, is the rest of one, is empty or not there.
+/// Returns true if a folder may be replaced by a model: it is one, is the rest of one, is empty or not there.
 fn is_ours(folder: &Path) -> bool {
     let is_empty = || fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
     ["model.safetensors", record::FILE].iter().any(|name| folder.join(name).exists()) || is_empty()
@@ -331,8 +340,8 @@ fn unneeded(last: usize, kept: usize, stay: Stay<'_>) -> impl Iterator<Item = us
 }
 
 /// Of these batches, padding included.
-fn mean_tokens<L: Learner>(train: &L::Examples, batches: &[Vec<usize>]) -> usize {
-    batches.iter().map(|rows| padded::<L>(train, rows)).sum::<usize>() / batches.len().max(1)
+fn mean_tokens<O: Objective>(train: &O::Examples, batches: &[Vec<usize>]) -> usize {
+    batches.iter().map(|rows| padded::<O>(train, rows)).sum::<usize>() / batches.len().max(1)
 }
 
 /// The best epoch so far; the first of equals.

@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How often a line is printed where there is no terminal.
+/// Time between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(30);
 
 /// Counts work that is done.
@@ -29,7 +29,7 @@ impl Progress {
         Self { bar, quiet, message: String::new(), started: now, printed: now }
     }
 
-    /// What stands beside the bar.
+    /// Sets the text beside the bar.
     pub fn message(&mut self, message: String) {
         self.bar.set_message(message.clone());
         self.message = message;

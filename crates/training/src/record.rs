@@ -1,4 +1,4 @@
-//! What a model was trained from, written beside it, so that other data under the same names is noticed.
+//! Settings and data that a model was trained from, written beside it, so that other data under the same names is noticed.
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ pub(crate) const FILE: &str = "settings.json";
 
 /// Something besides the settings that the weights depend on: a split, or a file of the checkpoint.
 pub struct Ingredient<'a, E> {
-    /// What messages call it.
+    /// Name in messages.
     pub name: String,
     /// The files that it is read from; none if it is made up.
     pub files: Vec<PathBuf>,
@@ -39,7 +39,7 @@ struct Content {
     files: Vec<Stamp>,
 }
 
-/// How a file looks from outside.
+/// Size and time of a file.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Stamp {
     bytes: u64,
@@ -67,7 +67,7 @@ impl Record {
         Ok(durable::write(&folder.join(FILE), json + "\n")?)
     }
 
-    /// What is wrong with the model in `folder`, if it was not trained from `settings` and from such of `ingredients`
+    /// The fault of the model in `folder`, if it was not trained from `settings` and from such of `ingredients`
     /// as are at hand: a finished model serves without them. Nothing is wrong with a model without a record, which was
     /// not trained here.
     ///
@@ -82,7 +82,7 @@ impl Record {
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(Error::Read { path, source }.into()),
+            Err(source) => return Err(Error::read(&path, source).into()),
         };
         let Ok(stored) = serde_json::from_slice::<Self>(&bytes) else {
             return Ok(Some(format!("has a {FILE} that does not say what it was trained from")));
@@ -100,7 +100,7 @@ impl Record {
         Ok((!other.is_empty()).then(fault))
     }
 
-    /// Whether an ingredient is at hand with another content.
+    /// Returns true if an ingredient is at hand with another content.
     fn is_other<E>(&self, ingredient: &Ingredient<'_, E>) -> Result<bool, E> {
         let Some(files) = stamps(&ingredient.files) else { return Ok(false) };
         let Some(stored) = self.ingredients.get(&ingredient.name) else { return Ok(true) };

@@ -2,6 +2,7 @@
 //!
 //! Each thread has a gradient of all weights. So a batch is divided only into parts that are worth one, and a part that is larger
 //! than a layer's work needs to be is divided on, its pieces one after the other.
+use std::num::NonZeroUsize;
 use std::time::Instant;
 
 use rayon::prelude::*;
@@ -10,7 +11,7 @@ use tch::{Tensor, no_grad};
 use crate::adam::{Adam, add, gradients};
 use crate::error::Error;
 use crate::full_memory::or_full_memory;
-use crate::learner::{Learner, Validation};
+use crate::learner::{Learner, Objective, Validation};
 use crate::progress::Progress;
 
 /// Threads that divide batches between them however small these are.
@@ -29,8 +30,8 @@ pub(crate) fn shards(threads: usize, batch_tokens: usize) -> usize {
 
 /// A model in training. Each shard takes a part of each batch, on a learner of its own that shares the weights: small
 /// matrix products gain more from that than from being divided between cores themselves.
-pub(crate) struct Run<L> {
-    shards: Vec<L>,
+pub(crate) struct Run<O: Objective> {
+    shards: Vec<Learner<O>>,
     seed: u64,
     clip_norm: f64,
     /// Steps of all epochs.
@@ -39,7 +40,7 @@ pub(crate) struct Run<L> {
     pub(crate) progress: Progress,
 }
 
-/// How well a model does on the development set.
+/// Loss and score of a model on the development set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DevScore {
     /// In nats per prediction, without dropout and label smoothing.
@@ -48,16 +49,16 @@ pub(crate) struct DevScore {
     pub score: Option<f64>,
 }
 
-impl<L: Learner> Run<L> {
+impl<O: Objective> Run<O> {
     /// Divides each batch between `shards`; losses depend on their number, in the last digits.
     pub(crate) fn new(
-        learner: L,
+        learner: Learner<O>,
         adam: Adam,
         shards: usize,
         (seed, clip_norm): (u64, f64),
         steps: usize,
         progress: Progress,
-    ) -> Result<Self, L::Error> {
+    ) -> Result<Self, O::Error> {
         let mut all = vec![learner];
         while all.len() < shards {
             all.push(all[0].share()?);
@@ -66,8 +67,12 @@ impl<L: Learner> Run<L> {
     }
 
     /// The model, as one of the shards has it.
-    pub(crate) fn learner(&self) -> &L {
+    pub(crate) fn learner(&self) -> &Learner<O> {
         &self.shards[0]
+    }
+
+    pub(crate) fn objective(&self) -> &O {
+        self.shards[0].objective()
     }
 
     /// Steps of all epochs.
@@ -76,8 +81,8 @@ impl<L: Learner> Run<L> {
     }
 
     /// The number of parts that a batch is divided into.
-    pub(crate) fn shards(&self) -> usize {
-        self.shards.len()
+    pub(crate) fn shards(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.shards.len()).unwrap_or(NonZeroUsize::MIN)
     }
 
     /// One pass over the training data; returns the mean loss in nats per prediction. `after_step` is given the model and
@@ -85,9 +90,9 @@ impl<L: Learner> Run<L> {
     pub(crate) fn epoch(
         &mut self,
         epoch: usize,
-        train: &L::Examples,
-        after_step: impl Fn(&L, usize) -> Result<(), L::Error>,
-    ) -> Result<f64, L::Error> {
+        train: &O::Examples,
+        after_step: impl Fn(&Learner<O>, usize) -> Result<(), Error>,
+    ) -> Result<f64, O::Error> {
         let seed = epoch_seed(self.seed, epoch);
         // Only dropout on a GPU draws from libtorch's generator.
         tch::manual_seed(seed as i64);
@@ -96,11 +101,11 @@ impl<L: Learner> Run<L> {
         }
         let started = Instant::now();
         let (mut sum, mut seen) = (0.0, 0);
-        for rows in &self.shards[0].batches(train, seed) {
-            let predictions = L::predictions(train, rows);
+        for rows in &self.objective().batches(train, seed) {
+            let predictions = O::predictions(train, rows);
             let loss = or_full_memory(|| self.step(train, rows, predictions))?;
             if !loss.is_finite() {
-                return Err(Error::Diverged { epoch, step: self.adam.steps() }.into());
+                return Err(diverged(epoch, self.adam.steps()).into());
             }
             after_step(self.learner(), self.adam.steps())?;
             sum += loss * predictions as f64;
@@ -114,8 +119,8 @@ impl<L: Learner> Run<L> {
     }
 
     /// One update; returns the batch's loss in nats per prediction, or NaN if the gradient is not finite.
-    fn step(&mut self, train: &L::Examples, rows: &[usize], predictions: usize) -> Result<f64, L::Error> {
-        let needed = rows.len().div_ceil((MOST_TOKENS / longest::<L>(train, rows).max(1)).max(1));
+    fn step(&mut self, train: &O::Examples, rows: &[usize], predictions: usize) -> Result<f64, O::Error> {
+        let needed = rows.len().div_ceil((MOST_TOKENS / longest::<O>(train, rows).max(1)).max(1));
         let parts = divided(rows, self.shards.len().max(needed));
         let (step, steps) = (self.adam.steps() + 1, self.steps);
         self.shards.iter_mut().for_each(|shard| shard.begin_step(step, steps));
@@ -129,7 +134,7 @@ impl<L: Learner> Run<L> {
                     let loss = shard.loss(train, rows)? / predictions as f64;
                     Ok((loss.double_value(&[]), gradients(&loss, shard.weights())))
                 })
-                .collect::<Result<_, L::Error>>()?;
+                .collect::<Result<_, O::Error>>()?;
             let (found, gradients): (Vec<f64>, Vec<Vec<Tensor>>) = results.into_iter().unzip();
             losses.extend(found);
             add(&mut total, gradients);
@@ -141,14 +146,14 @@ impl<L: Learner> Run<L> {
 
     /// The learning rate of a step, counted from 1.
     pub(crate) fn learning_rate(&self, step: usize) -> f64 {
-        self.shards[0].learning_rate(step, self.steps)
+        self.objective().learning_rate(step, self.steps)
     }
 
-    /// How well the model does on the development set, without dropout and label smoothing.
-    pub(crate) fn dev_score(&mut self, dev: &L::Examples) -> Result<DevScore, L::Error> {
-        let batches = self.shards[0].dev_batches(dev);
+    /// Loss and score of the model on the development set, without dropout and label smoothing.
+    pub(crate) fn dev_score(&mut self, dev: &O::Examples) -> Result<DevScore, O::Error> {
+        let batches = self.objective().dev_batches(dev);
         let threads = self.shards.len();
-        let parts: Vec<Validation<L::Outcome>> = self
+        let parts: Vec<Validation<O::Outcome>> = self
             .shards
             .par_iter_mut()
             .enumerate()
@@ -161,22 +166,28 @@ impl<L: Learner> Run<L> {
                 }
                 Ok(total)
             })
-            .collect::<Result<_, L::Error>>()?;
+            .collect::<Result<_, O::Error>>()?;
         let sum: f64 = parts.iter().map(|part| part.loss).sum();
         let outcomes: Vec<_> = parts.into_iter().flat_map(|part| part.outcomes).collect();
         let score = self.shards[0].score(&outcomes)?;
-        Ok(DevScore { loss: sum / L::predictions(dev, &batches.concat()) as f64, score })
+        Ok(DevScore { loss: sum / O::predictions(dev, &batches.concat()) as f64, score })
     }
 }
 
+/// A loss, or a gradient, that is no number.
+pub(crate) fn diverged(epoch: usize, step: usize) -> Error {
+    let advice = "lower the learning rate or clip_norm";
+    Error::Invalid(format!("the loss is no longer finite in epoch {epoch} after step {step}: {advice}"))
+}
+
 /// Tokens of these rows, padding included.
-pub(crate) fn padded<L: Learner>(examples: &L::Examples, rows: &[usize]) -> usize {
-    rows.len() * longest::<L>(examples, rows)
+pub(crate) fn padded<O: Objective>(examples: &O::Examples, rows: &[usize]) -> usize {
+    rows.len() * longest::<O>(examples, rows)
 }
 
 /// Tokens of the longest of these rows.
-fn longest<L: Learner>(examples: &L::Examples, rows: &[usize]) -> usize {
-    rows.iter().map(|&row| L::tokens(examples, row)).max().unwrap_or(0)
+fn longest<O: Objective>(examples: &O::Examples, rows: &[usize]) -> usize {
+    rows.iter().map(|&row| O::tokens(examples, row)).max().unwrap_or(0)
 }
 
 /// Cuts `rows` into at most `parts` pieces of similar length, none of them empty.

@@ -16,12 +16,10 @@ impl Unbroken {
     /// Begins such work.
     ///
     /// # Errors
-    /// [`Error::Stopped`] if a signal has come already, or if signals cannot be caught.
+    /// If a signal has come already, or signals cannot be caught.
     pub fn begin() -> Result<Self, Error> {
-        let signals = SIGNALS
-            .get_or_init(Signals::catch)
-            .as_ref()
-            .map_err(|error| Error::Signals { source: io::Error::new(error.kind(), error.to_string()) })?;
+        let signals = SIGNALS.get_or_init(Signals::catch).as_ref();
+        let signals = signals.map_err(|error| Error::Invalid(format!("cannot wait for signals: {error}")))?;
         signals.is_idle.store(false, Ordering::SeqCst);
         let this = Self(());
         check().map(|()| this)
@@ -39,17 +37,19 @@ impl Drop for Unbroken {
 /// Asked between two pieces of work.
 ///
 /// # Errors
-/// [`Error::Stopped`] if a signal has come.
+/// If a signal has come.
 pub fn check() -> Result<(), Error> {
     let is_asked = SIGNALS.get().and_then(|signals| signals.as_ref().ok());
     if is_asked.is_some_and(|signals| signals.has_come.load(Ordering::SeqCst)) {
         HAS_STOPPED.store(true, Ordering::SeqCst);
-        return Err(Error::Stopped);
+        let stopped =
+            "stopped by a signal: the rows that are finished stay, and the same command goes on from them";
+        return Err(Error::Invalid(stopped.to_owned()));
     }
     Ok(())
 }
 
-/// Whether [`check`] has ended the work.
+/// Returns true if [`check`] has ended the work.
 pub fn has_stopped() -> bool {
     HAS_STOPPED.load(Ordering::SeqCst)
 }
@@ -57,7 +57,7 @@ pub fn has_stopped() -> bool {
 static SIGNALS: OnceLock<io::Result<Signals>> = OnceLock::new();
 static HAS_STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// What signal handlers set and read.
+/// Flags that signal handlers set and read.
 struct Signals {
     has_come: Arc<AtomicBool>,
     is_idle: Arc<AtomicBool>,
@@ -96,9 +96,9 @@ mod tests {
         let work = Unbroken::begin().unwrap();
         assert!(check().is_ok() && !has_stopped());
         raise(SIGTERM).unwrap();
-        assert!(matches!(check(), Err(Error::Stopped)));
+        assert!(check().unwrap_err().to_string().starts_with("stopped by a signal"));
         assert!(has_stopped());
         drop(work);
-        assert!(matches!(Unbroken::begin(), Err(Error::Stopped)), "no new work is begun");
+        assert!(Unbroken::begin().is_err(), "no new work is begun");
     }
 }

@@ -11,7 +11,7 @@ use crate::full_memory::or_full_memory;
 /// `each` no new job is begun.
 ///
 /// # Errors
-/// That of a job or of `each`, or if a thread panics.
+/// If a job or `each` fails, or a thread panics.
 pub fn in_order<S: Send, T: Send, E: From<Error> + Send>(
     states: &mut [S],
     items: usize,
@@ -43,8 +43,8 @@ pub fn in_order<S: Send, T: Send, E: From<Error> + Send>(
         drop(receiver);
         let panicked = threads.into_iter().any(|thread| thread.join().is_err());
         outcome?;
-        let fault = "a thread panicked; its message stands above".to_owned();
-        if panicked { Err(Error::Worker { fault }.into()) } else { Ok(()) }
+        let fault = || Error::worker("a thread panicked; its message stands above");
+        if panicked { Err(fault().into()) } else { Ok(()) }
     })
 }
 
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn an_error_ends_the_work_and_comes_back() {
-        let fault = || Error::Worker { fault: "no".to_owned() };
+        let fault = || Error::worker("no");
         let failing_job =
             in_order(&mut [(), ()], 50, |(), i| if i == 7 { Err(fault()) } else { Ok(i) }, |_, _| Ok(()));
         assert_eq!(failing_job.unwrap_err().to_string(), "the computation failed: no");

@@ -9,8 +9,8 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use super::spec::{ClassificationData, Holdout};
-use crate::error::Error;
-use crate::spec::check_fetched;
+use crate::error::{Error, quoted};
+use crate::spec::{check_fetched, no_format};
 
 /// Reads one of the splits; `folder` is where data sets are.
 ///
@@ -30,7 +30,9 @@ pub(super) fn read_split(
             let found = whole.len();
             let left = held_out(holdout, whole).1;
             if left.is_empty() {
-                return Err(Error::Holdout { split: split.to_owned(), asked: holdout.examples, found });
+                let asked =
+                    format!("data.holdout takes {} examples out of split `{split}`", holdout.examples);
+                return Err(Error::Invalid(format!("{asked}, which has {found}: none would be left")));
             }
             left
         }
@@ -51,11 +53,9 @@ pub(super) fn read_split(
 pub(super) fn classes(examples: &[Example], labels: &[String], split: &str) -> Result<Vec<usize>, Error> {
     let class = |(example, number): (&Example, usize)| {
         let found = labels.iter().position(|label| *label == example.label);
-        found.ok_or_else(|| Error::UnknownLabel {
-            split: split.to_owned(),
-            number,
-            label: example.label.clone(),
-            known: labels.to_vec(),
+        found.ok_or_else(|| {
+            let fault = format!("label `{}` is not one of {}", example.label, quoted(labels));
+            Error::Invalid(format!("split `{split}`, example {number}: {fault}"))
         })
     };
     examples.iter().zip(1..).map(class).collect()
@@ -79,11 +79,11 @@ fn read_whole(spec: &ClassificationData, folder: &Path, split: &str) -> Result<V
     check_fetched(std::slice::from_ref(&path), file.fetch().or(spec.fetch.as_ref()))?;
     match file.format(spec.format.as_ref()) {
         Some(format) => Ok(labelled::read(&path, format)?),
-        None => Err(Error::NoFormat { split: split.to_owned() }),
+        None => Err(no_format(split)),
     }
 }
 
-/// What is taken out, and what is left, both in their order. Examples with the same first text stay together, so that
+/// Examples that are taken out, and those that are left, both in their order. Examples with the same first text stay together, so that
 /// no held-out premise was trained on.
 fn held_out(holdout: &Holdout, examples: Vec<Example>) -> (Vec<Example>, Vec<Example>) {
     let mut seen = HashSet::new();
@@ -126,36 +126,6 @@ mod tests {
             assert!((3..=5).contains(&out.len()), "{out:?}");
             assert!(out.iter().all(|example| !left.contains(example)), "{out:?}");
             assert_eq!(held_out(&holdout, all.clone()).0, out);
-        }
-    }
-
-    #[test]
-    fn a_label_that_is_no_class_is_named_with_its_place() {
-        let labels = ["a", "b"].map(str::to_owned);
-        let mut all = examples(&["p", "q", "r"]);
-        assert_eq!(classes(&all, &labels, "dev").unwrap(), [0, 0, 0]);
-        all[1].label = "b".to_owned();
-        all[2].label = "c".to_owned();
-        let refusal = classes(&all, &labels, "dev").unwrap_err().to_string();
-        assert_eq!(refusal, "split `dev`, example 3: label `c` is not one of `a`, `b`");
-    }
-
-    #[test]
-    fn a_missing_file_is_named_with_what_brings_it() {
-        let data = "
-            fetch = 'common'
-            format = { kind = 'tsv', text = 1, label = 2 }
-            [splits]
-            plain = 'a.tsv'
-            other = { file = 'b.tsv', format = { kind = 'tsv', text = 1, label = 2 } }
-            own = { file = 'c.tsv', format = { kind = 'tsv', text = 1, label = 2 }, fetch = 'own' }
-        ";
-        let data: ClassificationData = toml::from_str(data).unwrap();
-        for (split, file, fetch) in
-            [("plain", "a.tsv", "common"), ("other", "b.tsv", "common"), ("own", "c.tsv", "own")]
-        {
-            let refusal = read_split(&data, Path::new("nowhere"), split).unwrap_err().to_string();
-            assert_eq!(refusal, format!("`nowhere/{file}` is missing: run `just fetch {fetch}`"));
         }
     }
 }

@@ -6,13 +6,15 @@ use core_masking::{Activation, ClassifierConfig};
 use serde::{Deserialize, Serialize};
 use training::Keep;
 
+use super::train::BETAS;
 use crate::open_heads::OpenHeads;
+use crate::spec::check_training;
 use corpus::splits::check;
 
 /// Size of a BERT model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EncoderSpec {
+pub(crate) struct EncoderSpec {
     /// Layers.
     pub layers: usize,
     /// Heads in each layer.
@@ -27,18 +29,14 @@ pub struct EncoderSpec {
     /// Dropout everywhere.
     pub dropout: f64,
     /// Deviation of initial weights.
-    #[serde(default = "initializer_range")]
+    #[serde(default = "crate::spec::initializer_range")]
     pub initializer_range: f64,
 }
 
-fn initializer_range() -> f64 {
-    0.02
-}
-
-/// How texts become tokens.
+/// Tokeniser of the texts.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct TextTokenizerSpec {
+pub(crate) struct TextTokenizerSpec {
     /// Greatest number of tokens; longer texts lose their end, of two texts the longer one first.
     pub max_length: usize,
     /// Greatest number of pieces that a tokeniser is trained to, if the model is trained from scratch.
@@ -54,7 +52,7 @@ impl Default for TextTokenizerSpec {
 /// AdamW with linear warm-up and decay (Devlin et al. 2019, Appendix A.3).
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FineTuningSpec {
+pub(crate) struct FineTuningSpec {
     /// Seed of new weights, batches and dropout.
     pub seed: u64,
     /// Passes over the training split.
@@ -70,9 +68,9 @@ pub struct FineTuningSpec {
     #[serde(default = "weight_decay")]
     pub weight_decay: f64,
     /// Greatest l2 norm of the gradient of all weights together.
-    #[serde(default = "clip_norm")]
+    #[serde(default = "crate::spec::clip_norm")]
     pub clip_norm: f64,
-    /// Which epoch becomes the model: `best` on the development split, or `last`.
+    /// The epoch that becomes the model: `best` on the development split, or `last`.
     pub keep: Keep,
 }
 
@@ -84,38 +82,21 @@ fn weight_decay() -> f64 {
     0.01
 }
 
-fn clip_norm() -> f64 {
-    1.0
-}
-
 impl FineTuningSpec {
     /// Refuses values that make no sense: the fault, in words.
     pub(super) fn validate(&self) -> Result<(), String> {
-        let rate = self.learning_rate;
+        let rate = ("learning_rate", self.learning_rate);
+        check_training(self.epochs, rate, self.clip_norm, self.weight_decay, BETAS)?;
         check(&[
-            ("training.epochs must be from 1 to 10000", (1..=10_000).contains(&self.epochs)),
             ("training.batch_size must be from 1 to 65536", (1..=1 << 16).contains(&self.batch_size)),
-            ("training.learning_rate must be above 0 and finite", rate > 0.0 && rate.is_finite()),
             ("training.warmup_share must be from 0 to 1", (0.0..=1.0).contains(&self.warmup_share)),
-            ("training.weight_decay must be from 0 to 1", (0.0..=1.0).contains(&self.weight_decay)),
-            ("training.clip_norm must be above 0", self.clip_norm > 0.0),
         ])
     }
 }
 
 impl EncoderSpec {
-    /// The configuration of the model, for the vocabulary that the tokeniser came out with.
+    /// The configuration with all heads, for the vocabulary that the tokeniser came out with.
     pub(crate) fn config(
-        &self,
-        tokenizer: TextTokenizerSpec,
-        labels: &[String],
-        vocabulary: usize,
-    ) -> ClassifierConfig {
-        self.open_heads.of_config(self.config_of_all(tokenizer, labels, vocabulary))
-    }
-
-    /// The same with all heads.
-    pub(crate) fn config_of_all(
         &self,
         tokenizer: TextTokenizerSpec,
         labels: &[String],

@@ -1,53 +1,28 @@
-//! What texts take of the memory.
-use std::collections::BTreeSet;
-
-use core_masking::{ClassifierConfig, Measure};
+//! Memory that texts take.
+use core_masking::ClassifierConfig;
 
 use super::texts::BATCH_TOKENS;
-use crate::evaluation::{Layers, Load, SegmentBytes, while_following, while_measuring};
-use crate::precision::Bytes;
+use crate::evaluation::{Layers, Need, Purpose, SegmentBytes};
+use crate::models::Bytes;
 
-/// What texts of these lengths take of the memory while they are scored by a model whose numbers have this many `bytes`.
-pub(crate) fn load(config: &ClassifierConfig, bytes: Bytes, lengths: Vec<usize>) -> Load<'static> {
-    let feed_forward = (config.intermediate_size as u64).div_ceil(config.hidden_size as u64);
-    // Each layer on the way keeps its input, what its heads read and what they add together; in one of them stand query,
-    // key, value, their products, the residual stream and the feed-forward block before and after its nonlinearity.
-    let tensors = 3 * config.num_hidden_layers as u64 + 8 + 2 * feed_forward;
+/// Memory that a classifier needs whose numbers have this many `bytes`.
+pub(crate) fn need<'a>(config: &ClassifierConfig, bytes: Bytes, purpose: Purpose<'a>) -> Need<'a> {
     let width = config.hidden_size as u64;
-    Load {
-        lengths,
-        batch_tokens: BATCH_TOKENS,
-        longest_first: true,
-        segment: Box::new(move |tokens| SegmentBytes::exactly(tokens as u64 * width * tensors * bytes.exact)),
-        thread_bytes: 0,
-        trunk_bytes: width * bytes.quickest,
-        model_bytes: bytes.model,
-    }
-}
-
-/// What texts take of the memory while heads are measured.
-pub(crate) fn measuring_load(
-    config: &ClassifierConfig,
-    bytes: Bytes,
-    lengths: Vec<usize>,
-    measures: &BTreeSet<Measure>,
-) -> Load<'static> {
-    let segment = while_measuring(vec![layers(config)], measures, bytes.quickest);
-    Load { segment, trunk_bytes: 0, ..load(config, bytes, lengths) }
-}
-
-/// While relevance is followed through one text after another, from its class.
-pub(crate) fn relevance_load(config: &ClassifierConfig, bytes: Bytes, lengths: Vec<usize>) -> Load<'static> {
-    let segment = while_following(vec![layers(config)], |_| 1, bytes.quickest);
-    Load { batch_tokens: 1, segment, trunk_bytes: 0, ..load(config, bytes, lengths) }
-}
-
-fn layers(config: &ClassifierConfig) -> Layers {
-    Layers {
+    let layers = Layers {
         count: config.num_hidden_layers as u64,
-        width: config.hidden_size as u64,
-        heads_width: config.hidden_size as u64,
+        width,
+        heads_width: width,
         heads: config.num_attention_heads as u64,
         feed_forward: 2 * config.intermediate_size as u64,
+    };
+    let segment =
+        move |tokens| SegmentBytes::exactly(layers.numbers(tokens as u64, 1, purpose) * bytes.of(purpose));
+    Need {
+        batch_tokens: if matches!(purpose, Purpose::Relevance) { 1 } else { BATCH_TOKENS },
+        longest_first: true,
+        segment: Box::new(segment),
+        thread_bytes: 0,
+        cache_bytes: if matches!(purpose, Purpose::Scoring) { width * bytes.quickest } else { 0 },
+        model_bytes: bytes.model,
     }
 }

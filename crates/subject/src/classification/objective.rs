@@ -1,4 +1,4 @@
-//! What fine-tuning a classifier minimises: Devlin et al. (2019), Section 3.2 and Appendix A.3.
+//! The objective of a classifier's fine-tuning: Devlin et al. (2019), Section 3.2 and Appendix A.3.
 use core_masking::classifier::LabelledBatch;
 use core_masking::loss::cross_entropy;
 use core_masking::{Classifier, GatedModel, Gates, ModelDropout};
@@ -6,14 +6,13 @@ use corpus::batches::{length_grouped, length_sorted};
 use stats::Segments;
 use stats::classification::{ClassificationMetric, Outcome};
 use tch::{Kind, Tensor};
-use training::Validation;
+use training::{Objective, Validation};
 
 use super::encoder::FineTuningSpec;
 use super::texts::{BATCH_TOKENS, Texts, outcomes};
 use crate::error::Error;
-use crate::learner::Objective;
 
-/// How a classifier is trained and scored.
+/// Training and score of a classifier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FineTuningObjective {
     pub(super) settings: FineTuningSpec,
@@ -24,6 +23,7 @@ impl Objective for FineTuningObjective {
     type Model = Classifier;
     type Examples = Texts;
     type Outcome = Outcome;
+    type Error = Error;
 
     fn tokens(texts: &Texts, row: usize) -> usize {
         texts.tokens(row)

@@ -8,7 +8,7 @@ use tch::{Kind, Tensor, no_grad};
 use super::texts::{Texts, classes};
 use crate::error::Error;
 use crate::evaluation::{BySet, Plan, Request, Scorer, by_lowest_layer};
-use crate::precision::{Models, Pair, SecondLook};
+use crate::models::{Models, Pair, SecondLook};
 use crate::subject::Scored;
 
 /// A split that is classified.
@@ -82,14 +82,14 @@ fn largest_gap(quick: &Tensor, exact: &Tensor) -> f64 {
 }
 
 impl Scorer for Decisions<'_> {
-    type Model = Models<Classifier>;
+    type Model = Classifier;
     type Segment = Outcome;
 
     fn groups(sets: &[HeadSet], _: usize) -> Vec<Range<usize>> {
         by_lowest_layer(sets)
     }
 
-    /// What the models say of the texts of a batch under each set.
+    /// The models' classes of the texts of a batch under each set.
     fn score(
         &self,
         models: &Models<Classifier>,
@@ -108,7 +108,7 @@ impl Scorer for Decisions<'_> {
         Ok((found.into_iter().map(of_set).collect(), trunk))
     }
 
-    /// What the second look did, if there is one.
+    /// Report of the second look, if there is one.
     fn report(&self) -> Option<String> {
         self.second_look.as_ref().map(SecondLook::report)
     }
@@ -119,8 +119,7 @@ mod tests {
     use super::super::memory;
     use super::super::texts::outcomes;
     use super::*;
-    use crate::evaluation::{Sets, Sweep};
-    use crate::model::of_threads;
+    use crate::evaluation::{Batches, Purpose, Sets};
     use core_masking::{ClassifierConfig, GatedModel, ModelDropout};
     use corpus::classifier_tokenizer::Encoded;
     use tch::{Device, Kind};
@@ -160,7 +159,7 @@ mod tests {
         Texts::new(encoded.collect(), vec![0; count as usize])
     }
 
-    /// What the model says under a set alone.
+    /// The model's classes under a set alone.
     fn alone(model: &Classifier, texts: &Texts, set: &HeadSet, rescale: bool) -> Vec<Outcome> {
         let scored = Scored::first("test".to_owned(), None, rescale);
         let gates = scored.gates(&GatedModel::layout(model), set, GatedModel::options(model)).unwrap();
@@ -182,8 +181,8 @@ mod tests {
         texts: &Texts,
         rescale: bool,
     ) -> (Vec<Vec<Outcome>>, usize) {
-        let load = memory::load(models.exact.config(), models.sizes(), texts.lengths().collect());
-        let plan = Plan::new(machine, &load).unwrap();
+        let need = memory::need(models.exact.config(), models.sizes(), Purpose::Scoring);
+        let plan = Plan::new(machine, &need, &texts.lengths().collect::<Vec<_>>());
         let scored = Scored::first("test".to_owned(), None, rescale);
         let scorer = Decisions::new(models, &plan, texts, &scored).unwrap();
         let (sets, mut progress, mut found) = (some_sets(), Progress::new(0, true), Vec::new());
@@ -192,9 +191,9 @@ mod tests {
             found.push(outcomes);
             Ok(())
         };
-        let mut models = of_threads(models, plan.workers).unwrap();
+        let mut models = models.of_threads(plan.workers).unwrap();
         let all = Sets { all: &sets, wanted: &[true; 5], rescale };
-        Sweep::new(plan).run(&scorer, &mut models, all, &mut progress, each).unwrap();
+        Batches::new(plan).run(&scorer, &mut models, all, &mut progress, each).unwrap();
         (found, scorer.second_look.map_or(0, |look| look.made_again()))
     }
 

@@ -1,47 +1,51 @@
 //! The description of a classifier.
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
-use core_masking::ModelConfig;
-use corpus::labelled::Format;
+use core_masking::{HeadLayout, ModelConfig};
+use corpus::checksum;
+use corpus::labelled::{Example, Format};
 use corpus::splits::check;
 use corpus::splits::classification::{Grammar, SplitFile};
+use corpus::trees::Tree;
 use records::StandsFor;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
+use super::data::{files, read_split};
 use super::encoder::{EncoderSpec, FineTuningSpec, TextTokenizerSpec};
 use crate::checkpoint::CheckpointSpec;
 use crate::dynamics::DynamicsSpec;
-use crate::error::quoted;
+use crate::error::{Error, quoted};
 use crate::functions::FunctionsSpec;
 use crate::spec::{check_sources, check_split_names};
-use crate::task::Outline;
+use crate::task::{Outline, Spec};
 
 /// A classifier as its TOML file describes it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ClassificationSpec {
+pub(crate) struct ClassificationSpec {
     /// Known by now.
     #[serde(rename = "task")]
     _task: IgnoredAny,
     /// One sentence for people.
     #[serde(rename = "description")]
     _description: String,
-    /// What of the paper its results stand beside: nothing here needs it, but a slip is found at once.
+    /// Results of the paper that its own stand beside: nothing here needs it, but a slip is found at once.
     #[serde(default, rename = "stands_for")]
     _stands_for: Option<StandsFor>,
-    /// Where the texts come from.
+    /// Source of the texts.
     pub data: ClassificationData,
-    /// What is reported.
+    /// The score that is reported.
     pub score: ScoreSpec,
     /// A model that is there already, to be used or to be fine-tuned.
     pub checkpoint: Option<CheckpointSpec>,
     /// Size of a model that is trained from scratch.
     pub model: Option<EncoderSpec>,
-    /// How texts become tokens.
+    /// Tokeniser of the texts.
     #[serde(default)]
     pub tokenizer: TextTokenizerSpec,
-    /// How it is trained or fine-tuned; a checkpoint without is taken as it is.
+    /// Recipe of its training or fine-tuning; a checkpoint without is taken as it is.
     pub training: Option<FineTuningSpec>,
     /// Checkpoints of the training that stay; those of all epochs if absent.
     pub dynamics: Option<DynamicsSpec>,
@@ -49,10 +53,10 @@ pub struct ClassificationSpec {
     pub functions: Option<FunctionsSpec>,
 }
 
-/// Where the texts come from: files, or the demo grammar.
+/// Source of the texts: files, or the demo grammar.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ClassificationData {
+pub(crate) struct ClassificationData {
     /// Name for `just fetch`, if the files can be fetched.
     pub fetch: Option<String>,
     /// The split that the model is trained on.
@@ -69,14 +73,14 @@ pub struct ClassificationData {
     /// The split that importance is measured on; the training split if absent.
     pub estimate: Option<String>,
     /// Classes by their name in the data, in the order of the model's outputs; those of the checkpoint if absent.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "names")]
     pub labels: Vec<String>,
     /// Other names for the labels of the data, such as the checkpoint's.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "renamed")]
     pub rename: BTreeMap<String, String>,
     /// The demo's premise-hypothesis pairs, made when needed; its splits are train, dev, matched and mismatched.
     pub grammar: Option<Grammar>,
-    /// How the files are to be read.
+    /// Format of the files.
     pub format: Option<Format>,
     /// Files by the name of their split, relative to the data folder.
     #[serde(default)]
@@ -88,31 +92,62 @@ pub struct ClassificationData {
 /// A split that is taken out of another; examples that share their first text stay together.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Holdout {
+pub(crate) struct Holdout {
     /// Name of the new split.
     pub name: String,
     /// The split that it is taken out of.
     pub from: String,
-    /// How many examples it gets, or a few more.
+    /// Number of its examples; it may get a few more.
     pub examples: usize,
     /// Seed of the choice.
     pub seed: u64,
 }
 
-/// What is reported.
+/// The score that is reported.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ScoreSpec {
+pub(crate) struct ScoreSpec {
     /// `accuracy`, `f1` or `matthews`.
     pub metric: ScoredBy,
     /// The class that F1 looks for.
+    #[serde(default, deserialize_with = "name")]
     pub positive: Option<String>,
+}
+
+/// The name of a class, which may be written as a number.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected the name of a class: text in quotes, or a whole number")]
+enum ClassName {
+    Text(String),
+    Number(i64),
+}
+
+impl From<ClassName> for String {
+    fn from(name: ClassName) -> Self {
+        match name {
+            ClassName::Text(name) => name,
+            ClassName::Number(number) => number.to_string(),
+        }
+    }
+}
+
+fn name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<ClassName>::deserialize(from)?.map(String::from))
+}
+
+fn names<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    Ok(Vec::<ClassName>::deserialize(from)?.into_iter().map(String::from).collect())
+}
+
+fn renamed<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let named = BTreeMap::<String, ClassName>::deserialize(from)?;
+    Ok(named.into_iter().map(|(old, new)| (old, new.into())).collect())
 }
 
 /// A measure of classification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ScoredBy {
+pub(crate) enum ScoredBy {
     /// Share of right answers.
     Accuracy,
     /// Harmonic mean of precision and recall of one of two classes.
@@ -121,9 +156,10 @@ pub enum ScoredBy {
     Matthews,
 }
 
-impl ClassificationSpec {
-    /// What it has in common with other tasks.
-    pub(super) fn outline(&self) -> Outline<'_> {
+impl Spec for ClassificationSpec {
+    type Examples = Vec<Example>;
+
+    fn outline(&self) -> Outline<'_> {
         let ClassificationData { train, dev, test, shifted, estimate, grammar, .. } = &self.data;
         Outline {
             checkpoint: self.checkpoint.as_ref(),
@@ -140,8 +176,7 @@ impl ClassificationSpec {
         }
     }
 
-    /// Refuses values that make no sense: the fault, in words.
-    pub(super) fn validate(&self) -> Result<(), String> {
+    fn validate(&self) -> Result<(), String> {
         let data = &self.data;
         check_sources(
             [data.grammar.is_some(), !data.splits.is_empty()],
@@ -189,7 +224,7 @@ impl ClassificationSpec {
         match &self.model {
             Some(model) => {
                 let vocabulary = self.tokenizer.vocabulary.unwrap_or(0);
-                let config = model.config_of_all(self.tokenizer, &data.labels, vocabulary);
+                let config = model.config(self.tokenizer, &data.labels, vocabulary);
                 config.validate()?;
                 model.open_heads.validate(&config.layout())
             }
@@ -197,6 +232,44 @@ impl ClassificationSpec {
         }
     }
 
+    fn layout(&self) -> Option<HeadLayout> {
+        let config = |model: &EncoderSpec| {
+            model.open_heads.of_config(model.config(self.tokenizer, &self.data.labels, 1))
+        };
+        self.model.as_ref().map(|model| config(model).layout())
+    }
+
+    fn read(&self, data: &Path, split: &str) -> Result<Vec<Example>, Error> {
+        read_split(&self.data, data, split)
+    }
+
+    fn files(&self, data: &Path, split: &str) -> Vec<PathBuf> {
+        files(&self.data, data, split)
+    }
+
+    /// Sentences of the premises' language, as many as the split has pairs: pairs have no trees.
+    fn trees(&self, split: &str) -> Option<Vec<Tree>> {
+        Some(self.data.grammar?.trees(split))
+    }
+
+    fn groups(examples: &Vec<Example>) -> Vec<usize> {
+        vec![examples.len()]
+    }
+
+    fn select(examples: &Vec<Example>, places: &[usize]) -> Vec<Example> {
+        places.iter().map(|&place| examples[place].clone()).collect()
+    }
+
+    fn sentences(examples: &Vec<Example>) -> Vec<String> {
+        examples.iter().map(|example| example.text.clone()).collect()
+    }
+
+    fn sha256(examples: &Vec<Example>) -> String {
+        checksum::of_examples(examples)
+    }
+}
+
+impl ClassificationSpec {
     fn validate_score(&self) -> Result<(), String> {
         let ScoreSpec { metric, positive } = &self.score;
         let labels = &self.data.labels;

@@ -1,10 +1,10 @@
 //! Texts of a split as token ids, with their classes.
 use core_masking::classifier::LabelledBatch;
-use core_masking::{Classifier, GatedModel, SegmentBatch};
+use core_masking::{Classifier, GatedModel, SegmentBatch, to_vec};
 use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
 use corpus::labelled::Example;
 use stats::classification::Outcome;
-use tch::{Device, Tensor};
+use tch::Tensor;
 
 use crate::error::Error;
 
@@ -68,7 +68,7 @@ impl Texts {
     }
 }
 
-/// What the model says of these texts, and what is right; `logits`: `[batch, labels]`.
+/// The model's classes of these texts, and the right ones; `logits`: `[batch, labels]`.
 ///
 /// # Errors
 /// If a logit is NaN or infinite.
@@ -83,9 +83,8 @@ pub(super) fn outcomes(logits: &Tensor, texts: &Texts, rows: &[usize]) -> Result
 /// If a logit is NaN or infinite.
 pub(super) fn classes(logits: &Tensor) -> Result<Vec<usize>, Error> {
     if logits.isfinite().all().int64_value(&[]) == 0 {
-        return Err(Error::NotFinite);
+        return Err(Error::not_finite());
     }
-    let classes: Vec<i64> = Vec::try_from(logits.argmax(1, false).to_device(Device::Cpu))
-        .map_err(|error: tch::TchError| training::Error::Worker { fault: error.to_string() })?;
+    let classes = to_vec::<i64>(&logits.argmax(1, false));
     Ok(classes.into_iter().map(|class| class as usize).collect())
 }

@@ -1,11 +1,11 @@
-//! How a classifier is fine-tuned, or trained from scratch.
+//! Fine-tuning a classifier, or training it from scratch.
 use std::path::Path;
 
 use core_masking::Classifier;
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
 use serde_json::json;
-use tch::Kind;
+use tch::{Device, Kind};
 use training::{AdamSettings, Machine};
 
 use super::objective::FineTuningObjective;
@@ -14,12 +14,11 @@ use super::texts::Texts;
 use super::{Classification, check_tokenizer, data, metric};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
-use crate::learner::TaskLearner;
-use crate::task::Described;
+use crate::subject_file::SubjectFile;
 use crate::train::{Recipe, Trained};
 
 /// Decay rates of AdamW's moments, and what is added to its denominator: PyTorch's defaults, as in BERT's own code.
-const BETAS: [f64; 2] = [0.9, 0.999];
+pub(super) const BETAS: [f64; 2] = [0.9, 0.999];
 const EPSILON: f64 = 1e-8;
 
 impl Trained for Classification {
@@ -74,16 +73,22 @@ impl Trained for Classification {
         Texts::encode(tokenizer, examples, data::classes(examples, &spec.data.labels, split)?)
     }
 
+    fn objective(file: &SubjectFile<Self>) -> Result<FineTuningObjective, Error> {
+        let SubjectFile { name, spec, .. } = file;
+        let settings = spec.training.ok_or_else(|| Error::not_trained(name))?;
+        Ok(FineTuningObjective { settings, metric: metric(spec, &spec.data.labels)? })
+    }
+
     fn start(
-        described: &Described<Self>,
+        file: &SubjectFile<Self>,
         base: Option<&Checkpoint>,
         tokenizer: &ClassifierTokenizer,
         machine: &Machine,
-    ) -> Result<TaskLearner<FineTuningObjective>, Error> {
-        let (spec, objective) = (&described.spec, objective(described)?);
+    ) -> Result<Classifier, Error> {
+        let (spec, objective) = (&file.spec, Self::objective(file)?);
         let seed = objective.settings.seed;
         let (labels, options) = (&spec.data.labels, (Kind::Float, machine.device));
-        let model = match (base, &spec.model) {
+        match (base, &spec.model) {
             (Some(base), _) => {
                 let pretrained = Classifier::load_pretrained(&base.folder, labels, seed, options)?;
                 check_tokenizer(&base.folder, tokenizer, &pretrained.model)?;
@@ -94,29 +99,17 @@ impl Trained for Classification {
                         pretrained.new.join(", ")
                     );
                 }
-                pretrained.model
+                Ok(pretrained.model)
             }
             (None, Some(model)) => {
-                let config = model.config_of_all(spec.tokenizer, labels, tokenizer.vocabulary_size());
-                model.open_heads.of_model(Classifier::random(config, seed, options)?)?
+                let config = model.config(spec.tokenizer, labels, tokenizer.vocabulary_size());
+                Ok(model.open_heads.of_model(Classifier::random(config, seed, options)?)?)
             }
-            (None, None) => return Err(Error::NotTrained { name: described.name.clone() }),
-        };
-        TaskLearner::new(&model, objective)
+            (None, None) => Err(Error::not_trained(&file.name)),
+        }
     }
 
-    fn resume(
-        described: &Described<Self>,
-        folder: &Path,
-        machine: &Machine,
-    ) -> Result<TaskLearner<FineTuningObjective>, Error> {
-        let model = Classifier::load(folder, (Kind::Float, machine.device))?;
-        TaskLearner::new(&model, objective(described)?)
+    fn load_model(folder: &Path, device: Device) -> Result<Classifier, core_masking::Error> {
+        Classifier::load(folder, (Kind::Float, device))
     }
-}
-
-fn objective(described: &Described<Classification>) -> Result<FineTuningObjective, Error> {
-    let Described { name, spec, .. } = described;
-    let settings = spec.training.ok_or_else(|| Error::NotTrained { name: name.clone() })?;
-    Ok(FineTuningObjective { settings, metric: metric(spec, &spec.data.labels)? })
 }

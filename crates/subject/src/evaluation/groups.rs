@@ -14,8 +14,8 @@ use crate::error::Error;
 /// Head sets of several layers that are evaluated together.
 const OF_SEVERAL: usize = 6;
 
-/// Sets are finished together only if that takes no longer: half of the 10 minutes within which there is to be a row, since
-/// machines are shared.
+/// Sets are finished together only if that takes no longer: as much is lost at the most when a run is killed, and so long may
+/// pass between a signal of a cluster and the end of the run.
 const ROWS_WITHIN: Duration = Duration::from_secs(300);
 
 /// Neighbours in `sets` with the same `key`, up to `most` of them.
@@ -71,7 +71,7 @@ pub(crate) fn most_together(of_one: Duration, per_batch: usize) -> usize {
     (most / per_batch).max(1).saturating_mul(per_batch)
 }
 
-/// Where a set has heads.
+/// Layers in which a set has heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layers {
     /// Nowhere: the intact model.

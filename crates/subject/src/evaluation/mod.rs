@@ -1,43 +1,40 @@
 //! Many head sets over one split: what they share is computed once, by all threads, within a bound of memory.
 mod groups;
-mod growth;
-mod measured;
+mod memory;
 mod plan;
 #[cfg(test)]
 mod plan_table;
-mod trunks;
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use core_masking::{HeadSet, Trunk};
+use core_masking::{GatedModel, HeadSet, Trunk};
 use training::{Progress, stop};
 
 use crate::error::Error;
-use crate::model::Model;
+use crate::models::Models;
 
 use groups::{Round, most_together, rounds};
 pub(crate) use groups::{by_lowest_layer, neighbours};
-use growth::{Growth, Loan};
-pub(crate) use measured::{Layers, while_following, while_measuring};
-pub(crate) use plan::{Load, Plan, SegmentBytes};
-use trunks::Trunks;
+pub(crate) use memory::{Layers, Need, Purpose, SegmentBytes};
+pub(crate) use plan::Plan;
 
 /// One evaluation of a split, as all threads see it.
 pub(crate) trait Scorer: Sync {
     /// The model that scores.
-    type Model: Model;
+    type Model: GatedModel;
 
-    /// What is known of a segment.
+    /// Result of a segment.
     type Segment: Send;
 
     /// Neighbours in `sets` that are evaluated together, of which `most` are rows of one batch; the intact model alone.
     fn groups(sets: &[HeadSet], most: usize) -> Vec<Range<usize>>;
 
-    /// What is found of the segments of a batch under each wanted set, and what is left for the next sets and this batch.
+    /// Results of the segments of a batch under each wanted set, and the prefix for the next sets and this batch.
     fn score(
         &self,
-        model: &Self::Model,
+        models: &Models<Self::Model>,
         request: &Request<'_>,
         left: Option<Trunk>,
     ) -> Result<(BySet<Self::Segment>, Trunk), Error>;
@@ -48,7 +45,7 @@ pub(crate) trait Scorer: Sync {
     }
 }
 
-/// What is found of each segment of a batch, in their order, under each of several head sets.
+/// Results of each segment of a batch, in their order, under each of several head sets.
 pub(crate) type BySet<S> = Vec<Vec<S>>;
 
 /// A batch under head sets that are evaluated together.
@@ -56,16 +53,16 @@ pub(crate) type BySet<S> = Vec<Vec<S>>;
 pub(crate) struct Request<'a> {
     /// Places of its segments.
     pub rows: &'a [usize],
-    /// What is masked: all sets of a group.
+    /// All sets of a group.
     pub sets: &'a [HeadSet],
     /// Places of those that are wanted.
     pub wanted: &'a [usize],
-    /// Whether the kept heads of a layer are multiplied by heads / kept.
+    /// True if the kept heads of a layer are multiplied by heads / kept.
     pub rescale: bool,
     /// Sets that are rows of one batch.
     pub sets_per_batch: usize,
-    /// Memory to be taken when the batch takes more than is likely.
-    pub growth: &'a Loan<'a>,
+    /// Rows that go on at once when the batch takes more memory than is likely.
+    pub rows_at_once: usize,
 }
 
 /// Head sets, and which of them are to be evaluated: how depends on all.
@@ -73,23 +70,23 @@ pub(crate) struct Request<'a> {
 pub(crate) struct Sets<'a> {
     pub all: &'a [HeadSet],
     pub wanted: &'a [bool],
-    /// Whether the kept heads of a layer are multiplied by heads / kept.
+    /// True if the kept heads of a layer are multiplied by heads / kept.
     pub rescale: bool,
 }
 
 /// A split, ready to be evaluated under any number of head sets.
-pub(crate) struct Sweep {
+pub(crate) struct Batches {
     pub plan: Plan,
-    trunks: Trunks,
-    growth: Growth,
+    /// Prefix cache: results that the last head sets have left of each batch.
+    prefixes: Vec<Mutex<Option<Trunk>>>,
 }
 
-impl Sweep {
+impl Batches {
     pub(crate) fn new(plan: Plan) -> Self {
-        Self { trunks: Trunks::new(&plan), growth: Growth::new(plan.growth), plan }
+        Self { prefixes: plan.batches.iter().map(|_| Mutex::new(None)).collect(), plan }
     }
 
-    /// What is found of each segment under each wanted set, handed to `each` with the set's place, in order; `models`: one
+    /// Results of each segment under each wanted set, handed to `each` with the set's place, in order; `models`: one
     /// for each thread.
     ///
     /// The first set, which is the intact model unless that is known, says how long one takes, and so how many of a group are
@@ -97,7 +94,7 @@ impl Sweep {
     pub(crate) fn run<C: Scorer>(
         &self,
         scorer: &C,
-        models: &mut [C::Model],
+        models: &mut [Models<C::Model>],
         sets: Sets<'_>,
         progress: &mut Progress,
         mut each: impl FnMut(&mut Progress, usize, Vec<C::Segment>) -> Result<(), Error>,
@@ -105,8 +102,8 @@ impl Sweep {
         let groups = C::groups(sets.all, self.plan.sets_per_batch);
         let mut wanted = sets.wanted.to_vec();
         let mut run = |rounds: &[Round]| {
-            let job = |model: &C::Model, round: &Round, batch: usize| {
-                self.score((scorer, model), &sets, round, batch)
+            let job = |models: &Models<C::Model>, round: &Round, batch: usize| {
+                self.score((scorer, models), &sets, round, batch)
             };
             groups::evaluate(models, rounds, &self.plan.batches, job, progress, &mut each)
         };
@@ -127,21 +124,26 @@ impl Sweep {
 
     fn score<C: Scorer>(
         &self,
-        (scorer, model): (&C, &C::Model),
+        (scorer, models): (&C, &Models<C::Model>),
         sets: &Sets<'_>,
         round: &Round,
         batch: usize,
     ) -> Result<BySet<C::Segment>, Error> {
-        let Plan { batches, sets_per_batch, growing, .. } = &self.plan;
-        let growth = self.growth.loan(growing[batch]);
+        let Plan { batches, sets_per_batch, keeps_prefixes, rows_at_once, .. } = &self.plan;
         let request = Request {
             rows: &batches[batch],
             sets: &sets.all[round.group.clone()],
             wanted: &round.wanted,
             rescale: sets.rescale,
             sets_per_batch: *sets_per_batch,
-            growth: &growth,
+            rows_at_once: rows_at_once[batch],
         };
-        self.trunks.with(batch, |left| scorer.score(model, &request, left))
+        let prefix = || self.prefixes[batch].lock().unwrap_or_else(PoisonError::into_inner);
+        let left = prefix().as_ref().map(Trunk::share);
+        let (found, left) = scorer.score(models, &request, left)?;
+        if *keeps_prefixes {
+            *prefix() = Some(left);
+        }
+        Ok(found)
     }
 }

@@ -1,13 +1,13 @@
-//! How much of a split is computed at once, and by how many threads, within a bound of memory.
+//! Batches of a split, and the threads that compute them, within a budget of memory.
 //!
 //! Batches have their full size unless the memory is too small, and then only those shrink that do not fit; before they get
-//! too small for quick matrix products there are fewer threads. Numbers depend on batches in their last digits, and so on the
-//! threads where the memory is too small for full batches on all of them.
+//! too small for quick matrix products there are fewer threads. The least is one segment on one thread. Numbers depend on
+//! batches in their last digits, and so on the threads where the memory is too small for full batches on all of them.
 use corpus::batches::shortest_first;
 use tch::Device;
 use training::Machine;
 
-use crate::error::Error;
+use super::memory::Need;
 
 /// Head sets that are evaluated together at the most. More would share more, but results are handed on, and rows written,
 /// only when all of them are there.
@@ -16,10 +16,10 @@ pub(crate) const MOST_TOGETHER: usize = 16;
 /// Batches are not cut into smaller ones than this, in tokens with padding, as long as there are threads to do without.
 const LEAST_TOKENS: usize = 512;
 
-/// Segments of a batch that can take the worst case at once, at the least.
+/// Segments of a batch for which there is memory when they take more than is likely.
 const LEAST_GROWING: u64 = 4;
 
-/// How much is computed at once.
+/// Batches and threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Places of the segments of each batch.
@@ -28,195 +28,91 @@ pub(crate) struct Plan {
     pub workers: usize,
     /// Head sets that are rows of one batch.
     pub sets_per_batch: usize,
-    /// Whether what the intact model computes of each batch is kept for later head sets.
-    pub keeps_trunks: bool,
-    /// Bytes for batches that take more than is likely.
-    pub growth: u64,
-    /// How each batch takes of these.
-    pub growing: Vec<Growing>,
-}
-
-/// How a batch goes on that takes more memory than is likely.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Growing {
-    /// Rows that go on at once, the others after them.
-    pub rows: usize,
-    /// Bytes that these take besides what the batch has.
-    pub bytes: u64,
-}
-
-/// What a split asks of the memory.
-pub(crate) struct Load<'a> {
-    /// Tokens of each segment.
-    pub lengths: Vec<usize>,
-    /// Tokens of a batch, padding included, where there is memory for them.
-    pub batch_tokens: usize,
-    /// Whether batches of long segments come before those of many, since they take longer. The last ones should take least, so
-    /// that no thread waits long for another.
-    pub longest_first: bool,
-    /// What a segment of this many tokens takes on its way through the model; more for longer ones.
-    pub segment: Box<dyn Fn(usize) -> SegmentBytes + 'a>,
-    /// Bytes that each thread needs whatever the batch.
-    pub thread_bytes: u64,
-    /// Bytes of what enters a layer, for one token; 0 if nothing is kept of a batch.
-    pub trunk_bytes: u64,
-    /// Bytes of the model.
-    pub model_bytes: u64,
-}
-
-/// Bytes that a segment, or a batch, takes on its way through the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SegmentBytes {
-    /// Nearly always.
-    pub likely: u64,
-    /// In the worst case.
-    pub most: u64,
-}
-
-impl SegmentBytes {
-    /// Of a segment whose way is known.
-    pub(crate) fn exactly(bytes: u64) -> Self {
-        Self { likely: bytes, most: bytes }
-    }
-
-    fn growth(self) -> u64 {
-        self.most.saturating_sub(self.likely)
-    }
-
-    fn times(self, rows: u64) -> Self {
-        Self { likely: rows * self.likely, most: rows * self.most }
-    }
-}
-
-/// Batches that fit.
-struct Fitting {
-    batches: Vec<Vec<usize>>,
-    growth: u64,
+    /// True if results of the intact model are kept of each batch for later head sets.
+    pub keeps_prefixes: bool,
+    /// Rows of each batch that go on at once where they take more memory than is likely, the others after them.
+    pub rows_at_once: Vec<usize>,
 }
 
 impl Plan {
-    /// # Errors
-    /// If the memory is too small for one segment.
-    pub(crate) fn new(machine: &Machine, load: &Load<'_>) -> Result<Self, Error> {
-        let memory = machine.memory.beside(load.model_bytes);
-        let mut whole = shortest_first(load.lengths.iter().copied(), load.batch_tokens);
-        if load.longest_first {
+    /// A plan for segments of these lengths, in tokens.
+    pub(crate) fn new(machine: &Machine, need: &Need<'_>, lengths: &[usize]) -> Self {
+        let memory = machine.memory.beside(need.model_bytes);
+        let mut whole = shortest_first(lengths.iter().copied(), need.batch_tokens);
+        if need.longest_first {
             whole.reverse();
         }
-        let trunks = load.trunk_bytes * whole.iter().map(|batch| load.padded(batch) as u64).sum::<u64>();
-        let may_keep = trunks > 0 && trunks <= memory / 2;
+        let padded = whole.iter().map(|batch| batch.len() * longest(lengths, batch));
+        let cache = need.cache_bytes * padded.sum::<usize>() as u64;
+        let kept = if cache <= memory / 2 { cache } else { 0 };
         for workers in (1..=machine.evaluators()).rev() {
-            for most_pieces in [1, load.batch_tokens / LEAST_TOKENS] {
-                for kept in may_keep.then_some(trunks).into_iter().chain([0]) {
-                    if let Some(fitting) = load.fitting(&whole, memory - kept, workers, most_pieces) {
-                        return Ok(Self::of(machine.device, load, fitting, (workers, kept > 0)));
+            for most_pieces in [1, need.batch_tokens / LEAST_TOKENS] {
+                for kept in [kept, 0] {
+                    let room = need.room((memory - kept) / workers as u64);
+                    let fits = |batch: &[usize]| need.bytes(batch.len(), longest(lengths, batch)) <= room;
+                    if let Some(batches) = cut(&whole, most_pieces, fits) {
+                        return Self::of(machine.device, need, lengths, (batches, workers, kept > 0), room);
                     }
                 }
             }
         }
-        let smallest = load.fitting(&whole, memory, 1, usize::MAX);
-        let fitting = smallest.ok_or_else(|| load.too_large(memory))?;
-        Ok(Self::of(machine.device, load, fitting, (1, false)))
+        let room = need.room(memory);
+        let fits =
+            |batch: &[usize]| batch.len() == 1 || need.bytes(batch.len(), longest(lengths, batch)) <= room;
+        let batches = cut(&whole, usize::MAX, fits).unwrap_or_default();
+        Self::of(machine.device, need, lengths, (batches, 1, false), room)
     }
 
     fn of(
         device: Device,
-        load: &Load<'_>,
-        Fitting { batches, growth }: Fitting,
-        (workers, keeps_trunks): (usize, bool),
+        need: &Need<'_>,
+        lengths: &[usize],
+        (batches, workers, keeps_prefixes): (Vec<Vec<usize>>, usize, bool),
+        room: u64,
     ) -> Self {
-        let most = |of: &dyn Fn(&[usize]) -> u64| batches.iter().map(|batch| of(batch)).max().unwrap_or(0);
-        let of_set = workers as u64 * most(&|batch| load.bytes(batch).likely);
+        let bytes = |batch: &Vec<usize>| need.bytes(batch.len(), longest(lengths, batch));
         let sets_per_batch = match device {
             Device::Cpu => 1, // whose caches one set fills
             // A power of two, so that a little more or less memory changes nothing.
             _ => {
-                let more = growth.saturating_sub(most(&|batch| load.least_growth(batch))) / of_set.max(1);
-                1 << (1 + more).min(MOST_TOGETHER as u64).ilog2()
+                let most = room / batches.iter().map(bytes).max().unwrap_or(0).max(1);
+                1 << most.clamp(1, MOST_TOGETHER as u64).ilog2()
             }
         };
-        let growth = growth - (sets_per_batch as u64 - 1) * of_set;
-        let growing = batches.iter().map(|batch| load.growing(batch, sets_per_batch, growth)).collect();
-        Self { batches, workers, sets_per_batch, keeps_trunks, growth, growing }
+        let at_once = |batch: &Vec<usize>| {
+            need.rows_at_once(batch.len() * sets_per_batch, longest(lengths, batch), room)
+        };
+        let rows_at_once = batches.iter().map(at_once).collect();
+        Self { batches, workers, sets_per_batch, keeps_prefixes, rows_at_once }
     }
 }
 
-impl Load<'_> {
-    /// Refuses a memory that is too small for one segment of this many tokens.
-    ///
-    /// # Errors
-    /// Names the memory that would do.
-    pub(crate) fn check(&self, machine: &Machine, tokens: usize) -> Result<(), Error> {
-        let memory = machine.memory.beside(self.model_bytes);
-        if memory < self.needed(tokens) { Err(self.too_large_of(memory, tokens)) } else { Ok(()) }
+impl Need<'_> {
+    /// Memory of a thread for its batch, of `bytes` in all.
+    fn room(&self, bytes: u64) -> u64 {
+        bytes.saturating_sub(self.thread_bytes)
     }
 
-    /// Bytes that one thread needs for a segment of this many tokens.
-    fn needed(&self, tokens: usize) -> u64 {
-        self.thread_bytes + (self.segment)(tokens).most
+    /// Bytes of a batch: all of its rows as is likely, and a few of them in the worst case.
+    fn bytes(&self, rows: usize, tokens: usize) -> u64 {
+        let (segment, rows) = ((self.segment)(tokens), rows as u64);
+        rows * segment.likely + (LEAST_GROWING * segment.most).min(rows * (segment.most - segment.likely))
     }
 
-    fn too_large(&self, memory: u64) -> Error {
-        self.too_large_of(memory, self.lengths.iter().copied().max().unwrap_or(0))
-    }
-
-    fn too_large_of(&self, memory: u64, tokens: usize) -> Error {
-        Error::Memory { memory, needed: self.needed(tokens), tokens: tokens as u64 }
-    }
-
-    /// The batches of `whole`, some of them cut, so that all `workers` can compute any of them, and some segments of one at least
-    /// can take the worst case; none if a batch would have to be cut into more pieces than allowed.
-    fn fitting(
-        &self,
-        whole: &[Vec<usize>],
-        memory: u64,
-        workers: usize,
-        most_pieces: usize,
-    ) -> Option<Fitting> {
-        let workers = workers as u64;
-        let left = memory.checked_sub(workers * self.thread_bytes)?;
-        let fits = |batch: &[usize]| workers * self.bytes(batch).likely + self.least_growth(batch) <= left;
-        let batches = cut(whole, most_pieces, fits)?;
-        let growth = |batches: &[Vec<usize>]| {
-            left - workers * batches.iter().map(|batch| self.bytes(batch).likely).max().unwrap_or(0)
-        };
-        // The batch that takes most is not always the one that may grow most.
-        let room = growth(&batches);
-        let batches = cut(whole, most_pieces, |batch| fits(batch) && self.least_growth(batch) <= room)?;
-        Some(Fitting { growth: growth(&batches), batches })
-    }
-
-    /// Bytes that a batch must be able to grow by: with all its segments, or with a few of them at once.
-    fn least_growth(&self, batch: &[usize]) -> u64 {
-        let few = LEAST_GROWING * (self.segment)(self.longest(batch)).most;
-        few.min(self.bytes(batch).growth())
-    }
-
-    /// How a batch grows that is computed under this many sets at once, of `growth` bytes in all.
-    fn growing(&self, batch: &[usize], sets: usize, growth: u64) -> Growing {
-        let segment = (self.segment)(self.longest(batch));
-        let rows = batch.len() * sets;
-        let all = segment.times(rows as u64).growth();
-        if all <= growth {
-            return Growing { rows, bytes: all };
+    /// Rows of a batch that can take the worst case at once. What the others have stays until the last are done.
+    fn rows_at_once(&self, rows: usize, tokens: usize, room: u64) -> usize {
+        let (segment, all) = ((self.segment)(tokens), rows as u64);
+        if all * segment.most <= room {
+            return rows;
         }
-        // What the batch has stays until its last rows are done.
-        let at_once = (growth / segment.most).clamp(1, rows as u64);
-        Growing { rows: at_once as usize, bytes: (at_once * segment.most).min(growth) }
+        let left = room.saturating_sub(all * segment.likely);
+        (left / segment.most.max(1)).clamp(1, all) as usize
     }
+}
 
-    fn longest(&self, batch: &[usize]) -> usize {
-        batch.iter().map(|&row| self.lengths[row]).max().unwrap_or(0)
-    }
-
-    /// Tokens of a batch, padding included.
-    fn padded(&self, batch: &[usize]) -> usize {
-        batch.len() * self.longest(batch)
-    }
-
-    fn bytes(&self, batch: &[usize]) -> SegmentBytes {
-        (self.segment)(self.longest(batch)).times(batch.len() as u64)
-    }
+/// Tokens of the longest segment of a batch.
+fn longest(lengths: &[usize], batch: &[usize]) -> usize {
+    batch.iter().map(|&row| lengths[row]).max().unwrap_or(0)
 }
 
 /// Batches that all fit, cut one by one into as few equal ones as do; none if these are more than allowed.
@@ -237,120 +133,100 @@ fn cut(
 
 #[cfg(test)]
 mod tests {
+    use super::super::memory::SegmentBytes;
     use super::*;
     use crate::test_machine::machine;
     use proptest::prelude::*;
     use training::Memory;
 
     /// 200 bytes a token, twice that at the most, and 1,000 for each of two threads.
-    fn load(lengths: Vec<usize>) -> Load<'static> {
-        let segment = |tokens| SegmentBytes { likely: 200 * tokens as u64, most: 400 * tokens as u64 };
-        Load {
-            lengths,
+    fn need() -> Need<'static> {
+        Need {
             batch_tokens: 2_000,
             longest_first: true,
-            segment: Box::new(segment),
+            segment: Box::new(|tokens| SegmentBytes {
+                likely: 200 * tokens as u64,
+                most: 400 * tokens as u64,
+            }),
             thread_bytes: 1_000,
-            trunk_bytes: 1,
+            cache_bytes: 1,
             model_bytes: 50_000,
         }
     }
 
-    fn plan(memory: u64, device: Device) -> Result<Plan, Error> {
+    fn plan(memory: u64, device: Device) -> Plan {
         let machine = Machine { memory: Memory::BesideModel(memory), device, ..machine() };
-        Plan::new(&machine, &load(vec![20; 1000]))
+        Plan::new(&machine, &need(), &[20; 1000])
     }
 
-    fn sizes(plan: &Plan) -> (usize, usize, bool) {
-        (plan.batches[0].len(), plan.workers, plan.keeps_trunks)
-    }
-
-    /// Batches of 100 segments likely take 400,000 bytes, all trunks 20,000, and four segments that grow 32,000. Two threads need
-    /// 2,000 + 2 * 400,000 + 32,000. With less than that batches are cut: into halves of 1,000 tokens, which take 434,000, or
-    /// thirds of 680, 2,000 + 2 * 34 * 4,000 + 32,000 = 306,000. Quarters would have less than 512 tokens, so one thread is
-    /// left, with halves of 1,000 + 200,000 + 32,000; and in the end with batches of two, of which both may grow.
+    /// Batches of 100 segments likely take 400,000 bytes, four segments that grow 32,000, and the prefix cache 20,000. Two
+    /// threads need 2 * 433,000. With less than that batches are cut: into halves of 1,000 tokens, which take 2 * 233,000, or
+    /// thirds of 680, 2 * (34 * 4,000 + 33,000) = 338,000. Quarters would have less than 512 tokens, so one thread is left,
+    /// with halves; and in the end with single segments, whatever the memory.
     #[test]
-    fn batches_shrink_before_threads_go_and_shrink_on_when_one_is_left() {
-        assert_eq!(sizes(&plan(854_000, Device::Cpu).unwrap()), (100, 2, true));
-        assert_eq!(sizes(&plan(853_999, Device::Cpu).unwrap()), (100, 2, false));
-        assert_eq!(sizes(&plan(833_999, Device::Cpu).unwrap()), (50, 2, true));
-        assert_eq!(sizes(&plan(454_000, Device::Cpu).unwrap()), (50, 2, true));
-        assert_eq!(sizes(&plan(453_999, Device::Cpu).unwrap()), (34, 2, true));
-        assert_eq!(sizes(&plan(306_000, Device::Cpu).unwrap()), (34, 2, false));
-        assert_eq!(sizes(&plan(305_999, Device::Cpu).unwrap()), (50, 1, true));
-        assert_eq!(sizes(&plan(20_000, Device::Cpu).unwrap()), (2, 1, false));
-    }
-
-    /// 853,999 bytes, less 2,000 and two batches: what is left is for segments that grow, six at once at 8,000 each; or for all
-    /// of a batch, which then only takes what it has not.
-    #[test]
-    fn what_is_left_beside_likely_batches_is_for_those_that_grow() {
-        let tight = plan(853_999, Device::Cpu).unwrap();
-        assert_eq!((tight.growth, tight.growing[0]), (51_999, Growing { rows: 6, bytes: 48_000 }));
-        let ample = plan(10_000_000, Device::Cpu).unwrap();
-        assert_eq!(ample.growing[0], Growing { rows: 100, bytes: 400_000 });
+    fn batches_shrink_before_threads_go_and_nothing_is_refused() {
+        for (memory, expected) in [
+            (886_000, (100, 2, true)),
+            (885_999, (100, 2, false)),
+            (865_999, (50, 2, true)),
+            (465_999, (34, 2, true)),
+            (338_000, (34, 2, false)),
+            (337_999, (50, 1, true)),
+            (9_000, (1, 1, false)),
+            (10, (1, 1, false)),
+        ] {
+            let plan = plan(memory, Device::Cpu);
+            assert_eq!((plan.batches[0].len(), plan.workers, plan.keeps_prefixes), expected, "{memory}");
+        }
     }
 
     /// Of a batch of 2,000 tokens and one of 400 only the former is cut.
     #[test]
     fn only_batches_that_do_not_fit_are_cut_and_either_end_comes_first() {
         let lengths: Vec<usize> = [vec![200; 10], vec![4; 100]].concat();
-        let machine = Machine { memory: Memory::BesideModel(800_000), ..machine() };
-        let plan = Plan::new(&machine, &load(lengths.clone())).unwrap();
-        let sizes: Vec<usize> = plan.batches.iter().map(Vec::len).collect();
-        assert_eq!(sizes, [5, 5, 100]);
-        let plan = Plan::new(&machine, &Load { longest_first: false, ..load(lengths) }).unwrap();
-        let sizes: Vec<usize> = plan.batches.iter().map(Vec::len).collect();
-        assert_eq!(sizes, [100, 5, 5]);
+        let machine = Machine { memory: Memory::BesideModel(1_200_000), ..machine() };
+        for (longest_first, expected) in [(true, [5, 5, 100]), (false, [100, 5, 5])] {
+            let plan = Plan::new(&machine, &Need { longest_first, ..need() }, &lengths);
+            assert!(plan.batches.iter().map(Vec::len).eq(expected), "{:?}", plan.batches);
+        }
     }
 
-    /// Two threads take 2,000 bytes, batches of 400,000 for each set, 20,000 for trunks and 32,000 for segments that grow:
-    /// 854,000 bytes for one set, and 800,000 for each more.
+    /// A thread needs 432,000 bytes beside its own 1,000 for each set.
     #[test]
     fn a_gpu_computes_several_sets_at_once() {
-        let sets = |memory| plan(memory, Device::Cuda(0)).unwrap().sets_per_batch;
-        assert_eq!((sets(854_000), sets(1_653_999), sets(1_654_000)), (1, 1, 2));
-        assert_eq!((sets(6_453_999), sets(6_454_000)), (4, 8));
+        let sets = |memory| plan(memory, Device::Cuda(0)).sets_per_batch;
+        assert_eq!((sets(886_000), sets(1_749_999), sets(1_750_000)), (1, 1, 2));
         assert_eq!(sets(100_000_000), MOST_TOGETHER);
     }
 
-    #[test]
-    fn too_little_memory_for_one_segment_is_refused_with_what_would_do() {
-        let message = plan(5_000, Device::Cpu).unwrap_err().to_string();
-        assert!(message.contains("5000 bytes") && message.contains("20 tokens"), "{message}");
-        assert!(message.ends_with("--memory 9K"), "{message}");
-        let Err(Error::Memory { needed, .. }) = plan(5_000, Device::Cpu) else { panic!("{message}") };
-        assert_eq!(needed, 1_000 + 20 * 400);
-        assert!(plan(needed - 1, Device::Cpu).is_err());
-        assert_eq!(sizes(&plan(needed, Device::Cpu).unwrap()), (1, 1, false));
-        let free = Machine { memory: Memory::WithModel(needed + 50_000), ..machine() };
-        assert!(Plan::new(&free, &load(vec![20])).is_ok());
-        assert!(load(Vec::new()).check(&free, 20).is_ok() && load(Vec::new()).check(&free, 21).is_err());
-    }
-
     proptest! {
-        /// Whatever the lengths and the memory: each segment is in one batch; all threads can compute any batch at once;
-        /// one that grows finds room.
+        /// Whatever the lengths and the memory: each segment is in one batch; where there is memory for the longest segment, all
+        /// threads can compute any batch at once, and rows that take the worst case find room.
         #[test]
-        fn memory_stays_under_the_bound(
-            lengths in prop::collection::vec(1_usize..300, 1..80), threads in 1_usize..20, memory in 121_000_u64..8_000_000,
+        fn memory_stays_within_the_budget(
+            lengths in prop::collection::vec(1_usize..300, 1..80), threads in 1_usize..20, memory in 1_000_u64..8_000_000,
         ) {
             let machine = Machine { memory: Memory::BesideModel(memory), threads, ..machine() };
-            let load = load(lengths);
-            let plan = Plan::new(&machine, &load).unwrap();
+            let (need, longest_of_all) = (need(), *lengths.iter().max().unwrap() as u64);
+            let plan = Plan::new(&machine, &need, &lengths);
             let mut rows = plan.batches.concat();
             rows.sort_unstable();
-            prop_assert!(rows.into_iter().eq(0..load.lengths.len()));
-            let largest = plan.batches.iter().map(|batch| load.bytes(batch).likely).max().unwrap();
-            let trunks: usize = if plan.keeps_trunks { plan.batches.iter().map(|batch| load.padded(batch)).sum() } else { 0 };
-            let threads = plan.workers as u64 * (1_000 + largest);
-            prop_assert!(threads + plan.growth + trunks as u64 <= memory);
-            prop_assert!(plan.growing.iter().all(|growing| growing.bytes <= plan.growth && growing.rows > 0));
-            for (batch, growing) in plan.batches.iter().zip(&plan.growing) {
-                let segment = (load.segment)(load.longest(batch));
-                let is_whole = growing.rows == batch.len();
-                let least = if is_whole { load.bytes(batch).growth() } else { segment.most };
-                prop_assert!(growing.bytes >= least);
+            prop_assert!(rows.into_iter().eq(0..lengths.len()));
+            prop_assert!(plan.rows_at_once.iter().all(|&rows| rows > 0));
+            if memory < 1_000 + 400 * longest_of_all {
+                prop_assert_eq!(plan.workers, 1);
+                return Ok(());
+            }
+            let cached = |batch: &Vec<usize>| (batch.len() * longest(&lengths, batch)) as u64;
+            let cache: u64 = if plan.keeps_prefixes { plan.batches.iter().map(cached).sum() } else { 0 };
+            for (batch, &at_once) in plan.batches.iter().zip(&plan.rows_at_once) {
+                let (rows, tokens) = (batch.len() as u64, longest(&lengths, batch) as u64);
+                let worst = 200 * tokens * rows + if at_once == batch.len() {
+                    200 * tokens * rows
+                } else {
+                    400 * tokens * at_once as u64
+                };
+                prop_assert!(plan.workers as u64 * (1_000 + worst) + cache <= memory);
             }
         }
     }

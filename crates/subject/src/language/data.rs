@@ -5,7 +5,7 @@ use corpus::splits::language::{Grammar, Texts};
 
 use super::spec::LanguageData;
 use crate::error::Error;
-use crate::spec::check_fetched;
+use crate::spec::{check_fetched, no_format};
 
 /// Reads one of the splits; `folder` is where data sets are.
 ///
@@ -17,7 +17,7 @@ pub(super) fn read_split(spec: &LanguageData, folder: &Path, split: &str) -> Res
     }
     let described = &spec.splits[split];
     check_fetched(&files(spec, folder, split), described.fetch.as_ref().or(spec.fetch.as_ref()))?;
-    let read = described.read(folder).ok_or_else(|| Error::NoFormat { split: split.to_owned() })?;
+    let read = described.read(folder).ok_or_else(|| no_format(split))?;
     Ok(read?)
 }
 

@@ -8,20 +8,13 @@ mod scorer;
 mod spec;
 mod train;
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use core_masking::importance::Measured;
 use core_masking::language_model::{PredictionBatch, Stop};
-use core_masking::{
-    Attention, GatedModel, Gates, HeadLayout, LanguageModel, Measure, ModelConfig, ModelDropout, TokenBatch,
-    to_vec,
-};
+use core_masking::{Attention, GatedModel, Gates, LanguageModel, ModelDropout, TokenBatch, to_vec};
 use corpus::language_tokenizer::LanguageTokenizer;
 use corpus::placed::PlacedToken;
 use corpus::splits::language::{ChoiceRule, Texts, groups};
-use corpus::trees::Tree;
 use records::Identity;
 use serde_json::json;
 use stats::classification::{ClassificationMetric, Outcome};
@@ -32,17 +25,17 @@ use training::Machine;
 
 use crate::checkpoint::{Places, check_vocabulary};
 use crate::error::Error;
-use crate::evaluation::{Load, Plan};
-use crate::precision::{Bytes, Models};
+use crate::evaluation::{Need, Plan, Purpose};
+use crate::models::Models;
 use crate::reading::Reading;
 use crate::subject::Scored;
-use crate::task::{Described, Outline, Task};
-use model::Symbols;
+use crate::subject_file::SubjectFile;
+use crate::task::Task;
 use rows::{Rows, SegmentsOf, Windowing};
 use scorer::{Found, Predictions};
 use spec::{LanguageData, LanguageSpec, ScoreSpec};
 
-/// How a language model reads, and how it is asked.
+/// Tokeniser, windows and rule of choices of a language model.
 #[derive(Debug, Clone)]
 pub(crate) struct LanguageModelling {
     tokenizer: Arc<LanguageTokenizer>,
@@ -55,8 +48,7 @@ pub(crate) struct LanguageModelling {
 
 impl Task for LanguageModelling {
     type Spec = LanguageSpec;
-    type Model = Models<LanguageModel>;
-    type Examples = Texts;
+    type Model = LanguageModel;
     type Prepared = Rows;
     type Encoded = Rows;
     type Batch = PredictionBatch;
@@ -71,58 +63,13 @@ impl Task for LanguageModelling {
         "vocab.json",
     ];
 
-    fn validate(spec: &LanguageSpec) -> Result<(), String> {
-        spec.validate()
-    }
-
-    fn outline(spec: &LanguageSpec) -> Outline<'_> {
-        spec.outline()
-    }
-
-    fn layout(spec: &LanguageSpec) -> Option<HeadLayout> {
-        // the size of the vocabulary does not matter
-        spec.model.as_ref().map(|model| model.config(1, Symbols::default()).layout())
-    }
-
-    fn read(spec: &LanguageSpec, data: &Path, split: &str) -> Result<Texts, Error> {
-        data::read_split(&spec.data, data, split)
-    }
-
-    fn files(spec: &LanguageSpec, data: &Path, split: &str) -> Vec<PathBuf> {
-        data::files(&spec.data, data, split)
-    }
-
-    fn count(texts: &Texts) -> usize {
-        texts.count()
-    }
-
-    fn groups(texts: &Texts) -> Vec<usize> {
-        texts.group_sizes()
-    }
-
-    fn select(texts: &Texts, places: &[usize]) -> Texts {
-        texts.select(places)
-    }
-
-    fn sentences(texts: &Texts) -> Vec<String> {
-        texts.sentences()
-    }
-
-    fn trees(spec: &LanguageSpec, split: &str) -> Option<Vec<Tree>> {
-        spec.data.grammar?.trees(split)
-    }
-
-    fn sha256(texts: &Texts) -> String {
-        texts.sha256()
-    }
-
     fn load(
-        described: &Described<Self>,
+        file: &SubjectFile<Self>,
         machine: &Machine,
         places: Places<'_>,
         _is_given: bool,
     ) -> Result<(Self, Models<LanguageModel>), Error> {
-        let spec = &described.spec;
+        let spec = &file.spec;
         let tokenizer = LanguageTokenizer::load(places.tokenizer)?; // before the weights, which take longer
         let model = LanguageModel::load(places.model, (Kind::Float, machine.device))?;
         model.check_gates()?;
@@ -175,7 +122,7 @@ impl Task for LanguageModelling {
         }
     }
 
-    fn prepare(&self, model: &Models<LanguageModel>, texts: Texts, split: &str) -> Result<Rows, Error> {
+    fn prepare(&self, model: &LanguageModel, texts: Texts, split: &str) -> Result<Rows, Error> {
         self.encode(model, &texts, split)
     }
 
@@ -184,20 +131,16 @@ impl Task for LanguageModelling {
         (0..rows.units()).map(|unit| lengths[rows.unit(unit)].iter().sum()).collect()
     }
 
+    fn scored_lengths(rows: &Rows) -> Vec<usize> {
+        rows.padded().collect()
+    }
+
     fn texts(rows: &Rows) -> usize {
         rows.len()
     }
 
-    fn load_of<'a>(&'a self, models: &'a Models<LanguageModel>, rows: &Rows) -> Load<'a> {
-        memory::load(models.exact.config(), sizes(models, rows), rows.padded().collect())
-    }
-
-    fn load_ahead(described: &Described<Self>, _: &Machine) -> Result<Option<(Load<'static>, usize)>, Error> {
-        let Some(model) = &described.spec.model else { return Ok(None) };
-        let vocabulary = described.spec.tokenizer.and_then(|tokenizer| tokenizer.vocabulary);
-        let config = &model.config(vocabulary.unwrap_or(1), Symbols::default());
-        let longest = config.max_position_embeddings as usize;
-        Ok(Some((memory::load(config, Bytes::single(0), Vec::new()), longest)))
+    fn need<'a>(&'a self, models: &'a Models<LanguageModel>, purpose: Purpose<'a>) -> Need<'a> {
+        memory::need(models.exact.config(), models.sizes(), purpose)
     }
 
     fn scorer<'a>(
@@ -230,46 +173,33 @@ impl Task for LanguageModelling {
         }
     }
 
-    fn encode(&self, model: &Models<LanguageModel>, texts: &Texts, split: &str) -> Result<Rows, Error> {
+    fn encode(&self, model: &LanguageModel, texts: &Texts, split: &str) -> Result<Rows, Error> {
         match texts {
             Texts::Documents(documents) => {
                 Rows::of_documents(&self.tokenizer, documents, self.windowing, split)
             }
             Texts::Questions(questions) => {
-                let settings = (self.rule(split), model.exact.config().max_position_embeddings);
+                let settings = (self.rule(split), model.config().max_position_embeddings);
                 Rows::of_choices(&self.tokenizer, questions, settings, split)
             }
         }
     }
 
-    fn measuring_load<'a>(
-        models: &'a Models<LanguageModel>,
-        rows: &Rows,
-        measures: &BTreeSet<Measure>,
-    ) -> Load<'a> {
-        let lengths = rows.padded().collect();
-        memory::measuring_load(models.exact.config(), models.sizes(), lengths, measures)
+    fn encoded_lengths(rows: &Rows) -> Vec<usize> {
+        rows.padded().collect()
     }
 
-    fn measure(
-        models: &Models<LanguageModel>,
-        rows: &Rows,
-        batch: &[usize],
-        gates: &Gates,
-        measures: &BTreeSet<Measure>,
-    ) -> Result<Measured, Error> {
-        let model = models.quickest();
-        Ok(model.measure(&rows.examples(model, batch)?, gates, measures))
+    fn examples(model: &LanguageModel, rows: &Rows, batch: &[usize]) -> Result<PredictionBatch, Error> {
+        rows.examples(model, batch)
     }
 
     /// Nats a prediction of each row.
     fn outputs(
-        models: &Models<LanguageModel>,
+        model: &LanguageModel,
         rows: &Rows,
         units: &[usize],
         gates: &Gates,
     ) -> Result<Vec<Vec<f64>>, Error> {
-        let model = models.quickest();
         let texts = rows.batch(model, &rows.of_units(units))?;
         let nats = no_grad(|| model.prediction_nats(&texts, gates, &ModelDropout::OFF));
         let mut nats = to_vec::<f64>(&texts.by_row(&nats.to_kind(Kind::Double))).into_iter();
@@ -280,48 +210,43 @@ impl Task for LanguageModelling {
         Ok(units.iter().map(of_unit).collect())
     }
 
-    fn batch(models: &Models<LanguageModel>, rows: &Rows, batch: &[usize]) -> Result<PredictionBatch, Error> {
-        rows.batch(models.quickest(), &rows.of_units(batch))
+    fn batch(model: &LanguageModel, rows: &Rows, batch: &[usize]) -> Result<PredictionBatch, Error> {
+        rows.batch(model, &rows.of_units(batch))
     }
 
-    fn pass(
-        &self,
-        models: &Models<LanguageModel>,
-        batch: &PredictionBatch,
-        open: &Gates,
-    ) -> Result<u64, Error> {
-        let model = models.quickest();
+    fn pass(&self, model: &LanguageModel, batch: &PredictionBatch, open: &Gates) -> Result<u64, Error> {
         let nats = no_grad(|| model.prediction_nats(batch, open, &ModelDropout::OFF));
         // waits for a GPU
         if nats.isfinite().all().int64_value(&[]) == 0 {
-            return Err(Error::NotFinite);
+            return Err(Error::not_finite());
         }
         Ok(model.multiply_adds(batch))
     }
 
     fn continue_by(
         &self,
-        models: &Models<LanguageModel>,
+        model: &LanguageModel,
         rows: &Rows,
         batch: &[usize],
         tokens: usize,
         open: &Gates,
     ) -> Result<u64, Error> {
-        let (model, batch) = (models.quickest(), rows.of_units(batch));
+        let batch = rows.of_units(batch);
         // Without the last token, which is there to be predicted, and with room for those that are made.
         let shortest = batch.iter().map(|&row| rows.tokens(row).len() - 1).min().unwrap_or(0);
         let positions = model.config().max_position_embeddings as usize;
         let shortest = shortest.min(positions.saturating_sub(tokens));
         if shortest == 0 {
-            return Err(Error::NoRoom { tokens, positions });
+            let fault = format!("a text cannot be continued by {tokens} tokens");
+            return Err(Error::Invalid(format!("{fault}: the model has {positions} positions")));
         }
         let prompts: Vec<&[u32]> = batch.iter().map(|&row| &rows.tokens(row)[..shortest]).collect();
         model.continue_greedily(&prompts, tokens, Stop::Never, open)?;
         Ok(batch.len() as u64 * model.continuation_multiply_adds(shortest as u64, tokens as u64))
     }
 
-    fn reading(&self, models: &Models<LanguageModel>) -> Reading {
-        let config = models.exact.config();
+    fn reading(&self, model: &LanguageModel) -> Reading {
+        let config = model.config();
         Reading {
             attention: Attention::SelfAttention,
             sees_future: false,
@@ -336,32 +261,20 @@ impl Task for LanguageModelling {
         Ok(Some(begin.into_iter().chain(self.tokenizer.encode_placed(text)?).collect()))
     }
 
-    fn reading_load<'a>(models: &'a Models<LanguageModel>, lengths: Vec<usize>) -> Load<'a> {
-        let measures = BTreeSet::from([Measure::Confidence]);
-        memory::measuring_load(models.exact.config(), models.sizes(), lengths, &measures)
-    }
-
     /// Padding stands on the right, so no token sees it.
-    fn read_texts(models: &Models<LanguageModel>, texts: &[&[u32]], gates: &Gates) -> Result<(), Error> {
-        let model = models.quickest();
+    fn read_texts(model: &LanguageModel, texts: &[&[u32]], gates: &Gates) -> Result<(), Error> {
         let ids = TokenBatch::new(texts, 0, GatedModel::options(model)).ids;
         drop(model.hidden(&ids, gates, &ModelDropout::OFF));
         Ok(())
     }
 
     /// The text that follows by greedy search.
-    fn say(
-        &self,
-        models: &Models<LanguageModel>,
-        text: &str,
-        tokens: usize,
-        gates: &Gates,
-    ) -> Result<String, Error> {
-        let model = models.quickest();
+    fn say(&self, model: &LanguageModel, text: &str, tokens: usize, gates: &Gates) -> Result<String, Error> {
         let mut prompt: Vec<u32> = self.tokenizer.begin().into_iter().collect();
         prompt.extend(self.tokenizer.encode(text)?);
         if prompt.is_empty() {
-            return Err(Error::NoPrompt);
+            let fault = "an empty text cannot be continued: this model has no symbol that texts begin with";
+            return Err(Error::Invalid(fault.to_owned()));
         }
         let made = model.continue_greedily(&[&prompt], tokens, Stop::AtEnd, gates)?;
         // Models may have more embeddings than their tokeniser has tokens.
@@ -370,17 +283,8 @@ impl Task for LanguageModelling {
     }
 }
 
-/// What memory depends on: the exact model may look again at questions, but not at documents.
-fn sizes(models: &Models<LanguageModel>, rows: &Rows) -> Bytes {
-    let bytes = models.sizes();
-    match rows.segments {
-        SegmentsOf::Documents { .. } => Bytes { exact: bytes.quickest, ..bytes },
-        SegmentsOf::Questions { .. } => bytes,
-    }
-}
-
 impl LanguageModelling {
-    /// How choices of a split are made.
+    /// The rule of choices in a split.
     fn rule(&self, split: &str) -> ChoiceRule {
         let own = self.data.splits.get(split).and_then(|split| split.rule);
         own.unwrap_or(self.score.choices)

@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 use training::Keep;
 
 use crate::open_heads::OpenHeads;
+use crate::spec::check_training;
 use corpus::splits::check;
 
 /// Families that can be trained from scratch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum FamilyName {
+pub(crate) enum FamilyName {
     /// GPT-2.
     Gpt2,
     /// Llama.
@@ -21,7 +22,7 @@ pub enum FamilyName {
 /// Size of a language model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DecoderSpec {
+pub(crate) struct DecoderSpec {
     /// `gpt2` or `llama`.
     pub family: FamilyName,
     /// Layers.
@@ -43,11 +44,11 @@ pub struct DecoderSpec {
     /// Dropout: everywhere in GPT-2, on attention weights in Llama.
     #[serde(default)]
     pub dropout: f64,
-    /// Whether the output layer is the embedding table.
+    /// True if the output layer is the embedding table.
     #[serde(default = "tied")]
     pub tied: bool,
     /// Deviation of initial weights.
-    #[serde(default = "initializer_range")]
+    #[serde(default = "crate::spec::initializer_range")]
     pub initializer_range: f64,
 }
 
@@ -55,25 +56,21 @@ fn tied() -> bool {
     true
 }
 
-fn initializer_range() -> f64 {
-    0.02
-}
-
-/// How texts become tokens.
+/// Tokeniser of the texts.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TokenizerSpec {
-    /// What tokens are made of.
+pub(crate) struct TokenizerSpec {
+    /// Units of the tokens.
     pub kind: TokenKind,
     /// Greatest number of tokens of `bytes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<usize>,
 }
 
-/// What tokens are made of.
+/// Units of the tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum TokenKind {
+pub(crate) enum TokenKind {
     /// Byte-level BPE.
     Bytes,
     /// Each character is a token.
@@ -83,7 +80,7 @@ pub enum TokenKind {
 /// AdamW with linear warm-up and cosine decay.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PretrainingSpec {
+pub(crate) struct PretrainingSpec {
     /// Seed of new weights, batches and dropout.
     pub seed: u64,
     /// Passes over the training split; with `steps`, a pass is that many updates.
@@ -109,9 +106,9 @@ pub struct PretrainingSpec {
     #[serde(default = "adam_betas")]
     pub adam_betas: [f64; 2],
     /// Greatest l2 norm of the gradient of all weights together.
-    #[serde(default = "clip_norm")]
+    #[serde(default = "crate::spec::clip_norm")]
     pub clip_norm: f64,
-    /// Which epoch becomes the model: `best` on the development split, or `last`.
+    /// The epoch that becomes the model: `best` on the development split, or `last`.
     #[serde(default = "keep")]
     pub keep: Keep,
 }
@@ -119,10 +116,10 @@ pub struct PretrainingSpec {
 /// Stretches of text that begin anywhere, as in nanoGPT.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BlockSpec {
+pub(crate) struct BlockSpec {
     /// Tokens that each predicts.
     pub length: usize,
-    /// How many make a batch.
+    /// Stretches of a batch.
     pub batch_size: usize,
     /// Batches of an epoch.
     pub steps: usize,
@@ -140,10 +137,6 @@ fn adam_betas() -> [f64; 2] {
     [0.9, 0.95]
 }
 
-fn clip_norm() -> f64 {
-    1.0
-}
-
 fn keep() -> Keep {
     Keep::Best
 }
@@ -151,9 +144,9 @@ fn keep() -> Keep {
 impl PretrainingSpec {
     /// Refuses values that make no sense: the fault, in words.
     pub(super) fn validate(&self) -> Result<(), String> {
-        let rate = self.learning_rate;
+        let rate = ("learning_rate", self.learning_rate);
+        check_training(self.epochs, rate, self.clip_norm, self.weight_decay, self.adam_betas)?;
         check(&[
-            ("training.epochs must be from 1 to 10000", (1..=10_000).contains(&self.epochs)),
             (
                 "[training] needs either batch_tokens or blocks",
                 self.batch_tokens.is_some() != self.blocks.is_some(),
@@ -162,15 +155,8 @@ impl PretrainingSpec {
                 "training.batch_tokens must be from 1 to 16777216",
                 self.batch_tokens.is_none_or(|tokens| (1..=1 << 24).contains(&tokens)),
             ),
-            ("training.learning_rate must be above 0 and finite", rate > 0.0 && rate.is_finite()),
             ("training.warmup_steps must be at most 1000000", self.warmup_steps <= 1_000_000),
             ("training.final_share must be from 0 to 1", (0.0..=1.0).contains(&self.final_share)),
-            ("training.weight_decay must be from 0 to 1", (0.0..=1.0).contains(&self.weight_decay)),
-            (
-                "training.adam_betas must be at least 0 and below 1",
-                self.adam_betas.iter().all(|beta| (0.0..1.0).contains(beta)),
-            ),
-            ("training.clip_norm must be above 0", self.clip_norm > 0.0),
         ])?;
         let Some(BlockSpec { length, batch_size, steps }) = self.blocks else { return Ok(()) };
         check(&[
@@ -182,13 +168,8 @@ impl PretrainingSpec {
 }
 
 impl DecoderSpec {
-    /// The configuration of the model, for the vocabulary that the tokeniser came out with.
+    /// The configuration with all heads, for the vocabulary that the tokeniser came out with.
     pub(super) fn config(&self, vocabulary: usize, symbols: Symbols) -> LanguageConfig {
-        self.open_heads.of_config(self.config_of_all(vocabulary, symbols))
-    }
-
-    /// The same with all heads.
-    pub(super) fn config_of_all(&self, vocabulary: usize, symbols: Symbols) -> LanguageConfig {
         let family: &'static LanguageFamily = match self.family {
             FamilyName::Gpt2 => &GPT2,
             FamilyName::Llama => &LLAMA,
@@ -234,13 +215,13 @@ impl DecoderSpec {
             "model.key_value_heads is for llama: GPT-2 has keys and values of each head",
             self.family == FamilyName::Llama || self.key_value_heads.is_none(),
         )])?;
-        let config = self.config_of_all(1, Symbols::default());
+        let config = self.config(1, Symbols::default());
         config.validate()?;
         self.open_heads.validate(&config.layout())
     }
 }
 
-/// What texts begin and end with.
+/// Symbols that texts begin and end with.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Symbols {
     pub begin: Option<u32>,

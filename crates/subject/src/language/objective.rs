@@ -1,4 +1,4 @@
-//! What training a language model minimises.
+//! The objective of a language model's training.
 use std::convert::Infallible;
 use std::f64::consts::PI;
 
@@ -7,18 +7,18 @@ use core_masking::{Gates, LanguageModel, ModelDropout};
 use corpus::batches::{length_sorted, shuffled};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use tch::{Kind, Tensor};
-use training::Validation;
+use tch::Tensor;
+use training::{Objective, Validation};
 
 use super::model::{BlockSpec, PretrainingSpec};
 use super::rows::{BATCH_TOKENS, Rows};
 use crate::error::Error;
-use crate::learner::Objective;
 
 impl Objective for PretrainingSpec {
     type Model = LanguageModel;
     type Examples = Rows;
     type Outcome = Infallible;
+    type Error = Error;
 
     fn tokens(split: &Rows, row: usize) -> usize {
         split.tokens(row).len() - 1
@@ -46,7 +46,7 @@ impl Objective for PretrainingSpec {
         gates: &Gates,
     ) -> Result<Validation<Infallible>, Error> {
         let nats = model.prediction_nats(&split.batch(model, rows)?, gates, &ModelDropout::OFF);
-        Ok(Validation { loss: nats.sum(Kind::Double).double_value(&[]), outcomes: Vec::new() })
+        Ok(Validation::of_losses(&nats))
     }
 
     fn batches(&self, train: &Rows, seed: u64) -> Vec<Vec<usize>> {

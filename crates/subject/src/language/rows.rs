@@ -31,11 +31,11 @@ struct Row {
     context: usize,
     /// The document or question that it belongs to.
     segment: usize,
-    /// What its nats are divided by.
+    /// Divisor of its nats.
     length: f64,
 }
 
-/// What is scored.
+/// Segments that are scored.
 #[derive(Debug)]
 pub(crate) enum SegmentsOf {
     /// Documents, by their nats per token: the words of each.
@@ -45,20 +45,20 @@ pub(crate) enum SegmentsOf {
     Questions { answers: Vec<usize>, starts: Vec<usize> },
 }
 
-/// How documents become rows.
+/// Windows that make rows of documents.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Windowing {
     /// Tokens that the model reads at once.
     pub length: usize,
     /// Tokens that a window predicts behind those of the one before.
     pub stride: usize,
-    /// Whether the end of a document is predicted too.
+    /// True if the end of a document is predicted too.
     pub end: bool,
     pub segments: SegmentKind,
 }
 
 impl Windowing {
-    /// What the description asks for, or as long as the model can and without overlap.
+    /// Windows as the file asks for them, or as long as the model can and without overlap.
     ///
     /// # Errors
     /// If windows are longer than the model's positions.
@@ -70,7 +70,9 @@ impl Windowing {
         }
         let stride = spec.stride.unwrap_or(length);
         if stride > length {
-            return Err(Error::Stride { stride, length });
+            let allowed = "the stride must be at most that";
+            let fault = format!("windows.stride is {stride}, but windows have {length} tokens");
+            return Err(Error::Invalid(format!("{fault}: {allowed}")));
         }
         Ok(Self { length, stride, end: spec.end, segments: spec.segments })
     }
@@ -110,7 +112,8 @@ impl Rows {
         }
         rows.segments = SegmentsOf::Documents { words: counts };
         if rows.rows.is_empty() {
-            return Err(Error::NothingToPredict { split: split.to_owned() });
+            let allowed = "documents need two, or a symbol that they begin with";
+            return Err(Error::Invalid(format!("split `{split}` has no token to predict: {allowed}")));
         }
         Ok(rows)
     }
@@ -151,8 +154,9 @@ impl Rows {
             tokens.extend(tokenizer.encode(&document.text)?);
         }
         if tokens.len() <= block {
-            let (split, found) = (split.to_owned(), tokens.len());
-            return Err(Error::TooShort { split, found, least: block + 1 });
+            let (found, least) = (tokens.len(), block + 1);
+            let fault = format!("split `{split}` has {found} tokens");
+            return Err(Error::Invalid(format!("{fault}, but training.blocks needs at least {least}")));
         }
         let row = |start| Row { tokens: start..start + block + 1, context: 1, segment: 0, length: 1.0 };
         Ok(Self { rows: (0..tokens.len() - block).map(row).collect(), tokens, segments: no_documents() })
@@ -181,7 +185,9 @@ impl Rows {
                 tokens.extend(tokenizer.encode(&format!("{}{}", part.context, part.continuation))?);
                 let count = tokens.len() - start;
                 if count < 2 {
-                    return Err(Error::EmptyChoice { split: split.to_owned(), number: segment + 1 });
+                    let fault = "a choice has no token that something comes before";
+                    let question = segment + 1;
+                    return Err(Error::Invalid(format!("split `{split}`, question {question}: {fault}")));
                 }
                 let positions = usize::try_from(positions).unwrap_or(usize::MAX);
                 if count - 1 > positions {
@@ -252,7 +258,7 @@ impl Rows {
         self.rows[row].segment
     }
 
-    /// What the nats of a row are divided by.
+    /// The divisor of the nats of a row.
     pub(super) fn length(&self, row: usize) -> f64 {
         self.rows[row].length
     }

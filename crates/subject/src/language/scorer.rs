@@ -7,7 +7,7 @@ use tch::{Kind, Tensor, no_grad};
 use super::rows::{Rows, SegmentsOf};
 use crate::error::Error;
 use crate::evaluation::{BySet, Plan, Request, Scorer, by_lowest_layer};
-use crate::precision::{Models, Pair, SecondLook};
+use crate::models::{Models, Pair, SecondLook};
 use crate::subject::Scored;
 
 /// A split that is predicted.
@@ -17,7 +17,7 @@ pub(crate) struct Predictions<'a> {
     second_look: Option<SecondLook>,
 }
 
-/// What is known of a unit.
+/// Result of a unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Found {
     /// Of a row of a document: its nats, summed over its predictions.
@@ -27,7 +27,7 @@ pub(crate) enum Found {
 }
 
 impl Found {
-    /// Those of a row of a document.
+    /// The nats of a row of a document.
     pub(super) fn nats(self) -> f64 {
         match self {
             Self::Nats(nats) => nats,
@@ -35,7 +35,7 @@ impl Found {
         }
     }
 
-    /// That of a question.
+    /// The choice at a question.
     pub(super) fn choice(self) -> usize {
         match self {
             Self::Choice(choice) => choice,
@@ -98,12 +98,12 @@ impl<'a> Predictions<'a> {
     }
 }
 
-/// What a model makes of a question.
+/// A model's decision on a question.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Decision {
     /// The place of the best score; of equal ones the first.
     choice: usize,
-    /// How much better it is than any other.
+    /// Difference to the next best score.
     lead: f64,
 }
 
@@ -154,18 +154,18 @@ fn by_question(rows: &Rows, questions: &[usize], nats: &[f64]) -> Vec<Vec<f64>> 
 
 fn finite(nats: &Tensor) -> Result<Vec<f64>, Error> {
     let nats = to_vec::<f64>(nats);
-    if nats.iter().all(|nats| nats.is_finite()) { Ok(nats) } else { Err(Error::NotFinite) }
+    if nats.iter().all(|nats| nats.is_finite()) { Ok(nats) } else { Err(Error::not_finite()) }
 }
 
 impl Scorer for Predictions<'_> {
-    type Model = Models<LanguageModel>;
+    type Model = LanguageModel;
     type Segment = Found;
 
     fn groups(sets: &[HeadSet], _: usize) -> Vec<Range<usize>> {
         by_lowest_layer(sets)
     }
 
-    /// What is found of the units of a batch under each wanted set.
+    /// Results of the units of a batch under each wanted set.
     fn score(
         &self,
         models: &Models<LanguageModel>,
@@ -190,7 +190,7 @@ impl Scorer for Predictions<'_> {
         Ok((found, trunk))
     }
 
-    /// What the second look did, if there is one.
+    /// Report of the second look, if there is one.
     fn report(&self) -> Option<String> {
         self.second_look.as_ref().map(SecondLook::report)
     }
@@ -199,9 +199,8 @@ impl Scorer for Predictions<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evaluation::{Sets, Sweep};
+    use crate::evaluation::{Batches, Purpose, Sets};
     use crate::language::memory;
-    use crate::model::of_threads;
     use core_masking::{GatedModel, LanguageConfig};
     use corpus::choices::Choice;
     use corpus::language_tokenizer::LanguageTokenizer;
@@ -272,8 +271,8 @@ mod tests {
                 ..crate::test_machine::machine()
             };
             let models = Models::new(model(), machine.precision).unwrap();
-            let load = memory::load(models.exact.config(), models.sizes(), rows.padded().collect());
-            let plan = Plan::new(&machine, &load).unwrap();
+            let need = memory::need(models.exact.config(), models.sizes(), Purpose::Scoring);
+            let plan = Plan::new(&machine, &need, &rows.padded().collect::<Vec<_>>());
             let scored = Scored::first("test".to_owned(), None, rescale);
             let scorer = Predictions::new(&models, &plan, &rows, &scored).unwrap();
             let mut changed = 0;
@@ -289,9 +288,9 @@ mod tests {
                 Ok(())
             };
             let mut progress = Progress::new(0, true);
-            let mut threads = of_threads(&models, plan.workers).unwrap();
+            let mut threads = models.of_threads(plan.workers).unwrap();
             let all = Sets { all: &sets, wanted: &[true; 4], rescale };
-            Sweep::new(plan).run(&scorer, &mut threads, all, &mut progress, each).unwrap();
+            Batches::new(plan).run(&scorer, &mut threads, all, &mut progress, each).unwrap();
             let again = scorer.second_look.unwrap().made_again();
             assert!(changed > 0, "bf16 must err for the test to mean something");
             assert!(

@@ -1,44 +1,48 @@
 //! The description of a language model.
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
+use core_masking::{HeadLayout, ModelConfig};
 use corpus::splits::check;
-use corpus::splits::language::{ChoiceRule, Grammar, SplitFiles};
+use corpus::splits::language::{ChoiceRule, Grammar, SplitFiles, Texts};
+use corpus::trees::Tree;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::model::{DecoderSpec, PretrainingSpec, TokenKind, TokenizerSpec};
+use super::data::{files, read_split};
+use super::model::{DecoderSpec, PretrainingSpec, Symbols, TokenKind, TokenizerSpec};
 use crate::checkpoint::CheckpointSpec;
 use crate::dynamics::DynamicsSpec;
-use crate::error::quoted;
+use crate::error::{Error, quoted};
 use crate::functions::FunctionsSpec;
 use crate::spec::{check_sources, check_split_names};
-use crate::task::Outline;
+use crate::task::{Outline, Spec};
 
 /// A language model as its TOML file describes it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LanguageSpec {
+pub(crate) struct LanguageSpec {
     /// Known by now.
     #[serde(rename = "task")]
     _task: IgnoredAny,
     /// One sentence for people.
     #[serde(rename = "description")]
     _description: String,
-    /// Where the texts come from.
+    /// Source of the texts.
     pub data: LanguageData,
-    /// How documents are cut into what the model reads at once.
+    /// Windows that documents are cut into.
     #[serde(default)]
     pub windows: WindowSpec,
-    /// How choices are made.
+    /// Rule of choices.
     #[serde(default)]
     pub score: ScoreSpec,
     /// A model that is there already.
     pub checkpoint: Option<CheckpointSpec>,
     /// Size of a model that is trained from scratch.
     pub model: Option<DecoderSpec>,
-    /// How texts become tokens, if the model is trained from scratch.
+    /// Tokeniser of the texts, if the model is trained from scratch.
     pub tokenizer: Option<TokenizerSpec>,
-    /// How it is trained.
+    /// Recipe of its training.
     pub training: Option<PretrainingSpec>,
     /// Checkpoints of the training that stay; those of all epochs if absent.
     pub dynamics: Option<DynamicsSpec>,
@@ -46,10 +50,10 @@ pub struct LanguageSpec {
     pub functions: Option<FunctionsSpec>,
 }
 
-/// Where the texts come from: files, or the demo grammar.
+/// Source of the texts: files, or the demo grammar.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LanguageData {
+pub(crate) struct LanguageData {
     /// Name for `just fetch`, if the files can be fetched.
     pub fetch: Option<String>,
     /// The split that the model is trained on.
@@ -72,26 +76,26 @@ pub struct LanguageData {
     pub splits: BTreeMap<String, SplitFiles>,
 }
 
-/// How documents are cut into what the model reads at once.
+/// Windows that documents are cut into, which the model reads at once.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WindowSpec {
+pub(crate) struct WindowSpec {
     /// Tokens that the model reads at once; all its positions if absent.
     pub length: Option<usize>,
     /// Tokens that each window predicts behind those of the one before; without overlap if absent.
     pub stride: Option<usize>,
-    /// Whether the end of a document is predicted too.
+    /// True if the end of a document is predicted too.
     #[serde(default)]
     pub end: bool,
-    /// What is drawn in resampling, and counted.
+    /// Units that are drawn in resampling, and counted.
     #[serde(default)]
     pub segments: SegmentKind,
 }
 
-/// What is drawn in resampling.
+/// Unit that is drawn in resampling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum SegmentKind {
+pub(crate) enum SegmentKind {
     /// Documents.
     #[default]
     Documents,
@@ -99,18 +103,19 @@ pub enum SegmentKind {
     Windows,
 }
 
-/// How choices are made.
+/// Rule of choices.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ScoreSpec {
+pub(crate) struct ScoreSpec {
     /// `acc` or `acc_norm`.
     #[serde(default)]
     pub choices: ChoiceRule,
 }
 
-impl LanguageSpec {
-    /// What it has in common with other tasks.
-    pub(super) fn outline(&self) -> Outline<'_> {
+impl Spec for LanguageSpec {
+    type Examples = Texts;
+
+    fn outline(&self) -> Outline<'_> {
         let LanguageData { train, dev, test, shifted, estimate, grammar, .. } = &self.data;
         Outline {
             checkpoint: self.checkpoint.as_ref(),
@@ -127,8 +132,7 @@ impl LanguageSpec {
         }
     }
 
-    /// Refuses values that make no sense: the fault, in words.
-    pub(super) fn validate(&self) -> Result<(), String> {
+    fn validate(&self) -> Result<(), String> {
         let data = &self.data;
         check_sources(
             [data.grammar.is_some(), !data.splits.is_empty()],
@@ -155,6 +159,42 @@ impl LanguageSpec {
         }
     }
 
+    fn layout(&self) -> Option<HeadLayout> {
+        // the size of the vocabulary does not matter
+        let config = |model: &DecoderSpec| model.open_heads.of_config(model.config(1, Symbols::default()));
+        self.model.as_ref().map(|model| config(model).layout())
+    }
+
+    fn read(&self, data: &Path, split: &str) -> Result<Texts, Error> {
+        read_split(&self.data, data, split)
+    }
+
+    fn files(&self, data: &Path, split: &str) -> Vec<PathBuf> {
+        files(&self.data, data, split)
+    }
+
+    fn trees(&self, split: &str) -> Option<Vec<Tree>> {
+        self.data.grammar?.trees(split)
+    }
+
+    fn groups(texts: &Texts) -> Vec<usize> {
+        texts.group_sizes()
+    }
+
+    fn select(texts: &Texts, places: &[usize]) -> Texts {
+        texts.select(places)
+    }
+
+    fn sentences(texts: &Texts) -> Vec<String> {
+        texts.sentences()
+    }
+
+    fn sha256(texts: &Texts) -> String {
+        texts.sha256()
+    }
+}
+
+impl LanguageSpec {
     fn validate_training(
         &self,
         model: &DecoderSpec,
@@ -211,7 +251,7 @@ impl LanguageData {
         }
     }
 
-    /// Whether a split is scored by choices.
+    /// Returns true for a split that is scored by choices.
     pub(super) fn is_of_questions(&self, split: &str) -> bool {
         match self.grammar {
             Some(_) => split.starts_with("agreement"),

@@ -1,21 +1,20 @@
-//! How a language model is trained from scratch.
+//! Training a language model from scratch.
 use std::path::Path;
 
 use core_masking::LanguageModel;
 use corpus::language_tokenizer::LanguageTokenizer;
 use corpus::splits::language::Texts;
 use serde_json::json;
-use tch::Kind;
+use tch::{Device, Kind};
 use training::{AdamSettings, Machine};
 
 use super::LanguageModelling;
-use super::model::{DecoderSpec, PretrainingSpec, Symbols, TokenKind, TokenizerSpec};
+use super::model::{PretrainingSpec, Symbols, TokenKind, TokenizerSpec};
 use super::rows::{Rows, Windowing};
 use super::spec::{LanguageSpec, SegmentKind};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
-use crate::learner::TaskLearner;
-use crate::task::Described;
+use crate::subject_file::SubjectFile;
 use crate::train::{Recipe, Trained};
 
 /// Added to the denominator of Adam: PyTorch's default.
@@ -90,35 +89,30 @@ impl Trained for LanguageModelling {
         }
     }
 
+    fn objective(file: &SubjectFile<Self>) -> Result<PretrainingSpec, Error> {
+        file.spec.training.ok_or_else(|| Error::not_trained(&file.name))
+    }
+
     fn start(
-        described: &Described<Self>,
+        file: &SubjectFile<Self>,
         _: Option<&Checkpoint>,
         tokenizer: &LanguageTokenizer,
         machine: &Machine,
-    ) -> Result<TaskLearner<PretrainingSpec>, Error> {
-        let (model, settings) = trained(described)?;
+    ) -> Result<LanguageModel, Error> {
+        let PretrainingSpec { seed, .. } = Self::objective(file)?;
+        let model = file.spec.model.as_ref().ok_or_else(|| Error::not_trained(&file.name))?;
         let symbols = Symbols { begin: tokenizer.begin(), end: tokenizer.end() };
-        let config = model.config_of_all(tokenizer.vocabulary_size(), symbols);
-        let whole = LanguageModel::random(config, settings.seed, (Kind::Float, machine.device))?;
-        TaskLearner::new(&model.open_heads.of_model(whole)?, settings)
+        let config = model.config(tokenizer.vocabulary_size(), symbols);
+        let whole = LanguageModel::random(config, seed, (Kind::Float, machine.device))?;
+        Ok(model.open_heads.of_model(whole)?)
     }
 
-    fn resume(
-        described: &Described<Self>,
-        folder: &Path,
-        machine: &Machine,
-    ) -> Result<TaskLearner<PretrainingSpec>, Error> {
-        let model = LanguageModel::load(folder, (Kind::Float, machine.device))?;
-        TaskLearner::new(&model, trained(described)?.1)
+    fn load_model(folder: &Path, device: Device) -> Result<LanguageModel, core_masking::Error> {
+        LanguageModel::load(folder, (Kind::Float, device))
     }
 }
 
 fn no_documents(split: &str) -> Error {
-    Error::NoDocuments { split: split.to_owned() }
-}
-
-/// What is trained, and how.
-fn trained(described: &Described<LanguageModelling>) -> Result<(&DecoderSpec, PretrainingSpec), Error> {
-    let LanguageSpec { model, training, .. } = &described.spec;
-    model.as_ref().zip(*training).ok_or_else(|| Error::NotTrained { name: described.name.clone() })
+    let allowed = "a language model is trained on documents";
+    Error::Invalid(format!("split `{split}` holds questions, but {allowed}"))
 }

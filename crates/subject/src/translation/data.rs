@@ -35,7 +35,7 @@ pub(super) fn files(spec: &DataSpec, folder: &Path, split: &str) -> Vec<PathBuf>
 mod tests {
     use super::super::Translation;
     use super::*;
-    use crate::task::Described;
+    use crate::subject_file::SubjectFile;
     use crate::test_machine::machine;
     use std::fs;
     use training::Machine;
@@ -50,9 +50,9 @@ mod tests {
     fn read(folder: &Path, split: &str) -> Result<ParallelText, String> {
         let spec = format!("description = ''\n[data]\n{}", DATA.replace("[splits]", "[data.splits]"));
         let (name, spec) = (String::new(), toml::from_str(&spec).unwrap());
-        let described = Described::<Translation> { name, path: PathBuf::new(), spec };
+        let file = SubjectFile::<Translation> { name, path: PathBuf::new(), spec };
         let machine = Machine { data: folder.to_owned(), ..machine() };
-        described.read(&machine, split).map_err(|error| error.to_string())
+        file.read(&machine, split).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -86,17 +86,5 @@ mod tests {
             pairs,
             [(&"Go.".to_owned(), &"Va !".to_owned()), (&"Run!".to_owned(), &"Cours !".to_owned())]
         );
-    }
-
-    #[test]
-    fn a_split_that_leaves_nothing_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("a.en"), "A big dog.\n").unwrap();
-        fs::write(folder.path().join("a.fr"), "Un gros chien.\n").unwrap();
-        let refusal = read(folder.path(), "files").unwrap_err();
-        assert_eq!(refusal, "split `files` is empty: it must hold at least one segment");
-        fs::write(folder.path().join("b.tsv"), "Va !\tGo.\n").unwrap();
-        let refusal = read(folder.path(), "table").unwrap_err();
-        assert!(refusal.ends_with("a sample of 2 pairs is asked for, but only 1 can be drawn"), "{refusal}");
     }
 }

@@ -8,21 +8,17 @@ mod spec;
 mod tokenizer;
 mod train;
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use core_masking::importance::Measured;
+use core_masking::loss::PairBatch;
 use core_masking::{
-    Attention, BeamSearch, GatedModel, Gates, HeadLayout, Measure, ModelConfig, ModelDropout, OutputRules,
-    Relevance, Rule, TokenBatch, Translator, to_vec,
+    Attention, BeamSearch, GatedModel, Gates, ModelDropout, OutputRules, Relevance, Rule, TokenBatch,
+    Translator, to_vec,
 };
-use corpus::checksum;
 use corpus::parallel::ParallelText;
 use corpus::placed::PlacedToken;
 use corpus::sentence_tokenizer::{SentenceTokenizer, check_rows};
 use corpus::tokenizer::SubwordTokenizer;
-use corpus::trees::Tree;
 use records::Identity;
 use serde_json::Value;
 use stats::bleu::{Bleu, BleuStatistics};
@@ -32,17 +28,17 @@ use training::Machine;
 
 use crate::checkpoint::Places;
 use crate::error::Error;
-use crate::evaluation::{Load, Plan};
-use crate::model::Model;
-use crate::precision::Bytes;
+use crate::evaluation::{Need, Plan, Purpose};
+use crate::models::Models;
 use crate::reading::Reading;
 use crate::subject::Scored;
-use crate::task::{Described, Outline, Task};
+use crate::subject_file::SubjectFile;
+use crate::task::Task;
 use pairs::Pairs;
 use scorer::Sentences;
 use spec::{DecodingSpec, TranslationSpec};
 
-/// How a translator reads and searches.
+/// Tokeniser and search of a translator.
 #[derive(Debug, Clone)]
 pub(crate) struct Translation {
     search: BeamSearch,
@@ -81,7 +77,6 @@ impl Translation {
 impl Task for Translation {
     type Spec = TranslationSpec;
     type Model = Translator;
-    type Examples = ParallelText;
     type Prepared = Prepared;
     type Encoded = Pairs;
     type Batch = Vec<Vec<u32>>;
@@ -100,69 +95,28 @@ impl Task for Translation {
         "vocab.json",
     ];
 
-    fn validate(spec: &TranslationSpec) -> Result<(), String> {
-        spec.validate()
-    }
-
-    fn outline(spec: &TranslationSpec) -> Outline<'_> {
-        spec.outline()
-    }
-
-    fn layout(spec: &TranslationSpec) -> Option<HeadLayout> {
-        // sizes of the vocabulary do not matter
-        spec.model.as_ref().map(|model| model.untrained_config(3).layout())
-    }
-
-    fn read(spec: &TranslationSpec, data: &Path, split: &str) -> Result<ParallelText, Error> {
-        data::read_split(&spec.data, data, split)
-    }
-
-    fn files(spec: &TranslationSpec, data: &Path, split: &str) -> Vec<PathBuf> {
-        data::files(&spec.data, data, split)
-    }
-
-    fn count(text: &ParallelText) -> usize {
-        text.len()
-    }
-
-    fn select(text: &ParallelText, places: &[usize]) -> ParallelText {
-        text.select(places)
-    }
-
-    fn sentences(text: &ParallelText) -> Vec<String> {
-        text.source.clone()
-    }
-
-    fn trees(spec: &TranslationSpec, split: &str) -> Option<Vec<Tree>> {
-        Some(spec.data.grammar?.samples(split)?.iter().map(Tree::from).collect())
-    }
-
-    fn sha256(text: &ParallelText) -> String {
-        checksum::of_pairs(text)
-    }
-
     fn load(
-        described: &Described<Self>,
+        file: &SubjectFile<Self>,
         machine: &Machine,
         places: Places<'_>,
         is_given: bool,
-    ) -> Result<(Self, Translator), Error> {
-        let (name, spec, folder) = (&described.name, &described.spec, places.tokenizer);
+    ) -> Result<(Self, Models<Translator>), Error> {
+        let (name, spec, folder) = (&file.name, &file.spec, places.tokenizer);
         let model = Translator::load(places.model, machine.options())?;
         model.check_gates()?;
         let published = if is_given { tokenizer::of_publisher(folder, model.config())? } else { None };
         if let Some(tokenizer) = published {
             tokenizer::check(tokenizer.as_ref(), model.config(), folder, name)?;
             let search = spec.decoding.over(BeamSearch::read(folder, model.config())?);
-            return Ok((Self { search, tokenizer: tokenizer.into() }, model));
+            return Ok((Self { search, tokenizer: tokenizer.into() }, Models::alone(model)));
         }
         let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json"))?;
         tokenizer::check(&tokenizer, model.config(), folder, name)?;
-        let described = spec.model.as_ref().map(|model| model.config(&tokenizer));
+        let described = spec.model.as_ref().map(|model| model.open_heads.of_config(model.config(&tokenizer)));
         if described.is_some_and(|described| *model.config() != described) {
-            return Err(Error::OtherModel { folder: places.model.to_owned(), name: name.clone() });
+            return Err(tokenizer::other_model(places.model, name));
         }
-        Ok((Self { search: search(spec), tokenizer: Arc::new(tokenizer) }, model))
+        Ok((Self { search: search(spec), tokenizer: Arc::new(tokenizer) }, Models::alone(model)))
     }
 
     fn metric(&self, _: &str) -> Metric {
@@ -179,8 +133,9 @@ impl Task for Translation {
         let sources: Vec<Vec<u32>> = text.source.iter().map(source).collect::<Result<_, _>>()?;
         let positions = model.config().max_position_embeddings as usize;
         if let Some(index) = sources.iter().position(|source| source.len() > positions) {
-            let (split, length) = (split.to_owned(), sources[index].len());
-            return Err(Error::SentenceTooLong { split, line: index + 1, length, positions });
+            let (line, length) = (index + 1, sources[index].len());
+            let fault = format!("{length} tokens, but the model has {positions} positions");
+            return Err(Error::Invalid(format!("split `{split}`, sentence {line}: {fault}")));
         }
         Ok(Prepared { text, sources })
     }
@@ -189,21 +144,13 @@ impl Task for Translation {
         prepared.sources.iter().map(Vec::len).collect()
     }
 
-    fn load_of<'a>(&'a self, model: &'a Translator, prepared: &Prepared) -> Load<'a> {
-        memory::load(&self.search, model.config(), bytes(model), Self::lengths(prepared))
-    }
-
-    fn load_ahead(described: &Described<Self>, _: &Machine) -> Result<Option<(Load<'static>, usize)>, Error> {
-        let spec = &described.spec;
-        let Some((model, tokenizer)) = spec.model.as_ref().zip(spec.tokenizer) else { return Ok(None) };
-        let config = model.untrained_config(tokenizer.vocabulary);
-        let longest = config.max_position_embeddings as usize;
-        Ok(Some((memory::load(&search(spec), &config, Bytes::single(0), Vec::new()), longest)))
+    fn need<'a>(&'a self, models: &'a Models<Translator>, purpose: Purpose<'a>) -> Need<'a> {
+        memory::need(&self.search, models.exact.config(), models.sizes(), purpose)
     }
 
     fn scorer<'a>(
         &'a self,
-        _: &Translator,
+        _: &Models<Translator>,
         _: &Plan,
         prepared: &'a Prepared,
         _: &Scored,
@@ -222,30 +169,16 @@ impl Task for Translation {
         Pairs::encode(text, [&source, &target], model.config().max_position_embeddings, split)
     }
 
-    fn measuring_load<'a>(model: &'a Translator, pairs: &Pairs, measures: &BTreeSet<Measure>) -> Load<'a> {
-        memory::measuring_load(model.config(), bytes(model), pairs.longer_sides(), measures)
+    fn encoded_lengths(pairs: &Pairs) -> Vec<usize> {
+        pairs.longer_sides()
     }
 
-    fn measure(
-        model: &Translator,
-        pairs: &Pairs,
-        rows: &[usize],
-        gates: &Gates,
-        measures: &BTreeSet<Measure>,
-    ) -> Result<Measured, Error> {
-        Ok(model.measure(&pairs.batch(model, rows), gates, measures))
+    fn examples(model: &Translator, pairs: &Pairs, rows: &[usize]) -> Result<PairBatch, Error> {
+        Ok(pairs.batch(model, rows))
     }
 
-    fn exact(model: &Translator) -> Result<Translator, Error> {
-        Ok(model.to_kind(Kind::Double)?)
-    }
-
-    fn relevance_load<'a>(model: &'a Translator, pairs: &Pairs) -> Result<Load<'a>, Error> {
-        Ok(memory::relevance_load(model.config(), bytes(model), pairs.longer_sides()))
-    }
-
-    fn relevance(model: &Translator, pairs: &Pairs, row: usize, rule: Rule) -> Result<Relevance, Error> {
-        Ok(model.relevance(&pairs.batch(model, &[row]), rule)?)
+    fn relevance(model: &Translator, pair: &PairBatch, rule: Rule) -> Result<Relevance, Error> {
+        Ok(model.relevance(pair, rule)?)
     }
 
     /// The loss of each reference per token, in nats.
@@ -288,10 +221,6 @@ impl Task for Translation {
         Ok(self.tokenizer.encode_placed(text)?)
     }
 
-    fn reading_load<'a>(model: &'a Translator, lengths: Vec<usize>) -> Load<'a> {
-        memory::measuring_load(model.config(), bytes(model), lengths, &BTreeSet::from([Measure::Confidence]))
-    }
-
     fn read_texts(model: &Translator, texts: &[&[u32]], gates: &Gates) -> Result<(), Error> {
         let batch = TokenBatch::new(texts, model.config().pad_token_id, GatedModel::options(model));
         drop(model.encode(&batch, gates, &ModelDropout::OFF));
@@ -306,15 +235,9 @@ impl Task for Translation {
     }
 }
 
-/// How the subject's translations are searched for, where the model is trained here.
+/// The search for translations of a model that is trained here.
 pub(crate) fn search(spec: &TranslationSpec) -> BeamSearch {
     spec.decoding.over(DecodingSpec::usual())
-}
-
-/// What memory depends on: a translator never looks again.
-fn bytes(model: &Translator) -> Bytes {
-    let of_number = GatedModel::options(model).0.elt_size_in_bytes() as u64;
-    Bytes { exact: of_number, quickest: of_number, model: Model::bytes(model) }
 }
 
 /// A search as signatures tell it.

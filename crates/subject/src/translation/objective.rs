@@ -1,22 +1,22 @@
-//! What training a translator minimises: Vaswani et al. (2017), Section 5, with a peak learning rate of its own.
+//! The objective of a translator's training: Vaswani et al. (2017), Section 5, with a peak learning rate of its own.
 use std::convert::Infallible;
 
 use core_masking::loss::training_loss;
 use core_masking::{GatedModel, Gates, ModelDropout, Translator};
 use corpus::batches::{length_sorted, shuffled};
-use tch::{Kind, Tensor};
-use training::Validation;
+use tch::Tensor;
+use training::{Objective, Validation};
 
 use super::pairs::Pairs;
 use super::spec::TrainingSpec;
 use crate::error::Error;
-use crate::learner::Objective;
 
 /// The best epoch is that of the lowest loss: choosing by BLEU would take a translation of the development set after each.
 impl Objective for TrainingSpec {
     type Model = Translator;
     type Examples = Pairs;
     type Outcome = Infallible;
+    type Error = Error;
 
     /// The bias of the logits stays 0, as in transformers.
     const FROZEN: &'static [&'static str] = &["final_logits_bias"];
@@ -47,7 +47,7 @@ impl Objective for TrainingSpec {
         gates: &Gates,
     ) -> Result<Validation<Infallible>, Error> {
         let losses = model.losses(&pairs.batch(model, rows), gates, &ModelDropout::OFF);
-        Ok(Validation { loss: losses.sum(Kind::Double).double_value(&[]), outcomes: Vec::new() })
+        Ok(Validation::of_losses(&losses))
     }
 
     fn batches(&self, train: &Pairs, seed: u64) -> Vec<Vec<usize>> {

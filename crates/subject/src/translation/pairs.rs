@@ -35,7 +35,8 @@ impl Pairs {
             }
         }
         if pairs.sources.is_empty() {
-            Err(Error::AllTooLong { split: split.to_owned(), positions })
+            let fault = format!("every pair is longer than the {positions} positions of the model");
+            Err(Error::Invalid(format!("split `{split}`: {fault}")))
         } else {
             Ok(pairs)
         }

@@ -8,6 +8,7 @@ use stats::bleu::{Bleu, BleuStatistics};
 use super::Prepared;
 use crate::error::Error;
 use crate::evaluation::{BySet, Request, Scorer, neighbours};
+use crate::models::Models;
 
 /// A split that is translated.
 pub(crate) struct Sentences<'a> {
@@ -31,13 +32,14 @@ impl Scorer for Sentences<'_> {
     /// Translates a batch under each wanted set and counts what BLEU needs of each sentence.
     fn score(
         &self,
-        model: &Translator,
+        models: &Models<Translator>,
         request: &Request<'_>,
         left: Option<Trunk>,
     ) -> Result<(BySet<BleuStatistics>, Trunk), Error> {
+        let model = models.quickest();
         let variants = model.variants(request.sets, request.rescale)?.only(request.wanted);
         let sources = self.prepared.sources(request.rows);
-        let (together, outgrown) = (request.sets_per_batch, || request.growth.take());
+        let (together, outgrown) = (request.sets_per_batch, || request.rows_at_once);
         let (found, trunk) = self.search.sweep(model, &sources, &variants, together, left, &outgrown)?;
         let bleu = Bleu::new();
         let counted = |(translation, &row): (&Translation, &usize)| {

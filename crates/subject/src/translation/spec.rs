@@ -1,38 +1,43 @@
 //! The description of a translator.
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use core_masking::families::MARIAN;
-use core_masking::{Activation, ModelConfig, TranslatorConfig};
-use core_masking::{BeamSearch, Stopping};
+use core_masking::{Activation, BeamSearch, HeadLayout, ModelConfig, Stopping, TranslatorConfig};
+use corpus::checksum;
+use corpus::parallel::ParallelText;
 use corpus::sentence_tokenizer::SentenceTokenizer;
 use corpus::splits::check;
 use corpus::splits::translation::{FilePair, Grammar};
 use corpus::tokenizer::SubwordTokenizer;
+use corpus::trees::Tree;
 use records::StandsFor;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use super::data::{files, read_split};
 use crate::checkpoint::CheckpointSpec;
 use crate::dynamics::DynamicsSpec;
+use crate::error::Error;
 use crate::functions::FunctionsSpec;
 use crate::open_heads::OpenHeads;
-use crate::spec::{check_sources, check_split_names};
-use crate::task::Outline;
+use crate::spec::{check_sources, check_split_names, check_training};
+use crate::task::{Outline, Spec};
 
 /// A translator as its TOML file describes it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TranslationSpec {
+pub(crate) struct TranslationSpec {
     /// Known by now.
     #[serde(default, rename = "task")]
     _task: IgnoredAny,
     /// One sentence for people.
     #[serde(rename = "description")]
     _description: String,
-    /// What of the paper its results stand beside: nothing here needs it, but a slip is found at once.
+    /// Results of the paper that its own stand beside: nothing here needs it, but a slip is found at once.
     #[serde(default, rename = "stands_for")]
     _stands_for: Option<StandsFor>,
-    /// Where the sentences come from.
+    /// Source of the sentences.
     pub data: DataSpec,
     /// A model that is there already.
     pub checkpoint: Option<CheckpointSpec>,
@@ -40,21 +45,21 @@ pub struct TranslationSpec {
     pub tokenizer: Option<TokenizerSpec>,
     /// Size of a model that is trained from scratch.
     pub model: Option<ModelSpec>,
-    /// How it is trained.
+    /// Recipe of its training.
     pub training: Option<TrainingSpec>,
     /// Checkpoints of the training that stay; those of all epochs if absent.
     pub dynamics: Option<DynamicsSpec>,
     /// Sentences with trees, for `head-functions`.
     pub functions: Option<FunctionsSpec>,
-    /// How translations are searched for.
+    /// Search for translations.
     #[serde(default)]
     pub decoding: DecodingSpec,
 }
 
-/// Where the sentences come from: files, or the demo grammar.
+/// Source of the sentences: files, or the demo grammar.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DataSpec {
+pub(crate) struct DataSpec {
     /// Name for `just fetch`, if the files can be fetched.
     pub fetch: Option<String>,
     /// The split that the model is trained on.
@@ -80,7 +85,7 @@ pub struct DataSpec {
 /// Byte-level BPE of source and target together.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TokenizerSpec {
+pub(crate) struct TokenizerSpec {
     /// Greatest number of pieces, special symbols included.
     pub vocabulary: usize,
 }
@@ -88,7 +93,7 @@ pub struct TokenizerSpec {
 /// Size of a Marian model; encoder and decoder are equally deep and wide.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ModelSpec {
+pub(crate) struct ModelSpec {
     /// Layers of the encoder, and of the decoder.
     pub layers: usize,
     /// Heads in each attention module.
@@ -111,7 +116,7 @@ pub struct ModelSpec {
 /// Adam with an inverse square root schedule (Vaswani et al. 2017, Section 5.3).
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TrainingSpec {
+pub(crate) struct TrainingSpec {
     /// Seed of initial weights, batches and dropout.
     pub seed: u64,
     /// Passes over the training split.
@@ -134,7 +139,7 @@ pub struct TrainingSpec {
     pub adam_betas: [f64; 2],
 }
 
-/// What was trained before there was weight decay has the same settings as without it.
+/// Leaves out a weight decay of zero: models that were trained before there was one have the same settings.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &f64) -> bool {
     *number == 0.0
@@ -144,15 +149,15 @@ fn adam_betas() -> [f64; 2] {
     [0.9, 0.98]
 }
 
-/// How translations are searched for; what is absent is as in [`DecodingSpec::usual`], or as the checkpoint says.
+/// Search for translations; what is absent is as in [`DecodingSpec::usual`], or as the checkpoint says.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct DecodingSpec {
+pub(crate) struct DecodingSpec {
     /// Hypotheses kept for a sentence.
     pub beam: Option<usize>,
     /// The exponent of the length.
     pub length_penalty: Option<f64>,
-    /// When a sentence's search ends.
+    /// End of a sentence's search.
     pub stopping: Option<Stopping>,
     /// Longest translation, in tokens for each source token ...
     pub length_ratio: Option<f64>,
@@ -187,9 +192,10 @@ impl DecodingSpec {
     }
 }
 
-impl TranslationSpec {
-    /// What it has in common with other tasks.
-    pub(super) fn outline(&self) -> Outline<'_> {
+impl Spec for TranslationSpec {
+    type Examples = ParallelText;
+
+    fn outline(&self) -> Outline<'_> {
         let DataSpec { train, dev, test, shifted, estimate, grammar, splits, .. } = &self.data;
         Outline {
             checkpoint: self.checkpoint.as_ref(),
@@ -209,8 +215,7 @@ impl TranslationSpec {
         }
     }
 
-    /// Refuses values that make no sense: the fault, in words.
-    pub(super) fn validate(&self) -> Result<(), String> {
+    fn validate(&self) -> Result<(), String> {
         let data = &self.data;
         check_sources(
             [data.grammar.is_some(), !data.splits.is_empty()],
@@ -248,31 +253,52 @@ impl TranslationSpec {
             }
         }
     }
+
+    fn layout(&self) -> Option<HeadLayout> {
+        // sizes of the vocabulary do not matter
+        let config = |model: &ModelSpec| model.open_heads.of_config(model.marian_config(3, [0, 2, 2]));
+        self.model.as_ref().map(|model| config(model).layout())
+    }
+
+    fn read(&self, data: &Path, split: &str) -> Result<ParallelText, Error> {
+        read_split(&self.data, data, split)
+    }
+
+    fn files(&self, data: &Path, split: &str) -> Vec<PathBuf> {
+        files(&self.data, data, split)
+    }
+
+    fn trees(&self, split: &str) -> Option<Vec<Tree>> {
+        Some(self.data.grammar?.samples(split)?.iter().map(Tree::from).collect())
+    }
+
+    fn groups(text: &ParallelText) -> Vec<usize> {
+        vec![text.len()]
+    }
+
+    fn select(text: &ParallelText, places: &[usize]) -> ParallelText {
+        text.select(places)
+    }
+
+    fn sentences(text: &ParallelText) -> Vec<String> {
+        text.source.clone()
+    }
+
+    fn sha256(text: &ParallelText) -> String {
+        checksum::of_pairs(text)
+    }
 }
 
 impl TrainingSpec {
     fn validate(&self) -> Result<(), String> {
-        let training = self;
+        let rate = ("peak_learning_rate", self.peak_learning_rate);
+        check_training(self.epochs, rate, self.clip_norm, self.weight_decay, self.adam_betas)?;
         check(&[
-            ("training.epochs must be from 1 to 10000", (1..=10_000).contains(&training.epochs)),
-            ("training.batch_tokens must be at least 1", training.batch_tokens >= 1),
-            ("training.warmup_steps must be at least 1", training.warmup_steps >= 1),
-            (
-                "training.peak_learning_rate must be above 0 and finite",
-                training.peak_learning_rate > 0.0 && training.peak_learning_rate.is_finite(),
-            ),
-            ("training.clip_norm must be above 0", training.clip_norm > 0.0),
-            (
-                "training.weight_decay must be at least 0 and below 1",
-                (0.0..1.0).contains(&training.weight_decay),
-            ),
+            ("training.batch_tokens must be at least 1", self.batch_tokens >= 1),
+            ("training.warmup_steps must be at least 1", self.warmup_steps >= 1),
             (
                 "training.label_smoothing must be at least 0 and below 1",
-                (0.0..1.0).contains(&training.label_smoothing),
-            ),
-            (
-                "training.adam_betas must be at least 0 and below 1",
-                training.adam_betas.iter().all(|beta| (0.0..1.0).contains(beta)),
+                (0.0..1.0).contains(&self.label_smoothing),
             ),
         ])
     }
@@ -290,18 +316,8 @@ impl DecodingSpec {
 }
 
 impl ModelSpec {
-    /// The configuration with the vocabulary that is asked for; training may find fewer pieces.
-    pub(crate) fn untrained_config(&self, vocabulary: usize) -> TranslatorConfig {
-        self.open_heads.of_config(self.marian_config(vocabulary as i64, [0, 2, 2]))
-    }
-
-    /// The configuration of the model, for the vocabulary that the tokeniser came out with.
+    /// The configuration with all heads, for the vocabulary that the tokeniser came out with.
     pub(crate) fn config(&self, tokenizer: &SubwordTokenizer) -> TranslatorConfig {
-        self.open_heads.of_config(self.config_of_all(tokenizer))
-    }
-
-    /// The same with all heads.
-    pub(crate) fn config_of_all(&self, tokenizer: &SubwordTokenizer) -> TranslatorConfig {
         let symbols = [tokenizer.end(), tokenizer.pad(), tokenizer.pad()];
         self.marian_config(tokenizer.vocabulary_size() as i64, symbols)
     }

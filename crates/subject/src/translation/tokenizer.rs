@@ -1,4 +1,4 @@
-//! What makes tokens of sentences, and whether it belongs to the model.
+//! Tokenisers of translators, and the check that one belongs to its model.
 use std::path::Path;
 
 use core_masking::TranslatorConfig;
@@ -35,7 +35,14 @@ pub(super) fn check(
     name: &str,
 ) -> Result<(), Error> {
     if [tokenizer.end(), tokenizer.pad()] != [config.eos_token_id, config.pad_token_id] {
-        return Err(Error::OtherModel { folder: folder.to_owned(), name: name.to_owned() });
+        return Err(other_model(folder, name));
     }
     Ok(())
+}
+
+/// A model in `folder` with another architecture or vocabulary than that of the subject `name`.
+pub(super) fn other_model(folder: &Path, name: &str) -> Error {
+    let fault = format!("is not the one that subject `{name}` describes");
+    let folder = folder.display();
+    Error::Invalid(format!("the model in `{folder}` {fault}: its config.json or tokenizer.json differs"))
 }

@@ -1,4 +1,4 @@
-//! How a translator is trained from scratch.
+//! Training a translator from scratch.
 use std::path::Path;
 
 use core_masking::Translator;
@@ -6,16 +6,15 @@ use corpus::parallel::ParallelText;
 use corpus::sentence_tokenizer::SentenceTokenizer;
 use corpus::tokenizer::SubwordTokenizer;
 use serde_json::json;
-use tch::Kind;
+use tch::{Device, Kind};
 use training::{AdamSettings, Keep, Machine};
 
 use super::Translation;
 use super::pairs::Pairs;
-use super::spec::{ModelSpec, TrainingSpec, TranslationSpec};
+use super::spec::{TrainingSpec, TranslationSpec};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
-use crate::learner::TaskLearner;
-use crate::task::Described;
+use crate::subject_file::SubjectFile;
 use crate::train::{Recipe, Trained};
 
 /// Added to the denominator of Adam; the value of Vaswani et al. (2017), Section 5.3.
@@ -81,30 +80,23 @@ impl Trained for Translation {
         Ok(pairs)
     }
 
+    fn objective(file: &SubjectFile<Self>) -> Result<TrainingSpec, Error> {
+        file.spec.training.ok_or_else(|| Error::not_trained(&file.name))
+    }
+
     fn start(
-        described: &Described<Self>,
+        file: &SubjectFile<Self>,
         _: Option<&Checkpoint>,
         tokenizer: &SubwordTokenizer,
         machine: &Machine,
-    ) -> Result<TaskLearner<TrainingSpec>, Error> {
-        let (model, settings) = trained(described)?;
-        let config = model.config_of_all(tokenizer);
-        let whole = Translator::random(config, settings.seed, (Kind::Float, machine.device))?;
-        TaskLearner::new(&model.open_heads.of_model(whole)?, settings)
+    ) -> Result<Translator, Error> {
+        let TrainingSpec { seed, .. } = Self::objective(file)?;
+        let model = file.spec.model.as_ref().ok_or_else(|| Error::not_trained(&file.name))?;
+        let whole = Translator::random(model.config(tokenizer), seed, (Kind::Float, machine.device))?;
+        Ok(model.open_heads.of_model(whole)?)
     }
 
-    fn resume(
-        described: &Described<Self>,
-        folder: &Path,
-        machine: &Machine,
-    ) -> Result<TaskLearner<TrainingSpec>, Error> {
-        let model = Translator::load(folder, (Kind::Float, machine.device))?;
-        TaskLearner::new(&model, trained(described)?.1)
+    fn load_model(folder: &Path, device: Device) -> Result<Translator, core_masking::Error> {
+        Translator::load(folder, (Kind::Float, device))
     }
-}
-
-/// What is trained, and how.
-fn trained(described: &Described<Translation>) -> Result<(&ModelSpec, TrainingSpec), Error> {
-    let TranslationSpec { model, training, .. } = &described.spec;
-    model.as_ref().zip(*training).ok_or_else(|| Error::NotTrained { name: described.name.clone() })
 }

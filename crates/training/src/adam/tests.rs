@@ -156,23 +156,3 @@ fn moments_in_one_tensor_do_what_those_of_each_parameter_do() {
     let gap = (&each - flat).abs().max().double_value(&[]);
     assert!(gap < 1e-15 && (each - 1.0).abs().max().double_value(&[]) > 0.1, "{gap:e}");
 }
-
-#[test]
-fn restored_moments_go_on_like_kept_ones() {
-    let loss = |weights: &Weights| {
-        let w = weights.get("w").unwrap();
-        (w.square() * Tensor::from_slice(&[3.0, -4.0])).sum(Kind::Double)
-    };
-    let unbroken = weights([1.0, 2.0]);
-    let mut adam = one_rate(&unbroken, &PLAIN);
-    adam.update(&gradients(&loss(&unbroken), &unbroken), 0.1, 1.0);
-    let saved = (unbroken.duplicate(), adam.state().duplicate());
-    adam.update(&gradients(&loss(&unbroken), &unbroken), 0.1, 1.0);
-
-    let copy = saved.0.get("w").unwrap().to_device(Device::Cpu).set_requires_grad(true);
-    let resumed = Weights::from_tensors([("w".to_owned(), copy)]);
-    let mut adam = one_rate(&resumed, &PLAIN);
-    adam.restore(&saved.1, 1).unwrap();
-    adam.update(&gradients(&loss(&resumed), &resumed), 0.1, 1.0);
-    assert_eq!(resumed.get("w").unwrap(), unbroken.get("w").unwrap());
-}

@@ -3,22 +3,21 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-use core_masking::HeadLayout;
+use core_masking::{GatedModel, HeadLayout, ModelConfig};
 use corpus::trees::Tree;
 use training::{Machine, or_full_memory};
 
 use crate::checkpoint::{Origin, Places};
 use crate::error::Error;
-use crate::model::Model;
 use crate::subject::Subject;
-use crate::task::{Described, Outline, Task};
+use crate::task::{ExamplesOf, Outline, Spec, Task};
 use crate::task_subject::TaskSubject;
 use crate::train::{Trained, train};
 use crate::tune::{FineTuned, FineTuning, fine_tune};
 
-/// A subject of any task.
-pub(crate) trait AnyDescribed: Any + Debug {
-    /// What all descriptions say.
+/// The file of a subject of any task.
+pub(crate) trait AnySubjectFile: Any + Debug {
+    /// The entries that the files of all tasks have.
     fn outline(&self) -> Outline<'_>;
 
     /// Refuses values that make no sense: the fault, in words.
@@ -49,66 +48,79 @@ pub(crate) trait AnyDescribed: Any + Debug {
     fn open_at(&self, weights: &Path, machine: &Machine) -> Result<Box<dyn Subject>, Error>;
 }
 
-impl<T: Task> Described<T> {
+/// A subject's TOML file.
+#[derive(Debug, Clone)]
+pub(crate) struct SubjectFile<T: Task> {
+    /// Name of the subject.
+    pub name: String,
+    pub path: PathBuf,
+    pub spec: T::Spec,
+}
+
+impl<T: Task> SubjectFile<T> {
+    /// Reads a split.
+    ///
+    /// # Errors
+    /// If there is none of that name, and the message lists those that there are; or its files are missing, torn or empty.
+    pub(crate) fn read(&self, machine: &Machine, split: &str) -> Result<ExamplesOf<T>, Error> {
+        let known = self.spec.outline().splits;
+        if !known.iter().any(|name| name == split) {
+            return Err(Error::NoSuchSplit { split: split.to_owned(), known });
+        }
+        let examples = self.spec.read(&machine.data, split)?;
+        if T::Spec::groups(&examples).iter().sum::<usize>() == 0 {
+            let fault = format!("split `{split}` is empty: it must hold at least one segment");
+            return Err(Error::Invalid(fault));
+        }
+        Ok(examples)
+    }
+
     fn load(
         &self,
         machine: &Machine,
         places: Places<'_>,
         checkpoint: Option<String>,
     ) -> Result<Box<dyn Subject>, Error> {
-        let (task, model) = or_full_memory(|| T::load(self, machine, places, checkpoint.is_some()))?;
+        let (task, models) = or_full_memory(|| T::load(self, machine, places, checkpoint.is_some()))?;
         let origin = Origin::of(places, T::FILES, checkpoint)?;
-        let (described, machine) = (self.clone(), machine.clone());
-        Ok(Box::new(TaskSubject { described, machine, task, model, origin }))
+        let (file, machine) = (self.clone(), machine.clone());
+        Ok(Box::new(TaskSubject { file, machine, task, models, origin }))
     }
 }
 
-/// Tokens of a text of ordinary length.
-const ORDINARY: usize = 32;
-
-impl<T: Task> Described<T> {
-    /// Refuses a memory that is too small to score even texts of ordinary length by a model that is yet to be trained: before
-    /// hours of training, not after.
-    fn check_memory(&self, machine: &Machine) -> Result<(), Error> {
-        if machine.model_folder(&self.name).join("model.safetensors").exists() {
-            return Ok(());
-        }
-        T::load_ahead(self, machine)?
-            .map_or(Ok(()), |(load, longest)| load.check(machine, longest.min(ORDINARY)))
-    }
-}
-
-impl<T: Trained> AnyDescribed for Described<T> {
+impl<T: Trained> AnySubjectFile for SubjectFile<T> {
     fn outline(&self) -> Outline<'_> {
-        T::outline(&self.spec)
+        self.spec.outline()
     }
 
     fn validate(&self) -> Result<(), String> {
-        T::validate(&self.spec)
+        self.spec.validate()
     }
 
     fn layout(&self, machine: &Machine) -> Result<HeadLayout, Error> {
-        if let Some(layout) = T::layout(&self.spec) {
+        if let Some(layout) = self.spec.layout() {
             return Ok(layout);
         }
         let outline = self.outline();
         let trained = machine.model_folder(&self.name).join("config.json");
         match outline.checkpoint {
             // what was fine-tuned needs its base no longer
-            _ if outline.epochs.is_some() && trained.exists() => Ok(T::Model::read_layout(&trained)?),
-            Some(checkpoint) => {
-                Ok(T::Model::read_layout(&checkpoint.find(machine)?.folder.join("config.json"))?)
+            _ if outline.epochs.is_some() && trained.exists() => {
+                Ok(<T::Model as GatedModel>::Config::read_layout(&trained)?)
             }
+            Some(checkpoint) => Ok(<T::Model as GatedModel>::Config::read_layout(
+                &checkpoint.find(machine)?.folder.join("config.json"),
+            )?),
             None => Ok(HeadLayout::new([])), // refused by validation
         }
     }
 
     fn sentences(&self, machine: &Machine, split: &str) -> Result<Vec<String>, Error> {
-        Ok(T::sentences(&self.read(machine, split)?))
+        Ok(T::Spec::sentences(&self.read(machine, split)?))
     }
 
     fn trees(&self, split: &str) -> Option<Vec<Tree>> {
-        T::trees(&self.spec, split)
+        self.spec.trees(split)
     }
 
     fn check_split(&self, machine: &Machine, split: &str) -> Result<(), Error> {
@@ -129,10 +141,7 @@ impl<T: Trained> AnyDescribed for Described<T> {
                 let found = checkpoint.find(machine)?;
                 self.load(machine, Places::one(&found.folder), Some(found.name.clone()))
             }
-            _ => {
-                self.check_memory(machine)?;
-                self.load(machine, Places::one(&train(self, machine, results, false)?), None)
-            }
+            _ => self.load(machine, Places::one(&train(self, machine, results, false)?), None),
         }
     }
 

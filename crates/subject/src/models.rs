@@ -2,17 +2,15 @@
 //!
 //! Decisions are those of the exact model as long as masking heads does not make the quick one err much more than it does
 //! with all heads open, where its largest error is measured.
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use core_masking::{GatedModel, HeadLayout, HeadSet, ModelConfig, Removal};
-use tch::{Device, Kind, no_grad};
+use core_masking::{GatedModel, HeadLayout, HeadSet, Removal};
+use tch::{Kind, no_grad};
 use training::{Precision, workers};
 
 use crate::error::Error;
-use crate::evaluation::Plan;
-use crate::model::{Model, of_threads};
+use crate::evaluation::{Plan, Purpose};
 use crate::subject::Scored;
 
 /// A decision of the quick model counts if it is further from any other than this many times the largest error that it
@@ -29,44 +27,8 @@ pub(crate) struct Models<M> {
     pub exact: M,
     /// In bf16, if that is asked for.
     pub quick: Option<M>,
-    /// How close decisions of the quick model may be, by what is scored, as far as that was measured.
+    /// Bounds of close decisions of the quick model, by what is scored, as far as they were measured.
     bounds: Arc<Mutex<Vec<(Scored, f64)>>>,
-}
-
-impl<M: GatedModel> Model for Models<M> {
-    fn read_layout(config: &Path) -> Result<HeadLayout, core_masking::Error> {
-        M::Config::read_layout(config)
-    }
-
-    fn layout(&self) -> HeadLayout {
-        GatedModel::layout(&self.exact)
-    }
-
-    fn options(&self) -> (Kind, Device) {
-        GatedModel::options(self.quickest())
-    }
-
-    fn parameters(&self) -> u64 {
-        self.exact.weights().parameters()
-    }
-
-    fn bytes(&self) -> u64 {
-        self.sizes().model
-    }
-
-    fn share(&self) -> Result<Self, core_masking::Error> {
-        let quick = self.quick.as_ref().map(GatedModel::share).transpose()?;
-        Ok(Self { exact: GatedModel::share(&self.exact)?, quick, bounds: Arc::clone(&self.bounds) })
-    }
-
-    fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, core_masking::Error> {
-        let precision = if self.quick.is_some() { Precision::Bf16 } else { Precision::F32 };
-        Self::new(GatedModel::without_heads(&self.exact, heads, removal)?, precision)
-    }
-
-    fn save(&self, folder: &Path) -> Result<(), core_masking::Error> {
-        GatedModel::save(&self.exact, folder)
-    }
 }
 
 impl<M: GatedModel> Models<M> {
@@ -77,7 +39,12 @@ impl<M: GatedModel> Models<M> {
             Precision::F32 => None,
             Precision::Bf16 => Some(exact.to_kind(Kind::BFloat16)?),
         };
-        Ok(Self { exact, quick, bounds: Arc::default() })
+        Ok(Self { quick, ..Self::alone(exact) })
+    }
+
+    /// A model that does all of the work.
+    pub(crate) fn alone(exact: M) -> Self {
+        Self { exact, quick: None, bounds: Arc::default() }
     }
 
     /// The model that does most of the work.
@@ -85,16 +52,35 @@ impl<M: GatedModel> Models<M> {
         self.quick.as_ref().unwrap_or(&self.exact)
     }
 
-    /// What its memory depends on.
-    pub(crate) fn sizes(&self) -> Bytes {
-        let of_number = |model: &M| GatedModel::options(model).0.elt_size_in_bytes() as u64;
-        let [exact, quickest] = [&self.exact, self.quickest()].map(of_number);
-        let quick = if self.quick.is_some() { quickest } else { 0 };
-        Bytes { exact, quickest, model: (exact + quick) * self.parameters() }
+    pub(crate) fn layout(&self) -> HeadLayout {
+        self.exact.layout()
     }
 
-    /// What decides which decisions the exact model makes again; none if there is no quick one. Measured once for what is
-    /// scored.
+    /// The models on the same tensors for each of these threads, each of which computes alone.
+    pub(crate) fn of_threads(&self, workers: usize) -> Result<Vec<Self>, core_masking::Error> {
+        tch::set_num_threads(1);
+        let share = |_| {
+            let quick = self.quick.as_ref().map(GatedModel::share).transpose()?;
+            Ok(Self { exact: self.exact.share()?, quick, bounds: Arc::clone(&self.bounds) })
+        };
+        (0..workers).map(share).collect()
+    }
+
+    /// The models with these heads cut out.
+    pub(crate) fn without_heads(&self, heads: &HeadSet) -> Result<Self, core_masking::Error> {
+        let precision = if self.quick.is_some() { Precision::Bf16 } else { Precision::F32 };
+        Self::new(self.exact.without_heads(heads, Removal::Cut)?, precision)
+    }
+
+    /// Sizes that memory depends on.
+    pub(crate) fn sizes(&self) -> Bytes {
+        let of_number = |model: &M| model.options().0.elt_size_in_bytes() as u64;
+        let [exact, quickest] = [&self.exact, self.quickest()].map(of_number);
+        let quick = if self.quick.is_some() { quickest } else { 0 };
+        Bytes { exact, quickest, model: (exact + quick) * self.exact.weights().parameters() }
+    }
+
+    /// Rule by which the exact model makes decisions again; none if there is no quick one. Measured once for a split.
     ///
     /// - `segments`: number of segments
     /// - `largest_error`: of the quick model on some of them in the difference of two scores, all heads open
@@ -126,10 +112,10 @@ impl<M: GatedModel> Models<M> {
                 }
                 _ => 0.0,
             };
-            if error.is_finite() { Ok(error) } else { Err(Error::NotFinite) }
+            if error.is_finite() { Ok(error) } else { Err(Error::not_finite()) }
         };
         let mut largest = 0.0_f64;
-        workers::in_order(&mut of_threads(self, plan.workers)?, plan.batches.len(), job, |_, error| {
+        workers::in_order(&mut self.of_threads(plan.workers)?, plan.batches.len(), job, |_, error| {
             largest = largest.max(error);
             Ok::<_, Error>(())
         })?;
@@ -150,9 +136,9 @@ pub(crate) struct Bytes {
 }
 
 impl Bytes {
-    /// Of a model in single precision that is not there yet.
-    pub(crate) fn single(model: u64) -> Self {
-        Self { exact: 4, quickest: 4, model }
+    /// Of a number where a model is put to some use: the exact one may look again while head sets are scored.
+    pub(crate) fn of(self, purpose: Purpose<'_>) -> u64 {
+        if matches!(purpose, Purpose::Scoring) { self.exact } else { self.quickest }
     }
 }
 
@@ -166,10 +152,10 @@ pub(crate) struct Pair<'a, M> {
 /// Close decisions of a quick model are made again by an exact one.
 #[derive(Debug)]
 pub(crate) struct SecondLook {
-    /// How far apart the two best scores of the quick model must be for its decision to count.
+    /// Difference of the two best scores of the quick model from which on its decision counts.
     bound: f64,
     decided: AtomicUsize,
-    /// Those that the exact model has made again.
+    /// Decisions that the exact model has made again.
     again: AtomicUsize,
 }
 
@@ -203,7 +189,7 @@ impl SecondLook {
         }
     }
 
-    /// What it did, in a line.
+    /// A line on the decisions that were made again.
     pub(crate) fn report(&self) -> String {
         format!(
             "{} of {} decisions were made again in f32: closer than {:.3}, {MARGIN} times the largest error of bf16 on the \
