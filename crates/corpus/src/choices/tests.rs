@@ -141,80 +141,61 @@ fn white_space_at_the_end_of_a_context_moves_to_the_continuation() {
 
 #[test]
 fn faults_are_named_with_file_and_line() {
-    let good = "n,a,b\n1,x,y\n";
-    let with = |row: &str| fault(&format!("{good}{row}\n"), TABLE);
-    assert_eq!(with("3,x,y"), "`a`, line 3: its answer is `3`, but must be a number from 1 to 2");
-    assert_eq!(with("0,x,y"), "`a`, line 3: its answer is `0`, but must be a number from 1 to 2");
-    assert_eq!(with(",x,y"), "`a`, line 3: its answer is ``, but must be a number from 1 to 2");
-    assert_eq!(with("1,x, "), "`a`, line 3: its choice 2 is blank");
-    assert!(with("1,x").starts_with("`a`, line 3: 2 columns, but the header has 3"));
-    assert_eq!(fault("n,a\n1,x\n", TABLE), "`a` has no column `b`: its header names `n`, `a`");
-    assert_eq!(fault("", TABLE), "`a` holds no examples");
-    assert_eq!(fault("n,a,b\n", TABLE), "`a` holds no examples");
-    assert_eq!(fault("\n", BLIMP), "`a` holds no examples");
-
     let list = "kind = 'jsonl'\ncontext = '{q}'\nchoices = 'c'\nanswer = { field = 'n', first = 0 }";
-    for (line, expected) in [
-        (r#"{"q": "?", "c": ["x", "y"]}"#, "no field `n`: there are `c`, `q`"),
-        (r#"{"c": ["x", "y"], "n": 0}"#, "no field `q`: there are `c`, `n`"),
-        (r#"{"q": "?", "c": ["x"], "n": 0}"#, "its choices are 1, but at least 2 are needed"),
-        (r#"{"q": "?", "c": [], "n": 0}"#, "its choices are 0, but at least 2 are needed"),
-        (r#"{"q": "?", "c": "xy", "n": 0}"#, "field `c` is text, but a list is needed"),
-        (r#"{"q": "?", "c": ["x", null], "n": 0}"#, "field `c` is null, but text is needed"),
-        (r#"{"q": "?", "c": ["x", "y"], "n": 2}"#, "its answer is `2`, but must be a number from 0 to 1"),
-        (r#"{"q": "?", "c": ["x", "y"], "n": -1}"#, "its answer is `-1`, but must be a number from 0 to 1"),
-        (r#"{"q": "?", "c": ["x", "y"], "n": 0.5}"#, "field `n` is a number, but text is needed"),
-        ("[]", "a list instead of a JSON object"),
+    for (format, content, expected) in [
+        (TABLE, "n,a,b\n1,x,y\n3,x,y\n", ", line 3: its answer is `3`, but must be a number from 1 to 2"),
+        (TABLE, "n,a,b\n0,x,y\n", ", line 2: its answer is `0`, but must be a number from 1 to 2"),
+        (TABLE, "n,a,b\n1,x, \n", ", line 2: its choice 2 is blank"),
+        (TABLE, "n,a,b\n", " holds no examples"),
+        (BLIMP, "\n", " holds no examples"),
+        (list, r#"{"q": "?", "c": ["x", "y"]}"#, ", line 1: no field `n`: there are `c`, `q`"),
+        (list, r#"{"c": ["x", "y"], "n": 0}"#, ", line 1: no field `q`: there are `c`, `n`"),
+        (list, r#"{"q": "?", "c": ["x"], "n": 0}"#, ", line 1: its choices are 1, but at least 2 are needed"),
+        (list, r#"{"q": "?", "c": "xy", "n": 0}"#, ", line 1: field `c` is text, but a list is needed"),
+        (list, r#"{"q": "?", "c": ["x", null], "n": 0}"#, ", line 1: field `c` is null, but text is needed"),
+        (
+            list,
+            r#"{"q": "?", "c": ["x", "y"], "n": -1}"#,
+            ", line 1: its answer is `-1`, but must be a number from 0 to 1",
+        ),
     ] {
-        assert_eq!(fault(&format!("\n{line}"), list), format!("`a`, line 2: {expected}"));
+        assert_eq!(fault(content, format), format!("`a`{expected}"));
     }
 }
 
 #[test]
 fn a_description_that_contradicts_itself_is_refused() {
-    let refusal = |format: &str| {
-        let error = toml::from_str::<ChoiceFormat>(format).unwrap().validate().unwrap_err().to_string();
-        error.strip_prefix("the description of a data set's format is wrong: ").unwrap().to_owned()
-    };
-    let pair = "choices = ['a', 'b']\nanswer = { always = 1 }";
+    let beyond = BLIMP.replace("always = 1", "always = 3");
+    let (above, second) = (PIQA.replace("answers.lst", "../x"), TABLE.replace("first = 1", "first = 2"));
     for (format, expected) in [
         (
-            format!("kind = 'jsonl'\nheader = true\n{pair}"),
-            "`header` and `quoting` are for tables, not for `jsonl`",
-        ),
-        (
-            format!("kind = 'tsv'\ncontext = '{{'\n{pair}"),
+            "kind = 'tsv'\ncontext = '{'\nchoices = ['a', 'b']\nanswer = { always = 1 }",
             "`context` has a lone `{` before ``: a doubled one is a brace",
         ),
         (
-            format!("kind = 'tsv'\nheader = false\n{pair}"),
+            "kind = 'tsv'\nheader = false\nchoices = ['a', 'b']\nanswer = { always = 1 }",
             "without a header a column is given by its number, counted from 1, but `a` is a name",
         ),
         (
-            "kind = 'tsv'\nchoices = 'a'\nanswer = { always = 1 }".to_owned(),
+            "kind = 'tsv'\nchoices = 'a'\nanswer = { always = 1 }",
             "a table has no lists: `choices` must be a list of columns, and `answer` a number",
         ),
         (
-            "kind = 'jsonl'\nchoices = ['a']\nanswer = { always = 1 }".to_owned(),
+            "kind = 'jsonl'\nchoices = ['a']\nanswer = { always = 1 }",
             "`choices` names 1 of the at least 2 fields",
         ),
+        (&beyond, "the answer is always 3, but must be from 1 to 2"),
         (
-            format!("kind = 'jsonl'\n{}", pair.replace("1", "3")),
-            "the answer is always 3, but must be from 1 to 2",
-        ),
-        (
-            "kind = 'jsonl'\nchoices = 'a'\nanswer = { always = 0 }".to_owned(),
+            "kind = 'jsonl'\nchoices = 'a'\nanswer = { always = 0 }",
             "the answer is always 0: choices are counted from 1",
         ),
-        (
-            TABLE.replace("first = 1", "first = 2"),
-            "`first`, the number of the first choice, is 2, but must be 0 or 1",
-        ),
-        (PIQA.replace("answers.lst", "../x"), "`../x` is no name of a file in the folder of the questions"),
+        (&second, "`first`, the number of the first choice, is 2, but must be 0 or 1"),
+        (&above, "`../x` is no name of a file in the folder of the questions"),
     ] {
-        assert_eq!(refusal(&format), expected, "{format}");
+        let error = toml::from_str::<ChoiceFormat>(format).unwrap().validate().unwrap_err().to_string();
+        assert_eq!(error, format!("the description of a data set's format is wrong: {expected}"));
     }
-    for wrong in ["answer = { always = 1, first = 0 }", "answer = 'label'", "answer = { field = 'a' }", ""] {
+    for wrong in ["answer = { always = 1, first = 0 }", "answer = 'label'", ""] {
         let error =
             toml::from_str::<ChoiceFormat>(&format!("kind = 'jsonl'\nchoices = 'a'\n{wrong}")).unwrap_err();
         assert!(error.message().contains("answer"), "{wrong}: {error}");

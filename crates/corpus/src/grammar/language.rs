@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::lexicon::{Number, Tense};
 use super::tree::{Clause, NounPhrase, Partner, Sentence};
-use super::{Domain, Generator, Relation, Sample, SplitSizes, Splits, source, spell};
+use super::{DOMAINS, Domain, Generator, Relation, Sample, SplitSizes, Splits, source, spell};
 use crate::choices::Choice;
 use crate::documents::Document;
 
@@ -27,27 +27,17 @@ pub const AGREEMENT_GROUPS: [&str; 5] = [
 /// on how much training data is asked for.
 pub fn language_splits(sizes: SplitSizes, seed: u64) -> Splits<Document> {
     let Splits { train, dev, test, shifted } = language_samples(sizes, seed);
-    let documents = |samples: Vec<Sample>| -> Vec<Document> {
-        samples.into_iter().map(|sample| Document { text: sample.source }).collect()
-    };
-    Splits {
-        train: documents(train),
-        dev: documents(dev),
-        test: documents(test),
-        shifted: documents(shifted),
-    }
+    let [train, dev, test, shifted] = [train, dev, test, shifted].map(|samples| {
+        samples.into_iter().map(|sample| Document { text: sample.source }).collect::<Vec<_>>()
+    });
+    Splits { train, dev, test, shifted }
 }
 
 /// The samples whose source sentences [`language_splits`] has, in its order: with their dependency arcs.
 pub fn language_samples(sizes: SplitSizes, seed: u64) -> Splits {
-    let mut seen = HashSet::new();
-    let mut standard = Generator::new(Domain::Standard, seed);
-    let mut shifted = Generator::new(Domain::Shifted, seed);
-    let test = samples(&mut standard, sizes.test, &mut seen);
-    let dev = samples(&mut standard, sizes.dev, &mut seen);
-    let shifted = samples(&mut shifted, sizes.shifted, &mut seen);
-    let train = samples(&mut standard, sizes.train, &mut seen);
-    Splits { train, dev, test, shifted }
+    let [mut standard, mut shifted] = DOMAINS.map(|domain| Generator::new(domain, seed));
+    let standard = |count, seen: &mut HashSet<String>| samples(&mut standard, count, seen);
+    Splits::draw(sizes, standard, |count, seen| samples(&mut shifted, count, seen))
 }
 
 fn samples(generator: &mut Generator, count: usize, seen: &mut HashSet<String>) -> Vec<Sample> {
@@ -59,7 +49,7 @@ fn samples(generator: &mut Generator, count: usize, seen: &mut HashSet<String>) 
     samples
 }
 
-/// Whether a sentence is kept for [`agreement_pairs`]. An eighth of all are, whatever is asked for, so that the pairs do
+/// Returns true if a sentence is kept for [`agreement_pairs`]. An eighth of all are, whatever is asked for, so that the pairs do
 /// not depend on the splits.
 fn is_kept(sentence: &str) -> bool {
     Sha256::digest(sentence)[0] < 32

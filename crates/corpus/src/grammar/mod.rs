@@ -27,19 +27,21 @@ use rand_chacha::ChaCha8Rng;
 use sampling::Sampler;
 use tree::Sentence;
 
-pub use inference::{INFERENCE_LABELS, InferenceSizes, InferenceSplits, inference_splits};
+pub use inference::{INFERENCE_LABELS, inference_splits};
 pub use language::{AGREEMENT_GROUPS, agreement_pairs, language_samples, language_splits};
 
-/// What the sentences are like.
+/// A kind of sentences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Domain {
-    /// What the demo is trained on.
+    /// The sentences that the demo is trained on.
     Standard,
     /// Longer sentences, other frequent words, other names, and noise in the source.
     Shifted,
 }
 
-/// How a word depends on its head, after Universal Dependencies.
+const DOMAINS: [Domain; 2] = [Domain::Standard, Domain::Shifted];
+
+/// The relation of a word to its head, after Universal Dependencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Relation {
@@ -102,7 +104,7 @@ pub struct Arc {
     pub head: usize,
     /// Index of the word that depends on it.
     pub dependent: usize,
-    /// How it depends.
+    /// The relation between the two.
     pub relation: Relation,
 }
 
@@ -117,7 +119,7 @@ pub struct Sample {
     pub arcs: Vec<Arc>,
 }
 
-/// How many samples each split gets.
+/// The number of samples in each split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SplitSizes {
     /// Training, standard domain.
@@ -130,7 +132,8 @@ pub struct SplitSizes {
     pub shifted: usize,
 }
 
-/// The demo's data: samples, or documents of a sentence each. No source sentence is in two splits, or twice in one.
+/// The demo's data: samples, documents of a sentence each, or pairs of sentences. No source sentence, document or premise is in
+/// two splits, or twice in one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Splits<T = Sample> {
     /// Training, standard domain.
@@ -144,6 +147,21 @@ pub struct Splits<T = Sample> {
 }
 
 impl<T> Splits<T> {
+    /// Draws the splits of two streams, which are told how many are wanted and what was drawn before. The tests come first, so
+    /// that they do not depend on how much training data is asked for.
+    fn draw(
+        sizes: SplitSizes,
+        mut standard: impl FnMut(usize, &mut HashSet<String>) -> Vec<T>,
+        mut shifted: impl FnMut(usize, &mut HashSet<String>) -> Vec<T>,
+    ) -> Self {
+        let mut seen = HashSet::new();
+        let test = standard(sizes.test, &mut seen);
+        let dev = standard(sizes.dev, &mut seen);
+        let shifted = shifted(sizes.shifted, &mut seen);
+        let train = standard(sizes.train, &mut seen);
+        Self { train, dev, test, shifted }
+    }
+
     /// The split of this name; absent if there is no such split.
     pub fn named(self, split: &str) -> Option<Vec<T>> {
         match split {
@@ -166,14 +184,8 @@ pub fn generate(domain: Domain, count: usize, seed: u64) -> Vec<Sample> {
 /// Sentences are told apart also before noise is added: no test sentence is a misspelt training
 /// sentence.
 pub fn demo_splits(sizes: SplitSizes, seed: u64) -> Splits {
-    let mut seen = HashSet::new();
-    let mut standard = Generator::new(Domain::Standard, seed);
-    let mut shifted = Generator::new(Domain::Shifted, seed);
-    let test = standard.take(sizes.test, &mut seen);
-    let dev = standard.take(sizes.dev, &mut seen);
-    let shifted = shifted.take(sizes.shifted, &mut seen);
-    let train = standard.take(sizes.train, &mut seen);
-    Splits { train, dev, test, shifted }
+    let [mut standard, mut shifted] = DOMAINS.map(|domain| Generator::new(domain, seed));
+    Splits::draw(sizes, |count, seen| standard.take(count, seen), |count, seen| shifted.take(count, seen))
 }
 
 /// A stream of samples.

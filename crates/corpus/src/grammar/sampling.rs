@@ -69,14 +69,14 @@ static SHIFTED: Habits = Habits {
     relative: 0.3,
 };
 
-/// What a noun phrase may speak of.
+/// The kind of thing that a noun phrase speaks of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Animacy {
     Being,
     Thing,
 }
 
-impl Kind {
+impl Animacy {
     /// A name is that of a being.
     pub fn of(nominal: &Nominal) -> Self {
         match nominal {
@@ -143,11 +143,11 @@ impl Sampler {
 
     fn clause(&self, rng: &mut ChaCha8Rng) -> Clause {
         let opening = maybe(rng, self.habits.opening, |rng| self.pick(rng, &OPENINGS));
-        let subject = self.noun_phrase(rng, Kind::Being);
+        let subject = self.noun_phrase(rng, Animacy::Being);
         let (verb, object) = if rng.random_bool(self.habits.intransitive) {
             (self.verb_group(rng, &INTRANSITIVE), None)
         } else {
-            let kind = Kind::either(rng);
+            let kind = Animacy::either(rng);
             (self.verb_group(rng, &TRANSITIVE), Some(self.noun_phrase(rng, kind)))
         };
         // After a modifier or a pair, a place would seem to belong to the last noun alone.
@@ -166,7 +166,7 @@ impl Sampler {
         }
     }
 
-    fn noun_phrase(&self, rng: &mut ChaCha8Rng, kind: Kind) -> NounPhrase {
+    fn noun_phrase(&self, rng: &mut ChaCha8Rng, kind: Animacy) -> NounPhrase {
         let head = self.nominal(rng, kind);
         if rng.random_bool(self.habits.pair) {
             return NounPhrase::Pair(head, self.nominal(rng, kind));
@@ -184,32 +184,32 @@ impl Sampler {
     }
 
     /// Only what is a being can be the subject of a relative clause.
-    pub fn relative(&self, rng: &mut ChaCha8Rng, head: Kind) -> Relative {
-        if head == Kind::Thing || rng.random_bool(0.4) {
+    pub fn relative(&self, rng: &mut ChaCha8Rng, head: Animacy) -> Relative {
+        if head == Animacy::Thing || rng.random_bool(0.4) {
             let verb = self.verb_group(rng, &TRANSITIVE);
-            return Relative { verb, partner: Partner::Subject(self.nominal(rng, Kind::Being)) };
+            return Relative { verb, partner: Partner::Subject(self.nominal(rng, Animacy::Being)) };
         }
         if rng.random_bool(self.habits.intransitive) {
             return Relative { verb: self.verb_group(rng, &INTRANSITIVE), partner: Partner::Object(None) };
         }
         let verb = self.verb_group(rng, &TRANSITIVE);
-        let kind = Kind::either(rng);
+        let kind = Animacy::either(rng);
         Relative { verb, partner: Partner::Object(Some(self.nominal(rng, kind))) }
     }
 
     pub fn adposition(&self, rng: &mut ChaCha8Rng, words: &'static [lexicon::Word]) -> Adposition {
-        Adposition { word: self.pick(rng, words), nominal: self.noun(rng, Kind::Thing) }
+        Adposition { word: self.pick(rng, words), nominal: self.noun(rng, Animacy::Thing) }
     }
 
     /// A name can stand wherever a being can.
-    fn nominal(&self, rng: &mut ChaCha8Rng, kind: Kind) -> Nominal {
-        if kind == Kind::Being && rng.random_bool(self.habits.name) {
+    fn nominal(&self, rng: &mut ChaCha8Rng, kind: Animacy) -> Nominal {
+        if kind == Animacy::Being && rng.random_bool(self.habits.name) {
             return Nominal::Name(self.name(rng));
         }
         self.noun(rng, kind)
     }
 
-    fn noun(&self, rng: &mut ChaCha8Rng, kind: Kind) -> Nominal {
+    fn noun(&self, rng: &mut ChaCha8Rng, kind: Animacy) -> Nominal {
         Nominal::Noun {
             determiner: self.pick(rng, &DETERMINERS),
             adjectives: self.adjectives(rng),

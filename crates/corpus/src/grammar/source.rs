@@ -33,6 +33,13 @@ pub(super) fn read(sentence: &Sentence) -> Words {
     words
 }
 
+/// The words of a relative clause of a noun in the singular.
+pub(super) fn read_relative(relative: &Relative) -> Vec<String> {
+    let mut words = Words::default();
+    words.relative(relative, Number::Singular);
+    words.words
+}
+
 /// Each function appends a phrase and returns the index of its head.
 impl Words {
     fn push(&mut self, word: &str) -> usize {

@@ -174,50 +174,21 @@ proptest! {
         }
     }
 
+    /// Names are copied, and targets end with a verb.
     #[test]
-    fn names_are_copied(domain in domains(), seed: u64) {
+    fn targets_have_the_names_of_their_sources_and_end_with_a_verb(domain in domains(), seed: u64) {
+        let forms = verb_forms();
         for sample in generate(domain, 20, seed) {
             // A small letter at the start is noise of the shifted domain; it spares no name.
             let names = |text: &str| forms_in(&capitalised(text), &NAME_SET);
             prop_assert_eq!(names(&sample.source), names(&sample.target));
-        }
-    }
-
-    #[test]
-    fn targets_end_with_a_verb(domain in domains(), seed: u64) {
-        let forms = verb_forms();
-        for sample in generate(domain, 20, seed) {
-            let words = plain_words(&sample.target);
-            prop_assert!(forms.contains(&words[words.len() - 1]), "{}", sample.target);
-        }
-    }
-
-    #[test]
-    fn standard_sentences_are_spelt_well(seed: u64) {
-        for sample in generate(Domain::Standard, 20, seed) {
-            for text in [&sample.source, &sample.target] {
-                prop_assert!(text.starts_with(|first: char| first.is_ascii_uppercase()), "{text}");
-                prop_assert!(text.ends_with(['.', '?']) && !text.contains("  "), "{text}");
-            }
-            prop_assert!((4..=18).contains(&sample.source.split(' ').count()));
+            prop_assert!(forms.contains(plain_words(&sample.target).last().unwrap()), "{}", sample.target);
         }
     }
 }
 
 fn capitalised(text: &str) -> String {
     text[..1].to_uppercase() + &text[1..]
-}
-
-#[test]
-fn equal_seeds_give_equal_sentences() {
-    for domain in [Domain::Standard, Domain::Shifted] {
-        assert_eq!(generate(domain, 50, 3), generate(domain, 50, 3));
-        assert_ne!(generate(domain, 50, 3), generate(domain, 50, 4));
-    }
-    // Pinned: checkpoints of the demo and the committed reference results depend on the text.
-    let first = &generate(Domain::Standard, 1, 1)[0];
-    assert_eq!(first.source, "Do the sailors see Tepis?");
-    assert_eq!(first.target, "Che lu jihonen Tepis zifemosk?");
 }
 
 /// Checkpoints of the demo and the committed reference results depend on every byte.
@@ -291,25 +262,6 @@ fn names_differ_from_each_other_and_from_all_that_opens_a_sentence() {
     openings.extend(OPENINGS.iter().flat_map(|word| [word.source, word.target]));
     for word in openings {
         assert!(!NAME_SET.contains(&capitalised(word)), "`{word}` is also a name");
-    }
-}
-
-#[test]
-fn the_shifted_domain_is_longer_and_prefers_other_words() {
-    let [standard, shifted] = [Domain::Standard, Domain::Shifted].map(|domain| generate(domain, 4_000, 1));
-    let mean = |samples: &[Sample]| {
-        samples.iter().map(|sample| sample.source.split(' ').count()).sum::<usize>() as f64
-            / samples.len() as f64
-    };
-    let (short, long) = (mean(&standard), mean(&shifted));
-    assert!(short * 1.25 < long, "means {short} and {long}");
-
-    let count = |samples: &[Sample], word: &str| {
-        samples.iter().filter(|sample| plain_words(&sample.source).iter().any(|other| other == word)).count()
-    };
-    for (frequent, rare) in [("dog", "uncle"), ("sees", "forgets"), ("old", "elegant"), ("near", "beside")] {
-        assert!(count(&standard, frequent) > 2 * count(&standard, rare), "{frequent}, {rare}");
-        assert!(2 * count(&shifted, frequent) < count(&shifted, rare), "{frequent}, {rare}");
     }
 }
 

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::grammar::{Domain, InferenceSizes, generate, inference_splits};
+use crate::grammar::{Domain, SplitSizes, generate, inference_splits};
 use crate::labelled::{Example, Format};
 use crate::trees::Tree;
 
@@ -95,14 +95,13 @@ impl Grammar {
     /// The examples of a split; absent if there is no such split.
     pub fn read(self, split: &str) -> Option<Vec<Example>> {
         let Self { seed, train, dev, matched, mismatched } = self;
-        let splits = inference_splits(InferenceSizes { train, dev, matched, mismatched }, seed);
-        match split {
-            "train" => Some(splits.train),
-            "dev" => Some(splits.dev),
-            "matched" => Some(splits.matched),
-            "mismatched" => Some(splits.mismatched),
-            _ => None,
-        }
+        let sizes = SplitSizes { train, dev, test: matched, shifted: mismatched };
+        inference_splits(sizes, seed).named(match split {
+            "matched" => "test",
+            "mismatched" => "shifted",
+            "train" | "dev" => split,
+            _ => return None,
+        })
     }
 
     /// Sentences of the language of the grammar's premises, in the domain of a split and as many.

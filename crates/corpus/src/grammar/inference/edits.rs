@@ -4,31 +4,12 @@ use rand::seq::{IndexedMutRandom, IndexedRandom};
 use rand_chacha::ChaCha8Rng;
 
 use super::super::lexicon::{DETERMINERS, Determiner};
-use super::super::tree::{Clause, Nominal, NounPhrase};
+use super::super::tree::{Adjective, Clause, Nominal, NounPhrase};
 use super::phrases;
 
 /// How often a definite phrase is made indefinite or universal where that is sound: seldom, because
 /// premises have neither, so that the determiner alone would rule a label out.
 const REQUANTIFIED: f64 = 0.15;
-
-/// Something left out of a clause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Omission {
-    /// "the old dog": "the dog".
-    Adjective { head: usize, index: usize },
-    /// "the very old dog": "the old dog".
-    Degree { head: usize, index: usize },
-    /// "the dog that sings", "the dog with a hat": "the dog".
-    Modifier { phrase: usize },
-    /// "the dog and the cat": "the dog" or "the cat".
-    Conjunct { phrase: usize, first: bool },
-    /// "today".
-    Opening,
-    /// "often".
-    Adverb,
-    /// "near the house".
-    Place,
-}
 
 /// The nouns and names beside the verb: subject, object and place, without their modifiers.
 pub(super) fn heads(clause: &mut Clause) -> Vec<&mut Nominal> {
@@ -49,87 +30,70 @@ pub(super) fn heads(clause: &mut Clause) -> Vec<&mut Nominal> {
 /// Leaves `count` things out, fewer if there are fewer that can be.
 pub(super) fn omit(clause: &mut Clause, count: usize, rng: &mut ChaCha8Rng) {
     for _ in 0..count {
-        if let Some(&omission) = omissions(clause).choose(rng) {
-            *clause = without(clause, omission);
+        if let Some(shorter) = shortened(clause).choose(rng) {
+            *clause = shorter.clone();
         }
     }
 }
 
-/// What can be left out so that the clause stays true.
-pub(super) fn omissions(clause: &Clause) -> Vec<Omission> {
-    let mut found = within_phrases(clause);
-    // Whoever does not sleep near the house may sleep elsewhere.
-    if !clause.verb.negated {
-        found.extend(around_the_verb(clause));
-    }
-    found
-}
-
-fn within_phrases(clause: &Clause) -> Vec<Omission> {
+/// The clauses from which one thing is left out, and which stay true by that.
+pub(super) fn shortened(clause: &Clause) -> Vec<Clause> {
     let mut found = Vec::new();
     let mut copy = clause.clone();
+    let mut add = |edit: &dyn Fn(&mut Clause)| {
+        let mut shorter = clause.clone();
+        edit(&mut shorter);
+        found.push(shorter);
+    };
     for (head, nominal) in heads(&mut copy).into_iter().enumerate() {
         let Nominal::Noun { adjectives, .. } = nominal else { continue };
         for (index, adjective) in adjectives.iter().enumerate() {
-            found.push(Omission::Adjective { head, index });
-            found.extend(adjective.degree.map(|_| Omission::Degree { head, index }));
+            // "the old dog": "the dog"; "the very old dog": "the old dog"
+            add(&|shorter| drop(adjectives_of(shorter, head).remove(index)));
+            if adjective.degree.is_some() {
+                add(&|shorter| adjectives_of(shorter, head)[index].degree = None);
+            }
         }
     }
     for (phrase, content) in phrases(&mut copy).enumerate() {
-        if matches!(content, NounPhrase::WithAdposition(..) | NounPhrase::WithRelative(..)) {
-            found.push(Omission::Modifier { phrase });
+        // "the dog that sings", "the dog with a hat": "the dog"
+        if let NounPhrase::WithAdposition(head, _) | NounPhrase::WithRelative(head, _) = content {
+            add(&|shorter| replace(shorter, phrase, head));
+        }
+    }
+    // Whoever does not sleep near the house may sleep elsewhere.
+    if clause.verb.negated {
+        return found;
+    }
+    if clause.opening.is_some() {
+        add(&|shorter| shorter.opening = None);
+    }
+    if clause.verb.adverb.is_some() {
+        add(&|shorter| shorter.verb.adverb = None);
+    }
+    if clause.place.is_some() {
+        add(&|shorter| shorter.place = None);
+    }
+    for (phrase, content) in phrases(&mut copy).enumerate() {
+        // "the dog and the cat": "the cat" or "the dog"
+        if let NounPhrase::Pair(first, second) = content {
+            add(&|shorter| replace(shorter, phrase, second));
+            add(&|shorter| replace(shorter, phrase, first));
         }
     }
     found
 }
 
-fn around_the_verb(clause: &Clause) -> Vec<Omission> {
-    let mut found = Vec::new();
-    found.extend(clause.opening.map(|_| Omission::Opening));
-    found.extend(clause.verb.adverb.map(|_| Omission::Adverb));
-    found.extend(clause.place.as_ref().map(|_| Omission::Place));
-    for (phrase, content) in phrases(&mut clause.clone()).enumerate() {
-        if matches!(content, NounPhrase::Pair(..)) {
-            found.extend([true, false].map(|first| Omission::Conjunct { phrase, first }));
-        }
+fn adjectives_of(clause: &mut Clause, head: usize) -> &mut Vec<Adjective> {
+    match heads(clause).swap_remove(head) {
+        Nominal::Noun { adjectives, .. } => adjectives,
+        Nominal::Name(_) => unreachable!("names have no adjectives"),
     }
-    found
 }
 
-/// The clause after an omission of [`omissions`].
-pub(super) fn without(clause: &Clause, omission: Omission) -> Clause {
-    let mut shorter = clause.clone();
-    match omission {
-        Omission::Adjective { head, index } => {
-            if let Nominal::Noun { adjectives, .. } = &mut *heads(&mut shorter)[head] {
-                adjectives.remove(index);
-            }
-        }
-        Omission::Degree { head, index } => {
-            if let Nominal::Noun { adjectives, .. } = &mut *heads(&mut shorter)[head] {
-                adjectives[index].degree = None;
-            }
-        }
-        Omission::Modifier { phrase } => reduce(&mut shorter, phrase, true),
-        Omission::Conjunct { phrase, first } => reduce(&mut shorter, phrase, !first),
-        Omission::Opening => shorter.opening = None,
-        Omission::Adverb => shorter.verb.adverb = None,
-        Omission::Place => shorter.place = None,
-    }
-    shorter
-}
-
-/// Leaves only the head of a phrase, of a pair the first or the second.
-fn reduce(clause: &mut Clause, phrase: usize, first: bool) {
-    for content in phrases(clause).skip(phrase).take(1) {
-        *content = NounPhrase::Plain(match content.clone() {
-            NounPhrase::Pair(_, second) if !first => second,
-            NounPhrase::Plain(head)
-            | NounPhrase::Pair(head, _)
-            | NounPhrase::WithAdposition(head, _)
-            | NounPhrase::WithRelative(head, _) => head,
-        });
-    }
+/// Leaves only this head of a phrase.
+fn replace(clause: &mut Clause, phrase: usize, head: &Nominal) {
+    phrases(clause).skip(phrase).take(1).for_each(|content| *content = NounPhrase::Plain(head.clone()));
 }
 
 /// Now and then makes "the dog" of an affirmative clause "a dog"; under "not" that says more, not less.

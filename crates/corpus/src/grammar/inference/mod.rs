@@ -31,53 +31,21 @@ use rand_chacha::ChaCha8Rng;
 
 use super::sampling::Sampler;
 use super::tree::{Clause, NounPhrase, Sentence};
-use super::{Domain, source, spell};
+use super::{DOMAINS, Domain, SplitSizes, Splits, source, spell};
 use crate::labelled::Example;
 use premise::Premise;
 
 /// The labels of [`inference_splits`].
 pub const INFERENCE_LABELS: [&str; 3] = ["entailment", "neutral", "contradiction"];
 
-/// How many pairs each split gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InferenceSizes {
-    /// Training, standard domain.
-    pub train: usize,
-    /// Development, standard domain.
-    pub dev: usize,
-    /// Test, standard domain.
-    pub matched: usize,
-    /// Test, shifted domain.
-    pub mismatched: usize,
+/// The demo's splits; in each the labels take turns. The tests, matched and mismatched, do not depend on how much training data
+/// is asked for.
+pub fn inference_splits(sizes: SplitSizes, seed: u64) -> Splits<Example> {
+    let [mut standard, mut shifted] = DOMAINS.map(|domain| Generator::new(domain, seed));
+    Splits::draw(sizes, |count, seen| standard.take(count, seen), |count, seen| shifted.take(count, seen))
 }
 
-/// The demo's pairs; no premise is in two splits, or twice in one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InferenceSplits {
-    /// Training, standard domain.
-    pub train: Vec<Example>,
-    /// Development, standard domain.
-    pub dev: Vec<Example>,
-    /// Test, standard domain.
-    pub matched: Vec<Example>,
-    /// Test, shifted domain.
-    pub mismatched: Vec<Example>,
-}
-
-/// The demo's splits; in each the labels take turns. The tests do not depend on how much training
-/// data is asked for.
-pub fn inference_splits(sizes: InferenceSizes, seed: u64) -> InferenceSplits {
-    let mut seen = HashSet::new();
-    let mut standard = Generator::new(Domain::Standard, seed);
-    let mut shifted = Generator::new(Domain::Shifted, seed);
-    let matched = standard.take(sizes.matched, &mut seen);
-    let dev = standard.take(sizes.dev, &mut seen);
-    let mismatched = shifted.take(sizes.mismatched, &mut seen);
-    let train = standard.take(sizes.train, &mut seen);
-    InferenceSplits { train, dev, matched, mismatched }
-}
-
-/// How a hypothesis relates to its premise.
+/// The relation of a hypothesis to its premise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Label {
     Entailment,

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use super::super::lexicon::{
     ADVERBS, INNER_PREPOSITIONS, INTRANSITIVE, OUTER_PREPOSITIONS, TRANSITIVE, Word,
 };
-use super::super::sampling::{Kind, Sampler};
+use super::super::sampling::{Animacy, Sampler};
 use super::super::tree::{Adjective, Adposition, Clause, Nominal, NounPhrase};
 use super::edits::{generalised, heads, negation_flipped};
 use super::phrases;
@@ -128,7 +128,7 @@ impl Author<'_> {
                 *name = self.draw(|author| author.sampler.name(author.rng), String::as_str)?;
             }
             head => {
-                let nouns = Kind::of(head).nouns();
+                let nouns = Animacy::of(head).nouns();
                 let new = self.draw(|author| author.sampler.pick(author.rng, nouns), |noun| noun.singular)?;
                 if let Nominal::Noun { noun, .. } = head {
                     *noun = new;
@@ -172,7 +172,7 @@ impl Author<'_> {
             let new = self.adposition(&INNER_PREPOSITIONS)?;
             return Some(NounPhrase::WithAdposition(head, new));
         }
-        let kind = Kind::of(&head);
+        let kind = Animacy::of(&head);
         let new = (0..DRAWS)
             .map(|_| self.sampler.relative(self.rng, kind))
             .find(|relative| self.premise.leaves_relative_open(relative))?;
@@ -231,7 +231,7 @@ impl Author<'_> {
 /// "The dog sees the cat": "the cat sees the dog". Nothing if the object is no single being.
 fn exchange(clause: &Clause) -> Option<Clause> {
     let is_being = |phrase: &NounPhrase| match phrase {
-        NounPhrase::Plain(head) => Kind::of(head) == Kind::Being,
+        NounPhrase::Plain(head) => Animacy::of(head) == Animacy::Being,
         _ => false,
     };
     let object = clause.object.clone().filter(is_being)?;

@@ -1,11 +1,15 @@
-//! Which statements can be premises, and what they speak of.
-use std::collections::HashSet;
+//! Statements that can be premises, and what they speak of.
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use super::super::lexicon::{DETERMINERS, Word};
-use super::super::tree::{Adposition, Clause, Nominal, NounPhrase, Partner, Relative, Sentence, VerbGroup};
+use super::super::lexicon::{
+    ADJECTIVES, ADVERBS, BEINGS, DETERMINERS, INTRANSITIVE, OPENINGS, THINGS, TRANSITIVE, Word,
+};
+use super::super::source;
+use super::super::tree::{Clause, Nominal, Relative, Sentence};
 use super::edits;
 
 /// Words that keep a clause from being plainly true or false: "perhaps they sleep" does not entail
@@ -69,12 +73,12 @@ impl Premise {
         clauses.iter_mut().for_each(settle);
         clauses[0].verb.negated = negated;
         clauses[1..].iter_mut().for_each(|clause| clause.verb.negated = rng.random_bool(0.5));
-        let mut words = Vec::new();
-        clauses.iter().for_each(|clause| clause_words(clause, &mut words));
-        let used = words.len();
-        let content: HashSet<String> = words.into_iter().map(str::to_owned).collect();
-        let can_be_shortened = clauses.len() == 2 || !edits::omissions(&clauses[0]).is_empty();
-        (content.len() == used && can_be_shortened).then_some(Self { clauses, content })
+        let can_be_shortened = clauses.len() == 2 || !edits::shortened(&clauses[0]).is_empty();
+        let mut premise = Self { clauses, content: HashSet::new() };
+        let words = source::read(&premise.sentence()).words;
+        let is_used_once =
+            words.iter().filter_map(|word| lemma(word)).all(|word| premise.content.insert(word));
+        (is_used_once && can_be_shortened).then_some(premise)
     }
 
     pub fn sentence(&self) -> Sentence {
@@ -84,17 +88,33 @@ impl Premise {
         }
     }
 
-    /// Whether the premise neither speaks of `word` nor says something that bears on it.
+    /// Returns true if the premise neither speaks of `word` nor says something that bears on it.
     pub fn leaves_open(&self, word: &str) -> bool {
         !UNCERTAIN.contains(&word) && !self.content.iter().any(|known| known == word || related(known, word))
     }
 
-    /// Whether this holds of all words of the relative clause.
+    /// Returns true if this holds of all words of the relative clause.
     pub fn leaves_relative_open(&self, relative: &Relative) -> bool {
-        let mut words = Vec::new();
-        relative_words(relative, &mut words);
-        words.iter().all(|word| self.leaves_open(word))
+        let words = source::read_relative(relative);
+        words.iter().filter_map(|word| lemma(word)).all(|word| self.leaves_open(&word))
     }
+}
+
+/// The dictionary form of a noun, verb, adjective or adverb; a name is its own. Other words have none.
+fn lemma(word: &str) -> Option<String> {
+    static LEMMAS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
+        let nouns = BEINGS
+            .iter()
+            .chain(&THINGS)
+            .flat_map(|noun| [(noun.singular, noun.singular), (noun.plural, noun.singular)]);
+        let verbs = TRANSITIVE.iter().chain(&INTRANSITIVE);
+        let verbs = verbs.flat_map(|verb| [verb.base, verb.third, verb.past].map(|form| (form, verb.base)));
+        let others =
+            ADJECTIVES.iter().chain(&ADVERBS).chain(&OPENINGS).map(|word| (word.source, word.source));
+        nouns.chain(verbs).chain(others).collect()
+    });
+    let is_name = word.starts_with(char::is_uppercase);
+    if is_name { Some(word) } else { LEMMAS.get(word).copied() }.map(str::to_owned)
 }
 
 fn related(left: &str, right: &str) -> bool {
@@ -117,60 +137,6 @@ fn settle(clause: &mut Clause) {
             && !["the", "this"].contains(&determiner.source[0])
         {
             *determiner = &DETERMINERS[0];
-        }
-    }
-}
-
-fn clause_words<'a>(clause: &'a Clause, words: &mut Vec<&'a str>) {
-    words.extend(clause.opening.map(|word| word.source));
-    verb_words(&clause.verb, words);
-    for phrase in std::iter::once(&clause.subject).chain(&clause.object) {
-        phrase_words(phrase, words);
-    }
-    clause.place.iter().for_each(|place| adposition_words(place, words));
-}
-
-fn verb_words(group: &VerbGroup, words: &mut Vec<&str>) {
-    words.push(group.verb.base);
-    words.extend(group.adverb.map(|word| word.source));
-}
-
-fn phrase_words<'a>(phrase: &'a NounPhrase, words: &mut Vec<&'a str>) {
-    match phrase {
-        NounPhrase::Plain(only) => nominal_words(only, words),
-        NounPhrase::Pair(first, second) => {
-            nominal_words(first, words);
-            nominal_words(second, words);
-        }
-        NounPhrase::WithAdposition(head, modifier) => {
-            nominal_words(head, words);
-            adposition_words(modifier, words);
-        }
-        NounPhrase::WithRelative(head, modifier) => {
-            nominal_words(head, words);
-            relative_words(modifier, words);
-        }
-    }
-}
-
-fn relative_words<'a>(relative: &'a Relative, words: &mut Vec<&'a str>) {
-    verb_words(&relative.verb, words);
-    match &relative.partner {
-        Partner::Object(object) => object.iter().for_each(|object| nominal_words(object, words)),
-        Partner::Subject(subject) => nominal_words(subject, words),
-    }
-}
-
-fn adposition_words<'a>(adposition: &'a Adposition, words: &mut Vec<&'a str>) {
-    nominal_words(&adposition.nominal, words);
-}
-
-fn nominal_words<'a>(nominal: &'a Nominal, words: &mut Vec<&'a str>) {
-    match nominal {
-        Nominal::Name(name) => words.push(name),
-        Nominal::Noun { adjectives, noun, .. } => {
-            words.extend(adjectives.iter().map(|adjective| adjective.word.source));
-            words.push(noun.singular);
         }
     }
 }

@@ -7,11 +7,9 @@ use super::super::lexicon::{
     ADJECTIVES, ADVERBS, BEINGS, DEGREES, DETERMINERS, INNER_PREPOSITIONS, INTRANSITIVE, OPENINGS,
     OUTER_PREPOSITIONS, THINGS, TRANSITIVE,
 };
-use super::edits::{Omission, omissions, without};
+use super::edits::shortened;
 use super::novelty::{Author, Novelty};
 use super::*;
-
-const SIZES: InferenceSizes = InferenceSizes { train: 3_000, dev: 301, matched: 902, mismatched: 703 };
 
 /// Any form of a noun or verb to its dictionary form.
 fn lemmas(verbs_only: bool) -> HashMap<&'static str, &'static str> {
@@ -127,8 +125,8 @@ proptest! {
         let mut generator = Generator::new(domain, seed);
         for clause in (0..20).flat_map(|_| generator.premise().clauses) {
             let text = written(&Sentence::Statement(clause.clone()));
-            for omission in omissions(&clause) {
-                let shorter = written(&Sentence::Statement(without(&clause, omission)));
+            for shorter in shortened(&clause) {
+                let shorter = written(&Sentence::Statement(shorter));
                 prop_assert!(plain_words(&shorter).len() < plain_words(&text).len(), "{text} / {shorter}");
                 prop_assert_eq!(Gist::new(&shorter).verbs, Gist::new(&text).verbs);
             }
@@ -157,15 +155,12 @@ fn every_kind_of_novelty_occurs_and_is_neutral() {
     }
 }
 
-/// The first pairs of a seed. Pinned, too, because the demo's checkpoint depends on the text.
+/// The first pairs of a seed.
 #[test]
 fn the_first_pairs_are_as_a_reader_would_label_them() {
-    let splits = inference_splits(InferenceSizes { train: 0, dev: 0, matched: 6, mismatched: 6 }, 1);
-    let shown: Vec<_> = [splits.matched, splits.mismatched]
-        .iter()
-        .flatten()
-        .map(|example| format!("{}: {} / {}", example.label, example.text, hypothesis(example)))
-        .collect();
+    let sizes = SplitSizes { train: 0, dev: 0, test: 6, shifted: 0 };
+    let shown = |example: Example| format!("{}: {} / {}", example.label, example.text, hypothesis(&example));
+    let shown: Vec<String> = inference_splits(sizes, 1).test.into_iter().map(shown).collect();
     let expected = [
         // "small" is left out.
         "entailment: The man does not see the small dog near the house. \
@@ -178,61 +173,29 @@ fn the_first_pairs_are_as_a_reader_would_label_them() {
          / The dogs do not fall.",
         "entailment: The happy uncle did not see the tree from a knife. \
          / The happy uncle did not see the tree.",
-        // Whether he likes what he finds is left open.
+        // It is left open whether he likes what he finds.
         "neutral: Kuvodo often finds the houses that the women see. \
          / Kuvodo does not like the houses.",
         "contradiction: The doctor that ran slept near the house. \
          / The doctor did not sleep.",
-        // From here on mismatched.
-        "entailment: Guriven does not bring these young very old hats. \
-         / Guriven does not bring these old hats.",
-        // Another name.
-        "neutral: Now the cat that these boys drew seeks Deguli beside the umbrellas. \
-         / The cat that these boys drew seeks Kozara.",
-        "contradiction: The rather tired uncles that Tufora gladly brings forget Dumera beside the \
-         elegant stones. \
-         / The uncles that Tufora gladly brings do not forget Dumera beside the elegant stones.",
-        "entailment: These painters and Deguli forget this rather elegant quite red uncle beside the \
-         knife. \
-         / These painters and Deguli forget this rather elegant quite red uncle.",
-        "neutral: The rather happy elegant wolves from the village did not slowly praise the tired \
-         farmer from the tables. \
-         / The wolves from the village did not slowly bring the tired farmer from the tables.",
-        // Only the second clause is denied.
-        "contradiction: Vafudo and the uncles do not bring the farmer beside the book but the horse \
-         does not praise this umbrella. \
-         / The horse praises this umbrella.",
     ];
     assert_eq!(shown, expected);
 }
 
 #[test]
-fn splits_share_no_premise_and_tests_ignore_the_training_size() {
-    let splits = inference_splits(SIZES, 1);
-    assert_eq!(inference_splits(SIZES, 1), splits);
-    assert_ne!(inference_splits(SIZES, 2).matched, splits.matched);
-    let fewer = inference_splits(InferenceSizes { train: 5, ..SIZES }, 1);
-    let tests =
-        |splits: &InferenceSplits| [splits.dev.clone(), splits.matched.clone(), splits.mismatched.clone()];
-    assert_eq!(tests(&fewer), tests(&splits));
-
-    let InferenceSplits { train, dev, matched, mismatched } = splits;
-    assert_eq!([train.len(), dev.len(), matched.len(), mismatched.len()], [3_000, 301, 902, 703]);
-    let all = [train, dev, matched, mismatched].concat();
+fn splits_share_no_premise_and_labels_take_turns() {
+    let sizes = SplitSizes { train: 3_000, dev: 301, test: 902, shifted: 703 };
+    let Splits { train, dev, test, shifted } = inference_splits(sizes, 1);
+    let fewer = inference_splits(SplitSizes { train: 5, ..sizes }, 1);
+    assert_eq!((&fewer.dev, &fewer.test, &fewer.shifted), (&dev, &test, &shifted));
+    assert_eq!([train.len(), dev.len(), test.len(), shifted.len()], [3_000, 301, 902, 703]);
+    let all = [train, dev, test, shifted];
+    for split in &all {
+        assert!(split.iter().zip(INFERENCE_LABELS.iter().cycle()).all(|(own, label)| own.label == *label));
+    }
+    let all = all.concat();
     let premises: HashSet<&str> = all.iter().map(|example| example.text.as_str()).collect();
     assert_eq!(premises.len(), all.len());
-}
-
-#[test]
-fn each_label_has_a_third_of_every_split() {
-    let InferenceSplits { train, dev, matched, mismatched } = inference_splits(SIZES, 1);
-    for split in [train, dev, matched, mismatched] {
-        for label in INFERENCE_LABELS {
-            let share =
-                split.iter().filter(|example| example.label == label).count() as f64 / split.len() as f64;
-            assert!((share - 1.0 / 3.0).abs() < 0.02, "{label}: {share}");
-        }
-    }
 }
 
 /// Chance is 33.3 %, and the standard error of 12 000 pairs 0.4 points. "not" stands in half of the
@@ -251,42 +214,6 @@ fn a_hypothesis_alone_says_little_of_its_label() {
         let pair = majority_accuracy(&examples, |example| Gist::judge(&example.text, hypothesis(example)));
         assert_eq!(pair, 100.0);
     }
-}
-
-#[test]
-fn negated_clauses_lose_nothing_around_the_verb() {
-    let mut generator = Generator::new(Domain::Shifted, 1);
-    let mut found = [0, 0];
-    for clause in (0..500).flat_map(|_| generator.premise().clauses) {
-        let around = |omission: &Omission| {
-            use Omission::{Adverb, Conjunct, Opening, Place};
-            matches!(omission, Opening | Adverb | Place | Conjunct { .. })
-        };
-        found[usize::from(clause.verb.negated)] +=
-            omissions(&clause).iter().filter(|one| around(one)).count();
-    }
-    assert!(found[0] > 200, "{found:?}");
-    assert_eq!(found[1], 0);
-}
-
-#[test]
-fn the_mismatched_domain_is_longer_and_has_other_names() {
-    let InferenceSplits { train, mismatched, .. } = inference_splits(SIZES, 1);
-    let length = |examples: &[Example]| {
-        examples.iter().map(|example| example.text.split(' ').count()).sum::<usize>() as f64
-            / examples.len() as f64
-    };
-    let (short, long) = (length(&train), length(&mismatched));
-    assert!(short * 1.25 < long, "means {short} and {long}");
-    assert!(train.iter().all(|example| example.text.split(' ').count() <= 12));
-
-    let names = |examples: &[Example]| -> HashSet<String> {
-        let words = examples.iter().flat_map(|example| plain_words(&example.text));
-        words.filter(|word| word.starts_with(char::is_uppercase)).collect()
-    };
-    let (known, new) = (names(&train), names(&mismatched));
-    assert!(known.len() > 100 && new.len() > 100, "{} and {} names", known.len(), new.len());
-    assert!(known.is_disjoint(&new));
 }
 
 #[test]

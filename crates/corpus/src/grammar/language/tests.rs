@@ -156,12 +156,3 @@ fn splits_share_no_sentence_with_each_other_or_with_the_pairs() {
         assert_eq!(shared, None);
     }
 }
-
-/// Without the eighth that is kept, pairs and training sentences of one seed would meet.
-#[test]
-fn what_is_kept_would_be_in_the_splits_otherwise() {
-    let all = crate::grammar::generate(Domain::Standard, 4_000, 1);
-    let kept = all.iter().filter(|sample| is_kept(&sample.source)).count();
-    // An eighth of 4,000 is 500, with a standard deviation of 21.
-    assert!((420..580).contains(&kept), "{kept} of 4000 are kept");
-}
