@@ -135,16 +135,17 @@ impl MultiHeadAttention {
     /// `bias` with that of distances, where all positions attend to all; its last axis is the keys, and it and the result broadcast
     /// to `[batch, kept, query, key]`.
     pub fn with_distances(&self, bias: &Tensor) -> Tensor {
-        let of_distances = || {
-            let positions = Tensor::arange(bias.size().last().copied()?, (Kind::Int64, bias.device()));
-            self.distance_bias(&(&positions - positions.unsqueeze(1)))
+        let all = || {
+            let keys = bias.size().last().copied().unwrap_or(0);
+            let positions = Tensor::arange(keys, (Kind::Int64, bias.device()));
+            &positions - positions.unsqueeze(1)
         };
-        of_distances().map_or_else(|| bias.shallow_clone(), |of_distances| bias + of_distances)
+        self.distance_bias(all).map_or_else(|| bias.shallow_clone(), |of_distances| bias + of_distances)
     }
 
     /// Bias of distances `key - query`, `[query, key]`, if the module has one: `[1, kept, query, key]`.
-    pub(crate) fn distance_bias(&self, distances: &Tensor) -> Option<Tensor> {
-        let bias = self.distances.as_ref()?.of(distances);
+    pub(crate) fn distance_bias(&self, distances: impl FnOnce() -> Tensor) -> Option<Tensor> {
+        let bias = self.distances.as_ref()?.of(&distances());
         Some(self.kept.as_ref().map_or_else(|| bias.shallow_clone(), |kept| bias.index_select(1, kept)))
     }
 

@@ -52,11 +52,11 @@ impl EncoderLayer {
         heads: &ModuleHeads,
         LayerSettings { activation, epsilon }: LayerSettings,
     ) -> Result<Self, Error> {
-        let maps = [names.inner.as_str(), names.outer.as_str()];
+        let maps: [&str; 2] = [&names.inner, &names.outer];
         Ok(Self {
             attention: MultiHeadAttention::new(weights, &names.projections, heads)?,
             attention_norm: LayerNorm::new(weights, &names.attention_norm, epsilon)?,
-            feed_forward: FeedForward::new(weights, maps, activation)?,
+            feed_forward: FeedForward::new(weights, &maps, activation)?,
             norm: LayerNorm::new(weights, &names.norm, epsilon)?,
         })
     }

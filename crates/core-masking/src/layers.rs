@@ -142,66 +142,46 @@ impl Activation {
     }
 }
 
-/// `outer(activation(inner(x)))`, for each position alone.
+/// `outer(activation(inner(x)))`, or `outer(activation(gate(x)) * inner(x))` (Shazeer 2020, <https://arxiv.org/abs/2002.05202>),
+/// for each position alone.
 #[derive(Debug)]
 pub struct FeedForward {
     pub(crate) activation: Activation,
+    gate: Option<Linear>,
     pub(crate) inner: Linear,
     pub(crate) outer: Linear,
 }
 
 impl FeedForward {
-    /// Takes the linear maps of these names.
+    /// Takes the linear maps of these names: inner and outer, behind the gate if there is one.
     ///
     /// # Errors
     /// If one of them is missing.
-    pub fn new(weights: &Weights, [inner, outer]: [&str; 2], activation: Activation) -> Result<Self, Error> {
-        Ok(Self { activation, inner: Linear::new(weights, inner)?, outer: Linear::new(weights, outer)? })
+    ///
+    /// # Panics
+    /// If there are less than two names.
+    pub fn new(weights: &Weights, names: &[&str], activation: Activation) -> Result<Self, Error> {
+        let [gate @ .., inner, outer] = names else { panic!("a feed-forward block has two maps or three") };
+        Ok(Self {
+            activation,
+            gate: gate.first().map(|name| Linear::new(weights, name)).transpose()?,
+            inner: Linear::new(weights, inner)?,
+            outer: Linear::new(weights, outer)?,
+        })
     }
 
     /// `x`: `[batch, position, d_model]`; returns the same shape.
     pub fn forward(&self, x: &Tensor) -> Tensor {
-        let inner = self.inner.forward(x); // [batch, position, d_ff]
-        self.outer.forward(&self.activation.apply(&inner))
+        let active = match &self.gate {
+            Some(gate) => self.activation.apply(&gate.forward(x)) * self.inner.forward(x), // [batch, position, d_ff]
+            None => self.activation.apply(&self.inner.forward(x)),
+        };
+        self.outer.forward(&active)
     }
 
     /// Multiply-adds of one position.
     pub fn multiply_adds(&self) -> u64 {
-        self.inner.multiply_adds() + self.outer.multiply_adds()
-    }
-}
-
-/// `outer(activation(gate(x)) * inner(x))`, for each position alone: Shazeer (2020), <https://arxiv.org/abs/2002.05202>.
-#[derive(Debug)]
-pub struct GatedFeedForward {
-    activation: Activation,
-    gate: Linear,
-    inner: Linear,
-    outer: Linear,
-}
-
-impl GatedFeedForward {
-    /// Takes the linear maps of these names: gate, inner and outer.
-    ///
-    /// # Errors
-    /// If one of them is missing.
-    pub fn new(
-        weights: &Weights,
-        [gate, inner, outer]: [&str; 3],
-        activation: Activation,
-    ) -> Result<Self, Error> {
-        let map = |name| Linear::new(weights, name);
-        Ok(Self { activation, gate: map(gate)?, inner: map(inner)?, outer: map(outer)? })
-    }
-
-    /// `x`: `[batch, position, d_model]`; returns the same shape.
-    pub fn forward(&self, x: &Tensor) -> Tensor {
-        let gate = self.activation.apply(&self.gate.forward(x)); // [batch, position, d_ff]
-        self.outer.forward(&(gate * self.inner.forward(x)))
-    }
-
-    /// Multiply-adds of one position.
-    pub fn multiply_adds(&self) -> u64 {
-        self.gate.multiply_adds() + self.inner.multiply_adds() + self.outer.multiply_adds()
+        let gate = self.gate.as_ref().map_or(0, Linear::multiply_adds);
+        gate + self.inner.multiply_adds() + self.outer.multiply_adds()
     }
 }

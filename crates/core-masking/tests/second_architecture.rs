@@ -84,7 +84,7 @@ fn build(config: &TranslatorConfig, weights: &Weights) -> Result<Box<dyn Encoder
         Ok(Block {
             norms: [norm(format!("{name}.0norm"))?, norm(format!("{name}.1norm"))?],
             attention: module.with_scores(1.0, (attention != Attention::EncDec).then_some(bias)),
-            feed_forward: FeedForward::new(weights, maps, Activation::Relu)?,
+            feed_forward: FeedForward::new(weights, &maps, Activation::Relu)?,
         })
     };
     let layout = config.layout();

@@ -64,9 +64,10 @@ impl DecoderMemory for LaneMemory {
     ) -> Tensor {
         self.layers[layer].steps.push(Rc::new(keys_values(attention, x)));
         let steps = &self.layers[layer].steps;
-        let distances = Tensor::arange_start(1 - steps.len() as i64, 1, (Kind::Int64, x.device()));
-        let biases = attention.distance_bias(&distances.unsqueeze(0)); // [1, kept, 1, steps]
-        let biases = biases.map(|biases| biases.view([-1, steps.len() as i64]).tr());
+        let count = steps.len() as i64;
+        let distances = || Tensor::arange_start(1 - count, 1, (Kind::Int64, x.device())).unsqueeze(0);
+        let biases = attention.distance_bias(distances); // [1, kept, 1, steps]
+        let biases = biases.map(|biases| biases.view([-1, count]).tr());
         attend(attention, x, gate, biases.as_ref(), |row, seen| {
             let past = steps.iter().zip(&self.pasts[row]);
             past.for_each(|(step, &place)| seen.add(step, place as usize));

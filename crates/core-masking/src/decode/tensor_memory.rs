@@ -109,7 +109,7 @@ impl DecoderMemory for TensorMemory {
     ) -> Tensor {
         let target = self.append(layer, &attention.keys_values(x));
         let bias = self.target_bias();
-        let biased = attention.distance_bias(&self.distances()).map(|of_distances| &bias + of_distances);
+        let biased = attention.distance_bias(|| self.distances()).map(|of_distances| &bias + of_distances);
         attention.attend(x, &target, biased.as_ref().unwrap_or(&bias), gate, dropout)
     }
 

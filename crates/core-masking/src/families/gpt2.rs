@@ -4,9 +4,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/gpt2/modeling_gpt2.py>. There query, key
 //! and value have no names of their own; here they are `q`, `k` and `v` beside `c_attn`.
 use super::ConfigKeys;
-use crate::language_model::{
-    Bias, Biases, FeedForwardNames, LanguageFamily, LanguageNames, NormKind, Windows,
-};
+use crate::language_model::{Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
 use crate::{Fused, Storage};
 
 /// GPT-2.
@@ -49,7 +47,7 @@ pub static GPT2: LanguageFamily = LanguageFamily {
         projections: ["attn.q", "attn.k", "attn.v", "attn.c_proj"],
         head_norms: None,
         feed_forward_norm: "ln_2",
-        feed_forward: FeedForwardNames::Plain(["mlp.c_fc", "mlp.c_proj"]),
+        feed_forward: &["mlp.c_fc", "mlp.c_proj"],
         norm: "ln_f",
         output: "lm_head",
     },
@@ -57,7 +55,7 @@ pub static GPT2: LanguageFamily = LanguageFamily {
         transposed: &["attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"],
         fused: &[Fused { name: "attn.c_attn", parts: &["attn.q", "attn.k", "attn.v"] }],
     },
-    norm: NormKind::Layer,
+    norm: Normalisation::Layer,
     biases: Biases { inputs: Bias::Always, output: Bias::Always, feed_forward: Bias::Always },
     windows: Windows::Nowhere,
     supported: &[

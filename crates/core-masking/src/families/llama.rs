@@ -7,9 +7,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/llama/modeling_llama.py>.
 use super::ConfigKeys;
 use crate::Storage;
-use crate::language_model::{
-    Bias, Biases, FeedForwardNames, LanguageFamily, LanguageNames, NormKind, Windows,
-};
+use crate::language_model::{Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
 
 /// Heads that were cut out, under a name of our own: transformers refuses `pruned_heads` for these families.
 const REMOVED: (&str, Option<&str>) = ("pruned_heads", Some("pruned_query_heads"));
@@ -41,12 +39,12 @@ const LIKE_LLAMA: LanguageFamily = LanguageFamily {
         projections: ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"],
         head_norms: None,
         feed_forward_norm: "post_attention_layernorm",
-        feed_forward: FeedForwardNames::Gated(["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"]),
+        feed_forward: &["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"],
         norm: "norm",
         output: "lm_head",
     },
     storage: Storage::PLAIN,
-    norm: NormKind::RootMeanSquare,
+    norm: Normalisation::RootMeanSquare,
     biases: Biases {
         inputs: Bias::OfAttention,
         output: Bias::OfAttention,

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::family::{Bias, LanguageFamily, NormKind, Windows};
+use super::family::{Bias, LanguageFamily, Normalisation, Windows};
 use super::rotary::{RotaryScaling, of_one_age};
 use crate::families::{LANGUAGE_MODELS, LLAMA};
 use crate::layers::Activation;
@@ -323,8 +323,8 @@ impl LanguageConfig {
 
     fn norm(&self, inventory: &mut Inventory, name: &str, width: i64) {
         match self.family.norm {
-            NormKind::Layer => crate::weights::norm(inventory, name, width),
-            NormKind::RootMeanSquare => scale(inventory, name, width),
+            Normalisation::Layer => crate::weights::norm(inventory, name, width),
+            Normalisation::RootMeanSquare => scale(inventory, name, width),
         }
     }
 

@@ -17,7 +17,7 @@ pub struct LanguageFamily {
     /// Storage of its linear maps.
     pub storage: Storage,
     /// Kind of normalisation.
-    pub norm: NormKind,
+    pub norm: Normalisation,
     /// Which of its linear maps have a bias.
     pub biases: Biases,
     /// Which of its layers look at the nearest tokens alone.
@@ -47,26 +47,17 @@ pub struct LanguageNames {
     pub head_norms: Option<[&'static str; 2]>,
     /// Normalisation before the feed-forward block.
     pub feed_forward_norm: &'static str,
-    /// The feed-forward block.
-    pub feed_forward: FeedForwardNames,
+    /// Inner and outer map of the feed-forward block, behind its gate if there is one.
+    pub feed_forward: &'static [&'static str],
     /// Normalisation after the last layer.
     pub norm: &'static str,
     /// The output layer, with its whole name; tied to the embeddings, it has no tensor.
     pub output: &'static str,
 }
 
-/// The linear maps of a feed-forward block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FeedForwardNames {
-    /// Two maps with a nonlinearity between them.
-    Plain([&'static str; 2]),
-    /// Gate, inner and outer map, SwiGLU: Shazeer (2020), <https://arxiv.org/abs/2002.05202>.
-    Gated([&'static str; 3]),
-}
-
 /// Kind of normalisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NormKind {
+pub enum Normalisation {
     /// Layer normalisation, Ba et al. (2016), <https://arxiv.org/abs/1607.06450>.
     Layer,
     /// Root mean square, Zhang and Sennrich (2019), <https://arxiv.org/abs/1910.07467>: no mean is taken away, no bias added.
@@ -128,16 +119,12 @@ impl LanguageNames {
     /// The names of a layer, counted from 0.
     pub(super) fn layer(&self, layer: usize) -> LayerNames {
         let of = |part: &str| format!("{}.{}.{layer}.{part}", self.prefix, self.layers);
-        let feed_forward = match &self.feed_forward {
-            FeedForwardNames::Plain(names) => &names[..],
-            FeedForwardNames::Gated(names) => &names[..],
-        };
         LayerNames {
             attention_norm: of(self.attention_norm),
             projections: Projections::new(self.projections.map(of)),
             head_norms: self.head_norms.map(|names| names.map(of)),
             feed_forward_norm: of(self.feed_forward_norm),
-            feed_forward: feed_forward.iter().map(|name| of(name)).collect(),
+            feed_forward: self.feed_forward.iter().map(|name| of(name)).collect(),
         }
     }
 

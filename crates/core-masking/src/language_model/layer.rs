@@ -2,11 +2,11 @@
 use tch::Tensor;
 
 use super::config::LanguageConfig;
-use super::family::NormKind;
+use super::family::Normalisation;
 use super::rotary::Turns;
 use crate::attention::{KeyValue, MultiHeadAttention, Visible};
 use crate::gates::Gate;
-use crate::layers::{FeedForward, GatedFeedForward, LayerNorm, RmsNorm};
+use crate::layers::{FeedForward, LayerNorm, RmsNorm};
 use crate::model::ModelConfig;
 use crate::{Attention, Error, ModelDropout, Weights};
 
@@ -16,7 +16,7 @@ pub(super) struct DecoderLayer {
     pub(super) attention: MultiHeadAttention,
     attention_norm: Norm,
     head_norms: Option<HeadNorms>,
-    feed_forward: Block,
+    feed_forward: FeedForward,
     feed_forward_norm: Norm,
     /// Keys that a query sees at most.
     pub(super) window: Option<i64>,
@@ -41,18 +41,12 @@ pub(super) enum Norm {
     RootMeanSquare(RmsNorm),
 }
 
-#[derive(Debug)]
-enum Block {
-    Plain(FeedForward),
-    Gated(GatedFeedForward),
-}
-
 impl Norm {
     pub(super) fn new(config: &LanguageConfig, weights: &Weights, name: &str) -> Result<Self, Error> {
         let epsilon = config.rms_norm_eps;
         Ok(match config.family.norm {
-            NormKind::Layer => Self::Layer(LayerNorm::new(weights, name, epsilon)?),
-            NormKind::RootMeanSquare => Self::RootMeanSquare(RmsNorm::new(weights, name, epsilon)?),
+            Normalisation::Layer => Self::Layer(LayerNorm::new(weights, name, epsilon)?),
+            Normalisation::RootMeanSquare => Self::RootMeanSquare(RmsNorm::new(weights, name, epsilon)?),
         })
     }
 
@@ -74,17 +68,11 @@ impl DecoderLayer {
             .as_ref()
             .map(|[query, key]| Ok::<_, Error>(HeadNorms { query: norm(query)?, key: norm(key)? }));
         let maps: Vec<&str> = names.feed_forward.iter().map(String::as_str).collect();
-        let feed_forward = match maps[..] {
-            [gate, inner, outer] => {
-                Block::Gated(GatedFeedForward::new(weights, [gate, inner, outer], config.hidden_act)?)
-            }
-            _ => Block::Plain(FeedForward::new(weights, [maps[0], maps[1]], config.hidden_act)?),
-        };
         Ok(Self {
             attention: MultiHeadAttention::new(weights, &names.projections, &heads)?,
             attention_norm: norm(&names.attention_norm)?,
             head_norms: head_norms.transpose()?,
-            feed_forward,
+            feed_forward: FeedForward::new(weights, &maps, config.hidden_act)?,
             feed_forward_norm: norm(&names.feed_forward_norm)?,
             window: config.window(layer),
         })
@@ -120,11 +108,7 @@ impl DecoderLayer {
     pub(super) fn finish(&self, x: &Tensor, attended: Tensor, dropout: &ModelDropout) -> Tensor {
         let x = x + dropout.hidden.apply(attended);
         let normalised = self.feed_forward_norm.forward(&x);
-        let fed = match &self.feed_forward {
-            Block::Plain(block) => block.forward(&normalised),
-            Block::Gated(block) => block.forward(&normalised),
-        };
-        x + dropout.hidden.apply(fed)
+        x + dropout.hidden.apply(self.feed_forward.forward(&normalised))
     }
 
     /// Multiply-adds of one row of the batch: of `positions`, each of which sees itself and those before it.
@@ -133,7 +117,7 @@ impl DecoderLayer {
         self.attention.key_value_multiply_adds(positions)
             + self.attention.attend_multiply_adds(positions, 0)
             + seen * self.pair_multiply_adds()
-            + positions * self.feed_forward_multiply_adds()
+            + positions * self.feed_forward.multiply_adds()
     }
 
     /// Multiply-adds of one more position, the `place`-th, whose predecessors are cached.
@@ -141,7 +125,7 @@ impl DecoderLayer {
         self.attention.key_value_multiply_adds(1)
             + self.attention.attend_multiply_adds(1, 0)
             + self.seen(place) * self.pair_multiply_adds()
-            + self.feed_forward_multiply_adds()
+            + self.feed_forward.multiply_adds()
     }
 
     /// Keys that the `place`-th position sees.
@@ -152,12 +136,5 @@ impl DecoderLayer {
     /// Multiply-adds of a query and a key.
     fn pair_multiply_adds(&self) -> u64 {
         self.attention.attend_multiply_adds(1, 1) - self.attention.attend_multiply_adds(1, 0)
-    }
-
-    fn feed_forward_multiply_adds(&self) -> u64 {
-        match &self.feed_forward {
-            Block::Plain(block) => block.multiply_adds(),
-            Block::Gated(block) => block.multiply_adds(),
-        }
     }
 }

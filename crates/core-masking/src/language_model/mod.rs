@@ -22,7 +22,7 @@ use crate::{Attention, Error, Gates, ModelDropout, Weights, product};
 
 pub use batch::{ChoiceRows, PredictionBatch, Window};
 pub use config::{LanguageConfig, TokenIds};
-pub use family::{Bias, Biases, FeedForwardNames, LanguageFamily, LanguageNames, NormKind, Windows};
+pub use family::{Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
 pub use generate::Stop;
 pub use nats::{LOGITS_AT_ONCE, training_loss};
 pub use rotary::RotaryScaling;

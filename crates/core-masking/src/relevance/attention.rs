@@ -34,7 +34,7 @@ pub(super) struct AttentionRelevance {
 }
 
 /// Relevance of queries, keys and values, each `[n, kept, position, d_head]`; the paper's rule gives all to values.
-struct Parts {
+struct Projected {
     query_key: Option<[Tensor; 2]>,
     value: Tensor,
 }
@@ -76,10 +76,10 @@ impl<'a> AttentionTrace<'a> {
         let of_joined = rule.linear(relevance, &joined(&self.context), self.maps.output); // [n, query, kept * d_head]
         let context = of_joined.unflatten(2, [-1, self.maps.d_head]).transpose(1, 2); // [n, kept, query, d_head]
         let parts = match rule {
-            Rule::Paper => Parts { query_key: None, value: self.weighted_sum(&context) },
+            Rule::Paper => Projected { query_key: None, value: self.weighted_sum(&context) },
             Rule::AlphaBeta => {
                 let [query, key, value] = rescaled(&context, self.alpha_beta(&context));
-                Parts { query_key: Some([query, key]), value }
+                Projected { query_key: Some([query, key]), value }
             }
         };
         let (query_input, memory) = self.project_back(relevance, parts, rule);
@@ -134,9 +134,9 @@ impl<'a> AttentionTrace<'a> {
     /// Through W_q, W_k and W_v: relevance of what is attended from, and of the memory, if that is another.
     ///
     /// The code has one map for all three in self-attention, and one for keys and values otherwise.
-    fn project_back(&self, relevance: &Tensor, parts: Parts, rule: Rule) -> (Tensor, Option<Tensor>) {
+    fn project_back(&self, relevance: &Tensor, parts: Projected, rule: Rule) -> (Tensor, Option<Tensor>) {
         let AttentionMaps { query, key, value, .. } = self.maps;
-        let Parts { query_key, value: of_value } = parts;
+        let Projected { query_key, value: of_value } = parts;
         let joined = |part: &Tensor| part.transpose(1, 2).flatten(2, 3); // [n, position, kept * d_head]
         let of_value = joined(&of_value);
         let together = |relevance: &[&Tensor], maps: &[&crate::layers::Linear], x: &Tensor| {

@@ -151,7 +151,6 @@ impl TranslatorConfig {
             .without(&removed)
             .map_err(|fault| format!("pruned_attention_heads: {fault}"))?;
         self.validate_symbols()?;
-        self.validate_variant()?;
         check_parameters(&self.inventory())
     }
 
@@ -200,11 +199,6 @@ impl TranslatorConfig {
         let tied = (names.target != target).then_some((names.target, target));
         let original = |of| if of == names.target { target } else { of };
         names.copies.iter().map(|&(copy, of)| (copy, original(of))).chain(tied).collect()
-    }
-
-    fn validate_variant(&self) -> Result<(), String> {
-        let json = serde_json::to_value(self).map_err(|error| error.to_string())?;
-        json.as_object().map_or(Ok(()), |json| checkpoint::check_supported(json, self.family.supported))
     }
 
     /// Pieces of the target's vocabulary.

@@ -141,13 +141,13 @@ impl DecoderLayer {
         };
         let names = layer_names(Attention::DecDec, layer);
         let norm = |name: &str| LayerNorm::new(weights, name, EPSILON);
-        let maps = [names.inner.as_str(), names.outer.as_str()];
+        let maps: [&str; 2] = [&names.inner, &names.outer];
         Ok(Self {
             self_attention: attention(Attention::DecDec)?,
             self_attention_norm: norm(&names.attention_norm)?,
             encoder_attention: attention(Attention::EncDec)?,
             encoder_attention_norm: norm(&attention_norm(Attention::EncDec, layer))?,
-            feed_forward: FeedForward::new(weights, maps, config.activation_function)?,
+            feed_forward: FeedForward::new(weights, &maps, config.activation_function)?,
             norm: norm(&names.norm)?,
         })
     }
