@@ -66,7 +66,7 @@ deny:
 # Compare exported models with the original in transformers, which must be installed; `just check-export --help`
 [group('check')]
 check-export *args:
-    {{ python }} crates/iterative-prune/tests/check_export.py "$@"
+    {{ python }} crates/export-model/tests/check_export.py "$@"
 
 # Check the converter of fairseq's archives on tiny ones; needs torch, and compares logits if transformers 4 with sacremoses is there too
 [group('check')]
@@ -207,10 +207,15 @@ reproduce-v19-table2 subject="demo-translation" *args: (build "train-gates" "plo
 prune-and-retrain subject="demo-translation" *args: (build "iterative-prune" "plotting")
     file=$({{ run }} iterative-prune -- --retrain 1 --step-percent 25 "$@") && {{ run }} plotting -- prune-and-retrain "$file"
 
-# Beyond the paper: search for better sets of heads than importance gives; Figure 3 then shows them; `--search swap` exchanges heads
+# Beyond the paper: search for better sets of heads than importance gives; Figure 3 then shows them; `--method swap` exchanges heads
 [group('beyond the paper')]
-joint-search subject="demo-inference" *args: (build "iterative-prune")
-    {{ run }} iterative-prune -- --search greedy-forward "$@"
+joint-search subject="demo-inference" *args: (build "joint-search")
+    {{ run }} joint-search -- "$@"
+
+# Beyond the paper: the model without the heads that a curve of Figure 3 shows to be safe to remove, as a Hugging Face folder; `--form zeros` for any tool, `--percent` for another step
+[group('beyond the paper')]
+export-model subject="demo-inference" folder="data/smaller" *args: (build "export-model")
+    {{ run }} export-model -- "$@"
 
 # Beyond the paper: accuracy by group of questions, such as BLiMP's paradigms, and the heads that each needs; a split of questions by `--split`
 [group('beyond the paper')]

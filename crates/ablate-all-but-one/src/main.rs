@@ -103,7 +103,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What both sweeps have in common.
+/// Parts that both sweeps share.
 struct Run<'a> {
     args: &'a Args,
     machine: &'a Machine,

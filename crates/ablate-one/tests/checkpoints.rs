@@ -25,17 +25,11 @@ fn spec(checkpoint: &str) -> String {
 /// A folder with the subject and three sentence pairs.
 fn folder(checkpoint: &str) -> TempDir {
     let folder = test_support::folder(&spec(checkpoint));
+    let english = "The dog sees the cat.\nA man sleeps.\nThe girl finds a boat.\n";
+    let other = "lu pesak lu tivun zifesk\nen fotal pasosk\nlu gidul en homom gimosk\n";
     fs::create_dir_all(folder.path().join("data")).unwrap();
-    fs::write(
-        folder.path().join("data/a.en"),
-        "The dog sees the cat.\nA man sleeps.\nThe girl finds a boat.\n",
-    )
-    .unwrap();
-    fs::write(
-        folder.path().join("data/a.xx"),
-        "lu pesak lu tivun zifesk\nen fotal pasosk\nlu gidul en homom gimosk\n",
-    )
-    .unwrap();
+    fs::write(folder.path().join("data/a.en"), english).unwrap();
+    fs::write(folder.path().join("data/a.xx"), other).unwrap();
     folder
 }
 
@@ -52,6 +46,8 @@ fn signature(folder: &Path) -> String {
 #[test]
 fn a_folder_and_two_text_files_are_a_subject() {
     let folder = folder("opus");
+    let message = test_support::refusal(&mut command(folder.path()));
+    assert!(message.contains("no model in `data/opus`"), "{message}");
     copy_files(&hub_folder(), &folder.path().join("data/opus"));
     command(folder.path()).assert().success();
     let table = String::from_utf8(read(folder.path(), "results/tiny/ablate-one.csv")).unwrap();
@@ -81,32 +77,9 @@ fn a_model_of_the_hub_is_taken_from_the_cache_and_its_commit_recorded() {
     let signature = signature(folder.path());
     assert!(signature.contains(&format!("hub:someone/tiny@{COMMIT}")), "{signature}");
 
-    fs::write(folder.path().join("tiny.toml"), spec("hub:someone/other")).unwrap();
-    let message = test_support::refusal(&mut offline(folder.path()));
-    assert!(message.contains("someone/other"), "{message}");
-    fs::write(folder.path().join("tiny.toml"), spec("hub:tiny")).unwrap();
-    let message = test_support::refusal(&mut offline(folder.path()));
-    assert!(message.contains("owner/name"), "{message}");
-}
-
-#[test]
-fn a_folder_without_a_model_is_refused() {
-    let folder = folder("opus");
-    let message = test_support::refusal(&mut command(folder.path()));
-    assert!(message.contains("no model in `data/opus`"), "{message}");
-    copy_files(&hub_folder(), &folder.path().join("data/opus"));
-    fs::write(folder.path().join("data/opus/vocab.json"), "{}").unwrap();
-    let message = test_support::refusal(&mut command(folder.path()));
-    assert!(message.contains("vocab.json`: it lacks"), "{message}");
-}
-
-#[test]
-fn a_checkpoint_that_is_taken_as_it_is_cannot_be_trained() {
-    let folder = folder("opus");
-    let spec = spec("opus")
-        + "[training]\nseed = 1\nepochs = 1\nbatch_tokens = 9\npeak_learning_rate = 1.0\n\
-                               warmup_steps = 1\nlabel_smoothing = 0.1\nclip_norm = 1.0\n";
-    fs::write(folder.path().join("tiny.toml"), spec).unwrap();
-    let message = test_support::refusal(&mut command(folder.path()));
-    assert!(message.contains("translators are not fine-tuned"), "{message}");
+    for (checkpoint, expected) in [("hub:someone/other", "someone/other"), ("hub:tiny", "owner/name")] {
+        fs::write(folder.path().join("tiny.toml"), spec(checkpoint)).unwrap();
+        let message = test_support::refusal(&mut offline(folder.path()));
+        assert!(message.contains(expected), "{message}");
+    }
 }

@@ -81,7 +81,7 @@ fn a_killed_sweep_goes_on_to_the_file_of_an_unbroken_one() {
     assert_eq!(fs::read(table(killed.path())).unwrap(), fs::read(table(unbroken.path())).unwrap());
 }
 
-/// What is there stays, whatever else is measured: a run of other numbers gets a name of its own, or is refused.
+/// Results stay, whatever else is measured: a run of other numbers gets a name of its own, or is refused.
 #[test]
 fn runs_of_other_numbers_leave_results_as_they_are() {
     let folder = folder();
@@ -89,13 +89,15 @@ fn runs_of_other_numbers_leave_results_as_they_are() {
     command(folder.path()).args(enc_enc).assert().success();
     let before = fs::read(table(folder.path())).unwrap();
     command(folder.path())
-        .args(["--attention", "dec-dec", "--limit", "3"])
+        .args(["--attention", "dec-dec", "--limit", "3", "--split", "shifted", "--resamples", "0"])
         .assert()
         .success()
-        .stdout("results/tiny/ablate-one-first-3.csv\n");
+        .stdout("results/tiny/ablate-one-shifted-first-3.csv\n");
     let rescaled = command(folder.path()).args(enc_enc).arg("--rescale").output().unwrap();
     let own = String::from_utf8(rescaled.stdout).unwrap();
-    assert!(own.starts_with("results/tiny/ablate-one-") && own != "results/tiny/ablate-one-first-3.csv\n");
+    assert!(
+        own.starts_with("results/tiny/ablate-one-") && own != "results/tiny/ablate-one-shifted-first-3.csv\n"
+    );
     let said = String::from_utf8(rescaled.stderr).unwrap();
     assert!(said.contains("arguments.rescale: false in the file, true now"), "{said}");
     let message = refusal(
@@ -145,89 +147,42 @@ fn results_are_tested_again_without_the_model() {
 }
 
 #[test]
-fn another_split_has_a_file_of_its_own() {
-    let folder = folder();
-    let arguments = ["--attention", "dec-dec", "--split", "shifted", "--resamples", "0"];
-    command(folder.path()).args(arguments).assert().success().stdout("results/tiny/ablate-one-shifted.csv\n");
-    let text = fs::read_to_string(folder.path().join("results/tiny/ablate-one-shifted.csv")).unwrap();
-    assert!(text.lines().nth(1).unwrap().ends_with(",,,,,,,,"), "an untested row has empty cells: {text}");
-}
-
-#[test]
-fn what_does_not_exist_is_refused_with_what_does() {
-    let folder = folder();
-    let message = refusal(folder.path(), &["--split", "newstest"]);
-    assert!(message.contains("no split `newstest`: this subject has train, dev, test, shifted"), "{message}");
-    let message = refusal(folder.path(), &["--attention", "self"]);
-    assert!(
-        message.contains("no `self` attention in this model: it has enc-enc, enc-dec, dec-dec"),
-        "{message}"
-    );
-    command(folder.path())
-        .args(["--attention", "enc"])
-        .assert()
-        .code(2)
-        .stderr(contains("it is one of enc-enc"));
-    command(folder.path()).args(["--limit", "0"]).assert().code(2).stderr(contains("at least 1"));
-}
-
-#[test]
-fn results_that_cannot_be_written_are_refused_in_one_line() {
+fn faults_are_named_in_one_line() {
     let folder = folder();
     fs::write(folder.path().join("file"), "").unwrap();
-    let message = refusal(folder.path(), &["--output", "file/ablate-one.csv"]);
-    assert!(message.starts_with("error: cannot write `file`"), "{message}");
-    let message = refusal(folder.path(), &["--output", "ablate-one.txt"]);
-    assert!(message.contains("must end in `.csv`"), "{message}");
-}
-
-#[test]
-fn a_faulty_model_folder_is_refused_in_one_line() {
-    let model = |folder: &TempDir, file: &str| folder.path().join("data/models/tiny").join(file);
-    let cases: [(&str, &[u8], &str); 3] = [
-        ("model.safetensors", b"torn", "is not a complete safetensors file"),
-        ("config.json", br#"{"model_type": "bert"}"#, "model_type is `bert`"),
-        ("tokenizer.json", b"{", "tokenizer.json"),
-    ];
-    for (file, content, expected) in cases {
-        let folder = folder();
-        fs::write(model(&folder, file), content).unwrap();
-        let message = refusal(folder.path(), &[]);
-        assert!(message.contains(expected), "{file}: {message}");
-    }
-}
-
-/// The same folder, for a subject that trains nothing.
-#[test]
-fn a_model_that_was_trained_here_is_a_checkpoint_too() {
-    let (trained, other) = (folder(), folder());
-    let (head, tail) = TRANSLATOR.split_once("[tokenizer]").unwrap();
-    let decoding = tail.split_once("[decoding]").unwrap().1;
-    let spec = format!("{head}[checkpoint]\nfrom = \"models/tiny\"\n[decoding]{decoding}");
-    fs::write(other.path().join("tiny.toml"), spec).unwrap();
-    for folder in [&trained, &other] {
-        command(folder.path()).args(["--attention", "enc-dec"]).assert().success();
-    }
-    assert_eq!(fs::read(table(trained.path())).unwrap(), fs::read(table(other.path())).unwrap());
-}
-
-#[test]
-fn a_sentence_beyond_the_positions_is_named() {
-    let folder = folder();
-    for (file, from, to) in [
-        ("tiny.toml", "positions = 160", "positions = 8"),
-        ("data/models/tiny/settings.json", "\"positions\": 160", "\"positions\": 8"),
-        (
-            "data/models/tiny/config.json",
-            "\"max_position_embeddings\": 160",
-            "\"max_position_embeddings\": 8",
-        ),
+    for (arguments, expected) in [
+        (["--split", "newstest"], "no split `newstest`: this subject has train, dev, test, shifted"),
+        (["--attention", "self"], "no `self` attention in this model: it has enc-enc, enc-dec, dec-dec"),
+        (["--output", "file/ablate-one.csv"], "error: cannot write `file`"),
+        (["--output", "ablate-one.txt"], "must end in `.csv`"),
     ] {
+        let message = refusal(folder.path(), &arguments);
+        assert!(message.contains(expected), "{message}");
+    }
+    for (usage, expected) in
+        [(["--attention", "enc"], "it is one of enc-enc"), (["--limit", "0"], "0 is not in 1..")]
+    {
+        command(folder.path()).args(usage).assert().code(2).stderr(contains(expected));
+    }
+    let replace = |file: &str, from: &str, to: &str| {
         let path = folder.path().join(file);
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains(from), "{file}: {text}");
         fs::write(path, text.replace(from, to)).unwrap();
-    }
+    };
+    replace("tiny.toml", "positions = 160", "positions = 8");
+    replace("data/models/tiny/settings.json", "\"positions\": 160", "\"positions\": 8");
+    let config = "data/models/tiny/config.json";
+    replace(config, "\"max_position_embeddings\": 160", "\"max_position_embeddings\": 8");
     let message = refusal(folder.path(), &[]);
     assert!(message.contains("split `test`, sentence 1") && message.contains("8 positions"), "{message}");
+    for (file, content, expected) in [
+        ("model.safetensors", "torn", "model.safetensors`"),
+        ("tokenizer.json", "{", "tokenizer.json"),
+        ("config.json", r#"{"model_type": "bert"}"#, "model_type is `bert`"),
+    ] {
+        fs::write(folder.path().join("data/models/tiny").join(file), content).unwrap();
+        let message = refusal(folder.path(), &[]);
+        assert!(message.contains(expected), "{file}: {message}");
+    }
 }

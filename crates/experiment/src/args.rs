@@ -1,6 +1,7 @@
 //! Command-line arguments that every experiment shares.
 use std::path::{Path, PathBuf};
 
+use clap::builder::RangedU64ValueParser;
 use records::{Existing, Row, RowWriter, Shard, Signature, Taken};
 use significance::SEED;
 use subject::{Description, Scored};
@@ -26,7 +27,7 @@ pub struct SharedArgs {
     pub split: Option<String>,
 
     /// Score only the first N segments of the split; of a split with groups, the first of each in proportion
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = positive())]
     pub limit: Option<usize>,
 
     /// Result file [default: `<results>/<subject>/<experiment>.csv`, with the split and the limit in its name]
@@ -57,7 +58,7 @@ pub struct SharedArgs {
 }
 
 impl SharedArgs {
-    /// Where and how to compute, checked.
+    /// The machine, checked.
     ///
     /// # Errors
     /// As for [`MachineArgs::build`].
@@ -70,12 +71,12 @@ impl SharedArgs {
         self.seed.unwrap_or(SEED)
     }
 
-    /// What to do with results that are there.
+    /// Treatment of results that are there.
     pub fn existing(&self) -> Existing {
         if self.again { Existing::Again } else { Existing::Use }
     }
 
-    /// The same arguments for results of other experiments that this one is made of: what is there and fits is used.
+    /// Arguments for results of other experiments that this one is made of: stored ones that fit are used.
     pub fn of_ingredients(&self) -> Self {
         Self { again: false, output: None, seed: None, shard: None, ..self.clone() }
     }
@@ -86,11 +87,8 @@ impl SharedArgs {
     ///
     /// # Errors
     /// If a shard is asked for.
-    pub fn refuse_shard(&self, reason: &'static str) -> Result<(), Error> {
-        match self.shard {
-            Some(shard) => Err(Error::NotSharded { shard, reason }),
-            None => Ok(()),
-        }
+    pub fn refuse_shard(&self, reason: &str) -> Result<(), Error> {
+        self.shard.map_or(Ok(()), |shard| Err(Error::input(format!("--shard {shard}: {reason}"))))
     }
 
     /// Refuses results at `path` that could not be written, before any long work.
@@ -106,7 +104,7 @@ impl SharedArgs {
         self.shard.map_or_else(|| path.to_owned(), |shard| shard.path(path))
     }
 
-    /// Where an experiment writes: `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is
+    /// Result file of an experiment: `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is
     /// the subject's test split, and the limit if there is one.
     pub fn output_path(&self, experiment: &str, description: &Description, scored: &Scored) -> PathBuf {
         self.output.clone().unwrap_or_else(|| description.result_path(&self.results, experiment, scored))
@@ -148,15 +146,15 @@ impl SharedArgs {
 /// Results that are open for writing.
 #[derive(Debug)]
 pub struct OpenRows<R: Row> {
-    /// Where they will be.
+    /// File that this run writes.
     pub path: PathBuf,
-    /// The results that they will be part of: of a shard those of all, of any other run the same file.
+    /// File of the results that they will be part of: of a shard that of all, of any other run the same.
     pub results: PathBuf,
-    /// The writer.
+    /// Writer of the file.
     pub writer: RowWriter<R>,
 }
 
-/// Where and how to compute.
+/// Arguments that say where and how to compute.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Shared options")]
 pub struct MachineArgs {
@@ -165,7 +163,7 @@ pub struct MachineArgs {
     pub data: PathBuf,
 
     /// Threads of the computation [default: all cores]
-    #[arg(long, value_name = "N", value_parser = thread_count)]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     pub threads: Option<usize>,
 
     /// Device of the model: auto, cpu or cuda:N
@@ -192,22 +190,9 @@ fn bytes(text: &str) -> Result<u64, String> {
     size.ok_or_else(|| "must be a whole number of bytes, such as 500M or 8G".to_owned())
 }
 
-/// Far more than any machine has cores.
-const MOST_THREADS: usize = 1024;
-
-fn thread_count(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(number) if (1..=MOST_THREADS).contains(&number) => Ok(number),
-        _ => Err(format!("must be a whole number from 1 to {MOST_THREADS}")),
-    }
-}
-
-/// A number that must not be 0.
-pub(crate) fn positive(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(number) if number > 0 => Ok(number),
-        _ => Err("must be a whole number of at least 1".to_owned()),
-    }
+/// Parser of numbers of at least 1.
+pub(crate) fn positive() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }
 
 impl MachineArgs {
@@ -228,7 +213,7 @@ impl MachineArgs {
     }
 }
 
-/// Whether something is named twice.
+/// Returns true if something is named twice.
 pub fn has_duplicates<T: PartialEq>(items: &[T]) -> bool {
     (1..items.len()).any(|later| items[..later].contains(&items[later]))
 }

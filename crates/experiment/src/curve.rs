@@ -14,6 +14,9 @@ use crate::error::Error;
 pub fn check_heads(row: &impl TestedRow, stored: &str, now: Option<&HeadSet>) -> Result<(), Error> {
     match now {
         Some(now) if now.names() == stored => Ok(()),
-        _ => Err(Error::OtherHeads { row: row.name() }),
+        _ => Err(Error::input(format!(
+            "row `{}` masked other heads than now: compute it again with --again",
+            row.name()
+        ))),
     }
 }

@@ -1,4 +1,4 @@
-//! How a binary ends.
+//! Exit codes.
 use std::fmt::Display;
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use training::stop;
 /// `EX_TEMPFAIL` of sysexits.h.
 const STOPPED: u8 = 75;
 
-/// What a binary ends with: an error goes to stderr in one line and makes the exit code 1, or 75 where a signal has ended it
+/// Ends a binary: an error goes to stderr in one line and makes the exit code 1, or 75 where a signal has ended it
 /// between two groups of rows.
 pub fn exit_code(outcome: Result<(), impl Display>) -> ExitCode {
     let is_stopped = outcome.is_err() && stop::has_stopped();

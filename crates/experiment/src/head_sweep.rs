@@ -1,4 +1,4 @@
-//! A row for each head: what masking one set of heads for each of them does to the score.
+//! A row for each head: the score with one set of heads masked for each of them.
 use std::path::Path;
 
 use heads::{HeadId, HeadLayout, HeadSet};
@@ -16,15 +16,15 @@ use crate::measured::{Finished, MeasuredRows, RowPlan, RowSet};
 pub struct HeadSweep {
     /// Its name in signatures.
     pub experiment: &'static str,
-    /// What is scored.
+    /// Split that is scored.
     pub scored: Scored,
     /// The heads that can have a row: those of an attention type are a family of tests.
     pub heads: Vec<HeadId>,
-    /// What is masked for a head.
+    /// Heads that are masked for a head.
     pub masked: fn(&HeadLayout, HeadId) -> Result<HeadSet, heads::Error>,
-    /// How the differences are tested.
+    /// Tests of the differences.
     pub test: TestArgs,
-    /// What else the rows depend on, by name.
+    /// Further arguments that the rows depend on, by name.
     pub arguments: Vec<(String, serde_json::Value)>,
 }
 
@@ -102,10 +102,16 @@ impl HeadSweep {
         let has_all = |found: &Finished<AblationRow>| {
             heads.iter().all(|&id| found.rows.iter().any(|row| row.head_id() == id))
         };
-        found.filter(has_all).ok_or_else(|| Error::NoIngredient { path: path.to_owned() })
+        found.filter(has_all).ok_or_else(|| {
+            Error::input(format!(
+                "`{}` does not have all rows yet: a shard takes them as they are, so measure them first, in shards and \
+                 merged or at once",
+                path.display()
+            ))
+        })
     }
 
-    /// All that the scores depend on.
+    /// Identity of the scores.
     ///
     /// # Errors
     /// If the split is at fault.

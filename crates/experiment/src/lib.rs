@@ -1,4 +1,4 @@
-//! What the experiments share: their arguments, rows that are measured and tested, orders of heads, curves, export.
+//! Parts that experiments share: arguments, rows that are measured and tested, orders of heads, curves, export.
 //!
 //! An experiment reads its [`SharedArgs`], opens a subject, says which head sets its rows are of, and lets [`MeasuredRows`]
 //! score them.
@@ -22,5 +22,5 @@ pub use head_sweep::HeadSweep;
 pub use heads::Selection;
 pub use measured::{Finished, MeasuredRows, RowPlan, RowSet};
 pub use order::{Estimate, EstimateArgs, Granularity, Ingredient, Oracle, Sampling, random_order};
-pub use pool::Pool;
+pub use pool::{Pool, StepArgs};
 pub use unit::{Together, Unit};

@@ -16,9 +16,9 @@ use crate::error::Error;
 /// Heads that are masked together, and the rows that their score belongs to, whose scores are still to come.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowSet<R> {
-    /// What is masked.
+    /// Masked heads.
     pub masked: HeadSet,
-    /// The rows; none if they are there already, and the set only says what those beside it share with it.
+    /// Their rows; none if they are there already, and the set only says what those beside it share with it.
     pub rows: Vec<R>,
 }
 
@@ -36,9 +36,9 @@ impl<R> RowSet<R> {
 /// The rows of an experiment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RowPlan {
-    /// Number of rows that a family of tests has when it is whole, 0 where any number does.
+    /// Number of rows of each family of tests when it is whole; 0 where any number does.
     pub families: BTreeMap<String, usize>,
-    /// Those that are asked for, by name, with their places among all that there could be; by these they belong to shards.
+    /// Rows requested, by name, with their index in the full plan, which decides the shard.
     pub places: BTreeMap<String, usize>,
 }
 
@@ -46,7 +46,7 @@ pub struct RowPlan {
 #[derive(Debug)]
 pub struct MeasuredRows<R: TestedRow> {
     path: PathBuf,
-    /// What is asked for, where that is a shard.
+    /// Rows requested, where they are a shard's.
     part: Option<Part>,
     writer: RowWriter<R>,
     testing: Testing,
@@ -57,7 +57,7 @@ impl<R: TestedRow> MeasuredRows<R> {
     /// Opens the results at `path`, or beside it where that holds results of another run. A shard takes over those of its
     /// rows that are there already.
     ///
-    /// - `test`: what it does not say stays as it was in results that are there
+    /// - `test`: settings that it lacks stay as they were in results that are there
     ///
     /// # Errors
     /// As for [`RowWriter::open`].
@@ -83,7 +83,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         Ok(Self { path, part, writer, testing, bases: BTreeMap::new() })
     }
 
-    /// How rows are tested.
+    /// Settings of the tests.
     pub fn testing(&self) -> Testing {
         self.testing
     }
@@ -93,12 +93,12 @@ impl<R: TestedRow> MeasuredRows<R> {
         self.writer.rows()
     }
 
-    /// Whether the row with this key is there.
+    /// Returns true if the row with this key is there.
     pub fn contains(&self, key: &R::Key) -> bool {
         self.writer.contains(key)
     }
 
-    /// Whether this row is to be measured: it is not there, and not another shard's.
+    /// Returns true if this row is to be measured: it is not there, and not another shard's.
     pub fn is_due(&self, row: &R) -> bool {
         !self.contains(&row.key()) && self.part.as_ref().is_none_or(|part| part.holds(&row.name()))
     }
@@ -119,7 +119,7 @@ impl<R: TestedRow> MeasuredRows<R> {
     /// Scores the subject under each of `sets` whose rows are missing, and adds these as soon as they are scored.
     ///
     /// - `sets`: all that there are, in an order that does not depend on which rows are there
-    /// - `base`: what the statistics of the intact model are stored under
+    /// - `base`: name of the statistics of the intact model
     ///
     /// # Errors
     /// If the intact model differs from when the rows that are there were measured, the split is at fault, the file cannot be
@@ -210,8 +210,8 @@ impl<R: TestedRow> MeasuredRows<R> {
 /// Complete results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished<R> {
-    /// Where they are.
+    /// File of the results.
     pub path: PathBuf,
-    /// In the order of their keys.
+    /// Rows in the order of their keys.
     pub rows: Vec<R>,
 }

@@ -1,4 +1,4 @@
-//! What heads can be ordered by, the least first: Michel et al. (2019), Section 4.1, and orders to compare with it.
+//! Orders of heads, the least first: Michel et al. (2019), Section 4.1, and orders to compare with it.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -16,16 +16,16 @@ use crate::args::positive;
 use crate::error::Error;
 use crate::head_sweep::find;
 
-/// How the segments that scores of heads are measured on are drawn and run.
+/// Draw of the segments that scores of heads are measured on.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampling {
-    /// Of the draw.
+    /// Seed of the draw.
     pub seed: u64,
-    /// Whether the kept heads of a layer are multiplied by heads / kept; it matters where heads are masked already.
+    /// Multiplies the kept heads of a layer by heads / kept, where heads are masked already.
     pub rescale: bool,
 }
 
-/// How the gradient of Equation 2 is averaged.
+/// Average of the gradient of Equation 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Granularity {
     /// Absolute value of each example's gradient, as in the paper
@@ -43,10 +43,10 @@ pub struct EstimateArgs {
     pub estimate_on: Option<String>,
 
     /// Segments of that split to measure on, drawn at random with --seed; all if there are fewer
-    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = positive)]
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = positive())]
     pub estimate_limit: usize,
 
-    /// How importance is averaged
+    /// Average of importance
     #[arg(long, value_enum, default_value_t = Granularity::Example)]
     pub granularity: Granularity,
 
@@ -65,7 +65,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl EstimateArgs {
-    /// What scores are measured on, checked.
+    /// Data and settings of the scores, checked.
     ///
     /// # Errors
     /// If there is no such split, or it is at fault.
@@ -102,21 +102,21 @@ impl EstimateArgs {
     }
 }
 
-/// How heads are scored.
+/// Data and settings by which heads are scored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
     /// The data.
     pub on: Scored,
-    /// How importance is averaged.
+    /// Average of importance.
     pub granularity: Granularity,
-    /// Whether importance is divided by the l2 norm of its layer.
+    /// Divides importance by the l2 norm of its layer.
     pub normalise: bool,
     /// Weight of importance in importance-entropy, 0 to 1.
     pub entropy_weight: f64,
 }
 
 impl Estimate {
-    /// Adds what scores of heads depend on to the identity of an experiment.
+    /// Adds data and settings to the identity of an experiment.
     ///
     /// # Errors
     /// If the split is at fault.
@@ -158,19 +158,19 @@ impl Estimate {
         Ok(self.score(order, &measured))
     }
 
-    /// Makes an order's scores of what was measured: [`Measure::of_passes`] serves every order.
+    /// Makes an order's scores of measured ones: [`Measure::of_passes`] serves every order.
     ///
     /// # Panics
-    /// If what the order needs was not measured, or it goes by no measure.
+    /// If a measure that the order needs is missing, or it goes by none.
     pub fn score(&self, order: Order, measured: &BTreeMap<Measure, HeadScores>) -> HeadScores {
         let measure = self.measure(order);
         self.value(measure, measured).map(|_, value| measure.ascending(value))
     }
 
-    /// A measure, also one that is made of what was measured.
+    /// Scores by a measure, also by one that is made of others.
     ///
     /// # Panics
-    /// If what it is made of was not measured.
+    /// If one that it is made of is missing.
     pub fn value(&self, measure: Measure, measured: &BTreeMap<Measure, HeadScores>) -> HeadScores {
         match measure {
             Measure::ExampleNormalised => measured[&Measure::Example].normalised_by_layer(),
@@ -214,13 +214,13 @@ fn importance_entropy(importance: &HeadScores, entropy: &HeadScores, weight: f64
 pub struct Ingredient {
     /// SHA-256 of its segments.
     pub sha256: String,
-    /// How they are read where that is otherwise than what is scored: arguments, whose names begin with the role.
+    /// Arguments by which they are read otherwise than the scored split; names begin with the role.
     pub reading: Vec<(String, Value)>,
 }
 
 impl Ingredient {
-    /// - `role`: what it serves, such as `estimate`
-    /// - `identity`: that of what is scored
+    /// - `role`: its purpose, such as `estimate`
+    /// - `identity`: that of the experiment
     ///
     /// # Errors
     /// If the split is at fault, or the subject does not tell.
@@ -258,7 +258,7 @@ impl Ingredient {
     }
 }
 
-/// These heads in an order that only the seed decides.
+/// Shuffles heads; only the seed decides.
 pub fn random_order(heads: &[HeadId], seed: u64) -> Vec<HeadId> {
     let mut order = heads.to_vec();
     order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
@@ -272,8 +272,7 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// The results for the subject's model and what is scored, if they are there: `None` if there are none, or only those of
-    /// another run.
+    /// Finds the results for the subject's model and the scored split: `None` if there are none, or only those of another run.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -287,12 +286,12 @@ impl Oracle {
         Ok(find(&path, &identity)?.map(|found| Self::of(found.rows)))
     }
 
-    /// Of these rows.
+    /// Wraps complete rows.
     pub fn of(rows: Vec<AblationRow>) -> Self {
         Self { rows }
     }
 
-    /// How much worse the score is without each of `heads`, in its unit; `None` if one has no row.
+    /// Loss of score without each of `heads`, in its unit; `None` if one has no row.
     pub fn scores(&self, heads: &[HeadId]) -> Option<HeadScores> {
         let lost = |&id: &HeadId| {
             let row = self.rows.iter().find(|row| row.head_id() == id)?;

@@ -1,15 +1,65 @@
-//! Which heads are masked at each step.
+//! Heads that are masked step by step.
 use std::collections::BTreeMap;
 
-use core_masking::{Attention, HeadId, HeadScores, HeadSet};
-use records::Scope;
+use core_masking::{Attention, HeadId, HeadLayout, HeadScores, HeadSet};
+use heads::Selection;
+use records::{CurveId, Identity, MetricName, Order, PruningRow, Scope};
 
+use crate::args::has_duplicates;
+use crate::error::Error;
 use crate::unit::Together;
+
+/// Arguments of experiments that mask heads step by step.
+#[derive(Debug, Clone, clap::Args)]
+pub struct StepArgs {
+    /// Heads that are chosen from: all, or those of an attention type (Figure 4); several, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "TYPES", default_value = "all")]
+    attention: Vec<Selection>,
+
+    /// Heads masked at each step, in percent [default: 10 for translators and 5 for other models, as in the paper for BERT]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
+    step_percent: Option<u64>,
+
+    /// Heads to keep in each layer, whatever their score
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    keep_at_least: usize,
+}
+
+impl StepArgs {
+    /// A pool for each `--attention`.
+    ///
+    /// # Errors
+    /// If the model has no such attention, one is named twice, or all heads of a layer are to be kept.
+    pub fn pools(&self, layout: &HeadLayout, together: Together) -> Result<Vec<Pool>, Error> {
+        let &Self { step_percent, keep_at_least, .. } = self;
+        if has_duplicates(&self.attention) {
+            return Err(Error::input("a type is given twice in --attention"));
+        }
+        let most = layout.types().map(|(_, shape)| shape.heads).min().unwrap_or_default();
+        if keep_at_least >= most {
+            return Err(Error::input(format!(
+                "--keep-at-least {keep_at_least} leaves nothing to mask: layers have {most} heads"
+            )));
+        }
+        if !keep_at_least.is_multiple_of(together.unit()) {
+            return Err(Error::input(format!(
+                "--keep-at-least {keep_at_least} is no number of whole groups of {} heads",
+                together.unit()
+            )));
+        }
+        let step_percent = step_percent.unwrap_or(if layout.types().count() == 1 { 5 } else { 10 });
+        let pool = |selection: &Selection| {
+            let (scope, heads) = (selection.scope(layout), selection.heads(layout)?);
+            Ok(Pool { scope, heads, keep_at_least, step_percent, together })
+        };
+        self.attention.iter().map(pool).collect()
+    }
+}
 
 /// Heads that are ordered together.
 #[derive(Debug, Clone)]
 pub struct Pool {
-    /// What they are called together.
+    /// Name of them all.
     pub scope: Scope,
     /// The heads: all of each layer that is among them.
     pub heads: Vec<HeadId>,
@@ -17,7 +67,7 @@ pub struct Pool {
     pub keep_at_least: usize,
     /// Heads masked at each step, in percent, 1 to 100.
     pub step_percent: u64,
-    /// Which of them are masked together.
+    /// Rule by which they are masked together.
     pub together: Together,
 }
 
@@ -46,6 +96,31 @@ impl Pool {
         counts
     }
 
+    /// Adds the settings of the steps to an identity.
+    pub fn describe(&self, identity: &mut Identity) {
+        identity.arguments.insert("step_percent".to_owned(), self.step_percent.into());
+        identity.arguments.insert("keep_at_least".to_owned(), self.keep_at_least.into());
+    }
+
+    /// Name of the curve that an order gives over these heads.
+    pub fn curve(&self, order: Order) -> CurveId {
+        CurveId { attention: self.scope, order, order_seed: None, complement: false }
+    }
+
+    /// The row of a step, without scores, which follow when it is measured.
+    pub fn row(&self, order: Order, step: usize, masked: &HeadSet, metric: MetricName) -> PruningRow {
+        PruningRow {
+            attention: self.scope,
+            order,
+            step,
+            masked: masked.len(),
+            heads: self.heads.len(),
+            metric,
+            masked_heads: masked.names(),
+            ..PruningRow::default()
+        }
+    }
+
     /// The heads by increasing score, those to be masked first in front. Heads of other pools are left out.
     pub fn order(&self, scores: &HeadScores) -> Vec<HeadId> {
         let own = scores.iter().filter(|(id, _)| self.heads.contains(id)).collect();
@@ -68,7 +143,7 @@ impl Pool {
         layers
     }
 
-    /// Whether one more head of that layer may be masked beside `masked`.
+    /// Returns true if one more head of that layer may be masked beside `masked`.
     pub fn may_mask(&self, id: HeadId, masked: &HeadSet) -> bool {
         let same_layer =
             |other: &HeadId| (other.attention(), other.layer_index()) == (id.attention(), id.layer_index());

@@ -6,7 +6,7 @@ use core_masking::{Attention, HeadId, HeadLayout, HeadScores};
 
 use crate::error::Error;
 
-/// What is masked at once.
+/// Heads that are masked at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Unit {
     /// A head
@@ -15,14 +15,14 @@ pub enum Unit {
     Group,
 }
 
-/// Which heads are masked together.
+/// Rule by which heads are masked together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Together {
     /// Heads of a unit, neighbours in a layer.
     unit: usize,
     /// Heads of a group.
     group: usize,
-    /// Whether each layer loses as many units, and each group as many heads.
+    /// Each layer loses as many units, and each group as many heads.
     uniform: bool,
 }
 
@@ -48,7 +48,10 @@ impl Together {
             Some(&group) if groups.len() == 1 && removed == 0 => {
                 Ok(Self { unit: if unit == Unit::Group { group } else { 1 }, group, uniform })
             }
-            _ => Err(Error::NoUnits { removed }),
+            _ => Err(Error::input(format!(
+                "--unit group and --uniform need groups of one size throughout the model, and {removed} heads of this one \
+                 have been removed"
+            ))),
         }
     }
 
@@ -65,13 +68,13 @@ impl Together {
 
     /// The heads, unit by unit, those to be masked first in front. The score of a unit is the sum of those of its heads.
     pub fn arrange(self, scores: &HeadScores) -> Vec<HeadId> {
-        let mut units: BTreeMap<(Lane, usize), Scored> = BTreeMap::new();
+        let mut units: BTreeMap<(Lane, usize), ScoredUnit> = BTreeMap::new();
         for (id, score) in scores.iter() {
             let unit = units.entry((self.lane(id), id.head_index() / self.unit)).or_default();
             unit.score += score;
             unit.heads.push(id);
         }
-        let mut units: Vec<(Lane, Scored)> =
+        let mut units: Vec<(Lane, ScoredUnit)> =
             units.into_iter().map(|((lane, _), unit)| (lane, unit)).collect();
         units.sort_by(|(_, one), (_, other)| one.score.total_cmp(&other.score)); // stable
         if self.uniform {
@@ -94,10 +97,10 @@ impl Together {
 
 /// Heads that go together.
 #[derive(Default)]
-struct Scored {
+struct ScoredUnit {
     score: f64,
     heads: Vec<HeadId>,
-    /// How many of its lane go before it.
+    /// Number of those of its lane that go before it.
     turn: usize,
 }
 

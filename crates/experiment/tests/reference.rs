@@ -79,7 +79,7 @@ fn refusal(task: &str, table: &str, line: &str) -> String {
     Description::read(&path).unwrap_err().to_string()
 }
 
-/// What the refusal of an unknown key, or of an unknown value, says is allowed.
+/// Keys or values that are allowed, as the refusal of an unknown one says.
 fn allowed(refusal: &str) -> Names {
     match refusal.split_once("unknown").and_then(|(_, said)| said.split_once("expected")) {
         Some((_, expected)) => names(code(expected)),
@@ -139,7 +139,7 @@ fn orders_searches_controls_and_attention_types_are_those_of_the_command_line() 
     let (orders, searches): (Vec<_>, Vec<_>) = Order::all().iter().copied().partition(can_be_asked_for);
     let named = |orders: Vec<Order>| names(orders.into_iter().map(Order::name));
     assert_eq!(names_on_page("Orders of heads", Some("`--order`")), named(orders));
-    assert_eq!(names_on_page("Orders of heads", Some("`--search`")), named(searches));
+    assert_eq!(names_on_page("Orders of heads", Some("`--method`")), named(searches));
     let controls = Method::ALL.into_iter().filter(|method| *method != Method::Gates);
     assert_eq!(names_on_page("Controls", None), names(controls.map(Method::name)));
     assert_eq!(names_on_page("Names of heads", None), names(Attention::ALL.map(Attention::name)));

@@ -216,7 +216,7 @@ fn searched(pruning: &Results<PruningRow>, search: ResultFile) -> Result<Results
         checked => checked.map(|()| None)?,
     };
     let Some(difference) = difference.or(mixed) else { return Ok(search) };
-    let command = command("iterative-prune --search <method>", &file.subject);
+    let command = command("joint-search --method <method>", &file.subject);
     let fault =
         format!("does not go with `{}`: {difference}: make it again with `{command}`", file.path.display());
     Err(faulty(&search.file.path, fault))

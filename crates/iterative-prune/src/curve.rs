@@ -14,11 +14,11 @@ use crate::Pruning;
 pub struct Curve<'a> {
     /// The heads that are ordered.
     pub pool: &'a Pool,
-    /// What they are ordered by; the floor has no order.
+    /// Their order; the floor has none.
     pub order: Option<Order>,
     /// Seed of a random order.
     pub seed: Option<u64>,
-    /// Whether the order is reversed.
+    /// Reverses the order.
     pub complement: bool,
 }
 
@@ -51,17 +51,17 @@ impl<'a> Curve<'a> {
         PruningRow {
             order_seed: self.seed,
             complement: self.complement,
-            ..row(self.pool, self.order.unwrap_or(Order::Floor), step, (masked, metric))
+            ..self.pool.row(self.order.unwrap_or(Order::Floor), step, masked, metric)
         }
     }
 
-    /// What its rows say of it.
+    /// Its name in result files.
     pub fn id(&self) -> CurveId {
-        let order = self.order.unwrap_or(Order::Floor);
-        CurveId { attention: self.pool.scope, order, order_seed: self.seed, complement: self.complement }
+        let curve = self.pool.curve(self.order.unwrap_or(Order::Floor));
+        CurveId { order_seed: self.seed, complement: self.complement, ..curve }
     }
 
-    /// Whether a row belongs to this curve.
+    /// Returns true if a row belongs to this curve.
     pub fn holds(&self, other: &impl TestedRow) -> bool {
         self.id().to_string() == other.family()
     }
@@ -191,18 +191,4 @@ pub fn sets<R: TestedRow + From<PruningRow>>(
         }
     }
     Ok(sets)
-}
-
-/// A row without scores, which follow when it is measured.
-pub fn row(pool: &Pool, order: Order, step: usize, (masked, metric): (&HeadSet, MetricName)) -> PruningRow {
-    PruningRow {
-        attention: pool.scope,
-        order,
-        step,
-        masked: masked.len(),
-        heads: pool.heads.len(),
-        metric,
-        masked_heads: masked.names(),
-        ..PruningRow::default()
-    }
 }

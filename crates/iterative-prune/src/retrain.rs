@@ -3,22 +3,23 @@
 //! Beyond Michel et al. (2019), who prune without training. Every step goes on from the intact model with the recipe of the subject begun
 //! anew, as the controls of trained gates do, so that all steps cost as many updates; step 0 closes no head and is what the others
 //! are to be compared with. Which heads a step closes is told by the intact model.
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use core_masking::HeadSet;
-use experiment::{Finished, MeasuredRows, Pool, RowSet};
-use records::{RetrainedRow, Scope};
+use experiment::{MeasuredRows, RowSet, SharedArgs};
+use records::{Identity, RetrainedRow, Scope};
+use significance::TestArgs;
 use subject::{Description, FineTuned, FineTuning, InitialWeights, TrainedWeights};
 use training::{Gating, Machine, stop};
 
 use crate::Pruning;
 use crate::curve::{self, Curve};
 
-/// What results are called.
+/// Name of the results.
 pub const EXPERIMENT: &str = "prune-and-retrain";
 
-/// How models are trained further.
+/// Further training of the models of steps.
 #[derive(Debug, Clone, Copy)]
 pub struct Retraining<'a> {
     description: &'a Description,
@@ -56,52 +57,48 @@ impl<'a> Retraining<'a> {
         };
         Ok(self.description.fine_tune(self.machine, &tuning)?)
     }
-}
 
-/// Trains the model of each step on and writes the rows that are missing to `path`; returns where they are.
-///
-/// # Errors
-/// If heads cannot be ordered, a split is at fault, a model cannot be trained, or a file cannot be written.
-pub fn run(
-    retraining: &Retraining<'_>,
-    pruning: &Pruning<'_>,
-    pools: &[Pool],
-    path: &Path,
-) -> anyhow::Result<Finished<RetrainedRow>> {
-    let mut identity = pruning.identity(EXPERIMENT, (pools, None))?;
-    identity.arguments.insert("retrain".to_owned(), retraining.epochs.into());
-    let curves = pruning.curves(pools);
-    let settings = (&pruning.args.shared, retraining.machine, &pruning.args.test);
-    let mut rows = MeasuredRows::open(path, identity, pruning.subject, curve::plan(&curves), settings)?;
-    rows.renew(|row| curves.iter().any(|curve| curve.holds(row)));
-    // Equal heads of two types are trained further in another part of the model.
-    for curves in curves.chunk_by(|one, other| one.pool.scope == other.pool.scope) {
-        for set in curve::sets(pruning, curves, &rows)? {
-            if !set.rows.is_empty() {
-                measure(retraining, pruning, curves, set, &mut rows)?;
+    /// Trains the model of each step on and writes the rows that are missing to `path`; returns where they are.
+    ///
+    /// # Errors
+    /// If heads cannot be ordered, a split is at fault, a model cannot be trained, or a file cannot be written.
+    pub fn draw(
+        &self,
+        pruning: &Pruning<'_>,
+        curves: &[Curve<'_>],
+        (path, identity, settings): (&Path, Identity, (&SharedArgs, &Machine, &TestArgs)),
+    ) -> anyhow::Result<PathBuf> {
+        let mut rows = MeasuredRows::open(path, identity, pruning.subject, curve::plan(curves), settings)?;
+        rows.renew(|row| curves.iter().any(|curve| curve.holds(row)));
+        // Equal heads of two types are trained further in another part of the model.
+        for curves in curves.chunk_by(|one, other| one.pool.scope == other.pool.scope) {
+            for set in curve::sets(pruning, curves, &rows)? {
+                if !set.rows.is_empty() {
+                    self.measure(pruning, curves[0].pool.scope, set, &mut rows)?;
+                }
             }
         }
+        Ok(rows.finish()?.path)
     }
-    Ok(rows.finish()?)
-}
 
-/// Trains the model further without the heads of a set, and adds its rows.
-fn measure(
-    retraining: &Retraining<'_>,
-    pruning: &Pruning<'_>,
-    curves: &[Curve<'_>],
-    RowSet { masked, rows: due }: RowSet<RetrainedRow>,
-    rows: &mut MeasuredRows<RetrainedRow>,
-) -> anyhow::Result<()> {
-    stop::check()?;
-    let tuned = retraining.tune(curves[0].pool.scope, &masked)?;
-    let subject = retraining.description.open_at(&tuned.checkpoint, retraining.machine)?;
-    let complete = |row| RetrainedRow {
-        dev_loss: tuned.row.dev_loss,
-        epoch: tuned.row.epoch,
-        updates: tuned.steps,
-        ..row
-    };
-    let set = RowSet { masked, rows: due.into_iter().map(complete).collect() };
-    Ok(rows.measure_other(subject.as_ref(), pruning.subject, &pruning.scored, set)?)
+    /// Trains the model further without the heads of a set, and adds its rows.
+    fn measure(
+        &self,
+        pruning: &Pruning<'_>,
+        scope: Scope,
+        RowSet { masked, rows: due }: RowSet<RetrainedRow>,
+        rows: &mut MeasuredRows<RetrainedRow>,
+    ) -> anyhow::Result<()> {
+        stop::check()?;
+        let tuned = self.tune(scope, &masked)?;
+        let subject = self.description.open_at(&tuned.checkpoint, self.machine)?;
+        let complete = |row| RetrainedRow {
+            dev_loss: tuned.row.dev_loss,
+            epoch: tuned.row.epoch,
+            updates: tuned.steps,
+            ..row
+        };
+        let set = RowSet { masked, rows: due.into_iter().map(complete).collect() };
+        Ok(rows.measure_other(subject.as_ref(), pruning.subject, &pruning.scored, set)?)
+    }
 }

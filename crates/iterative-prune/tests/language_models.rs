@@ -1,16 +1,12 @@
-//! The whole chain on language models: training from scratch, every experiment, removal by head and by group, and what is
-//! exported read back.
+//! The whole chain on language models: training from scratch, and every experiment.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
 
-use core_masking::{Attention, GatedModel, LanguageModel, ModelConfig};
 use records::{AblationRow, PruningRow, Signature};
 use serde_json::Value;
 use tempfile::TempDir;
 use test_support::{LANGUAGE_MODEL, command, refusal, rows, trained};
-
-const OPTIONS: (tch::Kind, tch::Device) = (tch::Kind::Float, tch::Device::Cpu);
 
 fn language_model() -> TempDir {
     trained(LANGUAGE_MODEL, "ablate-one", &["--resamples", "0"])
@@ -18,23 +14,6 @@ fn language_model() -> TempDir {
 
 fn signature(folder: &Path, file: &str) -> Signature {
     Signature::read(&folder.join("results/tiny").join(file)).unwrap().unwrap()
-}
-
-/// What `ablate-one` says of the intact model in the folder `export`.
-fn score_of(folder: &Path, export: &str, spec: &str) -> f64 {
-    let data = &spec[..spec.find("[model]").unwrap()];
-    let from = folder.join(export);
-    fs::write(folder.join("export.toml"), format!("{data}[checkpoint]\nfrom = \"{}\"\n", from.display()))
-        .unwrap();
-    let mut command = assert_cmd::Command::cargo_bin("ablate-one").unwrap();
-    command
-        .current_dir(folder)
-        .args(["export.toml", "--quiet", "--resamples", "0", "--again"])
-        .assert()
-        .success();
-    let mut reader = csv::Reader::from_path(folder.join("results/export/ablate-one.csv")).unwrap();
-    let row: AblationRow = reader.deserialize().next().unwrap().unwrap();
-    row.base_score
 }
 
 /// As little as speed-bench can time.
@@ -77,35 +56,12 @@ fn every_experiment_takes_a_language_model() {
         ("cross-domain", &["--resamples", "99", "--split", "agreement", "--against", "agreement-shifted"]),
         ("importance", &["--estimate-limit", "20"]),
         ("speed-bench", &TIMED),
-        (
-            "iterative-prune",
-            &["--search", "greedy-forward", "--limit", "10", "--step-percent", "50", "--resamples", "99"],
-        ),
     ] {
         command(program, folder.path()).args(arguments).assert().success();
     }
     let rows: Vec<AblationRow> = rows(folder.path(), "ablate-one.csv");
     assert!(rows.iter().any(|row| row.score > row.base_score), "a model without a head has more nats");
-}
-
-/// A search maximises or minimises what its own split is scored by, which must be what is reported.
-#[test]
-fn splits_of_different_metrics_are_not_mixed() {
-    let folder = language_model();
-    let search = ["--search", "greedy-forward", "--step-percent", "50", "--resamples", "99"];
-    let mut mixed = command("iterative-prune", folder.path());
-    let message = refusal(mixed.args(search).args(["--split", "agreement"]));
-    assert!(
-        message.contains("`dev`, which is scored by nats, but `agreement` is scored by accuracy"),
-        "{message}"
-    );
-    let mut alike = command("iterative-prune", folder.path());
-    let arguments = ["--split", "agreement", "--search-on", "agreement-shifted"];
-    alike.args(search).args(arguments).assert().success();
-    let rows: Vec<PruningRow> = rows(folder.path(), "joint-search-agreement.csv");
-    assert!(rows.iter().all(|row| row.metric.name() == "accuracy"));
-    let mut compared = command("cross-domain", folder.path());
-    let message = refusal(compared.args(["--against", "agreement"]));
+    let message = refusal(command("cross-domain", folder.path()).args(["--against", "agreement"]));
     assert!(message.contains("`test` is scored by nats, `agreement` by accuracy"), "{message}");
 }
 
@@ -156,107 +112,7 @@ fn the_oracle_masks_first_what_costs_the_fewest_nats() {
     }
 }
 
-#[test]
-fn whole_groups_go_and_every_export_is_the_masked_model() {
-    let folder = language_model();
-    let arguments = [
-        "--unit",
-        "group",
-        "--uniform",
-        "--step-percent",
-        "50",
-        "--resamples",
-        "99",
-        "--estimate-limit",
-        "20",
-        "--random-orders",
-        "1",
-        "--export",
-        "cut",
-        "--export-dense",
-        "dense",
-        "--export-uniform",
-        "uniform",
-        "--export-percent",
-        "50",
-    ];
-    command("iterative-prune", folder.path()).args(arguments).assert().success();
-    let curve: Vec<PruningRow> = rows(folder.path(), "iterative-prune.csv");
-    let row =
-        curve.iter().find(|row| row.order == "importance" && row.masked == 4 && !row.complement).unwrap();
-    for export in ["cut", "dense", "uniform"] {
-        let gap = (score_of(folder.path(), export, LANGUAGE_MODEL) / row.score - 1.0).abs();
-        assert!(gap < 1e-5, "{export}: {gap:e}");
-    }
-    let load = |export: &str| LanguageModel::load(&folder.path().join(export), OPTIONS).unwrap();
-    let (cut, uniform) = (load("cut"), load("uniform"));
-    let config = uniform.config();
-    assert_eq!((config.num_attention_heads, config.key_value_heads(), config.head_dim), (2, 1, Some(4)));
-    assert_eq!(cut.weights().parameters(), uniform.weights().parameters());
-    for layer in 0..2 {
-        let module = cut.config().layout().module(Attention::SelfAttention, layer);
-        assert_eq!((module.kept.len(), module.kept_key_values().len()), (2, 1), "layer {layer}");
-    }
-}
-
-#[test]
-fn gpt2_is_trained_and_what_is_cut_out_of_it_is_called_as_transformers_calls_it() {
-    let spec = LANGUAGE_MODEL.replace("\"llama\"", "\"gpt2\"").replace("key_value_heads = 2\n", "");
-    let folder = test_support::folder(&spec);
-    let arguments =
-        ["--step-percent", "25", "--resamples", "99", "--estimate-limit", "20", "--random-orders", "1"];
-    let exports = ["--export", "cut", "--export-percent", "25"];
-    command("iterative-prune", folder.path()).args(arguments).args(exports).assert().success();
-    let curve: Vec<PruningRow> = rows(folder.path(), "iterative-prune.csv");
-    let row =
-        curve.iter().find(|row| row.order == "importance" && row.masked == 2 && !row.complement).unwrap();
-    let gap = (score_of(folder.path(), "cut", &spec) / row.score - 1.0).abs();
-    assert!(gap < 1e-5, "{gap:e}");
-    let config = fs::read_to_string(folder.path().join("cut/config.json")).unwrap();
-    let config: Value = serde_json::from_str(&config).unwrap();
-    let pruned: usize = config["pruned_heads"]
-        .as_object()
-        .unwrap()
-        .values()
-        .map(|heads| heads.as_array().unwrap().len())
-        .sum();
-    assert_eq!(pruned, 2);
-}
-
-#[test]
-fn what_cannot_be_is_refused_in_one_line() {
-    let refused = |old: &str, new: &str| {
-        assert!(LANGUAGE_MODEL.contains(old), "{old}");
-        let folder = test_support::folder(&LANGUAGE_MODEL.replacen(old, new, 1));
-        refusal(&mut command("ablate-one", folder.path()))
-    };
-    let groups = refused("key_value_heads = 2", "key_value_heads = 3");
-    assert!(groups.contains("num_key_value_heads (3) does not divide num_attention_heads (4)"), "{groups}");
-    let width = refused("end = true", "length = 200");
-    assert!(width.contains("a window of 200 tokens is longer than the 96 positions of the model"), "{width}");
-    let stride = refused("end = true", "length = 20\nstride = 21");
-    assert!(stride.contains("windows.stride must be at most windows.length"), "{stride}");
-    let steps = refused("batch_tokens = 1200\n", "");
-    assert!(steps.contains("[training] needs either batch_tokens or blocks"), "{steps}");
-
-    let folder = language_model();
-    let unequal =
-        ["--step-percent", "25", "--resamples", "99", "--export-uniform", "cut", "--export-percent", "25"];
-    let message = String::from_utf8(
-        command("iterative-prune", folder.path())
-            .args(unequal)
-            .assert()
-            .failure()
-            .code(2)
-            .get_output()
-            .stderr
-            .clone(),
-    )
-    .unwrap();
-    assert!(message.contains("--uniform"), "{message}");
-}
-
-/// Questions of a file of one's own, and what is wrong with some.
+/// Questions of a file of one's own, and a description, a window or a question that cannot be.
 #[test]
 fn questions_of_a_file_are_asked_as_described() {
     let folder = language_model();
@@ -266,25 +122,29 @@ fn questions_of_a_file_are_asked_as_described() {
         "task = \"language-modelling\"\ndescription = \"\"\n[data]\ntest = \"asked\"\n{split}[score]\nchoices = \"acc_norm\"\n\
          [checkpoint]\nfrom = \"models/tiny\"\n"
     );
-    fs::write(folder.path().join("asked.toml"), spec).unwrap();
     let ask = |questions: &str| {
+        fs::write(folder.path().join("tiny.toml"), &spec).unwrap();
         fs::write(folder.path().join("data/q.jsonl"), questions).unwrap();
-        let mut command = assert_cmd::Command::cargo_bin("ablate-one").unwrap();
-        command.current_dir(folder.path()).args(["asked.toml", "--quiet", "--resamples", "0", "--again"]);
+        let mut command = command("ablate-one", folder.path());
+        command.args(["--resamples", "0", "--again"]);
         command
     };
     let right = r#"{"q": "The dog", "a": "sleeps.", "b": "zzzz qqqq.", "right": 0}"#;
     ask(&format!("{right}\n{right}\n")).assert().success();
-    let rows: Vec<AblationRow> = {
-        let mut reader = csv::Reader::from_path(folder.path().join("results/asked/ablate-one.csv")).unwrap();
-        reader.deserialize().collect::<Result<_, _>>().unwrap()
-    };
+    let rows: Vec<AblationRow> = rows(folder.path(), "ablate-one.csv");
     assert_eq!((rows[0].metric.name(), rows[0].base_score), ("accuracy", 100.0));
     let missing = refusal(&mut ask(r#"{"q": "The dog", "a": "sleeps.", "b": "x"}"#));
     assert!(missing.contains("q.jsonl") && missing.contains("right"), "{missing}");
-    let beyond = refusal(&mut ask(r#"{"q": "The dog", "a": "sleeps.", "b": "x", "right": 2}"#));
-    assert!(beyond.contains("q.jsonl"), "{beyond}");
     let long = "word ".repeat(200);
     let too_long = refusal(&mut ask(&format!(r#"{{"q": "{long}", "a": "x", "b": "y", "right": 1}}"#)));
     assert!(too_long.contains("is longer than the 96 positions of the model"), "{too_long}");
+    for (old, new, expected) in [
+        ("end = true", "length = 200", "a window of 200 tokens is longer than the 96 positions of the model"),
+        ("end = true", "length = 20\nstride = 21", "windows.stride must be at most windows.length"),
+        ("batch_tokens = 1200\n", "", "[training] needs either batch_tokens or blocks"),
+    ] {
+        let folder = test_support::folder(&LANGUAGE_MODEL.replacen(old, new, 1));
+        let message = refusal(&mut command("ablate-one", folder.path()));
+        assert!(message.contains(expected), "{message}");
+    }
 }

@@ -65,10 +65,8 @@ fn an_oracle_needs_all_rows_of_ablate_one_before_it_is_sharded() {
 #[test]
 fn what_has_no_independent_rows_refuses_a_shard_and_says_why() {
     let folder = folder();
-    let cases: [(&str, &[&str], &str); 6] = [
+    let cases: [(&str, &[&str], &str); 4] = [
         ("iterative-prune", &["--recompute"], "with --recompute each step"),
-        ("iterative-prune", &["--search", "greedy-forward"], "because of what it found before"),
-        ("iterative-prune", &["--export", "smaller"], "an export needs the whole curve"),
         ("importance", &[], "scored by the same passes"),
         ("speed-bench", &[], "a ratio on one machine"),
         ("cross-domain", &[], "two sweeps of ablate-one"),

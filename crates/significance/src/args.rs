@@ -45,7 +45,11 @@ pub fn resamples(text: &str) -> Result<usize, String> {
     resamples.ok_or_else(|| format!("must be a whole number from 0 to {MOST_RESAMPLES}"))
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+/// A percentage, for arguments.
+///
+/// # Errors
+/// In words, if it is none from 0 to 100.
+pub fn percent(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
     percent.ok_or_else(|| "must be a number from 0 to 100".to_owned())
 }

@@ -20,7 +20,7 @@ mod groups;
 mod merge;
 
 pub use agreement::{Sweep, agreement};
-pub use args::{SEED, TestArgs, resamples};
+pub use args::{SEED, TestArgs, percent, resamples};
 pub use error::Error;
 pub use file::{AGAINST_ARGUMENTS, Retested, Share, retest};
 pub use groups::{Change, Group, groups};

@@ -1,4 +1,4 @@
-//! How much faster a model is without heads: Michel et al. (2019), Section 4.3, Table 4.
+//! Speed of a model without heads: Michel et al. (2019), Section 4.3, Table 4.
 //!
 //! The least important heads are removed for real, and the original and the pruned model compute the same segments in
 //! turn, A B A B, so that a machine that slows down slows both.
@@ -9,7 +9,7 @@ mod timing;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use clap::Parser;
 use core_masking::{HeadId, HeadSet};
 use experiment::{Estimate, EstimateArgs, OpenRows, Sampling, SharedArgs, has_duplicates, random_order};
@@ -52,7 +52,7 @@ struct Args {
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     continue_by: Option<u64>,
 
-    /// What heads are ordered by; the first ones are removed
+    /// Order of the heads; the first ones are removed
     #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Importance)]
     order: Order,
 
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
 }
 
 impl Args {
-    /// When a row has been timed for long enough.
+    /// Rule by which a row has been timed for long enough.
     fn settling(&self) -> Settling {
         Settling {
             repeats: self.repeats as usize,
@@ -90,7 +90,7 @@ impl Args {
         }
     }
 
-    /// What is timed.
+    /// Work that is timed.
     fn work(&self) -> Work {
         self.continue_by.map_or(Work::Score, |tokens| Work::Continue(tokens as usize))
     }
@@ -159,7 +159,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All that the times depend on.
+/// Identity of the times.
 fn identity(
     args: &Args,
     subject: &dyn Subject,
@@ -192,11 +192,8 @@ fn identity(
 fn removed_counts(percents: &[u64], heads: usize) -> anyhow::Result<Vec<usize>> {
     let count = |&percent: &u64| {
         let count = (heads as u64 * percent).div_ceil(100) as usize;
-        if count < heads {
-            Ok(count)
-        } else {
-            bail!("--percent {percent} of {heads} heads leaves none in the model")
-        }
+        ensure!(count < heads, "--percent {percent} of {heads} heads leaves none in the model");
+        Ok(count)
     };
     percents.iter().map(count).collect()
 }
@@ -208,7 +205,7 @@ const TOLERANCE: f64 = 1e-5;
 /// Segments that this is checked on.
 const CHECKED: usize = 64;
 
-/// What all rows have in common.
+/// Parts that all rows share.
 struct Bench<'a> {
     args: &'a Args,
     machine: &'a Machine,
@@ -313,16 +310,4 @@ fn described(row: &SpeedRow) -> String {
         row.ratio_high,
         row.predicted_ratio,
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_are_rounded_up_and_leave_a_head() {
-        assert_eq!(removed_counts(&[50, 25, 1], 145).unwrap(), [73, 37, 2]);
-        let message = removed_counts(&[50, 99], 16).unwrap_err().to_string();
-        assert_eq!(message, "--percent 99 of 16 heads leaves none in the model");
-    }
 }

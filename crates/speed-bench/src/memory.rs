@@ -13,7 +13,7 @@ use subject::{Scored, Subject, Work};
 use tch::Device;
 use training::{Machine, Precision};
 
-/// Where Linux tells what a process takes.
+/// File in which Linux tells what a process takes.
 const STATUS: &str = "/proc/self/status";
 
 /// The model whose memory is measured.
@@ -79,26 +79,9 @@ pub fn print_peak(
     fs::write("/proc/self/clear_refs", "5")?;
     (subject.pass(scored, batch_size as usize, work)?.run)()?;
     let status = fs::read_to_string(STATUS)?;
-    if let Some(kilobytes) = peak_kilobytes(&status) {
-        println!("{}", kilobytes * 1024);
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    if let Some(kilobytes) = peak {
+        println!("{}", kilobytes.parse::<u64>()? * 1024);
     }
     Ok(())
-}
-
-/// The peak of resident memory in `/proc/self/status`.
-fn peak_kilobytes(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_peak_stands_in_kilobytes() {
-        let status = "Name:\tspeed\nVmPeak:\t  913 kB\nVmHWM:\t  524288 kB\nVmRSS:\t 12 kB\n";
-        assert_eq!(peak_kilobytes(status), Some(524_288));
-        assert_eq!(peak_kilobytes("Name:\tspeed\n"), None);
-    }
 }

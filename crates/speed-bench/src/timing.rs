@@ -7,16 +7,16 @@ use subject::Pass;
 
 use crate::neighbours::Usage;
 
-/// What a model's passes took.
+/// Timed passes of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Passes {
-    /// Of each pass, in seconds.
+    /// Duration of each, in seconds.
     pub seconds: Vec<f64>,
-    /// Of one pass.
+    /// Multiply-adds of one.
     pub multiply_adds: u64,
 }
 
-/// Both models, pass by pass.
+/// Passes of both models.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timed {
     /// Segments of one pass.
@@ -39,7 +39,7 @@ pub struct Ratio {
     pub high: f64,
 }
 
-/// When a ratio is known well enough.
+/// Rule by which a ratio is known well enough.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settling {
     /// Timed passes of each model at the least.
@@ -51,7 +51,7 @@ pub struct Settling {
 }
 
 impl Settling {
-    /// Whether what was timed is enough.
+    /// Returns true if enough was timed.
     ///
     /// Looking again after each pair makes the interval hold the true ratio a little less often than 95 %; the width, not the
     /// ratio, decides when to stop, so the ratio is not drawn to either side.
@@ -110,7 +110,7 @@ impl Timed {
         Ok(timed)
     }
 
-    /// How many times as fast the pruned model is: the t interval of the mean difference of logarithms over pairs of
+    /// Ratio of the speeds, the pruned model's to the original's: the t interval of the mean difference of logarithms over pairs of
     /// neighbouring passes. A slow spell of the machine is in both passes of a pair.
     ///
     /// # Errors

@@ -160,6 +160,25 @@ pub fn rows<R: DeserializeOwned>(folder: &Path, file: &str) -> Vec<R> {
     reader.deserialize().collect::<Result<_, _>>().unwrap()
 }
 
+/// The score that `ablate-one` gives the intact model in the folder `export`, taken as it is. `spec` describes the subject that
+/// it came from, whose `[model]`, `[training]` and size of the vocabulary are left out.
+pub fn score_of_export(folder: &Path, export: &str, spec: &str) -> f64 {
+    let tables =
+        spec.split("\n[").filter(|table| !["model]", "training]"].iter().any(|own| table.starts_with(own)));
+    let data = tables.collect::<Vec<_>>().join("\n[");
+    let is_kept = |line: &&str| !["vocabulary", "kind", "from"].iter().any(|key| line.starts_with(key));
+    let data = data.lines().filter(is_kept).map(|line| format!("{line}\n")).collect::<String>();
+    let data = data.replace("[checkpoint]\n", "");
+    let checkpoint = format!("{data}[checkpoint]\nfrom = \"{}\"\n", folder.join(export).display());
+    fs::write(folder.join(format!("{export}.toml")), checkpoint).unwrap();
+    let mut command = Command::cargo_bin("ablate-one").unwrap();
+    command.current_dir(folder).args([&format!("{export}.toml"), "--quiet", "--resamples", "0"]);
+    command.assert().success();
+    let mut reader = csv::Reader::from_path(folder.join(format!("results/{export}/ablate-one.csv"))).unwrap();
+    let row: BTreeMap<String, String> = reader.deserialize().next().unwrap().unwrap();
+    row["base_score"].parse().unwrap()
+}
+
 /// Writes `data/reviews/{train,dev,test}.tsv` with columns `review` and `verdict`: whether more of its words praise.
 pub fn write_reviews(folder: &Path) {
     fs::create_dir_all(folder.join("data/reviews")).unwrap();

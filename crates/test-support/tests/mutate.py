@@ -408,7 +408,7 @@ class Workshop:
             "ablate-one": ["ablate-one", *TESTED],
             "iterative-prune": ["iterative-prune", *TESTED, "--order", "importance,oracle,random", "--random-orders", "2",
                                 "--attention", "all,enc-enc", "--step-percent", "50"],
-            "joint-search": ["iterative-prune", *TESTED, "--search", "greedy-forward", "--step-percent", "50", "--search-limit", "7",
+            "joint-search": ["joint-search", *TESTED, "--step-percent", "50", "--search-limit", "7",
                              "--search-on", "dev"],
             "cross-domain-test-shifted": ["cross-domain", *TESTED],
             "ablate-all-but-one": ["ablate-all-but-one", *TESTED],

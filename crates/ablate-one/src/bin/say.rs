@@ -1,4 +1,4 @@
-//! What a model makes of a text, with all its heads and without some: a translation, a class, or the text that follows.
+//! Output of a model for a text, with all its heads and without some: a translation, a class, or the text that follows.
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -48,11 +48,11 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
 
 /// Who translates beside ours.
 struct Other {
-    /// What `peer.py` calls the task.
+    /// Name of the task in `peer.py`.
     task: &'static str,
     name: &'static str,
     wanted: f64,
-    /// How, where the subject searches like this.
+    /// Search of both, made of the subject's.
     search: fn(&BeamSearch) -> BeamSearch,
 }
 
@@ -72,7 +72,7 @@ fn early(search: &BeamSearch) -> BeamSearch {
     BeamSearch { stopping: Stopping::Early, ..search.clone() }
 }
 
-/// What `peer.py` is told.
+/// Task for `peer.py`.
 fn told(
     model: &Translator,
     folder: &Path,

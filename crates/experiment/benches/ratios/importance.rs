@@ -12,7 +12,7 @@ use tch::{Kind, Tensor};
 use crate::models::{MINILM, Timed, classifier, finish};
 use crate::{Context, Row, timed};
 
-/// What the issue of importance wanted: at most 1.3 times a training step.
+/// At most 1.3 times a training step is wanted.
 const WANTED: f64 = 1.0 / 1.3;
 
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {

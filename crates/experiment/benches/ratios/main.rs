@@ -1,4 +1,4 @@
-//! How fast the project is, as ratios to another way of doing the same: `just bench`.
+//! Speed of the project, as ratios to another way of doing the same: `just bench`.
 //!
 //! Both ways are measured in turn, A B A B, in one run; a ratio is the median over pairs of neighbours, and how many times
 //! as fast ours is, unless the row says otherwise. Rows that compare with transformers need a Python that has it
@@ -52,7 +52,7 @@ struct Args {
     machine: MachineArgs,
 }
 
-/// What all measurements need.
+/// Settings of all measurements.
 struct Context {
     args: Args,
     machine: Machine,
@@ -60,11 +60,11 @@ struct Context {
 
 /// A line of the table.
 struct Row {
-    /// What is faster, and than what.
+    /// Names of ours and of the other way.
     name: String,
-    /// How many times as fast, or why that is not known.
+    /// Speed of ours as a multiple of the other's, or the reason why it is unknown.
     ratio: Result<f64, String>,
-    /// What the project wants.
+    /// Ratio that the project wants.
     wanted: f64,
 }
 
@@ -100,7 +100,7 @@ fn main() {
 }
 
 impl Context {
-    /// How many times as long `theirs` takes as `ours`; both return the seconds that they took.
+    /// Time of `theirs` as a multiple of that of `ours`; both return the seconds that they took.
     fn ratio(&self, ours: impl FnMut() -> f64, theirs: impl FnMut() -> f64) -> f64 {
         self.ratios(ours, &mut [Box::new(theirs)])[0]
     }

@@ -20,13 +20,13 @@ pub trait Timed: GatedModel {
     /// As many made-up texts, each of that length in tokens.
     fn made_up(&self, texts: usize, length: u32) -> Self::Batch;
 
-    /// What the model makes of a batch.
+    /// Outputs of the model for a batch.
     fn output(&self, batch: &Self::Batch, gates: &Gates) -> Tensor;
 
     /// All layers at all positions, as a model without this project's short cuts computes them.
     fn plain(&self, batch: &Self::Batch, gates: &Gates) -> Tensor;
 
-    /// What the model makes of a batch under each of `sets`, and what is left for the next call; `together` of them are rows
+    /// Outputs for a batch under each of `sets`, and the trunk for the next call; `together` of them are rows
     /// of one batch.
     fn swept(
         &self,

@@ -17,7 +17,7 @@ struct Args {
     #[command(flatten)]
     estimate: EstimateArgs,
 
-    /// Whether ablate-one multiplied the kept heads of a layer
+    /// Take results of ablate-one in which the kept heads of a layer were multiplied by heads / kept
     #[arg(long)]
     rescale: bool,
 

@@ -1,14 +1,14 @@
-//! The whole chain on families beside BERT and Marian: fine-tuning, curves, removal, and what is exported read back.
+//! The whole chain on families beside BERT and Marian: fine-tuning, curves, and exports read back.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use core_masking::{Classifier, ClassifierConfig, GatedModel, Translator, TranslatorConfig, Weights};
-use records::{AblationRow, PruningRow};
+use records::PruningRow;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use test_support::{rows, write_reviews};
+use test_support::{command, rows, score_of_export, write_reviews};
 
 const OPTIONS: (tch::Kind, tch::Device) = (tch::Kind::Float, tch::Device::Cpu);
 
@@ -52,49 +52,31 @@ fn checkpoint(folder: &Path, tokenizer: &Path, config: &Value) {
     fs::write(folder.join("config.json"), config.to_string()).unwrap();
 }
 
-fn command(program: &str, folder: &Path, subject: &str) -> assert_cmd::Command {
-    let mut command = assert_cmd::Command::cargo_bin(program).unwrap();
-    command.current_dir(folder).args([subject, "--quiet", "--limit", "40"]);
-    command
+/// Measures the curve of `tiny.toml`, whose middle removes `expected` heads, and exports that.
+fn check_exports(folder: &Path, spec: &str, expected: (usize, usize)) {
+    fs::write(folder.join("tiny.toml"), spec).unwrap();
+    let settings = ["--step-percent", "50", "--resamples", "0", "--estimate-limit", "20"];
+    command("iterative-prune", folder).args(settings).assert().success();
+    let rows: Vec<PruningRow> = rows(folder, "iterative-prune.csv");
+    let is_middle = |row: &&PruningRow| row.order == "importance" && row.step == 1 && !row.complement;
+    let row = rows.iter().find(is_middle).unwrap();
+    assert_eq!((row.masked, row.heads), expected);
+    for form in ["cut", "zeros"] {
+        let export = [form, "--form", form, "--percent", "50"];
+        command("export-model", folder).args(export).assert().success();
+        assert_eq!(score_of_export(folder, form, spec), row.score, "{form}");
+    }
 }
 
-/// The curve of `tiny.toml`, and of its middle the two exports, `cut` and `dense`.
-fn middle(folder: &Path, arguments: &[&str]) -> PruningRow {
-    let exports = ["--export", "cut", "--export-dense", "dense", "--export-percent", "50"];
-    let settings = ["--step-percent", "50", "--resamples", "99", "--estimate-limit", "20"];
-    let mut command = command("iterative-prune", folder, "tiny.toml");
-    command.args(exports).args(settings).args(arguments).assert().success();
-    let rows: Vec<PruningRow> = rows(folder, "iterative-prune-first-40.csv");
-    rows.into_iter().find(|row| row.order == "importance" && row.step == 1 && !row.complement).unwrap()
-}
-
-/// What `ablate-one` says of the intact model in the folder `export`.
-fn score_of(folder: &Path, export: &str, spec: &str) -> f64 {
-    let from = folder.join(export);
-    fs::write(folder.join("export.toml"), format!("{spec}[checkpoint]\nfrom = \"{}\"\n", from.display()))
-        .unwrap();
-    let table = folder.join("results/export/ablate-one-first-40.csv");
-    command("ablate-one", folder, "export.toml").args(["--resamples", "0", "--again"]).assert().success();
-    let rows: Vec<AblationRow> =
-        csv::Reader::from_path(table).unwrap().deserialize().collect::<Result<_, _>>().unwrap();
-    rows[0].base_score
-}
-
-fn fine_tuned(config: Value, fixture: &str, finish: impl Fn(&Path)) {
+/// A folder with the texts of a classifier, and an untrained model of this kind.
+fn classifier(config: &Value, fixture: &str) -> TempDir {
     let folder = TempDir::new().unwrap();
     let base = folder.path().join("data/base");
-    checkpoint(&base, &tokenizer(&format!("classifiers/{fixture}")), &config);
+    checkpoint(&base, &tokenizer(&format!("classifiers/{fixture}")), config);
     let config = ClassifierConfig::read(&base.join("config.json")).unwrap();
     Classifier::random(config, 3, OPTIONS).unwrap().save(&base).unwrap();
-    finish(&base);
     write_reviews(folder.path());
-    let spec = format!("{DATA}[checkpoint]\nfrom = \"base\"\n{TRAINING}");
-    fs::write(folder.path().join("tiny.toml"), spec).unwrap();
-    let row = middle(folder.path(), &[]);
-    assert_eq!((row.masked, row.heads), (3, 6), "{fixture}");
-    for export in ["cut", "dense"] {
-        assert_eq!(score_of(folder.path(), export, DATA), row.score, "{fixture}: {export}");
-    }
+    folder
 }
 
 /// Two layers of three heads, under RoBERTa's names; so few positions that those behind the padding are just enough.
@@ -104,11 +86,6 @@ fn roberta(model_type: &str, vocabulary: usize) -> Value {
         "num_attention_heads": 3, "intermediate_size": 14, "hidden_act": "gelu", "max_position_embeddings": 18,
         "type_vocab_size": 1, "pad_token_id": 1, "initializer_range": 0.3,
     })
-}
-
-#[test]
-fn roberta_is_fine_tuned_pruned_and_exported() {
-    fine_tuned(roberta("roberta", 400), "roberta-lists", |_| {});
 }
 
 /// Takes out the table of normalisation, which the fixture leaves empty for its size.
@@ -133,32 +110,31 @@ fn into_shards(folder: &Path) {
 }
 
 #[test]
-fn xlm_roberta_is_fine_tuned_pruned_and_exported() {
-    fine_tuned(roberta("xlm-roberta", 402), "xlm-roberta-json", without_charsmap);
-}
-
-#[test]
-fn distilbert_is_fine_tuned_pruned_and_exported() {
-    let config = json!({
+fn classifiers_are_fine_tuned_pruned_and_exported() {
+    let distilbert = json!({
         "model_type": "distilbert", "vocab_size": 194, "dim": 12, "n_layers": 2, "n_heads": 3, "hidden_dim": 14,
         "activation": "gelu", "max_position_embeddings": 16, "initializer_range": 0.3,
     });
-    fine_tuned(config, "distilbert-list", into_shards);
+    let families: [(Value, &str, fn(&Path)); 3] = [
+        (roberta("roberta", 400), "roberta-lists", |_| {}),
+        (roberta("xlm-roberta", 402), "xlm-roberta-json", without_charsmap),
+        (distilbert, "distilbert-list", into_shards),
+    ];
+    for (config, fixture, finish) in families {
+        let folder = classifier(&config, fixture);
+        finish(&folder.path().join("data/base"));
+        check_exports(folder.path(), &format!("{DATA}[checkpoint]\nfrom = \"base\"\n{TRAINING}"), (3, 6));
+    }
 }
 
 #[test]
 fn a_text_that_roberta_has_no_positions_for_is_refused_before_training() {
-    let folder = TempDir::new().unwrap();
-    let base = folder.path().join("data/base");
     let mut config = roberta("roberta", 400);
     config["max_position_embeddings"] = 17.into();
-    checkpoint(&base, &tokenizer("classifiers/roberta-lists"), &config);
-    let config = ClassifierConfig::read(&base.join("config.json")).unwrap();
-    Classifier::random(config, 3, OPTIONS).unwrap().save(&base).unwrap();
-    write_reviews(folder.path());
+    let folder = classifier(&config, "roberta-lists");
     let spec = format!("{DATA}[checkpoint]\nfrom = \"base\"\n{TRAINING}");
     fs::write(folder.path().join("tiny.toml"), spec).unwrap();
-    let message = test_support::refusal(&mut command("ablate-one", folder.path(), "tiny.toml"));
+    let message = test_support::refusal(&mut command("ablate-one", folder.path()));
     assert!(message.contains("16") && message.contains("15"), "{message}");
 }
 
@@ -187,10 +163,5 @@ fn a_translator_of_fairseq_is_pruned_and_exported() {
                 [data]\nestimate = \"test\"\n\
                 [data.splits]\n\
                 test = { source = [\"a.en\", \"a.en\"], target = [\"a.fr\", \"a.fr\"] }\n";
-    fs::write(folder.path().join("tiny.toml"), format!("{spec}[checkpoint]\nfrom = \"hub\"\n")).unwrap();
-    let row = middle(folder.path(), &[]);
-    assert_eq!((row.masked, row.heads), (5, 10));
-    for export in ["cut", "dense"] {
-        assert_eq!(score_of(folder.path(), export, spec), row.score, "{export}");
-    }
+    check_exports(folder.path(), &format!("{spec}[checkpoint]\nfrom = \"hub\"\n"), (5, 10));
 }

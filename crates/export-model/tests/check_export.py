@@ -1,9 +1,13 @@
-"""Opens what `iterative-prune --export`, `--export-dense` and `--export-uniform` write in transformers, beside the original.
+"""Opens what `export-model` writes in transformers, beside the original.
 
-    iterative-prune minilm-cola --export cut --export-dense dense --export-percent 50 --step-percent 50
+    iterative-prune minilm-cola --step-percent 50
+    export-model minilm-cola cut --percent 50
+    export-model minilm-cola dense --form zeros --percent 50
     python check_export.py data/models/minilm-cola --cut cut --dense dense --split data/glue/CoLA/dev.tsv
 
-    iterative-prune demo-language --unit group --uniform --export-uniform uniform --export-dense dense --export-percent 50
+    iterative-prune demo-language --unit group --uniform
+    export-model demo-language uniform --form uniform --percent 50
+    export-model demo-language dense --form zeros --percent 50
     python check_export.py data/models/demo-language --uniform uniform --dense dense
 
 On made-up tokens each folder must give the logits of ORIGINAL with the removed heads masked, by transformers itself or,
@@ -127,16 +131,16 @@ def main():
         compared = check(arguments)
     except Fault as fault:
         sys.exit(f"check_export.py: {fault}")
-    print("passed" if compared else "skipped: no folder that this version can run; --export-dense writes one")
+    print("passed" if compared else "skipped: no folder that this version can run; export-model --form zeros writes one")
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("original", type=Path, metavar="ORIGINAL", help="folder of the model that was pruned")
-    add("--cut", type=Path, metavar="DIR", help="what --export wrote")
-    add("--dense", type=Path, metavar="DIR", help="what --export-dense wrote")
-    add("--uniform", type=Path, metavar="DIR", help="what --export-uniform wrote")
+    add("--cut", type=Path, metavar="DIR", help="what --form cut wrote")
+    add("--dense", type=Path, metavar="DIR", help="what --form zeros wrote")
+    add("--uniform", type=Path, metavar="DIR", help="what --form uniform wrote")
     add("--split", type=Path, metavar="FILE.tsv", help="table that the scores are of; classifiers only")
     add("--tolerance", type=float, default=1e-5, metavar="GAP",
         help="largest gap of logits, as a part of the largest logit if that is above 1 (default %(default)s)")

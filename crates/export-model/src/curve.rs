@@ -1,0 +1,173 @@
+//! A measured curve, and the step of it whose heads are removed.
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use records::rules::MARGIN_PERCENT;
+use records::{FLOOR, PruningRow, Rule, Signature, read_complete};
+use subject::{Scored, Subject};
+
+/// Curve that is taken from a file with several.
+const USUAL: &str = "all/importance";
+
+/// Steps of a pruning curve, from that of the intact model on.
+#[derive(Debug)]
+pub struct MeasuredCurve {
+    path: PathBuf,
+    signature: Signature,
+    steps: Vec<PruningRow>,
+}
+
+impl MeasuredCurve {
+    /// Reads a curve by its name, or the only one of the file, or `all/importance`; complements, random orders and the floor
+    /// must be named.
+    ///
+    /// # Errors
+    /// If the file is missing, at fault, or not of `iterative-prune` or `joint-search`; it has no such curve; or its scores are
+    /// of another model than can be written.
+    pub fn read(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
+        let place = path.display();
+        let signature = Signature::read(&Signature::path_beside(path))?.with_context(|| {
+            format!("there is no `{place}`: measure a curve by iterative-prune or joint-search, or name a file by --from")
+        })?;
+        let identity = &signature.identity;
+        ensure!(
+            ["iterative-prune", "joint-search"].contains(&identity.experiment.as_str()),
+            "`{place}` is of {}: a model is written from results of iterative-prune or joint-search",
+            identity.experiment
+        );
+        ensure!(
+            identity.precision == "f32",
+            "`{place}` is in {}: models are written in f32",
+            identity.precision
+        );
+        ensure!(
+            identity.arguments.get("rescale") != Some(&true.into()),
+            "`{place}` is with --rescale, which scores another model than can be written"
+        );
+        let rows: Vec<PruningRow> = read_complete(path)?;
+        let mut names: Vec<String> =
+            rows.iter().filter(|row| is_main(row)).map(|row| row.curve().to_string()).collect();
+        names.dedup();
+        let usual = || names.iter().find(|&name| names.len() == 1 || name == USUAL);
+        let name = name.or_else(|| usual().map(String::as_str)).unwrap_or(USUAL);
+        let is_of = |row: &PruningRow| row.curve().to_string() == name;
+        let steps: Vec<PruningRow> = rows.into_iter().filter(is_of).collect();
+        ensure!(
+            !steps.is_empty(),
+            "`{place}` has no curve `{name}`: --curve names one, {}",
+            names.join(", ")
+        );
+        Ok(Self { path: path.to_owned(), signature, steps })
+    }
+
+    /// The step at a share of the curve's heads, in percent; not all `heads` of the model can go.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn step_at(&self, percent: u64, heads: usize) -> anyhow::Result<&PruningRow> {
+        let of = self.steps[0].heads;
+        let count = (of as u64 * percent).div_ceil(100) as usize;
+        let can_go = |step: &&PruningRow| (1..heads).contains(&step.masked);
+        if let Some(step) = self.steps.iter().filter(can_go).find(|step| step.masked == count) {
+            return Ok(step);
+        }
+        let some: Vec<String> =
+            self.steps.iter().filter(can_go).map(|step| step.masked.to_string()).collect();
+        ensure!(
+            !some.is_empty(),
+            "no step masks {count} of {of} heads ({percent} %): the steps mask no head or all, and all cannot go; measure a \
+             curve with a smaller --step-percent"
+        );
+        bail!("no step masks {count} of {of} heads ({percent} %): the steps mask {}", some.join(", "))
+    }
+
+    /// The last step that is shown to be safe: the 95 % interval of its loss lies below the margin, in percent of the intact
+    /// score, as does that of all before. Not all `heads` of the model can go.
+    ///
+    /// # Errors
+    /// If there is none, the order is made on the split that is scored, or nothing was tested.
+    pub fn largest_safe(&self, margin: Option<f64>, heads: usize) -> anyhow::Result<&PruningRow> {
+        let identity = &self.signature.identity;
+        let estimated_on = identity.arguments.get("estimate_on").and_then(|split| split.as_str());
+        ensure!(
+            !self.steps[0].order.is_made_on(Some(&identity.split), estimated_on),
+            "the order is made on the split that is scored, where its shares look safer than they are: give --percent, or \
+             measure a curve whose order is made on another split"
+        );
+        ensure!(
+            self.steps.iter().any(|step| step.delta_low.is_some()),
+            "no step of `{}` has an interval, so that none can be shown to be safe: give --percent, or test it by retest",
+            self.path.display()
+        );
+        let rule = Rule::ShownSafe { margin_percent: margin.unwrap_or_else(|| self.margin_percent()) };
+        let found = rule.last_accepted(self.steps.iter().filter(|step| step.masked < heads));
+        found.filter(|step| step.masked > 0).context(
+            "no step is shown to be safe: nothing is exported; --margin allows larger losses, --percent overrules",
+        )
+    }
+
+    fn margin_percent(&self) -> f64 {
+        self.signature.testing.map_or(MARGIN_PERCENT, |testing| testing.margin_percent)
+    }
+
+    /// Refuses another model than the one that was measured.
+    ///
+    /// # Errors
+    /// If its weights differ.
+    pub fn check_model(&self, subject: &dyn Subject) -> anyhow::Result<()> {
+        let measured = &self.signature.identity;
+        let scored = Scored::first(measured.split.clone(), measured.limit, false);
+        ensure!(
+            subject.identity(&measured.experiment, &scored)?.weights == measured.weights,
+            "`{}` is of another model than `{}` now: measure it again with --again",
+            self.path.display(),
+            subject.folder().display()
+        );
+        Ok(())
+    }
+
+    /// The signature of the results, with the margin that was asked for.
+    pub fn signature(&self, margin: Option<f64>) -> Signature {
+        let mut signature = self.signature.clone();
+        if let (Some(testing), Some(margin)) = (&mut signature.testing, margin) {
+            testing.margin_percent = margin;
+        }
+        signature
+    }
+}
+
+/// Returns true for the rows of curves that one would export: neither reversed nor random, nor the floor.
+fn is_main(row: &PruningRow) -> bool {
+    !row.complement && row.order_seed.is_none() && row.order.name() != FLOOR
+}
+
+#[cfg(test)]
+mod tests {
+    use records::Identity;
+
+    use super::*;
+
+    fn curve(heads: usize, counts: &[usize]) -> MeasuredCurve {
+        let step = |(step, &masked)| PruningRow { step, masked, heads, ..PruningRow::default() };
+        let identity = Identity::new("iterative-prune", "tiny");
+        let provenance = records::Provenance::collect("cpu", 1, Default::default());
+        let steps = counts.iter().enumerate().map(step).collect();
+        MeasuredCurve { path: "x.csv".into(), signature: Signature::new(identity, provenance), steps }
+    }
+
+    /// Of 6 encoder heads of 18 all may go, of 6 of 6 not. Where steps mask no head or all there is no number to name, so the
+    /// argument is.
+    #[test]
+    fn all_heads_of_one_type_may_go_but_not_all_of_the_model() {
+        let thirds = curve(6, &[0, 3, 6]);
+        assert_eq!(thirds.step_at(100, 18).unwrap().masked, 6);
+        assert_eq!(thirds.step_at(50, 6).unwrap().masked, 3);
+        let refusal = thirds.step_at(100, 6).unwrap_err().to_string();
+        assert_eq!(refusal, "no step masks 6 of 6 heads (100 %): the steps mask 3");
+        let refusal = curve(24, &[0, 24]).step_at(50, 24).unwrap_err().to_string();
+        assert!(
+            refusal.ends_with("all cannot go; measure a curve with a smaller --step-percent"),
+            "{refusal}"
+        );
+    }
+}

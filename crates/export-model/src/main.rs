@@ -1,0 +1,158 @@
+//! A smaller model: the heads that a step of a pruning curve masks are taken out of the weights.
+mod curve;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+use core_masking::{HeadLayout, HeadSet, Removal};
+use experiment::{Export, MachineArgs};
+use records::{PruningRow, Signature};
+use serde_json::{Map, Value};
+use subject::{Description, Scored};
+
+use curve::MeasuredCurve;
+
+/// Writes a model without the heads that a step of a pruning curve masks, as a Hugging Face folder.
+///
+/// The curve is one that iterative-prune or joint-search has measured. The step is the largest that is shown to be safe,
+/// or that of --percent. pruning.json, beside the weights, says what was removed and what it costs.
+#[derive(Debug, Parser)]
+#[command(version, args_override_self = true)]
+struct Args {
+    /// Subject: a file of `experiments/`, or its name without `.toml`
+    #[arg(value_name = "SUBJECT")]
+    subject: PathBuf,
+
+    /// Folder to write
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+
+    /// Form of the removal
+    #[arg(long, value_enum, default_value_t = Form::Cut)]
+    form: Form,
+
+    /// Results of iterative-prune or joint-search [default: `<results>/<subject>/iterative-prune.csv`]
+    #[arg(long, value_name = "FILE.csv")]
+    from: Option<PathBuf>,
+
+    /// Curve, such as all/importance [default: the only one of the file, or all/importance]
+    #[arg(long, value_name = "NAME")]
+    curve: Option<String>,
+
+    /// Share of the curve's heads to remove, in percent, at which it has a step [default: the largest that is shown to be
+    /// safe]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
+    percent: Option<u64>,
+
+    /// Loss that counts as safe, in percent of the score with all heads [default: that of the results]
+    #[arg(long, value_name = "PERCENT", value_parser = significance::percent, conflicts_with = "percent")]
+    margin: Option<f64>,
+
+    /// Replace an export that is there
+    #[arg(long)]
+    replace: bool,
+
+    /// Folder of the results
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+
+    #[command(flatten)]
+    machine: MachineArgs,
+}
+
+/// Ways to remove heads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// Cut out of the weights, and listed in config.json. Of classifiers and GPT-2 transformers 4 reads this, unless a layer
+    /// has no head left; of other models only this project
+    Cut,
+    /// Zeros in place of their weights, which any tool reads
+    Zeros,
+    /// Cut out, and the others renumbered: a smaller Llama, Mistral or Qwen, which transformers loads. Every layer must lose
+    /// as many, as with iterative-prune --uniform
+    Uniform,
+}
+
+impl Form {
+    fn removal(self) -> Removal {
+        match self {
+            Self::Cut => Removal::Cut,
+            Self::Zeros => Removal::Zeros,
+            Self::Uniform => Removal::Uniform,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cut => "cut",
+            Self::Zeros => "zeros",
+            Self::Uniform => "uniform",
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    experiment::exit_code(run(&Args::parse()))
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    let export = Export::new(&args.folder, args.replace)?;
+    let machine = args.machine.build()?;
+    let description = Description::read(&args.subject)?;
+    let scored = Scored::first(description.test_split().to_owned(), None, false);
+    let default = || description.result_path(&args.results, "iterative-prune", &scored);
+    let curve = MeasuredCurve::read(&args.from.clone().unwrap_or_else(default), args.curve.as_deref())?;
+    let heads = description.layout(&machine)?.heads().len();
+    let step = match args.percent {
+        Some(percent) => curve.step_at(percent, heads)?,
+        None => curve.largest_safe(args.margin, heads)?,
+    };
+    let subject = description.open(&machine, &args.results)?;
+    curve.check_model(subject.as_ref())?;
+
+    let about = about(step, args.form, curve.signature(args.margin));
+    export.about(about).write(subject.as_ref(), &step.masked_heads.parse()?, args.form.removal())?;
+    words::print_line(args.folder.display())?;
+    if !machine.quiet {
+        words::say!("{}", described(step));
+        let limit = not_run_by_transformers(&subject.layout(), &step.masked_heads.parse()?, &args.folder);
+        if let Some(limit) = limit.filter(|_| args.form == Form::Cut) {
+            words::say!("transformers {limit}; --form zeros writes what it runs");
+        }
+    }
+    Ok(())
+}
+
+/// The signature of the curve with what was exported of it.
+fn about(step: &PruningRow, form: Form, mut signature: Signature) -> Signature {
+    signature.identity.arguments.extend([
+        ("removed_heads".to_owned(), step.masked_heads.clone().into()),
+        ("removed".to_owned(), form.name().into()),
+        ("order".to_owned(), step.order.name().into()),
+        ("base_score".to_owned(), step.base_score.into()),
+        ("score".to_owned(), step.score.into()),
+    ]);
+    signature
+}
+
+fn described(step: &PruningRow) -> String {
+    let digits = step.metric.digits();
+    format!(
+        "{} of {} heads removed: {} {:.digits$} ({:+.digits$})",
+        step.masked, step.heads, step.metric, step.score, step.score_delta,
+    )
+}
+
+/// Reason why transformers cannot run the model in `folder`, from which these heads were cut out, if it cannot.
+fn not_run_by_transformers(layout: &HeadLayout, heads: &HeadSet, folder: &Path) -> Option<String> {
+    let config = fs::read_to_string(folder.join("config.json")).unwrap_or_default();
+    let config: Map<String, Value> = serde_json::from_str(&config).unwrap_or_default();
+    if !config.contains_key("pruned_heads") {
+        return Some("knows no models of this family with heads cut out".to_owned());
+    }
+    let mut layers = layout.heads_by_module().into_iter();
+    let empty = layers.find(|layer| layer.iter().all(|&id| heads.contains(id)))?;
+    Some(format!("cannot run a layer without heads, as layer {} is now", empty[0].layer_index() + 1))
+}

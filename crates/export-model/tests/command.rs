@@ -1,0 +1,188 @@
+//! The whole command on subjects that train in a second: exports read back as checkpoints, and refusals.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use core_masking::{Attention, GatedModel, LanguageModel, ModelConfig};
+use records::{PruningRow, Signature};
+use serde_json::Value;
+use tempfile::TempDir;
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, rows, score_of_export};
+
+const CURVE: [&str; 6] = ["--resamples", "99", "--estimate-limit", "40", "--step-percent", "10"];
+
+/// A folder with a trained model and its curve.
+fn folder(spec: &'static str, arguments: &[&str]) -> TempDir {
+    let folder = test_support::trained(spec, "ablate-one", &["--limit", "1", "--resamples", "0"]);
+    prune(folder.path(), arguments);
+    folder
+}
+
+fn prune(folder: &Path, arguments: &[&str]) {
+    let mut command = test_support::command("iterative-prune", folder);
+    command.args(CURVE).args(arguments).assert().success();
+}
+
+fn command(folder: &Path, export: &str, arguments: &[&str]) -> Command {
+    let mut command = test_support::command("export-model", folder);
+    command.arg(export).args(arguments);
+    command
+}
+
+fn refusal(folder: &Path, arguments: &[&str]) -> String {
+    test_support::refusal(&mut command(folder, "refused", arguments))
+}
+
+fn steps(folder: &Path) -> Vec<PruningRow> {
+    let rows: Vec<PruningRow> = rows(folder, "iterative-prune.csv");
+    rows.into_iter().filter(|row| row.curve().to_string() == "all/importance").collect()
+}
+
+fn config(folder: &Path, export: &str) -> Value {
+    serde_json::from_slice(&fs::read(folder.join(export).join("config.json")).unwrap()).unwrap()
+}
+
+fn removed(config: &Value) -> usize {
+    config["pruned_heads"].as_object().unwrap().values().map(|heads| heads.as_array().unwrap().len()).sum()
+}
+
+/// Without retraining, the folder scores as the row of its heads says, in both forms; zeros cannot stand for weights that
+/// are not there.
+#[test]
+fn an_exported_model_scores_as_its_row() {
+    let folder = folder(CLASSIFIER, &["--step-percent", "25", "--order", "importance,random"]);
+    let row = steps(folder.path()).into_iter().find(|row| row.masked == 3).unwrap();
+    for form in ["cut", "zeros"] {
+        let mut export = command(folder.path(), form, &["--form", form, "--percent", "50"]);
+        export.assert().success().stdout(format!("{form}\n"));
+        assert_eq!(score_of_export(folder.path(), form, CLASSIFIER), row.score, "{form}");
+        let about = Signature::read(&folder.path().join(form).join("pruning.json")).unwrap().unwrap();
+        assert_eq!(about.identity.arguments["removed_heads"], row.masked_heads);
+    }
+    let kept = fs::read_to_string(folder.path().join("results/cut/ablate-one.csv")).unwrap();
+    assert_eq!(kept.lines().count(), 1 + 3, "heads that are gone have no row: {kept}");
+
+    let mut prune = Command::cargo_bin("iterative-prune").unwrap();
+    let arguments = ["--quiet", "--step-percent", "50", "--resamples", "0"];
+    prune.current_dir(folder.path()).arg("cut.toml").args(arguments).assert().success();
+    let mut again = Command::cargo_bin("export-model").unwrap();
+    again.current_dir(folder.path()).args(["cut.toml", "dense", "--form", "zeros", "--percent", "50"]);
+    let message = test_support::refusal(&mut again);
+    assert!(message.contains("has 3 heads cut out of its weights"), "{message}");
+}
+
+/// The largest share that is shown to be safe at a margin is exported; where none is, nothing.
+#[test]
+fn the_largest_share_that_is_shown_to_be_safe_is_exported() {
+    let folder = folder(CLASSIFIER, &[]);
+    let steps = steps(folder.path());
+    let mut exported = 0;
+    for margin in ["0", "2", "10", "30"] {
+        let mut export = command(folder.path(), "best", &["--margin", margin, "--replace"]);
+        let percent: f64 = margin.parse().unwrap();
+        let is_safe = |row: &&PruningRow| {
+            row.masked == 0 || row.masked < 6 && row.delta_low.unwrap() >= -percent / 100.0 * row.base_score
+        };
+        let expected = steps.iter().take_while(is_safe).last().unwrap();
+        if expected.masked == 0 {
+            let message = test_support::refusal(&mut export);
+            assert!(message.contains("no step is shown to be safe"), "{message}");
+            continue;
+        }
+        export.assert().success();
+        exported += 1;
+        assert_eq!(removed(&config(folder.path(), "best")), expected.masked, "margin {margin}");
+        let about = Signature::read(&folder.path().join("best/pruning.json")).unwrap().unwrap();
+        assert_eq!(about.testing.unwrap().margin_percent, percent);
+    }
+    assert!(exported > 0, "at some margin a head can go");
+
+    // the margin of the results holds until another is given
+    prune(folder.path(), &["--margin", "30"]);
+    command(folder.path(), "as-before", &[]).assert().success();
+    assert_eq!(config(folder.path(), "as-before"), config(folder.path(), "best"));
+}
+
+#[test]
+fn translators_and_the_sets_of_a_search_are_exported_and_read_back() {
+    let folder = folder(TRANSLATOR, &["--step-percent", "50"]);
+    let mut search = test_support::command("joint-search", folder.path());
+    let swap = ["--method", "swap", "--search-limit", "5", "--evaluations", "3", "--estimate-limit", "40"];
+    search.args(swap).args(["--resamples", "9"]).assert().success();
+    let searched: Vec<PruningRow> = rows(folder.path(), "joint-search.csv");
+    let from = ["--from", "results/tiny/joint-search.csv", "--percent", "50"];
+    for (export, arguments, row) in
+        [("ordered", &["--percent", "50"][..], &steps(folder.path())[1]), ("searched", &from, &searched[1])]
+    {
+        command(folder.path(), export, arguments).assert().success();
+        assert_eq!(score_of_export(folder.path(), export, TRANSLATOR), row.score, "{export}");
+    }
+}
+
+#[test]
+fn whole_groups_go_and_every_export_is_the_masked_model() {
+    let folder = folder(LANGUAGE_MODEL, &["--unit", "group", "--uniform", "--step-percent", "50"]);
+    let row = steps(folder.path()).into_iter().find(|row| row.masked == 4).unwrap();
+    for form in ["cut", "zeros", "uniform"] {
+        command(folder.path(), form, &["--form", form, "--percent", "50"]).assert().success();
+        let gap = (score_of_export(folder.path(), form, LANGUAGE_MODEL) / row.score - 1.0).abs();
+        assert!(gap < 1e-5, "{form}: {gap:e}");
+    }
+    let options = (tch::Kind::Float, tch::Device::Cpu);
+    let load = |export: &str| LanguageModel::load(&folder.path().join(export), options).unwrap();
+    let (cut, uniform) = (load("cut"), load("uniform"));
+    let config = uniform.config();
+    assert_eq!((config.num_attention_heads, config.key_value_heads(), config.head_dim), (2, 1, Some(4)));
+    assert_eq!(cut.weights().parameters(), uniform.weights().parameters());
+    for layer in 0..2 {
+        let module = cut.config().layout().module(Attention::SelfAttention, layer);
+        assert_eq!((module.kept.len(), module.kept_key_values().len()), (2, 1), "layer {layer}");
+    }
+}
+
+#[test]
+fn gpt2_is_trained_and_what_is_cut_out_of_it_is_called_as_transformers_calls_it() {
+    let spec = LANGUAGE_MODEL.replace("\"llama\"", "\"gpt2\"").replace("key_value_heads = 2\n", "");
+    let folder = test_support::folder(&spec);
+    prune(folder.path(), &["--step-percent", "25"]);
+    command(folder.path(), "cut", &["--percent", "25"]).assert().success();
+    let row = steps(folder.path()).into_iter().find(|row| row.masked == 2).unwrap();
+    let gap = (score_of_export(folder.path(), "cut", &spec) / row.score - 1.0).abs();
+    assert!(gap < 1e-5, "{gap:e}");
+    assert_eq!(removed(&config(folder.path(), "cut")), 2);
+}
+
+#[test]
+fn what_cannot_be_written_is_refused() {
+    let folder = test_support::trained(CLASSIFIER, "ablate-one", &["--limit", "1", "--resamples", "0"]);
+    let refused = |arguments: &[&str], expected: &str| {
+        let message = refusal(folder.path(), arguments);
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    };
+    refused(&[], "there is no `results/tiny/iterative-prune.csv`: measure a curve by iterative-prune");
+    prune(folder.path(), &["--step-percent", "50", "--order", "fisher,entropy"]);
+    refused(&[], "has no curve `all/importance`: --curve names one, all/entropy, all/fisher");
+    let step = ["--curve", "all/entropy", "--percent", "20"];
+    refused(&step, "no step masks 2 of 6 heads (20 %): the steps mask 3");
+    fs::create_dir(folder.path().join("taken")).unwrap();
+    let message = test_support::refusal(&mut command(folder.path(), "taken", &step));
+    assert!(message.contains("`taken` is there already"), "{message}");
+    for (name, arguments, expected) in [
+        ("bf16", &["--precision", "bf16"][..], "models are written in f32"),
+        ("rescaled", &["--rescale"], "scores another model than can be written"),
+        ("untested", &["--resamples", "0"], "has an interval, so that none can be shown to be safe"),
+        ("oracle", &["--order", "oracle"], "the order is made on the split that is scored"),
+    ] {
+        let file = format!("{name}.csv");
+        prune(folder.path(), &[&["--step-percent", "50", "--output", &file], arguments].concat());
+        refused(&["--from", &file], expected);
+    }
+    refused(&["--from", "results/tiny/ablate-one.csv"], "a model is written from results of iterative-prune");
+    let weights = Path::new("results/tiny/iterative-prune.json");
+    let mut other: Value = serde_json::from_slice(&fs::read(folder.path().join(weights)).unwrap()).unwrap();
+    other["identity"]["weights"] = "0123".into();
+    fs::write(folder.path().join(weights), other.to_string()).unwrap();
+    refused(&["--curve", "all/entropy", "--percent", "50"], "is of another model than");
+    assert!(!folder.path().join("refused").exists());
+}

@@ -1,0 +1,156 @@
+//! Two searches for sets of heads, by scores that are measured as they go.
+use core_masking::{HeadId, HeadSet};
+use experiment::Pool;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use stats::Direction;
+
+/// Exchanges that are tried together, of which the best is made.
+const EXCHANGES_TOGETHER: usize = 16;
+
+/// Search among the heads of a pool.
+pub struct Search<'a> {
+    /// Heads to choose from, and how many of each layer.
+    pub pool: &'a Pool,
+    /// The pool's heads by increasing importance.
+    pub order: &'a [HeadId],
+    /// Better end of the scores.
+    pub direction: Direction,
+    /// Measures the scores of sets, in their order.
+    pub scores: &'a mut dyn FnMut(&[HeadSet]) -> anyhow::Result<Vec<f64>>,
+}
+
+impl Search<'_> {
+    /// Adds to `masked`, one by one until there are `count`, the head whose masking leaves the best score; of heads that
+    /// tie, the least important. Returns the set, and its score if a head was added.
+    ///
+    /// # Errors
+    /// If sets cannot be scored.
+    pub fn grow(&mut self, mut masked: HeadSet, count: usize) -> anyhow::Result<(HeadSet, Option<f64>)> {
+        let mut score = None;
+        while masked.len() < count {
+            let candidates = self.order.iter().filter(|&&id| self.pool.may_mask(id, &masked));
+            let sets: Vec<HeadSet> = candidates.map(|&id| masked.with(id)).collect();
+            let best;
+            (masked, best) = self.best(sets)?;
+            score = Some(best);
+        }
+        Ok((masked, score))
+    }
+
+    /// Begins with the `count` least important heads and exchanges one for another while the score gets better, in an
+    /// order that `seed` draws. Returns the set and its score.
+    ///
+    /// # Errors
+    /// If sets cannot be scored.
+    pub fn exchange(
+        &mut self,
+        count: usize,
+        evaluations: u64,
+        seed: u64,
+    ) -> anyhow::Result<(HeadSet, Option<f64>)> {
+        let start = self.pool.extend(&HeadSet::none(), self.order, count);
+        let (mut masked, mut score) = self.best(vec![start])?;
+        let mut left = evaluations as usize - 1;
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut untried = self.exchanges(&masked, &mut rng);
+        while left > 0 && !untried.is_empty() {
+            let together = EXCHANGES_TOGETHER.min(left).min(untried.len());
+            let tried = untried.split_off(untried.len() - together);
+            left -= together;
+            let (set, best) = self.best(tried)?;
+            if self.direction.is_better(best, score) {
+                (masked, score) = (set, best);
+                untried = self.exchanges(&masked, &mut rng);
+            }
+        }
+        Ok((masked, Some(score)))
+    }
+
+    /// Sets in which one head of `masked` gives way to another that may be masked, in an order that `rng` draws.
+    fn exchanges(&self, masked: &HeadSet, rng: &mut ChaCha8Rng) -> Vec<HeadSet> {
+        let mut exchanges = Vec::new();
+        for out in masked.iter() {
+            let rest = masked.without(out);
+            let others =
+                self.order.iter().filter(|&&id| !masked.contains(id) && self.pool.may_mask(id, &rest));
+            exchanges.extend(others.map(|&into| rest.with(into)));
+        }
+        exchanges.shuffle(rng);
+        exchanges
+    }
+
+    /// The set with the best score, and that score; of sets that tie, the first.
+    ///
+    /// # Panics
+    /// If there are no sets.
+    fn best(&mut self, sets: Vec<HeadSet>) -> anyhow::Result<(HeadSet, f64)> {
+        let scored = sets.iter().cloned().zip((self.scores)(&sets)?);
+        let better = |best: (HeadSet, f64), other: (HeadSet, f64)| {
+            if self.direction.is_better(other.1, best.1) { other } else { best }
+        };
+        Ok(scored.reduce(better).expect("there are sets to choose from"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core_masking::Attention;
+    use experiment::Together;
+    use records::Scope;
+
+    use super::*;
+
+    fn pool(keep_at_least: usize) -> Pool {
+        let id = |layer, head| HeadId::from_index(Attention::SelfAttention, layer, head);
+        let heads = (0..2).flat_map(|layer| (0..3).map(move |head| id(layer, head))).collect();
+        Pool { scope: Scope::All, heads, keep_at_least, step_percent: 10, together: Together::ONE_BY_ONE }
+    }
+
+    /// Runs a search among 2 layers of 3 heads, in this order, by the number of heads that a set has of `wanted`.
+    fn search<T>(keep_at_least: usize, wanted: &str, run: impl FnOnce(&mut Search<'_>) -> T) -> T {
+        let (pool, wanted) = (pool(keep_at_least), wanted.parse::<HeadSet>().unwrap());
+        let mut scores = |sets: &[HeadSet]| {
+            Ok(sets.iter().map(|set| wanted.iter().filter(|&id| set.contains(id)).count() as f64).collect())
+        };
+        let (order, direction) = (&pool.heads, Direction::HigherIsBetter);
+        run(&mut Search { pool: &pool, order, direction, scores: &mut scores })
+    }
+
+    #[test]
+    fn heads_are_added_by_score_and_where_they_tie_by_importance() {
+        let grown =
+            |count| search(0, "self:1:3+self:2:2", |search| search.grow(HeadSet::none(), count).unwrap());
+        assert_eq!(grown(0), (HeadSet::none(), None));
+        assert_eq!(grown(1), ("self:1:3".parse().unwrap(), Some(1.0)));
+        assert_eq!(grown(3), ("self:1:1+self:1:3+self:2:2".parse().unwrap(), Some(2.0)));
+    }
+
+    #[test]
+    fn exchanges_lead_to_the_best_set_as_far_as_layers_may_lose_heads() {
+        let wanted = "self:1:3+self:2:2+self:2:3";
+        let found =
+            |keep, evaluations| search(keep, wanted, |search| search.exchange(3, evaluations, 3).unwrap());
+        assert_eq!(found(0, 100), (wanted.parse().unwrap(), Some(3.0)));
+        assert_eq!(found(0, 1), ("self:1:1+self:1:2+self:1:3".parse().unwrap(), Some(1.0)));
+        // of each layer one head at most
+        assert_eq!(found(2, 100).1, Some(2.0));
+    }
+
+    /// 2 masked heads of 6 and 4 others: 8 exchanges. Where each layer keeps two, a head of the first goes back only for
+    /// one of the three of the second.
+    #[test]
+    fn every_exchange_is_tried_once() {
+        for (keep_at_least, expected) in [(0, 8), (2, 2 * 3)] {
+            let masked: HeadSet = "self:1:1+self:1:2".parse().unwrap();
+            let mut sets = search(keep_at_least, "", |search| {
+                search.exchanges(&masked, &mut ChaCha8Rng::seed_from_u64(3))
+            });
+            sets.sort();
+            sets.dedup();
+            assert_eq!(sets.len(), expected);
+            assert!(sets.iter().all(|set| set.len() == 2 && *set != masked));
+        }
+    }
+}
