@@ -163,12 +163,13 @@ pub fn rows<R: DeserializeOwned>(folder: &Path, file: &str) -> Vec<R> {
 /// The score that `ablate-one` gives the intact model in the folder `export`, taken as it is. `spec` describes the subject that
 /// it came from, whose `[model]`, `[training]` and size of the vocabulary are left out.
 pub fn score_of_export(folder: &Path, export: &str, spec: &str) -> f64 {
-    let tables =
-        spec.split("\n[").filter(|table| !["model]", "training]"].iter().any(|own| table.starts_with(own)));
-    let data = tables.collect::<Vec<_>>().join("\n[");
-    let is_kept = |line: &&str| !["vocabulary", "kind", "from"].iter().any(|key| line.starts_with(key));
-    let data = data.lines().filter(is_kept).map(|line| format!("{line}\n")).collect::<String>();
-    let data = data.replace("[checkpoint]\n", "");
+    let is_kept = |table: &&str| {
+        let is_of_training = ["model]", "training]", "checkpoint]"].iter().any(|own| table.starts_with(own));
+        !is_of_training && (!table.starts_with("tokenizer]") || table.contains("max_length"))
+    };
+    let data = spec.split("\n[").filter(is_kept).collect::<Vec<_>>().join("\n[");
+    let lines = data.lines().filter(|line| !line.starts_with("vocabulary"));
+    let data: String = lines.map(|line| format!("{line}\n")).collect();
     let checkpoint = format!("{data}[checkpoint]\nfrom = \"{}\"\n", folder.join(export).display());
     fs::write(folder.join(format!("{export}.toml")), checkpoint).unwrap();
     let mut command = Command::cargo_bin("ablate-one").unwrap();
