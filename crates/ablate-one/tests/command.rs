@@ -181,6 +181,7 @@ fn faults_are_named_in_one_line() {
         ("tokenizer.json", "{", "tokenizer.json"),
         ("config.json", r#"{"model_type": "bert"}"#, "model_type is `bert`"),
     ] {
+        let folder = self::folder();
         fs::write(folder.path().join("data/models/tiny").join(file), content).unwrap();
         let message = refusal(folder.path(), &[]);
         assert!(message.contains(expected), "{file}: {message}");
