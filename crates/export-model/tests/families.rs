@@ -115,7 +115,8 @@ fn classifiers_are_fine_tuned_pruned_and_exported() {
         "model_type": "distilbert", "vocab_size": 194, "dim": 12, "n_layers": 2, "n_heads": 3, "hidden_dim": 14,
         "activation": "gelu", "max_position_embeddings": 16, "initializer_range": 0.3,
     });
-    let families: [(Value, &str, fn(&Path)); 3] = [
+    type Finish = fn(&Path);
+    let families: [(Value, &str, Finish); 3] = [
         (roberta("roberta", 400), "roberta-lists", |_| {}),
         (roberta("xlm-roberta", 402), "xlm-roberta-json", without_charsmap),
         (distilbert, "distilbert-list", into_shards),

@@ -1,5 +1,4 @@
 //! The whole commands on subjects that train in a second.
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

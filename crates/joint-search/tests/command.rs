@@ -1,5 +1,4 @@
 //! The whole command on subjects that train in a second.
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::path::Path;
 
 use assert_cmd::Command;
