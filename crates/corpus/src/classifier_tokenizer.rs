@@ -42,6 +42,8 @@ pub struct ClassifierTokenizer {
     has_segments: bool,
     pad: u32,
     end: Option<u32>,
+    /// Symbols around texts, and that of unknown words.
+    symbols: Vec<u32>,
     max_length: usize,
     vocabulary_size: usize,
     /// Rows of the embedding table, if known.
@@ -134,6 +136,11 @@ impl ClassifierTokenizer {
         Ok(PlacedToken::of(&foreign::encode(&self.inner, self.rows, |inner| inner.encode(text, true))?))
     }
 
+    /// Returns true if a token of a text stands for more than an unknown word.
+    pub fn knows_word_of(&self, text: &Encoded) -> bool {
+        text.ids.iter().any(|id| !self.symbols.contains(id))
+    }
+
     /// The symbol behind a text that stands alone, such as `[SEP]`, if there is one.
     pub fn end(&self) -> Option<u32> {
         self.end
@@ -166,7 +173,7 @@ impl ClassifierTokenizer {
 
     /// Sets what `encode` relies on. `path` is for the message.
     fn new(mut inner: Tokenizer, settings: &Settings, max_length: usize, path: &Path) -> Result<Self, Error> {
-        let [pad, ..] = settings.specials().map(|token| token.content);
+        let [pad, unknown, ..] = settings.specials().map(|token| token.content);
         let lacking = || wrong(path, format!("it lacks `{}`", excerpt(&pad)));
         let pad = inner.token_to_id(&pad).ok_or_else(lacking)?;
         let added = inner.get_post_processor().map_or(0, |processor| processor.added_tokens(true));
@@ -187,9 +194,12 @@ impl ClassifierTokenizer {
         let has_segments = matches!(inner.get_model(), ModelWrapper::WordPiece(_));
         let highest = inner.get_vocab(true).into_values().max().unwrap_or(pad);
         let vocabulary_size = highest as usize + 1;
-        let mut new = Self { inner, has_segments, pad, end: None, max_length, vocabulary_size, rows: None };
+        let symbols = inner.token_to_id(&unknown).into_iter().collect();
+        let mut new =
+            Self { inner, has_segments, pad, end: None, symbols, max_length, vocabulary_size, rows: None };
         new.encode("a", Some("a"))?; // a faulty template fails here, not in the middle of the data
         new.end = new.encode_placed("a")?.pop().and_then(|last| last.bytes.is_none().then_some(last.id));
+        new.symbols.extend(new.encode("", Some(""))?.ids);
         Ok(new)
     }
 }

@@ -42,7 +42,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// What is said of content beyond `most` bytes.
+/// Message on content beyond `most` bytes.
 pub(crate) fn too_long(most: u64) -> String {
     format!("it decompresses to more than the {most} bytes that are read of a file of its size")
 }

@@ -22,7 +22,7 @@ pub struct Document {
     pub text: String,
 }
 
-/// How a file holds documents; part of a subject's TOML.
+/// Layout of a file of documents; part of a subject's TOML.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentFormat {
@@ -122,7 +122,7 @@ impl DocumentFormat {
         }
     }
 
-    /// How rows are written, of a file that has rows.
+    /// Layout of the rows, of a file that has rows.
     fn layout(&self) -> Option<Layout> {
         let kind = match self.kind {
             DocumentKind::Tsv => RowKind::Tsv,

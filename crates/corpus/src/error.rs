@@ -1,4 +1,4 @@
-//! What can go wrong with data sets and tokenisers.
+//! Errors of data sets and tokenisers.
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};

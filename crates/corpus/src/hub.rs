@@ -52,7 +52,7 @@ pub struct HubModel {
     pub revision: Option<String>,
 }
 
-/// Where the hub and its cache are.
+/// Address of the hub, and folder of its cache.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HubOptions {
     /// The folder that holds `models--<owner>--<name>/`.

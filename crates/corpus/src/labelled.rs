@@ -22,11 +22,11 @@ pub struct Example {
     pub label: String,
 }
 
-/// How a file holds labelled examples; part of a subject's TOML.
+/// Layout of a file of labelled examples; part of a subject's TOML.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Format {
-    /// How the rows are written.
+    /// Kind of rows.
     pub kind: RowKind,
     /// True if the first row of a table names its columns, or if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,12 +35,12 @@ pub struct Format {
     /// files of GLUE use them as plain characters, often an odd number in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoting: Option<bool>,
-    /// Where the text is, or the first of two.
+    /// Column of the text, or of the first of two.
     pub text: Column,
-    /// Where the second of two texts is.
+    /// Column of the second of two texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<Column>,
-    /// Where the name of the class is.
+    /// Column of the name of the class.
     pub label: Column,
     /// Labels whose rows are left out, such as the `-` of MultiNLI pairs on which annotators agreed
     /// on no label.

@@ -34,7 +34,7 @@ pub struct LanguageTokenizer {
     characters: Option<HashMap<char, u32>>,
     begin: Option<u32>,
     end: Option<u32>,
-    /// What `tokenizer.json` says is put around texts; for other readers of the file.
+    /// Symbols that `tokenizer.json` puts around texts; for other readers of the file.
     post_processor: Option<PostProcessorWrapper>,
     vocabulary_size: usize,
     /// Rows of the embedding table, if known.

@@ -29,7 +29,7 @@ pub struct MarianTokenizer {
     joins_punctuation: bool,
 }
 
-/// How SentencePiece writes a space.
+/// A space as SentencePiece writes it.
 const SPACE: &str = "\u{2581}";
 
 impl MarianTokenizer {
@@ -160,7 +160,7 @@ mod tests {
         ids: Vec<u32>,
     }
 
-    /// What transformers 5.23 makes of some texts: `make_tiny_marian_tokenizer.py` beside the fixture.
+    /// Ids of some texts by transformers 5.23: `make_tiny_marian_tokenizer.py` beside the fixture.
     fn expected(list: &str) -> Vec<Example> {
         let json = fs::read_to_string(Path::new(FIXTURE).join("expected-tokenizer.json")).unwrap();
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();

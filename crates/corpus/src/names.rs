@@ -3,13 +3,13 @@
 /// Longest name, in bytes, that file systems have.
 const LONGEST: usize = 255;
 
-/// Whether `text` can be the name of a file or folder, and of nothing outside the folder that it is put in.
+/// Returns true if `text` can be the name of a file or folder, and of nothing outside the folder that it is put in.
 pub fn is_file_name(text: &str) -> bool {
     let separates = |letter: char| letter == '/' || letter == '\\' || letter.is_control();
     !["", ".", ".."].contains(&text) && text.len() <= LONGEST && !text.contains(separates)
 }
 
-/// Whether `text` is a path that leads below the folder that it starts from: names with `/` between them.
+/// Returns true if `text` is a path that leads below the folder that it starts from: names with `/` between them.
 pub fn is_path_below(text: &str) -> bool {
     text.split('/').all(is_file_name)
 }

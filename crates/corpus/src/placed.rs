@@ -98,26 +98,6 @@ mod tests {
         tokens.iter().map(|token| token.id).collect()
     }
 
-    /// Also of the word with a letter of two bytes, which byte-level pieces may cut in two.
-    #[test]
-    fn every_word_has_pieces_and_every_piece_of_letters_a_word() {
-        let words: Vec<Range<usize>> = TEXT
-            .match_indices([' ', '.'])
-            .map(|(place, _)| place)
-            .scan(0, |start, end| Some(std::mem::replace(start, end + 1)..end))
-            .collect();
-        assert_eq!(words.len(), 7);
-        for tokens in all_tokenizers(TEXT) {
-            let pieces = pieces_of(&words, &tokens);
-            assert!(pieces.iter().all(|pieces| !pieces.is_empty()), "{pieces:?}");
-            let naive = &pieces[5];
-            let bytes: Vec<&Range<usize>> =
-                naive.iter().map(|&place| tokens[place].bytes.as_ref().unwrap()).collect();
-            assert_eq!(bytes.last().unwrap().end, words[5].end);
-            assert!(bytes[0].start + 1 >= words[5].start);
-        }
-    }
-
     proptest! {
         #[test]
         fn tokens_are_those_without_places_and_stand_in_the_text(text in "[a-eé '.\\u{1F415}]{0,14}") {

@@ -13,7 +13,7 @@ use self::record::type_of;
 use crate::foreign::listed;
 use crate::{Error, parallel};
 
-/// How the rows of a file are written.
+/// Kind of rows in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RowKind {
@@ -54,7 +54,7 @@ impl fmt::Display for Column {
     }
 }
 
-/// How the rows of a file are written, as the formats of data sets describe it.
+/// Layout of rows, as the formats of data sets describe it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
     pub(crate) kind: RowKind,
@@ -100,15 +100,28 @@ impl Layout {
         if !self.is_table() {
             return objects(text, path);
         }
-        let Table { places, rows } = Table::read(text, path, self, columns)?;
-        let record = |row: Row| {
-            let cells = columns
-                .iter()
-                .zip(&places)
-                .map(|(column, &place)| (column.key(), row.cells[place].clone().into()));
-            Record::new(row.line, cells.collect())
+        let mut rows = Rows::new(text, self);
+        let header = match self.has_header() {
+            true => rows.next().ok_or_else(|| Error::no_examples(path))?.cells,
+            false => Vec::new(),
         };
-        Ok(rows.into_iter().map(record).collect())
+        let places = columns.iter().map(|column| place(column, &header)).collect::<Result<Vec<_>, _>>();
+        let places = places.map_err(|reason| Error::Invalid(format!("`{}` {reason}", path.display())))?;
+        // A row that is shorter or longer than the header has its texts in the wrong columns.
+        let least = places.iter().max().map_or(0, |place| place + 1);
+        let mut records = Vec::new();
+        for Row { line, cells } in rows.by_ref() {
+            if let Some(reason) = misfit(cells.len(), header.len(), least, self) {
+                return Err(Error::of_line(path, line, reason));
+            }
+            let cell = |(column, &place): (&&Column, &usize)| (column.key(), cells[place].clone().into());
+            records.push(Record::new(line, columns.iter().zip(&places).map(cell).collect()));
+        }
+        if self.is_quoting() && rows.ends_within_quotes() {
+            let last = records.last().map_or(1, |record| record.line);
+            return Err(Error::of_line(path, last, "a quotation mark is never closed"));
+        }
+        Ok(records)
     }
 }
 
@@ -140,40 +153,6 @@ struct Row {
     cells: Vec<String>,
 }
 
-/// A table whose rows have the columns that were asked for.
-struct Table {
-    /// Where in a row these are, in the order in which they were asked for, counted from 0.
-    places: Vec<usize>,
-    rows: Vec<Row>,
-}
-
-impl Table {
-    /// Reads the rows of `text`; `path` is for messages.
-    fn read(text: &str, path: &Path, layout: Layout, columns: &[&Column]) -> Result<Self, Error> {
-        let mut records = Records::new(text, layout);
-        let header = match layout.has_header() {
-            true => records.next().ok_or_else(|| Error::no_examples(path))?.cells,
-            false => Vec::new(),
-        };
-        let places = columns.iter().map(|column| place(column, &header)).collect::<Result<Vec<_>, _>>();
-        let places = places.map_err(|reason| Error::Invalid(format!("`{}` {reason}", path.display())))?;
-        // A row that is shorter or longer than the header has its texts in the wrong columns.
-        let least = places.iter().max().map_or(0, |place| place + 1);
-        let mut rows = Vec::new();
-        for row in records.by_ref() {
-            if let Some(reason) = misfit(row.cells.len(), header.len(), least, layout) {
-                return Err(Error::of_line(path, row.line, reason));
-            }
-            rows.push(row);
-        }
-        if layout.is_quoting() && records.ends_within_quotes() {
-            let last = rows.last().map_or(1, |row: &Row| row.line);
-            return Err(Error::of_line(path, last, "a quotation mark is never closed"));
-        }
-        Ok(Self { places, rows })
-    }
-}
-
 /// The place of a column, counted from 0. The error says what the table has instead.
 fn place(column: &Column, header: &[String]) -> Result<usize, String> {
     let found: Vec<usize> = match column {
@@ -190,7 +169,7 @@ fn place(column: &Column, header: &[String]) -> Result<usize, String> {
     }
 }
 
-/// What is wrong with a row of `found` cells, in a table whose header has `header` of them, 0 if there is none.
+/// Fault of a row of `found` cells, in a table whose header has `header` of them, 0 if there is none.
 fn misfit(found: usize, header: usize, least: usize, layout: Layout) -> Option<String> {
     let count = match found {
         1 => "1 column".to_owned(),
@@ -222,13 +201,13 @@ fn object(text: &str, path: &Path, line: usize) -> Result<Record, Error> {
     }
 }
 
-/// What is wrong with a line, without the number that a line has within itself.
+/// Fault of a line, without the number that a line has within itself.
 fn json_reason(error: &serde_json::Error) -> String {
     error.to_string().replace(" at line 1 column ", " at column ")
 }
 
 /// The rows of a table, each with the number of its line, counted from 1.
-struct Records<'a> {
+struct Rows<'a> {
     text: &'a str,
     reader: csv::Reader<&'a [u8]>,
     record: csv::StringRecord,
@@ -237,7 +216,7 @@ struct Records<'a> {
     lines: usize,
 }
 
-impl<'a> Records<'a> {
+impl<'a> Rows<'a> {
     fn new(text: &'a str, layout: Layout) -> Self {
         let reader = csv::ReaderBuilder::new()
             .has_headers(false) // the header is read as a row
@@ -268,7 +247,7 @@ impl<'a> Records<'a> {
     }
 }
 
-impl Iterator for Records<'_> {
+impl Iterator for Rows<'_> {
     type Item = Row;
 
     fn next(&mut self) -> Option<Row> {

@@ -1,4 +1,4 @@
-//! What heads are looked at for, and how well each does it in each sentence.
+//! Functions of heads, and how well each head has one in each sentence.
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use records::rows::functions::FunctionName;
@@ -23,27 +23,27 @@ pub enum Function {
     Rare { rarest: usize },
 }
 
-/// What functions are read from.
+/// Sentences and looks that functions are read from.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     /// The sentences.
     pub sentences: &'a [Sentence],
     /// Of each head, where it looks in each sentence.
     pub looks: &'a [Vec<Looks>],
-    /// How frequent tokens are, if that is known.
+    /// Ranks of tokens by frequency, if they are known.
     pub ranks: Option<&'a Ranks>,
     /// Tokens that are not rare.
     pub frequent: usize,
-    /// Whether a word is read from its first token, and not from its last.
+    /// True if a word is read from its first token, and not from its last.
     pub is_first: bool,
     /// Draws shuffles.
     pub seed: u64,
 }
 
-/// How well a head does one thing.
+/// Counts of a head for one function.
 #[derive(Debug, Clone, Default)]
 pub struct Candidate {
-    /// What exactly, as rows have it.
+    /// Detail of the function, as rows have it.
     pub detail: String,
     /// Of each sentence.
     pub counts: Vec<RatioStatistics>,
@@ -51,7 +51,7 @@ pub struct Candidate {
     pub expected: Option<f64>,
 }
 
-/// What heads are compared with.
+/// Counts that heads are compared with.
 #[derive(Debug, Clone)]
 pub struct Baseline {
     /// The relative position, in words.
@@ -69,7 +69,7 @@ pub fn sum(counts: &[RatioStatistics]) -> RatioStatistics {
 }
 
 impl Function {
-    /// Those that sentences give occasion to, wherever heads look.
+    /// Functions that sentences give occasion to, wherever heads look.
     pub fn all(view: &View<'_>) -> Vec<Self> {
         let mut all = vec![Self::Confidence];
         all.extend([false, true].map(|is_there| Self::Positional { is_there }));
@@ -94,7 +94,7 @@ impl Function {
         }
     }
 
-    /// How well each head does it.
+    /// Counts of each head.
     pub fn candidates(self, view: &View<'_>) -> Vec<Candidate> {
         match self {
             Self::Confidence => view.looks.iter().map(|looks| confidence(view.sentences, looks)).collect(),
@@ -108,7 +108,7 @@ impl Function {
         }
     }
 
-    /// What its hits are compared with, if there is something.
+    /// Counts that its hits are compared with, if there are any.
     pub fn baseline(self, view: &View<'_>) -> Option<Baseline> {
         let Self::Syntactic(direction) = self else { return None };
         let position = direction.usual_position(view.sentences, view.is_first);
@@ -116,7 +116,7 @@ impl Function {
         Some(Baseline { position, counts: view.sentences.iter().map(counts).collect() })
     }
 
-    /// Whether a head that comes to this has the function.
+    /// Decides for a head that comes to this.
     pub fn holds(self, found: RatioStatistics, baseline: Option<RatioStatistics>) -> Holds {
         let own = |threshold| Holds { threshold: Some(threshold), relative: None };
         match self {
@@ -133,7 +133,7 @@ impl Function {
     }
 }
 
-/// Whether a head has a function, where that is defined.
+/// Decision if a head has a function, where that is defined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Holds {
     /// By its threshold; that of a relation is 10 points above the baseline.
@@ -143,7 +143,7 @@ pub struct Holds {
 }
 
 impl<'a> View<'a> {
-    /// What counts as rare, if that is known, where this many of the rarest tokens are targets.
+    /// Rarity, if it is known, where this many of the rarest tokens are targets.
     fn rarity(&self, rarest: usize) -> Option<Rarity<'a>> {
         self.ranks.map(|ranks| Rarity { ranks, frequent: self.frequent, rarest })
     }
@@ -205,12 +205,7 @@ mod tests {
     use crate::looks::tests::looking_at;
     use crate::sentence::tests::of_words;
 
-    /// Before any head has looked.
-    fn read<'a>(sentences: &'a [Sentence], ranks: Option<&'a Ranks>, frequent: usize) -> View<'a> {
-        View { sentences, looks: &[], ranks, frequent, is_first: false, seed: 1 }
-    }
-
-    /// Which heads are said to do what, by name and detail.
+    /// Heads that have a function, with its name and detail.
     fn found(view: &View<'_>) -> Vec<(usize, String)> {
         let mut found = Vec::new();
         for function in Function::all(view) {
@@ -266,7 +261,18 @@ mod tests {
                 sentences.iter().enumerate().map(of_sentence).collect()
             })
             .collect();
-        let view = View { looks: &looks, ..read(&sentences, Some(&ranks), 2) };
+        let view = |ranks, frequent| View {
+            sentences: &sentences,
+            looks: &looks,
+            ranks,
+            frequent,
+            is_first: false,
+            seed: 1,
+        };
+        let counts = [view(None, 2), view(Some(&ranks), 10), view(Some(&ranks), 2)]
+            .map(|view| Function::all(&view).len());
+        assert_eq!(counts, [5, 5, 7], "rare tokens have rows only where there are some");
+        let view = view(Some(&ranks), 2);
         let named: Vec<(usize, String)> = found(&view);
         let of_head = |head: usize| -> Vec<&str> {
             named.iter().filter(|(own, _)| *own == head).map(|(_, name)| name.as_str()).collect()
@@ -278,19 +284,5 @@ mod tests {
         assert_eq!(of_head(4), ["syntactic nsubj:verb->subject"], "13 of 20 are 10 points above");
         assert_eq!(of_head(5), ["rare two-rarest"]);
         assert_eq!(of_head(6), Vec::<&str>::new(), "10 of 20 are not more than half");
-    }
-
-    #[test]
-    fn sentences_without_an_occasion_give_no_function() {
-        let sentences = [of_words(3, &[], true)];
-        let names = |ranks: Option<&Ranks>, frequent| {
-            let all = Function::all(&read(&sentences, ranks, frequent));
-            all.into_iter().map(Function::name).collect::<Vec<_>>()
-        };
-        let always = [FunctionName::Confidence, FunctionName::Positional, FunctionName::PositionalThere];
-        let ranks = Ranks::count([1, 2, 3].iter());
-        assert_eq!(names(None, 2), always);
-        assert_eq!(names(Some(&ranks), 3), always);
-        assert_eq!(names(Some(&ranks), 2).len(), 5);
     }
 }

@@ -1,4 +1,4 @@
-//! Where one head looks in one sentence: all that its functions are read from.
+//! Looks of one head in one sentence: all that its functions are read from.
 //!
 //! What is left out as a key differs by function, as in Voita et al. (2019). Confidence leaves out the symbol that ends the text:
 //! `</s>` of a translator or of RoBERTa, `[SEP]` of BERT; of a language model its end-of-text symbols, one of which GPT-2 puts before
@@ -9,7 +9,7 @@ use subject::TextAttention;
 
 use crate::sentence::Sentence;
 
-/// Where a head looks.
+/// Keys and words that a head looks at.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Looks {
     /// The sum over queries that see several keys of the greatest weight, symbols that end texts left out as keys.
@@ -89,7 +89,7 @@ pub mod tests {
         TextAttention::new(rows.len(), vec![rows.concat()])
     }
 
-    /// What a head does that gives all weight of query i to key `keys[i]`.
+    /// Looks of a head that gives all weight of query i to key `keys[i]`.
     pub fn looking_at(sentence: &Sentence, keys: &[usize]) -> Looks {
         let weight = |query: usize, key: usize| if keys[query] == key { 1.0 } else { 0.0 };
         let rows =

@@ -131,7 +131,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where each head looks in each sentence.
+/// Looks of each head in each sentence.
 fn look(
     subject: &dyn Subject,
     sentences: &[Sentence],
@@ -152,7 +152,7 @@ fn look(
 }
 
 impl Args {
-    /// What names the result file: the split, which is the test split if the sentences are of files.
+    /// Split that names the result file: the test split if the sentences are of files.
     fn scored(&self, texts: &Texts, description: &Description) -> Scored {
         let split = if texts.source == TREES { description.test_split() } else { &texts.source };
         Scored::first(split.to_owned(), self.shared.limit, false)
@@ -183,7 +183,7 @@ impl Args {
     }
 }
 
-/// That rare tokens are left out, if they are.
+/// Says that rare tokens are left out, if they are.
 fn say_of_rare(functions: &[Function], frequent: usize) {
     if !functions.contains(&Function::Rare { rarest: 1 }) {
         words::say!(
@@ -192,7 +192,7 @@ fn say_of_rare(functions: &[Function], frequent: usize) {
     }
 }
 
-/// What is looked at, and what is left out.
+/// Says which sentences are looked at, and which are left out.
 fn say(texts: &Texts, Readable { sentences, empty, too_long, truncated }: &Readable) {
     words::say!("{} sentences of `{}`", sentences.len(), texts.source);
     if !texts.has_trees {

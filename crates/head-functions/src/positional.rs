@@ -13,7 +13,7 @@ use stats::ratio::RatioStatistics;
 use crate::looks::Looks;
 use crate::sentence::Sentence;
 
-/// What is known of the head's position in one sentence.
+/// Counts of a head's position in one sentence.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PositionalCounts {
     /// Of queries that have a key there.
@@ -24,7 +24,7 @@ pub struct PositionalCounts {
     pub expected: f64,
 }
 
-/// Whether a share of queries makes a head positional: at least [`POSITIONAL_PERCENT`].
+/// Returns true if a share of queries makes a head positional: at least [`POSITIONAL_PERCENT`].
 pub fn holds(sum: RatioStatistics) -> bool {
     sum.denominator > 0.0 && 100.0 * sum.numerator >= POSITIONAL_PERCENT * sum.denominator
 }
@@ -47,7 +47,7 @@ pub fn nearest_of_most(counts: &BTreeMap<i64, usize>) -> i64 {
     best.map_or(0, |(&position, _)| position)
 }
 
-/// How often a head looks at a relative position in a sentence.
+/// Counts the queries of a sentence from which a head looks at a relative position.
 pub fn counts(sentence: &Sentence, looks: &Looks, position: i64) -> PositionalCounts {
     let mut found = PositionalCounts::default();
     for query in queries(sentence) {
@@ -105,15 +105,6 @@ mod tests {
         let (position, missing) = found(&sentence, &[1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 3]);
         assert_eq!((position, missing.of_those.numerator), (1, 8.0));
         assert!(!holds(missing.of_those));
-    }
-
-    /// The end symbol stands at another relative position for each query.
-    #[test]
-    fn a_head_that_rests_on_the_end_is_not_positional() {
-        let sentence = of_words(5, &[], true);
-        let (position, counts) = found(&sentence, &[5, 5, 5, 5, 5, 5]);
-        assert_eq!(position, 0, "all are as frequent, and this is the nearest");
-        assert_eq!((counts.of_those.numerator, counts.of_those.denominator), (1.0, 6.0));
     }
 
     /// The first query of a decoder sees itself alone: it neither makes nor breaks a head. The others are two, of 2 and 3 keys.

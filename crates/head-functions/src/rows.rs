@@ -32,7 +32,7 @@ pub fn rows(
     Ok(heads.iter().enumerate().map(of_head).collect())
 }
 
-/// What is known of a head and a function.
+/// Counts and shares of a head and a function.
 struct Found<'a> {
     candidate: &'a Candidate,
     share: &'a ResampledShare,
@@ -153,19 +153,5 @@ mod tests {
         let shares = [share([Some(0.5), None, None]), share([Some(0.5), None, Some(0.25)])];
         assert_eq!(best(&shares), [Some(0.5), Some(1.0)]);
         assert_eq!(best(&[share([None; 3])]), [None]);
-    }
-
-    #[test]
-    fn without_resamples_there_are_only_shares() {
-        let sentences = [of_words(3, &[], true)];
-        let looks = [vec![looking_at(&sentences[0], &[1, 2, 3, 0])]];
-        let view = view(&sentences, &looks);
-        let heads = ["self:1:1".parse().unwrap()];
-        let of = |is_there| rows(Function::Positional { is_there }, &heads, &view, 0).unwrap();
-        let (rows, there) = (of(false), of(true));
-        // the last of four queries has nothing behind it
-        assert_eq!((rows[0].detail.as_str(), rows[0].share, rows[0].holds), ("+1", 0.75, Some(false)));
-        assert_eq!((there[0].detail.as_str(), there[0].share, there[0].holds), ("+1", 1.0, None));
-        assert_eq!((rows[0].best, rows[0].share_low, rows[0].margin_points), (None, None, None));
     }
 }

@@ -18,7 +18,7 @@ pub struct Sentence {
     pub arcs: Vec<TreeArc>,
     /// Dependencies that are lost since a word has no tokens.
     pub lost_arcs: usize,
-    /// Whether a token sees those that follow it.
+    /// True if a token sees those that follow it.
     pub sees_future: bool,
 }
 
@@ -54,7 +54,7 @@ impl Sentence {
         (0..self.len()).filter(|&query| self.seen(query) > 1)
     }
 
-    /// Whether a query sees all tokens of a word.
+    /// Returns true if a query sees all tokens of a word.
     pub fn sees_word(&self, query: usize, word: usize) -> bool {
         self.words[word].last().is_some_and(|&last| last < self.seen(query))
     }
@@ -71,7 +71,7 @@ pub mod tests {
     use core_masking::Attention;
     use std::ops::Range;
 
-    /// How an encoder reads, whose texts end with token 0; or a decoder, which sees no future.
+    /// Reading of an encoder, whose texts end with token 0; or of a decoder, which sees no future.
     pub fn reading(sees_future: bool) -> Reading {
         Reading { attention: Attention::SelfAttention, sees_future, ends: vec![0], longest: 99 }
     }

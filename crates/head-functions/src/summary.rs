@@ -1,4 +1,4 @@
-//! What was found, for people: on stderr.
+//! Summary for people, on stderr.
 use std::collections::BTreeSet;
 
 use records::rows::functions::{by_function, leaders};

@@ -1,4 +1,4 @@
-//! Which sentences heads are looked at in, and where the frequencies of tokens come from.
+//! Sentences that heads are looked at in, and frequencies of tokens.
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
@@ -11,22 +11,22 @@ use training::Machine;
 use crate::rare::Ranks;
 use crate::sentence::Sentence;
 
-/// What signatures call sentences that come from files of trees.
+/// Name in signatures of sentences that come from files of trees.
 pub const TREES: &str = "trees";
 
 /// Sentences, with trees or without.
 #[derive(Debug)]
 pub struct Texts {
-    /// What signatures call where they come from: a split, or [`TREES`].
+    /// Their source in signatures: a split, or [`TREES`].
     pub source: String,
-    /// Whether a file or the grammar gives their trees.
+    /// True if a file or the grammar gives their trees.
     pub has_trees: bool,
     /// The sentences; without trees they have no words.
     pub trees: Vec<Tree>,
 }
 
 impl Texts {
-    /// Those of files of trees, or else of a split of the subject, whose trees are known if the grammar makes it.
+    /// Sentences of files of trees, or else of a split of the subject, whose trees are known if the grammar makes it.
     ///
     /// - `files`: that were asked for; those that the subject's file names if there are none and no split is asked for
     ///
@@ -79,7 +79,7 @@ fn add(hasher: &mut Sha256, part: &str) {
 
 /// Sentences as the model reads them.
 pub struct Readable {
-    /// Those that it can read.
+    /// Sentences that it can read.
     pub sentences: Vec<Sentence>,
     /// Number of those that have no token, which are left out.
     pub empty: usize,
@@ -116,7 +116,7 @@ pub fn cut(trees: &[Tree], subject: &dyn Subject, reading: &Reading) -> anyhow::
     Ok(found)
 }
 
-/// Whether a tokeniser has cut a text to the longest that the model reads: what stands at its start or end has no token.
+/// Returns true if a tokeniser has cut a text to the longest that the model reads: its start or end has no token.
 fn is_truncated(text: &str, tokens: &[PlacedToken], longest: usize) -> bool {
     let places = || tokens.iter().filter_map(|token| token.bytes.as_ref());
     let written = text.len() - text.trim_start().len()..text.trim_end().len();
@@ -125,14 +125,14 @@ fn is_truncated(text: &str, tokens: &[PlacedToken], longest: usize) -> bool {
             || places().all(|bytes| bytes.end < written.end))
 }
 
-/// How frequent tokens are, and what that depends on.
+/// Frequencies of tokens, with their source.
 pub struct Frequencies {
     pub split: String,
     pub sha256: String,
     pub ranks: Ranks,
 }
 
-/// What frequencies are counted on: `wanted`, or the training split, if there is one.
+/// Texts that frequencies are counted on: of the split `wanted`, or of the training split, if there is one.
 ///
 /// # Errors
 /// If that cannot be read.

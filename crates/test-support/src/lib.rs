@@ -258,7 +258,7 @@ pub fn killed_training(new: impl Fn() -> TempDir) -> TempDir {
     }
 }
 
-/// What a command that must fail says, which is one line; its exit code is 1.
+/// Message of a command that must fail, which is one line; its exit code is 1.
 pub fn refusal(command: &mut Command) -> String {
     let output = command.assert().failure().code(1).get_output().stderr.clone();
     let message = String::from_utf8(output).unwrap();

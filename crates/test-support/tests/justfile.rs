@@ -7,7 +7,7 @@ use std::fs;
 use recipes::{just, options, root};
 use test_support::{TRANSLATOR, folder};
 
-/// What just prints, in the root of the repository.
+/// Output of just in the root of the repository.
 fn asked(arguments: &[&str]) -> Option<String> {
     let run = just()?.current_dir(root()).args(arguments).output().unwrap();
     let said = String::from_utf8([run.stdout, run.stderr].concat()).unwrap();

@@ -31,14 +31,14 @@ const PAGES: [&str; 8] = [
 /// Recipes that build or check the repository, which are only looked up.
 const LOOKED_UP: [&str; 5] = ["bench", "lint", "setup-cuda", "test", "test-browser"];
 
-/// What is asked for less of, since the subjects are small.
+/// Smaller arguments, since the subjects are small.
 const SMALLER: [(&str, &str); 3] = [
     ("--heads 48,24,12", "--heads 4,2"),
     ("--split blimp", "--split agreement"),
     ("just reproduce-table4", "just reproduce-table4 demo-inference --width 90"),
 ];
 
-/// What a reader does with a page.
+/// A step of a reader of a page.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     /// Runs a command.
@@ -223,7 +223,7 @@ impl Desk {
         if output.status.success() { Ok(()) } else { Err(said()) }
     }
 
-    /// What a page takes for granted: results that are drawn, reported or tested again, and shards that are merged.
+    /// Prepares what a page takes for granted: results that are drawn, reported or tested again, and shards that are merged.
     fn prepare(&self, command: &str) -> Result<(), String> {
         let recipes = ["just report", "just retest", "just figures"];
         if let Some(arguments) = recipes.iter().find_map(|recipe| command.strip_prefix(recipe)) {

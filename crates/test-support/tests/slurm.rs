@@ -52,7 +52,7 @@ fn text(folder: &TempDir, file: &str) -> Option<String> {
     fs::read_to_string(folder.path().join(file)).ok().map(|text| text.trim().to_owned())
 }
 
-/// What the task ends with when it is sent `signal` in its midst.
+/// Exit code of the task when it is sent `signal` in its midst.
 fn ended_by(folder: &TempDir, signal: &str) -> Option<i32> {
     let mut task = task(folder.path(), None);
     while text(folder, "begun").is_none() {
@@ -92,7 +92,7 @@ fn a_task_ends_as_its_program_does() {
     }
 }
 
-/// Whether jobs can be submitted; otherwise the test says so and checks nothing.
+/// Returns true if jobs can be submitted; otherwise the test says so and checks nothing.
 fn has_slurm() -> bool {
     let nodes = Command::new("sinfo").args(["--noheader", "--states=idle,mixed"]).output();
     let is_there = nodes.is_ok_and(|nodes| nodes.status.success() && !nodes.stdout.is_empty());

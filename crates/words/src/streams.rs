@@ -1,4 +1,4 @@
-//! What a command prints and says, and how it ends. A reader that stops early, such as `head`, is no error.
+//! Output, messages and exit codes of commands. A reader that stops early, such as `head`, is no error.
 use std::fmt::{Arguments, Display};
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ pub fn print_error(error: &impl Display) {
     say!("error: {}", one_line(&format!("{error:#}")));
 }
 
-/// What a command ends with: an error is said by [`print_error`] and makes the exit code 1.
+/// Exit code of a command: an error is said by [`print_error`] and makes it 1.
 pub fn exit_code(outcome: Result<(), impl Display>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

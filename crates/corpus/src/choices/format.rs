@@ -1,4 +1,4 @@
-//! How a file holds questions with several answers.
+//! Layout of files of questions with several answers.
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -12,14 +12,14 @@ use crate::foreign::listed;
 use crate::names::is_file_name;
 use crate::rows::{Column, Layout, Record, RowKind};
 
-/// How a file holds questions with several answers; part of a subject's TOML.
+/// Layout of a file of questions with several answers; part of a subject's TOML.
 ///
 /// A field is the name of a column or of a JSON field, `a.b` a field `b` in a field `a`; in a table without a header it is
 /// the number of the column, counted from 1, in quotation marks.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChoiceFormat {
-    /// How the rows are written.
+    /// Kind of rows.
     pub kind: RowKind,
     /// True if the first row of a table names its columns, or if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]

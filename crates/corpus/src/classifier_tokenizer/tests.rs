@@ -56,6 +56,8 @@ fn texts_and_pairs_stand_between_special_tokens() {
         let segments = [vec![0; second], vec![1; ids.len() - second]].concat();
         assert_eq!(encoded.segments, segments, "{text:?} {pair:?}");
     }
+    let knows = |text| tokenizer.knows_word_of(&tokenizer.encode(text, None).unwrap());
+    assert_eq!([knows("dog cat"), knows("dog 🐕"), knows("")], [true, false, false]);
     assert_eq!((tokenizer.end(), tokenizer.vocabulary_size()), (Some(3), 23));
     assert_eq!(from_list("{}", 4).end(), Some(3), "however short a text must be");
 }

@@ -1,4 +1,4 @@
-//! Where a text is cut into documents. Lines end at `\n` only, as in [`crate::parallel::read_lines`].
+//! Documents within a text. Lines end at `\n` only, as in [`crate::parallel::read_lines`].
 
 /// The part of `text` between two shares of its characters.
 pub(super) fn share(text: &str, [from, to]: [f64; 2]) -> &str {
@@ -38,7 +38,7 @@ fn is_blank(line: &Line) -> bool {
     line.text.trim().is_empty()
 }
 
-/// What stands between blank lines.
+/// Texts between blank lines.
 pub(super) fn paragraphs(text: &str) -> Vec<&str> {
     let lines = placed(text);
     let groups = lines.split(is_blank).filter(|group| !group.is_empty());

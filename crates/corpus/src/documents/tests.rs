@@ -160,7 +160,7 @@ fn files_and_descriptions_at_fault_are_refused() {
     }
 }
 
-/// What one file repeats of another is not kept twice, and a sample is of all of them.
+/// Documents that one file repeats of another are not kept twice, and a sample is of all files.
 #[test]
 fn files_that_follow_each_other_are_one_text_collection() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ struct Example {
     ids: Vec<u32>,
 }
 
-/// What transformers 4.57 makes of some texts: `make.py` beside the fixture.
+/// Ids of some texts by transformers 4.57: `make.py` beside the fixture.
 fn expected(list: &str, number: usize) -> Vec<Example> {
     let json = fs::read_to_string(Path::new(FIXTURE).join("expected.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -62,7 +62,7 @@ fn letters_become_small_and_punctuation_is_joined_where_the_folder_says_so() {
     }
 }
 
-/// What transformers 4.57 does; `tokenizers` makes "abca", "bc", "x</w>" of the first word.
+/// As in transformers 4.57; `tokenizers` makes "abca", "bc", "x</w>" of the first word.
 #[test]
 fn all_occurrences_of_a_pair_are_merged_before_those_of_another() {
     let merges = "b c\nb c</w>\na b\nab c\nabc a\na bc\na bc</w>\n";

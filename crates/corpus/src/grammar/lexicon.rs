@@ -113,7 +113,7 @@ pub(super) fn inflect_adjective(stem: &str, class: Class, number: Number) -> Str
     format!("{stem}{ending}")
 }
 
-/// How many names there are.
+/// Number of names.
 pub(super) const NAMES: usize = 14 * 5 * 14 * 5 * 8;
 
 /// The name of this rank: two or three syllables, the same in both languages. Its ending keeps it

@@ -28,12 +28,12 @@ fn mistype_word(word: &mut String, rng: &mut ChaCha8Rng) {
     *word = letters.into_iter().collect();
 }
 
-/// Whether the writer of this sentence starts it with a small letter.
+/// Returns true if the writer of this sentence starts it with a small letter.
 pub(super) fn forgets_capital(rng: &mut ChaCha8Rng) -> bool {
     rng.random_bool(SMALL_LETTER)
 }
 
-/// Whether the writer of this sentence ends it without punctuation.
+/// Returns true if the writer of this sentence ends it without punctuation.
 pub(super) fn forgets_punctuation(rng: &mut ChaCha8Rng) -> bool {
     rng.random_bool(NO_PUNCTUATION)
 }

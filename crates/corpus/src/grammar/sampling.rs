@@ -13,10 +13,10 @@ use super::tree::{
 };
 use super::{Domain, source};
 
-/// How many names a domain draws from; most are rare.
+/// Number of names that a domain draws from; most are rare.
 const NAMES_IN_USE: usize = 5_000;
 
-/// How long a sentence is, in words, and the probabilities of what it may have.
+/// Length of a sentence, in words, and the probabilities of its parts.
 #[derive(Debug)]
 struct Habits {
     words: RangeInclusive<usize>,

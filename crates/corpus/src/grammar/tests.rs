@@ -1,4 +1,4 @@
-//! What must hold of every sentence, checked on text and arcs against the lexicon alone.
+//! Rules that hold of every sentence, checked on text and arcs against the lexicon alone.
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! What a sentence says; both languages are read from this tree.
+//! Meaning of a sentence; both languages are read from this tree.
 use super::lexicon::{Determiner, Noun, Number, Tense, Verb, Word};
 
 /// A sentence: a question, a statement, or two statements joined by "but".

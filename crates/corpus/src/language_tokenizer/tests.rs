@@ -13,7 +13,7 @@ struct Expected {
     folders: BTreeMap<String, Results>,
 }
 
-/// What transformers makes of the texts, by one folder.
+/// Results of transformers for the texts, by one folder.
 #[derive(serde::Deserialize)]
 struct Results {
     size: usize,

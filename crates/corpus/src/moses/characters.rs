@@ -16,7 +16,7 @@ pub(super) struct Characters {
     pub(super) joining: Class,
 }
 
-/// What sacremoses takes characters for: `characters.txt`.
+/// Classes of characters by sacremoses: `characters.txt`.
 pub(super) static CHARACTERS: LazyLock<Characters> = LazyLock::new(|| {
     let mut classes = read(include_str!("characters.txt"));
     let mut class = |name: &str| classes.remove(name).expect("`characters.txt` has all classes");
@@ -37,7 +37,7 @@ impl Class {
         after > 0 && code <= self.0[after - 1][1]
     }
 
-    /// What stands for the class in a bracket of a regular expression.
+    /// The class in a bracket of a regular expression.
     pub(super) fn bracket(&self) -> String {
         self.0.iter().map(|[first, last]| format!(r"\u{{{first:X}}}-\u{{{last:X}}}")).collect()
     }
@@ -58,20 +58,4 @@ fn read(text: &'static str) -> HashMap<&'static str, Class> {
         classes.entry(name).or_default().0.extend(ranges);
     }
     classes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_class_holds_its_ranges_with_both_ends() {
-        let class = &CHARACTERS.number;
-        for (letter, expected) in
-            [('/', false), ('0', true), ('9', true), (':', false), ('²', true), ('½', true)]
-        {
-            assert_eq!(class.contains(letter), expected, "{letter}");
-        }
-        assert!(!class.contains('\0') && !class.contains(char::MAX));
-    }
 }

@@ -22,7 +22,7 @@ impl Moses {
         joined.text.trim_matches(is_space).to_owned()
     }
 
-    /// Where a space goes beside a token.
+    /// Spaces beside a token.
     fn placing(
         &self,
         token: &str,
@@ -69,7 +69,7 @@ impl Moses {
     }
 }
 
-/// How a token stands to its neighbours.
+/// Place of a token beside its neighbours.
 #[derive(Clone, Copy, PartialEq)]
 enum Placing {
     Apart,
@@ -84,9 +84,9 @@ enum Placing {
 #[derive(Default)]
 struct Joined {
     text: String,
-    /// Whether the quotation marks of a kind are open.
+    /// Kinds of quotation marks, with true if they are open.
     quotes: HashMap<String, bool>,
-    /// Whether the last token is joined to what comes next.
+    /// True if the last token is joined to the next.
     is_open: bool,
 }
 

@@ -24,7 +24,7 @@ pub struct Moses {
     prefixes: Prefixes,
 }
 
-/// What is replaced by what.
+/// A pattern and its replacement.
 #[derive(Debug)]
 struct Rule {
     pattern: Regex,
@@ -58,7 +58,7 @@ fn apply<'a>(rules: impl IntoIterator<Item = &'a Rule>, text: &str) -> String {
         .fold(text.to_owned(), |text, rule| rule.pattern.replace_all(&text, rule.replacement).into_owned())
 }
 
-/// Whether Python takes it for white space: four control characters more than Rust does.
+/// Returns true if Python takes it for white space: four control characters more than Rust does.
 fn is_space(letter: char) -> bool {
     letter.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&letter)
 }
@@ -66,7 +66,7 @@ fn is_space(letter: char) -> bool {
 /// The same in a bracket of a regular expression.
 const SPACE: &str = r"\s\x1c-\x1f";
 
-/// What stands between white space.
+/// Words between white space.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_space).filter(|word| !word.is_empty())
 }

@@ -28,12 +28,12 @@ impl Prefixes {
         Self { always, numeric }
     }
 
-    /// Whether it is one wherever it stands.
+    /// Returns true if it is one wherever it stands.
     pub(super) fn always(&self, word: &str) -> bool {
         self.always.contains(word)
     }
 
-    /// Whether it is one before a number, such as "No. 5".
+    /// Returns true if it is one before a number, such as "No. 5".
     pub(super) fn before_number(&self, word: &str) -> bool {
         self.numeric.contains(word)
     }

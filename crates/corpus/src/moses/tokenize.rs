@@ -35,7 +35,7 @@ impl Moses {
         tokens.join(" ")
     }
 
-    /// Whether the full stop after `stem` belongs to it, `next` being the letter after them.
+    /// Returns true if the full stop after `stem` belongs to it, `next` being the letter after them.
     fn is_abbreviation(&self, stem: &str, next: Option<char>) -> bool {
         let is_letter =
             |letter| CHARACTERS.alphabetic.contains(letter) || CHARACTERS.joining.contains(letter);

@@ -1,4 +1,4 @@
-//! Where the labelled examples of a split are: a table; or the demo grammar makes them.
+//! Labelled examples of a split: from a table, or made by the demo grammar.
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub enum SplitFile {
 pub struct FormattedFile {
     /// The file.
     pub file: PathBuf,
-    /// How it is to be read.
+    /// Its layout.
     pub format: Format,
     /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
     #[serde(default, skip_serializing)]
@@ -71,7 +71,7 @@ impl SplitFile {
         }
     }
 
-    /// How the file is to be read; absent if neither it nor the data have a format.
+    /// Layout of the file; absent if neither it nor the data have one.
     pub fn format<'a>(&'a self, common: Option<&'a Format>) -> Option<&'a Format> {
         match self {
             Self::Plain(_) => common,

@@ -1,4 +1,4 @@
-//! Where the documents or questions of a split are: files; or the demo grammar makes them.
+//! Documents or questions of a split: from files, or made by the demo grammar.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -35,13 +35,13 @@ pub struct Grammar {
 pub struct SplitFiles {
     /// The files, relative to the data folder.
     pub files: Vec<PathBuf>,
-    /// How they hold documents.
+    /// Layout of documents in them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub documents: Option<DocumentFormat>,
-    /// How they hold questions with several answers, or minimal pairs.
+    /// Layout of questions with several answers, or minimal pairs, in them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choices: Option<ChoiceFormat>,
-    /// How choices are made, if not as `[score]` says.
+    /// Rule of choices, if not that of `[score]`.
     #[serde(default, skip_serializing)]
     pub rule: Option<ChoiceRule>,
     /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
@@ -49,7 +49,7 @@ pub struct SplitFiles {
     pub fetch: Option<String>,
 }
 
-/// How a choice is made, by the names of lm-evaluation-harness.
+/// Rule of a choice, by the names of lm-evaluation-harness.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceRule {
@@ -88,7 +88,7 @@ impl Texts {
         }
     }
 
-    /// How many questions each group has; all texts are one group where there are none.
+    /// Number of questions in each group; all texts are one group where there are none.
     pub fn group_sizes(&self) -> Vec<usize> {
         let groups = match self {
             Self::Documents(_) => Vec::new(),
@@ -115,7 +115,7 @@ impl Texts {
         }
     }
 
-    /// Those at these places.
+    /// The texts at these places.
     pub fn select(&self, places: &[usize]) -> Self {
         fn chosen<T: Clone>(all: &[T], places: &[usize]) -> Vec<T> {
             places.iter().map(|&place| all[place].clone()).collect()
@@ -138,7 +138,7 @@ impl Texts {
 /// Questions that stand together about one thing.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Group<'a> {
-    /// What they are about.
+    /// Their subject.
     pub name: &'a str,
     /// Their number.
     pub segments: usize,

@@ -1,4 +1,4 @@
-//! Where the texts of a split are, as the file of a subject says: a module for each task.
+//! Places of the texts of a split, as the file of a subject says: a module for each task.
 pub mod classification;
 pub mod language;
 pub mod translation;
@@ -6,7 +6,7 @@ pub mod translation;
 /// The first rule that does not hold.
 ///
 /// # Errors
-/// What is wrong, as the rule says.
+/// The message of the rule.
 pub fn check(rules: &[(&str, bool)]) -> Result<(), String> {
     match rules.iter().find(|(_, holds)| !holds) {
         Some((fault, _)) => Err((*fault).to_owned()),

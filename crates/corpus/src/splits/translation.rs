@@ -1,4 +1,4 @@
-//! Where the sentence pairs of a split are: files of as many lines, or a table; or the demo grammar makes them.
+//! Sentence pairs of a split: from files of as many lines or a table, or made by the demo grammar.
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ struct FileNames {
     target: PathBuf,
 }
 
-/// Where the sentences of a split are.
+/// Source of the sentences of a split.
 enum Place {
     /// Source and target, one or more of them.
     Files(Vec<FileNames>),

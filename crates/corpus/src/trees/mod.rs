@@ -14,7 +14,7 @@ pub use conllu::read;
 pub struct Tree {
     /// The sentence.
     pub text: String,
-    /// Where its words stand, in bytes, in their order; punctuation marks are words too.
+    /// Places of its words, in bytes, in their order; punctuation marks are words too.
     pub words: Vec<Range<usize>>,
     /// Dependencies between these words.
     pub arcs: Vec<TreeArc>,
@@ -27,7 +27,7 @@ pub struct TreeArc {
     pub head: usize,
     /// The word that depends on it.
     pub dependent: usize,
-    /// How, by its name in Universal Dependencies, such as `nsubj`.
+    /// Relation, by its name in Universal Dependencies, such as `nsubj`.
     pub relation: String,
 }
 

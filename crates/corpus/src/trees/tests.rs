@@ -113,36 +113,6 @@ fn what_is_no_tree_is_refused_by_its_line() {
     assert_eq!(read_lines(&["# nothing"]).unwrap_err(), "FILE holds no examples");
 }
 
-/// Written by hand: "the old dogs that sleep see cats."
-#[test]
-fn a_sample_keeps_its_arcs() {
-    use crate::grammar::{Arc, Relation, Sample};
-    let arc = |head, dependent, relation| Arc { head, dependent, relation };
-    let sample = Sample {
-        source: "the old dogs that sleep see cats.".to_owned(),
-        target: String::new(),
-        arcs: vec![
-            arc(2, 0, Relation::Determiner),
-            arc(2, 1, Relation::AdjectivalModifier),
-            arc(5, 2, Relation::Subject),
-            arc(4, 3, Relation::Subject),
-            arc(2, 4, Relation::RelativeClause),
-            arc(5, 6, Relation::Object),
-        ],
-    };
-    let tree = Tree::from(&sample);
-    assert_eq!(forms(&tree), ["the", "old", "dogs", "that", "sleep", "see", "cats", "."]);
-    let expected = [
-        ("the", "det", "dogs"),
-        ("old", "amod", "dogs"),
-        ("dogs", "nsubj", "see"),
-        ("that", "nsubj", "sleep"),
-        ("sleep", "acl:relcl", "dogs"),
-        ("cats", "obj", "see"),
-    ];
-    assert_eq!(named(&tree), expected);
-}
-
 /// All words of the grammar but the final mark have their place, and its arcs lie between the words that it means.
 #[test]
 fn sentences_of_the_grammar_keep_their_words_and_arcs() {
@@ -164,15 +134,6 @@ fn sentences_of_the_grammar_keep_their_words_and_arcs() {
 }
 
 proptest! {
-    /// Whatever bytes a file holds, it is read or refused in one line.
-    #[test]
-    fn no_file_does_harm(lines in prop::collection::vec("([0-9]{1,2}[-.]?[0-9]?|[#a\t ])(\t[a0-3_]{0,2}){0,10}", 0..8)) {
-        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        if let Err(message) = read_lines(&lines) {
-            prop_assert_eq!(message.lines().count(), 1);
-        }
-    }
-
     /// The words of a tree stand in its text one behind the other, and its arcs are between them.
     #[test]
     fn words_stand_one_behind_the_other(forms in prop::collection::vec("[a-cé]{1,3}", 1..7), spaces in any::<u8>()) {

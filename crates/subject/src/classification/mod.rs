@@ -143,7 +143,13 @@ impl Task for Classification {
 
     fn encode(&self, _: &Classifier, examples: &Vec<Example>, split: &str) -> Result<Texts, Error> {
         let classes = data::classes(examples, &self.labels, split)?;
-        Texts::encode(&self.tokenizer, examples, classes)
+        let texts = Texts::encode(&self.tokenizer, examples, classes)?;
+        if !texts.are_known_to(&self.tokenizer) {
+            words::say!(
+                "warning: the tokeniser knows no word of split `{split}`: it may not belong to the texts"
+            );
+        }
+        Ok(texts)
     }
 
     fn encoded_lengths(texts: &Texts) -> Vec<usize> {

@@ -41,6 +41,11 @@ impl Texts {
         self.encoded.len()
     }
 
+    /// Returns true if the tokeniser knows a word of some text.
+    pub(super) fn are_known_to(&self, tokenizer: &ClassifierTokenizer) -> bool {
+        self.encoded.iter().any(|text| tokenizer.knows_word_of(text))
+    }
+
     /// Tokens of a text.
     pub(super) fn tokens(&self, row: usize) -> usize {
         self.encoded[row].ids.len()

@@ -21,7 +21,7 @@ pub fn just() -> Option<Command> {
     }
 }
 
-/// What stands for `cargo run --bin`: a script in `folder`.
+/// Stand-in for `cargo run --bin`: a script in `folder`.
 pub fn run_without_cargo(folder: &Path) -> String {
     let script = folder.join("run");
     let programs = cargo_bin("ablate-one").parent().unwrap().to_owned();

@@ -35,7 +35,7 @@ fn expected() -> Expected {
 
 /// The table of the normaliser in [`PIECES`], which is a field of a SentencePiece model: behind the name, a tag, and the length of
 /// the table in three groups of seven bits.
-pub(super) fn charsmap() -> Vec<u8> {
+fn charsmap() -> Vec<u8> {
     const NAME: &[u8] = b"nmt_nfkc\x12";
     let mut bytes = Vec::new();
     let file = fs::File::open(Path::new(PIECES).join("nmt_nfkc.gz")).unwrap();
@@ -51,7 +51,7 @@ fn encoded(charsmap: &[u8]) -> Value {
 }
 
 /// A `tokenizer.json` with the table that is left out of the fixtures.
-pub(super) fn with_charsmap(json: &str, charsmap: &[u8]) -> String {
+fn with_charsmap(json: &str, charsmap: &[u8]) -> String {
     let mut json: Value = serde_json::from_str(json).unwrap();
     let normalizer = &mut json["normalizer"];
     let table = if normalizer["type"] == "Sequence" { &mut normalizer["normalizers"][0] } else { normalizer };

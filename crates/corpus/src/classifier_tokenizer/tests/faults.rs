@@ -1,7 +1,7 @@
 //! Files that are at fault: each is refused in one line, and none makes a program panic.
 use serde_json::{Value, json};
 
-use super::families::{copied, with_charsmap};
+use super::families::copied;
 use super::*;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/classifiers");
@@ -109,49 +109,4 @@ fn a_token_without_a_row_is_refused_where_it_occurs() {
         "{error}"
     );
     assert!(tokenizer.encode_placed("!").is_err());
-}
-
-/// The places of all parts of a JSON value, as pointers, but for the long lists of pieces.
-fn places(json: &Value, place: String, places: &mut Vec<String>) {
-    let members: Vec<(String, &Value)> = match json {
-        Value::Object(members) => members.iter().map(|(key, member)| (key.clone(), member)).collect(),
-        Value::Array(members) => (0..).map(|number: usize| number.to_string()).zip(members).collect(),
-        _ => Vec::new(),
-    };
-    for (key, member) in members.into_iter().take(6) {
-        self::places(member, format!("{place}/{}", key.replace('~', "~0").replace('/', "~1")), places);
-    }
-    places.push(place);
-}
-
-#[test]
-fn no_altered_part_of_a_json_makes_a_program_panic() {
-    let others = json!([null, true, -1, 7, 1e300, "", "犬 ", [], {}]);
-    let texts = ["", " a  b ", "犬 e\u{301}\u{1}", "the <mask>x</s><s>", "▁▁ \u{200b} door"];
-    let no_replacements = [&1024_u32.to_le_bytes()[..], &[0; 1024]].concat();
-    let (mut read, mut refused) = (0, 0);
-    for name in ["roberta-json", "xlm-roberta-json", "xlm-roberta-hub"] {
-        let whole = with_charsmap(&fixture(&format!("{name}/tokenizer.json")), &no_replacements);
-        let whole: Value = serde_json::from_str(&whole).unwrap();
-        let mut all = Vec::new();
-        places(&whole, String::new(), &mut all);
-        let folder = tempfile::tempdir().unwrap();
-        let others = others.as_array().unwrap();
-        for (place, other) in all.iter().flat_map(|place| others.iter().map(move |other| (place, other))) {
-            let mut json = whole.clone();
-            *json.pointer_mut(place).unwrap() = other.clone();
-            fs::write(folder.path().join("tokenizer.json"), json.to_string()).unwrap();
-            let loaded = ClassifierTokenizer::load(folder.path(), 8);
-            read += usize::from(loaded.is_ok());
-            let encoded = |tokenizer: &ClassifierTokenizer| {
-                texts.iter().filter_map(|text| tokenizer.encode(text, Some("a b 犬")).err()).collect()
-            };
-            let faults: Vec<Error> = loaded.as_ref().map_or_else(|_| Vec::new(), encoded);
-            for error in faults.into_iter().chain(loaded.err()) {
-                refused += 1;
-                assert!(!error.to_string().contains('\n'), "{name}: {place} is {other}: {error}");
-            }
-        }
-    }
-    assert!(read > 99 && refused > 99, "{read} {refused}");
 }

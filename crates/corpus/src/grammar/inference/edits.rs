@@ -7,7 +7,7 @@ use super::super::lexicon::{DETERMINERS, Determiner};
 use super::super::tree::{Adjective, Clause, Nominal, NounPhrase};
 use super::phrases;
 
-/// How often a definite phrase is made indefinite or universal where that is sound: seldom, because
+/// Share of definite phrases that are made indefinite or universal where that is sound: small, because
 /// premises have neither, so that the determiner alone would rule a label out.
 const REQUANTIFIED: f64 = 0.15;
 

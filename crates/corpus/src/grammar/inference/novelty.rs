@@ -12,21 +12,21 @@ use super::edits::{generalised, heads, negation_flipped};
 use super::phrases;
 use super::premise::Premise;
 
-/// How often a clause about another noun or verb also has the other polarity, so that "not" on one
+/// Share of clauses about another noun or verb that also have the other polarity, so that "not" on one
 /// side alone does not make a contradiction.
 const FLIPPED: f64 = 0.25;
 
-/// How often a noun gets a prepositional phrase rather than a relative clause: mostly, because
+/// Share of nouns that get a prepositional phrase rather than a relative clause: most, because
 /// omissions make relative clauses rare in the hypotheses of the other labels.
 const ADPOSITION: f64 = 0.75;
 
-/// How often an unused word is drawn for before another kind of novelty is tried.
+/// Draws for an unused word before another kind of novelty is tried.
 const DRAWS: usize = 20;
 
-/// How many kinds are tried, with repetition, before a clause counts as one to which none applies.
+/// Kinds that are tried, with repetition, before a clause counts as one to which none applies.
 const KINDS_TRIED: usize = 50;
 
-/// What a hypothesis may say beyond its premise.
+/// A kind of statement in a hypothesis beyond its premise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Novelty {
     /// Another verb.
@@ -48,7 +48,7 @@ pub(super) enum Novelty {
 }
 
 impl Novelty {
-    /// What a draw is made from; what replaces a word comes twice, since it adds no length.
+    /// Kinds to draw from; one that replaces a word comes twice, since it adds no length.
     pub const DRAWN: [Self; 10] = [
         Self::Verb,
         Self::Noun,

@@ -23,7 +23,7 @@ fn lemmas(verbs_only: bool) -> HashMap<&'static str, &'static str> {
     lemmas
 }
 
-/// What a hasty reader keeps of a sentence.
+/// Gist of a sentence as a hasty reader takes it.
 #[derive(Debug)]
 struct Gist {
     /// All words but function words, in order and in dictionary form.
@@ -153,33 +153,6 @@ fn every_kind_of_novelty_occurs_and_is_neutral() {
         }
         assert!(found > 20, "{kind:?} was possible for {found} of 400 premises");
     }
-}
-
-/// The first pairs of a seed.
-#[test]
-fn the_first_pairs_are_as_a_reader_would_label_them() {
-    let sizes = SplitSizes { train: 0, dev: 0, test: 6, shifted: 0 };
-    let shown = |example: Example| format!("{}: {} / {}", example.label, example.text, hypothesis(&example));
-    let shown: Vec<String> = inference_splits(sizes, 1).test.into_iter().map(shown).collect();
-    let expected = [
-        // "small" is left out.
-        "entailment: The man does not see the small dog near the house. \
-         / The man does not see the dog near the house.",
-        // "gladly" is new.
-        "neutral: Now Lubal liked the books of these letters. \
-         / Lubal gladly liked the books.",
-        // The relative clause is left out, and the rest denied.
-        "contradiction: The angry dogs that these small children see fall. \
-         / The dogs do not fall.",
-        "entailment: The happy uncle did not see the tree from a knife. \
-         / The happy uncle did not see the tree.",
-        // It is left open whether he likes what he finds.
-        "neutral: Kuvodo often finds the houses that the women see. \
-         / Kuvodo does not like the houses.",
-        "contradiction: The doctor that ran slept near the house. \
-         / The doctor did not sleep.",
-    ];
-    assert_eq!(shown, expected);
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn reloaded(tokenizer: &LanguageTokenizer) -> LanguageTokenizer {
     LanguageTokenizer::load(folder.path()).unwrap()
 }
 
-/// What the library alone makes of the saved file, as its Python side does.
+/// Ids by the library alone from the saved file, as on its Python side.
 fn foreign(tokenizer: &LanguageTokenizer, text: &str) -> Result<Vec<u32>, String> {
     let foreign: Tokenizer = tokenizer.to_json().to_string().parse().unwrap();
     let encoding = foreign.encode(text, true).map_err(|error| error.to_string())?;
