@@ -192,8 +192,7 @@ impl ClassifierTokenizer {
         inner.with_padding(None);
         inner.with_truncation(Some(truncation)).expect("the length was checked");
         let has_segments = matches!(inner.get_model(), ModelWrapper::WordPiece(_));
-        let highest = inner.get_vocab(true).into_values().max().unwrap_or(pad);
-        let vocabulary_size = highest as usize + 1;
+        let vocabulary_size = foreign::size(&inner).map_err(|reason| wrong(path, reason))?;
         let symbols = inner.token_to_id(&unknown).into_iter().collect();
         let mut new =
             Self { inner, has_segments, pad, end: None, symbols, max_length, vocabulary_size, rows: None };

@@ -87,6 +87,18 @@ pub(crate) fn check_is_certain(model: &BPE) -> Result<(), String> {
     }
 }
 
+/// One more than the highest id, so the least number of rows that an embedding table needs. Ids far beyond the number of tokens
+/// are refused, since the library lists all that are missing when it saves them.
+pub(crate) fn size(inner: &Tokenizer) -> Result<usize, String> {
+    const MOST_MISSING: usize = 1 << 16;
+    let ids = inner.get_vocab(true);
+    let (count, highest) = (ids.len(), ids.into_values().max().unwrap_or_default() as usize);
+    if highest > count + MOST_MISSING {
+        return Err(format!("it has {count} tokens, but its highest id is {highest}"));
+    }
+    Ok(highest + 1)
+}
+
 /// Refuses a folder without `tokenizer.json` that lacks one of `files`, which could stand in its place.
 pub(crate) fn require(folder: &Path, files: &[&str]) -> Result<(), Error> {
     let has = |file: &&str| folder.join(file).exists();

@@ -210,8 +210,7 @@ impl LanguageTokenizer {
         let post_processor = inner.get_post_processor().cloned();
         inner.with_post_processor(None::<PostProcessorWrapper>);
         inner.set_encode_special_tokens(true); // not part of the JSON
-        let highest = inner.get_vocab(true).into_values().max();
-        let vocabulary_size = highest.map_or(0, |highest| highest as usize + 1);
+        let vocabulary_size = foreign::size(&inner)?;
         Ok(Self { inner, characters, begin, end, post_processor, vocabulary_size, rows: None })
     }
 }

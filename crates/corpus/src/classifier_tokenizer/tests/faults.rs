@@ -37,6 +37,7 @@ fn files_at_fault_are_refused_in_one_line() {
     let vocabulary = fixture("roberta-lists/vocab.json");
     let mut random: Value = serde_json::from_str(&fixture("roberta-json/tokenizer.json")).unwrap();
     random["model"]["dropout"] = json!(0.1);
+    let far = vocabulary.replacen(": 77,", ": 4000000000,", 1);
     let renamed = vocabulary.replacen("\"<mask>\"", "\"<other>\"", 1);
     let (random, torn) = (random.to_string(), r#"{"<s>": 0"#);
     let added =
@@ -62,6 +63,7 @@ fn files_at_fault_are_refused_in_one_line() {
         ("bert-list", "tokenizer_config.json", "{\"do_lower", "tokenizer_config.json`: EOF"),
         ("distilbert-silent", "config.json", r#"{"model_type": "rob"#, "config.json`: EOF"),
         ("distilbert-silent", "tokenizer.json", r#"{"version": "#, "tokenizer.json`: EOF"),
+        ("roberta-lists", "vocab.json", &far, "it has 400 tokens, but its highest id is 4000000000"),
         ("roberta-json", "tokenizer.json", &random, "leaves out merges at random: `dropout` is 0.1"),
         (
             "roberta-lists",
