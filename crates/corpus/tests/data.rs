@@ -8,12 +8,10 @@ use std::path::{Path, PathBuf};
 use corpus::choices::{self, ChoiceFormat};
 use corpus::documents::{self, DocumentFormat};
 use corpus::fetch::{Catalogue, Origin, fetch};
-use corpus::labelled::{self, Example};
+use corpus::labelled;
 use corpus::language_tokenizer::LanguageTokenizer;
 use corpus::pairs::{PairTable, Selection};
 use corpus::parallel::ParallelText;
-use corpus::sentence_tokenizer::SentenceTokenizer;
-use corpus::tokenizer::SubwordTokenizer;
 
 /// The folder of the copies, if `file` is there.
 fn shared(file: &str) -> Option<PathBuf> {
@@ -71,19 +69,6 @@ fn splits_of_multi30k_have_their_sizes() {
             let text = ParallelText::read(&file("en"), &file(target)).unwrap();
             assert_eq!(text.len(), size, "{split} en-{target}");
         }
-    }
-}
-
-#[test]
-fn every_line_of_multi30k_survives_the_tokeniser() {
-    let Some(shared) = shared("multi30k/train.en.gz") else { return };
-    let file = |language| shared.join(format!("multi30k/train.{language}.gz"));
-    let train = ParallelText::read(&file("en"), &file("de")).unwrap();
-    let lines = train.source.iter().chain(&train.target);
-    let tokenizer = SubwordTokenizer::train(lines.clone().take(32_000), 4_000).unwrap();
-    assert_eq!(tokenizer.vocabulary_size(), 4_000);
-    for line in lines {
-        assert_eq!(&tokenizer.decode(&tokenizer.encode(line).unwrap()), line);
     }
 }
 
@@ -207,16 +192,11 @@ const MATCHED: [(&str, usize); 3] = [("contradiction", 3_213), ("entailment", 3_
 const TRAIN: [(&str, usize); 3] = [("contradiction", 3_906), ("entailment", 3_815), ("neutral", 4_289)];
 const MISMATCHED: [(&str, usize); 3] = [("contradiction", 1_392), ("entailment", 1_421), ("neutral", 1_099)];
 
-fn examples(shared: &Path, file: &str) -> Vec<Example> {
-    let (_, format, ..) = FILES.iter().find(|(name, ..)| *name == file).unwrap();
-    labelled::read(&shared.join(file), &toml::from_str(format).unwrap()).unwrap()
-}
-
 #[test]
 fn every_labelled_file_has_its_size_and_its_classes() {
     let Some(shared) = shared("glue/SST-2/train.tsv") else { return };
-    for (file, _, size, classes) in FILES {
-        let examples = examples(&shared, file);
+    for (file, format, size, classes) in FILES {
+        let examples = labelled::read(&shared.join(file), &toml::from_str(format).unwrap()).unwrap();
         assert_eq!(examples.len(), size, "{file}");
         for &(class, count) in classes {
             let found = examples.iter().filter(|example| example.label == class).count();
@@ -231,46 +211,6 @@ fn every_labelled_file_has_its_size_and_its_classes() {
         {
             assert_eq!(wrong, expected, "{file}");
         }
-    }
-}
-
-#[test]
-fn first_examples_are_those_of_the_file() {
-    let Some(shared) = shared("glue/SST-2/train.tsv") else { return };
-    for (file, place, text, pair, label) in [
-        ("glue/SST-2/train.tsv", 0, "hide new secretions from the parental units ", None, "0"),
-        ("glue/CoLA/dev.tsv", 0, "The sailors rode the breeze clear of the rocks.", None, "1"),
-        (
-            "glue/MRPC/dev.tsv",
-            0,
-            "He said the foodservice pie business doesn 't fit the company 's long-term growth strategy .",
-            Some("\" The foodservice pie business does not fit our long-term growth strategy ."),
-            "1",
-        ),
-        (
-            "mnli/dev_matched.jsonl",
-            0,
-            "The new rights are nice enough",
-            Some("Everyone really likes the newest benefits "),
-            "neutral",
-        ),
-        (
-            "mnli/train_subset.tsv",
-            0,
-            "The default procedures provide for the sale of all allowances at a single, clearing price",
-            Some("The default makes sure there isn't more than one sale"),
-            "entailment",
-        ),
-        (
-            "xnli/xnli.en.dev.tsv",
-            1,
-            "And he said, Mama, I'm home.",
-            Some("He didn't say a word."),
-            "contradiction",
-        ),
-    ] {
-        let expected = Example { text: text.into(), pair: pair.map(str::to_owned), label: label.into() };
-        assert_eq!(examples(&shared, file)[place], expected, "{file}");
     }
 }
 

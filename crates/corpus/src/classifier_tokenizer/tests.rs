@@ -246,20 +246,3 @@ fn ids_of_minilm_are_those_of_transformers() {
         assert_eq!(encoded.segments.iter().sum::<u32>() as usize, second, "{text:?}");
     }
 }
-
-#[test]
-fn the_list_of_minilm_gives_the_ids_of_its_json() {
-    let Some(path) = minilm() else { return };
-    let read = |name| fs::read_to_string(path.join(name)).unwrap();
-    let list = folder(&[
-        ("vocab.txt", &read("vocab.txt")),
-        ("tokenizer_config.json", &read("tokenizer_config.json")),
-    ]);
-    let list = ClassifierTokenizer::load(list.path(), 64).unwrap();
-    let json = ClassifierTokenizer::load(&path, 64).unwrap();
-    assert_eq!((json.vocabulary_size(), json.pad()), (30_522, 0));
-    for sample in generate(Domain::Shifted, 200, 3) {
-        let (text, pair) = (sample.source.as_str(), Some(sample.target.as_str()));
-        assert_eq!(list.encode(text, pair).unwrap(), json.encode(text, pair).unwrap(), "{text}");
-    }
-}

@@ -37,7 +37,7 @@ fn files_at_fault_are_refused_in_one_line() {
     let vocabulary = fixture("roberta-lists/vocab.json");
     let mut random: Value = serde_json::from_str(&fixture("roberta-json/tokenizer.json")).unwrap();
     random["model"]["dropout"] = json!(0.1);
-    let far = vocabulary.replacen(": 77,", ": 4000000000,", 1);
+    let far = vocabulary.replacen(":77,", ":4000000000,", 1);
     let renamed = vocabulary.replacen("\"<mask>\"", "\"<other>\"", 1);
     let (random, torn) = (random.to_string(), r#"{"<s>": 0"#);
     let added =

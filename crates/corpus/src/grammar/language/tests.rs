@@ -1,79 +1,9 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::grammar::lexicon::{
-    BEINGS, DETERMINERS, INNER_PREPOSITIONS, INTRANSITIVE, NAMES, Noun, THINGS, TRANSITIVE, name,
-};
-use crate::grammar::tree::{Adposition, Nominal, Relative, VerbGroup};
+use crate::grammar::lexicon::{BEINGS, INTRANSITIVE, NAMES, Noun, THINGS, TRANSITIVE, name};
 
 const SIZES: SplitSizes = SplitSizes { train: 4_000, dev: 200, test: 300, shifted: 400 };
-
-fn noun(singular: &str, number: Number) -> Nominal {
-    let noun = BEINGS.iter().chain(&THINGS).find(|noun| noun.singular == singular).unwrap();
-    Nominal::Noun { determiner: &DETERMINERS[0], adjectives: vec![], noun, number }
-}
-
-fn group_of(base: &str, negated: bool) -> VerbGroup {
-    let verb = TRANSITIVE.iter().chain(&INTRANSITIVE).find(|verb| verb.base == base).unwrap();
-    VerbGroup { verb, tense: Tense::Present, negated, adverb: None }
-}
-
-fn statement(subject: NounPhrase, verb: VerbGroup) -> Clause {
-    Clause { opening: None, subject, verb, object: None, place: None }
-}
-
-/// The two sentences and the group of a statement.
-fn taken_apart(clause: Clause) -> [String; 3] {
-    let place = group(&clause.subject).unwrap();
-    let Choice { choices, group, answer, context } = pair(clause, place).unwrap();
-    assert_eq!((answer, context.as_str()), (0, ""));
-    let [right, wrong] = choices.try_into().unwrap();
-    [right, wrong, group.unwrap()]
-}
-
-#[test]
-fn pairs_by_hand() {
-    let plain = NounPhrase::Plain(noun("dog", Number::Singular));
-    assert_eq!(
-        taken_apart(statement(plain, group_of("sleep", false))),
-        ["The dog sleeps.", "The dog sleep.", "simple"]
-    );
-
-    let hats = Adposition { word: &INNER_PREPOSITIONS[0], nominal: noun("hat", Number::Plural) };
-    let with_hats = NounPhrase::WithAdposition(noun("man", Number::Singular), hats.clone());
-    assert_eq!(
-        taken_apart(statement(with_hats, group_of("wait", false))),
-        ["The man with the hats waits.", "The man with the hats wait.", "prepositional-phrase, attractor"]
-    );
-    let same = NounPhrase::WithAdposition(noun("man", Number::Plural), hats);
-    assert_eq!(taken_apart(statement(same, group_of("wait", false)))[2], "prepositional-phrase");
-
-    let liked =
-        Relative { verb: group_of("like", false), partner: Partner::Subject(Nominal::Name("Mali".into())) };
-    let dogs = NounPhrase::WithRelative(noun("dog", Number::Plural), liked);
-    assert_eq!(
-        taken_apart(statement(dogs, group_of("sleep", true))),
-        [
-            "The dogs that Mali likes do not sleep.",
-            "The dogs that Mali likes does not sleep.",
-            "relative-clause, attractor"
-        ]
-    );
-    let alone = Relative { verb: group_of("run", false), partner: Partner::Object(None) };
-    let wolf = NounPhrase::WithRelative(noun("wolf", Number::Singular), alone);
-    assert_eq!(
-        taken_apart(statement(wolf, group_of("sing", false))),
-        ["The wolf that runs sings.", "The wolf that runs sing.", "relative-clause"]
-    );
-}
-
-#[test]
-fn two_nouns_and_past_verbs_make_no_pair() {
-    let [dog, cat] = ["dog", "cat"].map(|name| noun(name, Number::Singular));
-    assert_eq!(group(&NounPhrase::Pair(dog.clone(), cat)), None);
-    let past = VerbGroup { tense: Tense::Past, ..group_of("sleep", false) };
-    assert_eq!(pair(statement(NounPhrase::Plain(dog), past), 0), None);
-}
 
 /// The number of every noun by its form; a name is singular.
 fn numbers() -> HashMap<String, Number> {
