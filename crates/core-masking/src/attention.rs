@@ -32,13 +32,13 @@ pub struct MultiHeadAttention {
     heads: i64,
     kept: Option<Tensor>,   // [kept] of all heads; absent if all are
     key_of: Option<Tensor>, // [kept]: the keys and values that each head reads; absent if it has its own
-    d_head: i64,
-    divisor: f64, // of the scores
+    pub(crate) d_head: i64,
+    pub(crate) divisor: f64, // of the scores
     distances: Option<DistanceBias>,
-    query: Linear,
-    key: Linear,
-    value: Linear,
-    output: Linear,
+    pub(crate) query: Linear, // of the heads that are kept, as the others
+    pub(crate) key: Linear,
+    pub(crate) value: Linear,
+    pub(crate) output: Linear,
 }
 
 /// Bias of each head on its scores by the distance between query and key: Raffel et al. (2020), Section 2.1,
@@ -69,17 +69,6 @@ pub struct KeyValue {
     pub key: Tensor,
     /// `[batch, key-value heads, key, d_head]`
     pub value: Tensor,
-}
-
-/// The linear maps of a module, with the width of its heads.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct AttentionMaps<'a> {
-    pub(crate) query: &'a Linear,
-    pub(crate) key: &'a Linear,
-    pub(crate) value: &'a Linear,
-    pub(crate) output: &'a Linear,
-    pub(crate) d_head: i64,
-    pub(crate) divisor: f64,
 }
 
 /// Which keys a query sees.
@@ -124,12 +113,6 @@ impl MultiHeadAttention {
     #[must_use]
     pub fn with_scores(self, divisor: f64, distances: Option<DistanceBias>) -> Self {
         Self { divisor, distances, ..self }
-    }
-
-    /// Its linear maps, which hold the heads that are kept.
-    pub(crate) fn maps(&self) -> AttentionMaps<'_> {
-        let Self { query, key, value, output, d_head, divisor, .. } = self;
-        AttentionMaps { query, key, value, output, d_head: *d_head, divisor: *divisor }
     }
 
     /// `bias` with that of distances, where all positions attend to all; its last axis is the keys, and it and the result broadcast

@@ -116,15 +116,4 @@ mod tests {
         let dropped = values.iter().filter(|&&value| value == 0.0).count() as f64 / values.len() as f64;
         assert!((dropped - 0.25).abs() < 5.0 * 0.0014, "{dropped}");
     }
-
-    #[test]
-    fn draws_depend_on_the_seed_alone() {
-        assert_eq!(thinned(0.1, 3), thinned(0.1, 3));
-        assert_ne!(thinned(0.1, 3), thinned(0.1, 4));
-    }
-
-    #[test]
-    fn a_rate_of_zero_changes_nothing() {
-        assert!(thinned(0.0, 1).iter().all(|&value| value == 1.0));
-    }
 }

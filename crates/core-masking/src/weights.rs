@@ -37,23 +37,26 @@ pub(crate) fn scale(inventory: &mut Inventory, name: &str, width: i64) {
     inventory.push((format!("{name}.weight"), vec![width]));
 }
 
-/// Rows and columns of a table at most: sums and products of them stay far below an overflow. Files bound them further,
-/// since shapes are compared before anything is built.
+/// Rows and columns of a table at most: sums and products of them stay far below an overflow.
 pub(crate) const MOST_ROWS: i64 = 1 << 28;
 /// Layers of a model at most, and heads of a layer: lists of tensors and heads are made of them before shapes are compared.
-pub(crate) const MOST_LAYERS: i64 = 1 << 10;
+const MOST_LAYERS: usize = 1 << 10;
 
-/// Refuses sizes of a configuration that are not from 1 to `most`: name and size.
-pub(crate) fn check_sizes<const N: usize>(most: i64, sizes: [(&str, i64); N]) -> Result<(), String> {
-    match sizes.iter().find(|(_, size)| !(1..=most).contains(size)) {
-        Some((name, _)) => Err(format!("{name} must be from 1 to {most}")),
+/// Refuses numbers of layers and heads, of which there is one at least: name and number.
+pub(crate) fn check_counts<const N: usize>(counts: [(&str, usize); N]) -> Result<(), String> {
+    match counts.iter().find(|(_, count)| !(1..=MOST_LAYERS).contains(count)) {
+        Some((name, _)) => Err(format!("{name} must be from 1 to {MOST_LAYERS}")),
         None => Ok(()),
     }
 }
 
 /// Refuses a width that does not part into heads: names and numbers of the heads and of the width.
-pub(crate) fn check_divides((name, heads): (&str, i64), (of, width): (&str, i64)) -> Result<(), String> {
-    if width % heads == 0 { Ok(()) } else { Err(format!("{name} ({heads}) does not divide {of} ({width})")) }
+pub(crate) fn check_divides((name, heads): (&str, usize), (of, width): (&str, i64)) -> Result<(), String> {
+    if width % heads as i64 == 0 {
+        Ok(())
+    } else {
+        Err(format!("{name} ({heads}) does not divide {of} ({width})"))
+    }
 }
 
 /// Refuses dropout rates that are none: name and rate.
@@ -67,8 +70,13 @@ pub(crate) fn check_rates<const N: usize>(rates: [(&str, f64); N]) -> Result<(),
 /// Parameters of a model at most, far beyond any with heads to be masked one by one.
 const MOST_PARAMETERS: f64 = (1_u64 << 37) as f64;
 
-/// Refuses a model that no memory holds, since new weights have no file that bounds them.
-pub(crate) fn check_parameters(inventory: &Inventory) -> Result<(), String> {
+/// Refuses sizes that no tensor has, and a model that no memory holds, since new weights have no file that bounds them. Of the
+/// model with all its heads: one without may have empty tensors.
+pub(crate) fn check_inventory(inventory: &Inventory) -> Result<(), String> {
+    let is_size = |extent: &i64| (1..=MOST_ROWS).contains(extent);
+    if let Some((name, shape)) = inventory.iter().find(|(_, shape)| !shape.iter().all(is_size)) {
+        return Err(format!("tensor `{name}` would be {shape:?}, but sizes are from 1 to {MOST_ROWS}"));
+    }
     let size = |shape: &[i64]| shape.iter().map(|&extent| extent as f64).product::<f64>();
     let parameters: f64 = inventory.iter().map(|(_, shape)| size(shape)).sum();
     if parameters > MOST_PARAMETERS {

@@ -195,7 +195,12 @@ fn entries_that_no_model_can_have_are_refused_by_name() {
             json!({"bits": 4}),
             r#"its weights are quantised, which is not supported: {"bits":4}"#,
         ),
-        (Fsmt, "src_vocab_size", json!(-1), "src_vocab_size must be from 1 to"),
+        (
+            Fsmt,
+            "src_vocab_size",
+            json!(-1),
+            "tensor `model.encoder.embed_tokens.weight` would be [-1, 6], but sizes are from 1 to",
+        ),
         (Fsmt, "bad_words_ids", json!([[9]]), "bad_words_ids: 9 is not below tgt_vocab_size (9)"),
         (Marian, "dropout", json!(1), "dropout (1) must be at least 0 and below 1"),
         (Marian, "eos_token_id", json!(9), "eos_token_id is not below vocab_size (9)"),
@@ -211,10 +216,11 @@ fn entries_that_no_model_can_have_are_refused_by_name() {
         (Marian, "pruned_attention_heads", json!({"self": {"0": [0]}}), "no `self` attention in this model"),
     ];
     for entry in ["hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings"] {
-        cases.extend(
-            [json!(0), json!(1 << 30), json!(i64::MAX)]
-                .map(|value| (Bert, entry, value, "must be from 1 to")),
-        );
+        for value in [json!(0), json!(-6), json!(1 << 30), json!(i64::MAX), json!(i64::MIN)] {
+            let message = refusal(Bert, CONFIG, entry, &value);
+            let is_range = message.contains("from 1 to") || message.contains("does not divide");
+            assert!(is_range || message.contains("cannot understand it"), "{entry} {value}: {message}");
+        }
         cases.extend(
             [json!(1.5), json!("six"), Value::Null].map(|value| (Bert, entry, value, "cannot understand it")),
         );
@@ -276,7 +282,7 @@ fn a_search_that_is_not_supported_is_refused_by_name() {
         ("repetition_penalty", json!(1.2), "repetition_penalty is 1.2, which is not supported"),
         ("max_length", json!(1), "max_length must be at least 2, and max_new_tokens at least 1"),
         ("eos_token_id", json!(3), "eos_token_id is 3, but config.json says 0"),
-        ("eos_token_id", json!([0, 2]), "cannot understand it"),
+        ("eos_token_id", json!([0, 2]), "eos_token_id is [0,2], but config.json says 0"),
     ] {
         let message = refusal(Marian, GENERATION, entry, &value);
         assert!(message.contains(expected), "{message}");

@@ -14,10 +14,7 @@ use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
 use crate::storage::Storage;
-use crate::weights::{
-    Inventory, MOST_LAYERS, MOST_ROWS, check_divides, check_parameters, check_rates, check_sizes, linear,
-    norm,
-};
+use crate::weights::{Inventory, check_counts, check_divides, check_inventory, check_rates, linear, norm};
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
 /// Sizes of a classifier, under the names that Hugging Face transformers has for BERT.
@@ -186,20 +183,10 @@ impl ClassifierConfig {
 
     fn validate_sizes(&self) -> Result<(), String> {
         let entry = |name| self.family.keys.own(name);
-        let heads = (entry("num_attention_heads"), self.num_attention_heads as i64);
-        let width = (entry("hidden_size"), self.hidden_size);
-        check_sizes(MOST_LAYERS, [(entry("num_hidden_layers"), self.num_hidden_layers as i64), heads])?;
-        check_sizes(
-            MOST_ROWS,
-            [
-                width,
-                (entry("vocab_size"), self.vocab_size),
-                (entry("intermediate_size"), self.intermediate_size),
-                (entry("max_position_embeddings"), self.max_position_embeddings),
-                (entry("type_vocab_size"), self.type_vocab_size),
-            ],
-        )?;
-        check_divides(heads, width)?;
+        let heads = (entry("num_attention_heads"), self.num_attention_heads);
+        check_counts([(entry("num_hidden_layers"), self.num_hidden_layers), heads])?;
+        check_divides(heads, (entry("hidden_size"), self.hidden_size))?;
+        check_inventory(&Self { pruned_heads: PrunedHeads::new(), ..self.clone() }.inventory())?;
         if i64::from(self.pad_token_id) >= self.vocab_size {
             return Err(format!("pad_token_id is not below vocab_size ({})", self.vocab_size));
         }
@@ -218,7 +205,7 @@ impl ClassifierConfig {
             let found = excerpt(&self.position_embedding_type);
             return Err(format!("position_embedding_type is `{found}`; only `absolute` is supported"));
         }
-        check_parameters(&self.inventory())
+        Ok(())
     }
 
     fn validate_labels(&self) -> Result<(), String> {

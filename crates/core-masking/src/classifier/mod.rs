@@ -27,8 +27,8 @@ pub struct Classifier {
     config: ClassifierConfig,
     weights: Weights,
     embeddings: Embeddings,
-    layers: Vec<EncoderLayer>,
-    head: Head,
+    pub(crate) layers: Vec<EncoderLayer>,
+    pub(crate) head: Head,
 }
 
 /// Texts with their classes.
@@ -52,22 +52,10 @@ struct Embeddings {
 /// Two linear maps from the first position to the logits.
 #[derive(Debug)]
 pub(crate) struct Head {
-    first: Linear,
+    pub(crate) first: Linear,
     activation: HeadActivation,
-    last: Linear,
+    pub(crate) last: Linear,
     drops_input: bool,
-}
-
-/// Intermediate values of the two maps for some first positions.
-pub(crate) struct HeadTrace<'a> {
-    /// Behind the nonlinearity, `[rows, d_model]`.
-    pub(crate) pooled: Tensor,
-    /// `[rows, labels]`
-    pub(crate) logits: Tensor,
-    /// The first map.
-    pub(crate) first: &'a Linear,
-    /// The last.
-    pub(crate) last: &'a Linear,
 }
 
 impl Embeddings {
@@ -120,13 +108,7 @@ impl Head {
         self.last.forward(&dropout.classifier.apply(pooled))
     }
 
-    /// Intermediate values for `x`, `[rows, d_model]`.
-    pub(crate) fn trace(&self, x: &Tensor) -> HeadTrace<'_> {
-        let pooled = self.activate(&self.first.forward(x));
-        HeadTrace { logits: self.last.forward(&pooled), pooled, first: &self.first, last: &self.last }
-    }
-
-    fn activate(&self, x: &Tensor) -> Tensor {
+    pub(crate) fn activate(&self, x: &Tensor) -> Tensor {
         match self.activation {
             HeadActivation::Tanh => x.tanh(),
             HeadActivation::Relu => x.relu(),
@@ -193,14 +175,6 @@ impl GatedModel for Classifier {
 }
 
 impl Classifier {
-    pub(crate) fn layers(&self) -> &[EncoderLayer] {
-        &self.layers
-    }
-
-    pub(crate) fn head(&self) -> &Head {
-        &self.head
-    }
-
     /// A batch of (ids, segments), checked.
     ///
     /// # Errors

@@ -26,10 +26,7 @@ struct GenerationConfig {
     early_stopping: Value,
     bad_words_ids: Vec<Vec<u32>>,
     renormalize_logits: bool,
-    forced_eos_token_id: Option<Token>,
-    eos_token_id: Option<Token>,
-    pad_token_id: Option<Token>,
-    decoder_start_token_id: Option<Token>,
+    forced_eos_token_id: Option<Value>,
 }
 
 impl Default for GenerationConfig {
@@ -43,25 +40,6 @@ impl Default for GenerationConfig {
             bad_words_ids: Vec::new(),
             renormalize_logits: false,
             forced_eos_token_id: None,
-            eos_token_id: None,
-            pad_token_id: None,
-            decoder_start_token_id: None,
-        }
-    }
-}
-
-/// A token, alone or as a list of one.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Token {
-    Alone(u32),
-    Listed([u32; 1]),
-}
-
-impl Token {
-    fn id(&self) -> u32 {
-        match self {
-            Self::Alone(id) | Self::Listed([id]) => *id,
         }
     }
 }
@@ -83,8 +61,8 @@ impl BeamSearch {
         let (path, entries) = read_entries(folder, model)?;
         let fault = |fault: String| Error::file(&path, fault);
         refuse_unsupported(&entries).map_err(fault)?;
+        check_symbols(&entries, model).map_err(fault)?;
         let config: GenerationConfig = checkpoint::parse(&path, Value::Object(entries))?;
-        config.check_symbols(model).map_err(fault)?;
         config.search(model).map_err(fault)
     }
 }
@@ -141,26 +119,25 @@ fn refuse_unsupported(entries: &Map<String, Value>) -> Result<(), String> {
     }
 }
 
-impl GenerationConfig {
-    fn check_symbols(&self, model: &TranslatorConfig) -> Result<(), String> {
-        let symbols = [
-            ("forced_eos_token_id", &self.forced_eos_token_id, model.eos_token_id),
-            ("eos_token_id", &self.eos_token_id, model.eos_token_id),
-            ("pad_token_id", &self.pad_token_id, model.pad_token_id),
-            ("decoder_start_token_id", &self.decoder_start_token_id, model.decoder_start_token_id),
-        ];
-        let other = symbols.iter().find_map(|(name, found, expected)| {
-            let found = found.as_ref()?.id();
-            (found != *expected).then_some((name, found, expected))
-        });
-        match other {
-            Some((name, found, expected)) => {
-                Err(format!("{name} is {found}, but config.json says {expected}"))
-            }
-            None => Ok(()),
+/// Refuses symbols that are not those of the model, each alone or as a list of one.
+fn check_symbols(entries: &Map<String, Value>, model: &TranslatorConfig) -> Result<(), String> {
+    let symbols = [
+        ("forced_eos_token_id", model.eos_token_id),
+        ("eos_token_id", model.eos_token_id),
+        ("pad_token_id", model.pad_token_id),
+        ("decoder_start_token_id", model.decoder_start_token_id),
+    ];
+    for (name, expected) in symbols {
+        let is_other = |found: &&Value| **found != json!(expected) && **found != json!([expected]);
+        if let Some(found) = entries.get(name).filter(is_other) {
+            let found = excerpt(&found.to_string());
+            return Err(format!("{name} is {found}, but config.json says {expected}"));
         }
     }
+    Ok(())
+}
 
+impl GenerationConfig {
     fn search(&self, model: &TranslatorConfig) -> Result<BeamSearch, String> {
         if !(1..=MOST_BEAMS).contains(&self.num_beams) {
             return Err(format!("num_beams must be from 1 to {MOST_BEAMS}"));

@@ -125,10 +125,9 @@ impl Memory for LaneMemory {
 
 /// Keys and values of `x`, `[.., position, d_model]`.
 fn keys_values(attention: &MultiHeadAttention, x: &Tensor) -> PackedKeyValue {
-    let maps = attention.maps();
-    let [key, value] = [maps.key, maps.value].map(|map| {
+    let [key, value] = [&attention.key, &attention.value].map(|map| {
         let (width, _) = map.size();
-        layout(width, maps.d_head).pack(&map.forward(x), 1.0)
+        layout(width, attention.d_head).pack(&map.forward(x), 1.0)
     });
     PackedKeyValue { key, value }
 }
@@ -142,11 +141,10 @@ fn attend<'a>(
     biases: Option<&Tensor>,
     show: impl Fn(usize, &mut Seen<'a>),
 ) -> Tensor {
-    let maps = attention.maps();
-    let (width, _) = maps.query.size();
-    let layout = layout(width, maps.d_head);
-    let context = layout.attend(&maps.query.forward(x), maps.divisor, biases, show); // [sentence, hypothesis, kept * d_head]
-    let by_head = context.unflatten(2, [layout.heads as i64, maps.d_head]).transpose(1, 2);
+    let (width, _) = attention.query.size();
+    let layout = layout(width, attention.d_head);
+    let context = layout.attend(&attention.query.forward(x), attention.divisor, biases, show); // [sentence, hypothesis, kept * d_head]
+    let by_head = context.unflatten(2, [layout.heads as i64, attention.d_head]).transpose(1, 2);
     attention.merge(by_head, gate)
 }
 

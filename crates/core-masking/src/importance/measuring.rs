@@ -103,9 +103,13 @@ impl Measuring<'_> {
                         Needs::WeightGradients => &of_weights[&key],
                         _ => &weights[&key],
                     };
-                    let place = Place { layer, layers };
-                    let sums = self.modules[&attention].sum(measure, source, place);
-                    add(&mut means, key, &sums, &self.layout.kept(attention, layer));
+                    let (sums, terms) = self.modules[&attention].sum(measure, source, (layer, layers));
+                    let sums = Vec::<f64>::try_from(sums.to_device(Device::Cpu))
+                        .expect("a number in f64 for each head");
+                    for head in self.layout.kept(attention, layer) {
+                        let head = head as usize;
+                        means.add(HeadId::from_index(attention, layer, head), sums[head], terms);
+                    }
                 }
             }
             measured.insert(measure, means);
@@ -114,60 +118,33 @@ impl Measuring<'_> {
     }
 }
 
-/// A layer, counted from 0, and how many there are.
-#[derive(Clone, Copy)]
-struct Place {
-    layer: usize,
-    layers: usize,
-}
-
-/// Sums of a layer's heads, `[heads]`, and the number of their terms.
-struct LayerSums {
-    sums: Tensor,
-    terms: f64,
-}
-
-fn add(means: &mut HeadMeans, (attention, layer): (Attention, usize), found: &LayerSums, kept: &[i64]) {
-    let sums =
-        Vec::<f64>::try_from(found.sums.to_device(Device::Cpu)).expect("one number in f64 for each head");
-    for &head in kept {
-        let head = head as usize;
-        means.add(HeadId::from_index(attention, layer, head), sums[head], found.terms);
-    }
-}
-
 impl Attended {
-    /// `source`: the gradient of a layer's gates, or its attention weights, or their gradient.
-    fn sum(&self, measure: Measure, source: &Tensor, Place { layer, layers }: Place) -> LayerSums {
+    /// Sums of a layer's heads, `[heads]`, and the number of their terms.
+    ///
+    /// - `source`: the gradient of a layer's gates, or its attention weights, or their gradient
+    /// - the layer is counted from 0, and comes with the number of layers
+    fn sum(&self, measure: Measure, source: &Tensor, (layer, layers): (usize, usize)) -> (Tensor, f64) {
         let examples = self.examples() as f64;
         let queries = || self.queries.sum(Kind::Double).double_value(&[]);
         let wide = source.to_kind(Kind::Double);
+        let over_examples = |values: Tensor| (values.sum_dim_intlist(0, false, None), examples);
         match measure {
-            Measure::Example => LayerSums {
-                sums: self.by_example(wide).abs().sum_dim_intlist(0, false, None),
-                terms: examples,
-            },
-            Measure::Fisher => LayerSums {
-                sums: self.by_example(wide).square().sum_dim_intlist(0, false, None),
-                terms: examples,
-            },
+            Measure::Example => over_examples(self.by_example(wide).abs()),
+            Measure::Fisher => over_examples(self.by_example(wide).square()),
             Measure::Token => {
                 let terms = if self.last_by_example && layer + 1 == layers { examples } else { queries() };
-                LayerSums { sums: self.over_queries(wide.abs()), terms }
+                (self.over_queries(wide.abs()), terms)
             }
             Measure::AttentionGradient => {
                 let visible = wide.abs() * self.visible(layer).to_kind(Kind::Double); // [batch, heads, query, key]
-                LayerSums {
-                    sums: self.over_queries(visible.sum_dim_intlist(3, false, None)),
-                    terms: examples,
-                }
+                (self.over_queries(visible.sum_dim_intlist(3, false, None)), examples)
             }
-            Measure::Entropy => LayerSums { sums: self.over_queries(entropy(&wide)), terms: queries() },
+            Measure::Entropy => (self.over_queries(entropy(&wide)), queries()),
             Measure::NormalisedEntropy => self.normalised_entropy(&wide, layer),
             Measure::Confidence => {
                 let excluded = self.excluded.unsqueeze(1).unsqueeze(1); // [batch, 1, 1, key]
                 let greatest = wide.masked_fill(&excluded, 0.0).amax([3], false); // [batch, heads, query]
-                LayerSums { sums: self.over_queries(greatest), terms: queries() }
+                (self.over_queries(greatest), queries())
             }
             _ => panic!("no pass over the data measures {measure}"),
         }
@@ -204,15 +181,14 @@ impl Attended {
     }
 
     /// `weights`: `[batch, heads, query, key]`.
-    fn normalised_entropy(&self, weights: &Tensor, layer: usize) -> LayerSums {
+    fn normalised_entropy(&self, weights: &Tensor, layer: usize) -> (Tensor, f64) {
         let visible = self.visible(layer).sum_dim_intlist(3, false, Kind::Double); // [batch or 1, 1, query or 1]
         let most = visible.log(); // the entropy of a query that looks everywhere alike
         let share = entropy(weights) / most.clamp_min(f64::MIN_POSITIVE); // [batch, heads, query]
         let spreads = self.queries.unsqueeze(1).logical_and(&visible.gt(1.0)); // [batch, 1, query]
-        LayerSums {
-            sums: (share * spreads.to_kind(Kind::Double)).sum_dim_intlist([0_i64, 2].as_slice(), false, None),
-            terms: spreads.sum(Kind::Double).double_value(&[]),
-        }
+        let sums =
+            (share * spreads.to_kind(Kind::Double)).sum_dim_intlist([0_i64, 2].as_slice(), false, None);
+        (sums, spreads.sum(Kind::Double).double_value(&[]))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
 use crate::storage::Storage;
 use crate::weights::{
-    Inventory, MOST_LAYERS, MOST_ROWS, check_divides, check_parameters, check_rates, check_sizes, scale,
+    Inventory, MOST_ROWS, check_counts, check_divides, check_inventory, check_rates, scale,
 };
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
@@ -169,29 +169,18 @@ impl LanguageConfig {
     /// If a size is zero, groups do not divide the heads, or an unsupported variant is asked for.
     pub fn validate(&self) -> Result<(), String> {
         let keys = &self.family.keys;
-        let heads = (keys.own("num_attention_heads"), self.num_attention_heads as i64);
-        let groups = (keys.own("num_key_value_heads"), self.key_value_heads() as i64);
-        let width = (keys.own("hidden_size"), self.hidden_size);
-        check_sizes(
-            MOST_LAYERS,
-            [(keys.own("num_hidden_layers"), self.num_hidden_layers as i64), heads, groups],
-        )?;
-        check_sizes(
-            MOST_ROWS,
-            [
-                width,
-                (keys.own("vocab_size"), self.vocab_size),
-                (keys.own("max_position_embeddings"), self.max_position_embeddings),
-            ],
-        )?;
-        // made of the width where they are absent
-        let derived =
-            [(keys.own("intermediate_size"), self.feed_forward_width()), ("head_dim", self.d_head())];
-        check_divides(groups, heads)?;
+        let heads = (keys.own("num_attention_heads"), self.num_attention_heads);
+        let groups = (keys.own("num_key_value_heads"), self.key_value_heads());
+        check_counts([(keys.own("num_hidden_layers"), self.num_hidden_layers), heads, groups])?;
+        check_divides(groups, (heads.0, heads.1 as i64))?;
         if self.head_dim.is_none() {
-            check_divides(heads, width)?;
+            check_divides(heads, (keys.own("hidden_size"), self.hidden_size))?;
         }
-        check_sizes(MOST_ROWS, derived)?;
+        check_inventory(&Self { pruned_heads: PrunedHeads::new(), ..self.clone() }.inventory())?;
+        // rotary positions have no table
+        if !(1..=MOST_ROWS).contains(&self.max_position_embeddings) {
+            return Err(format!("{} must be from 1 to {MOST_ROWS}", keys.own("max_position_embeddings")));
+        }
         if self.family.names.positions.is_none() && self.d_head() % 2 != 0 {
             return Err(format!("head_dim ({}) must be even for rotary positions", self.d_head()));
         }
@@ -204,7 +193,7 @@ impl LanguageConfig {
         let removed = self.layout().removed().clone();
         let entry = keys.own("pruned_heads");
         self.unpruned_layout().without(&removed).map_err(|fault| format!("{entry}: {fault}"))?;
-        check_parameters(&self.inventory())
+        Ok(())
     }
 
     fn validate_layer_types(&self) -> Result<(), String> {
@@ -233,7 +222,7 @@ impl LanguageConfig {
 
     /// Width of the feed-forward blocks.
     pub fn feed_forward_width(&self) -> i64 {
-        self.intermediate_size.unwrap_or(4 * self.hidden_size)
+        self.intermediate_size.unwrap_or(self.hidden_size.saturating_mul(4))
     }
 
     /// Tokens that a query of a layer, counted from 0, sees at most, itself included; all before it if absent.
@@ -296,8 +285,8 @@ impl LanguageConfig {
     fn layer_inventory(&self, layer: usize, heads: &heads::ModuleHeads, inventory: &mut Inventory) {
         let (biases, width, d_head) = (self.family.biases, self.hidden_size, self.d_head());
         let names = self.family.names.layer(layer);
-        let [queries, keys] =
-            [heads.kept.len(), heads.kept_key_values().len()].map(|count| count as i64 * d_head);
+        let [queries, keys] = [heads.kept.len(), heads.kept_key_values().len()]
+            .map(|count| (count as i64).saturating_mul(d_head));
         let mut map = |name: &str, output, input, bias| {
             inventory.push((format!("{name}.weight"), vec![output, input]));
             if self.has(bias) {

@@ -3,14 +3,14 @@ use tch::Tensor;
 
 use super::Rule;
 use super::rules::{EPSILON, rescaled};
-use crate::attention::{AttentionMaps, MultiHeadAttention};
+use crate::attention::MultiHeadAttention;
 
 /// Numbers that some heads have of a query, a key and a neuron, held at once: few enough that they stay in the caches.
 const AT_ONCE: i64 = 1 << 16;
 
 /// Intermediate values of a module for one example.
 pub(super) struct AttentionTrace<'a> {
-    maps: AttentionMaps<'a>,
+    module: &'a MultiHeadAttention,
     query_input: Tensor, // [query, d_model]
     memory: Tensor,      // [key, d_model]
     query: Tensor,       // [kept, query, d_head]
@@ -48,19 +48,20 @@ impl<'a> AttentionTrace<'a> {
         memory: Option<&Tensor>,
         bias: &Tensor,
     ) -> Self {
-        let (maps, is_self, memory) = (module.maps(), memory.is_none(), memory.unwrap_or(x));
+        let (is_self, memory) = (memory.is_none(), memory.unwrap_or(x));
         let heads = |map: &crate::layers::Linear, x: &Tensor| {
-            map.forward(x).unflatten(1, [-1, maps.d_head]).transpose(0, 1) // [kept, position, d_head]
+            map.forward(x).unflatten(1, [-1, module.d_head]).transpose(0, 1) // [kept, position, d_head]
         };
-        let (query, key, value) = (heads(maps.query, x), heads(maps.key, memory), heads(maps.value, memory));
-        let scores = query.matmul(&key.transpose(-2, -1)) / (maps.d_head as f64).sqrt() + bias.squeeze_dim(0);
+        let (query, key, value) =
+            (heads(&module.query, x), heads(&module.key, memory), heads(&module.value, memory));
+        let scores = query.matmul(&key.transpose(-2, -1)) / module.divisor + bias.squeeze_dim(0);
         let weights = scores.softmax(-1, scores.kind()); // [kept, query, key]
         let context = weights.matmul(&value);
-        let added = maps.output.forward(&joined(&context));
+        let added = module.output.forward(&joined(&context));
         Self {
             query_input: x.shallow_clone(),
             memory: memory.shallow_clone(),
-            maps,
+            module,
             query,
             key,
             value,
@@ -73,8 +74,8 @@ impl<'a> AttentionTrace<'a> {
 
     /// - `relevance`: of [`added`](Self::added), `[n, query, d_model]`
     pub(super) fn propagate(&self, relevance: &Tensor, rule: Rule) -> AttentionRelevance {
-        let of_joined = rule.linear(relevance, &joined(&self.context), self.maps.output); // [n, query, kept * d_head]
-        let context = of_joined.unflatten(2, [-1, self.maps.d_head]).transpose(1, 2); // [n, kept, query, d_head]
+        let of_joined = rule.linear(relevance, &joined(&self.context), &self.module.output); // [n, query, kept * d_head]
+        let context = of_joined.unflatten(2, [-1, self.module.d_head]).transpose(1, 2); // [n, kept, query, d_head]
         let parts = match rule {
             Rule::Paper => Projected { query_key: None, value: self.weighted_sum(&context) },
             Rule::AlphaBeta => {
@@ -100,7 +101,7 @@ impl<'a> AttentionTrace<'a> {
     fn alpha_beta(&self, relevance: &Tensor) -> [Tensor; 3] {
         let size = self.weights.size();
         let [heads, queries, keys] = [size[0], size[1], size[2]];
-        let of_query = keys * self.maps.d_head;
+        let of_query = keys * self.module.d_head;
         let (heads_at_once, queries_at_once) =
             ((AT_ONCE / (queries * of_query)).max(1), (AT_ONCE / of_query).max(1));
         let of_heads = |start: i64| {
@@ -135,7 +136,7 @@ impl<'a> AttentionTrace<'a> {
     ///
     /// The code has one map for all three in self-attention, and one for keys and values otherwise.
     fn project_back(&self, relevance: &Tensor, parts: Projected, rule: Rule) -> (Tensor, Option<Tensor>) {
-        let AttentionMaps { query, key, value, .. } = self.maps;
+        let MultiHeadAttention { query, key, value, .. } = self.module;
         let Projected { query_key, value: of_value } = parts;
         let joined = |part: &Tensor| part.transpose(1, 2).flatten(2, 3); // [n, position, kept * d_head]
         let of_value = joined(&of_value);

@@ -123,12 +123,14 @@ impl Translator {
 impl Classifier {
     fn relevance_of(&self, batch: &LabelledBatch, rule: Rule) -> Relevance {
         let x = self.embed(&batch.texts, &ModelDropout::OFF).squeeze_dim(0); // [position, d_model]
-        let (traces, x) = trace_encoder(self.layers(), x, &batch.texts.tokens.bias);
-        let read = self.head().trace(&x.narrow(0, 0, 1)); // the classifier reads the first position
-        let top = read.logits.argmax(1, false); // [1]
-        let start = Tensor::zeros_like(&read.logits).scatter_value(1, &top.unsqueeze(1), 1.0).unsqueeze(0); // [1, 1, labels]
-        let pooled = rule.linear(&start, &read.pooled, read.last);
-        let first = rule.linear(&pooled, &x.narrow(0, 0, 1), read.first); // [1, 1, d_model]
+        let (traces, x) = trace_encoder(&self.layers, x, &batch.texts.tokens.bias);
+        let (head, read) = (&self.head, x.narrow(0, 0, 1)); // the classifier reads the first position
+        let pooled = head.activate(&head.first.forward(&read)); // [1, d_model]
+        let logits = head.last.forward(&pooled); // [1, labels]
+        let top = logits.argmax(1, false); // [1]
+        let start = Tensor::zeros_like(&logits).scatter_value(1, &top.unsqueeze(1), 1.0).unsqueeze(0); // [1, 1, labels]
+        let of_pooled = rule.linear(&start, &pooled, &head.last);
+        let first = rule.linear(&of_pooled, &read, &head.first); // [1, 1, d_model]
         let others = x.size()[0] - 1;
         let at = first.constant_pad_nd([0, 0, 0, others]); // [1, position, d_model]
         let mut relevance = Relevance::empty();

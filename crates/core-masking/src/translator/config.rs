@@ -10,9 +10,7 @@ use crate::families::{MARIAN, TRANSLATORS, assume};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, by_layer, named};
-use crate::weights::{
-    Inventory, MOST_LAYERS, MOST_ROWS, check_divides, check_parameters, check_rates, check_sizes,
-};
+use crate::weights::{Inventory, check_counts, check_divides, check_inventory, check_rates};
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
 /// Sizes and symbols of a translator, under the names that Hugging Face transformers has for Marian.
@@ -110,35 +108,20 @@ impl TranslatorConfig {
     /// If a size is zero, heads do not divide `d_model`, a symbol lies outside the vocabulary, or an unsupported
     /// variant is asked for.
     pub fn validate(&self) -> Result<(), String> {
-        let keys = &self.family.keys;
-        let width = ("d_model", self.d_model);
         let heads = [
-            ("encoder_attention_heads", self.encoder_attention_heads as i64),
-            ("decoder_attention_heads", self.decoder_attention_heads as i64),
+            ("encoder_attention_heads", self.encoder_attention_heads),
+            ("decoder_attention_heads", self.decoder_attention_heads),
         ];
-        check_sizes(MOST_LAYERS, heads)?;
-        check_sizes(
-            MOST_LAYERS,
-            [("encoder_layers", self.encoder_layers as i64), ("decoder_layers", self.decoder_layers as i64)],
-        )?;
-        check_sizes(
-            MOST_ROWS,
-            [
-                width,
-                (keys.own("vocab_size"), self.vocab_size),
-                (keys.own("decoder_vocab_size"), self.target_vocabulary()),
-                ("encoder_ffn_dim", self.encoder_ffn_dim),
-                ("decoder_ffn_dim", self.decoder_ffn_dim),
-                ("max_position_embeddings", self.max_position_embeddings),
-            ],
-        )?;
+        check_counts(heads)?;
+        check_counts([("encoder_layers", self.encoder_layers), ("decoder_layers", self.decoder_layers)])?;
+        heads.into_iter().try_for_each(|heads| check_divides(heads, ("d_model", self.d_model)))?;
+        check_inventory(&Self { pruned_attention_heads: BTreeMap::new(), ..self.clone() }.inventory())?;
         // The one table that is computed, so that no tensor of a file vouches for its size: 256 MB.
         let most = ((1 << 26) / self.d_model).max(1);
-        if self.max_position_embeddings > most {
+        if !(1..=most).contains(&self.max_position_embeddings) {
             let fault = "max_position_embeddings must be from 1 to";
             return Err(format!("{fault} {most} for a d_model of {}", self.d_model));
         }
-        heads.into_iter().try_for_each(|heads| check_divides(heads, width))?;
         if self.d_model % 2 != 0 || self.d_model < 4 {
             return Err(format!(
                 "d_model ({}) must be even for sinusoidal positions, and at least 4",
@@ -150,8 +133,7 @@ impl TranslatorConfig {
         self.unpruned_layout()
             .without(&removed)
             .map_err(|fault| format!("pruned_attention_heads: {fault}"))?;
-        self.validate_symbols()?;
-        check_parameters(&self.inventory())
+        self.validate_symbols()
     }
 
     fn validate_symbols(&self) -> Result<(), String> {
