@@ -2,6 +2,7 @@
 use std::fmt::Display;
 
 use serde::Serialize;
+use words::name_among;
 
 use crate::scale::Step;
 use crate::sentences::Sentences;
@@ -22,11 +23,11 @@ pub struct Color(pub u8, pub u8, pub u8);
 /// A figure with its caption.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chart {
-    /// What it is called, such as `Figure 1`.
+    /// Its name, such as `Figure 1`.
     pub name: &'static str,
     /// Short name for references.
     pub label: String,
-    /// What it shows: one sentence without a full stop.
+    /// Title: one sentence without a full stop.
     pub title: String,
     /// Further sentences of the caption, without full stops.
     pub notes: Vec<String>,
@@ -34,7 +35,7 @@ pub struct Chart {
     pub width: f64,
     /// Panels that stand side by side.
     pub columns: usize,
-    /// What marks and lines mean, above the panels.
+    /// Meaning of marks and lines, above the panels.
     pub legend: Vec<Entry>,
     /// Row by row.
     pub panels: Vec<Panel>,
@@ -42,14 +43,13 @@ pub struct Chart {
     pub color_bar: Option<ColorBar>,
 }
 
-/// What colours of cells show.
+/// A bar of colours below the panels: a label, and numbers below its ends, its middle and between.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "said above")]
 pub struct ColorBar {
-    /// What is measured.
     pub label: String,
-    /// Whether colours go from -1 to 1, and not from 0.
+    /// `true` if colours go from -1 to 1, and not from 0.
     pub is_signed: bool,
-    /// Numbers below its ends, its middle and between.
     pub numbers: [String; 5],
 }
 
@@ -86,6 +86,15 @@ impl Chart {
         Self { columns, panels, width: if columns > 1 { TEXT } else { self.width }, ..self }
     }
 
+    /// With a panel for each of these, side by side, which is named where there are several; only the first has its y axis, which
+    /// holds for all.
+    pub fn beside<T: Display>(self, each: &[T], panel: impl Fn(&T) -> Panel) -> Self {
+        let panels = each.iter().enumerate();
+        let panels = panels.map(|(place, one)| panel(one).named(name_among(one, each)).in_row(place));
+        let panels = panels.collect();
+        self.panels(each.len(), panels)
+    }
+
     /// As wide as the text.
     pub fn wide(self) -> Self {
         Self { width: TEXT, ..self }
@@ -103,16 +112,13 @@ impl Chart {
     }
 }
 
-/// One line of a legend with a sample of a line, a mark or an area.
+/// One entry of a legend: a text with a sample of a line, a mark (on the line if there is one) or an area.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "said above")]
 pub struct Entry {
-    /// What the sample means.
     pub text: String,
-    /// A line.
     pub line: Option<Style>,
-    /// A mark, on the line if there is one.
     pub mark: Option<Mark>,
-    /// The colour of an area.
     pub fill: Option<Color>,
 }
 
@@ -138,20 +144,17 @@ impl Entry {
     }
 }
 
-/// One plot, with its name above it and its share of the width among those beside it.
+/// One plot, with its name above it and its layers from the back to the front.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "said above")]
 pub struct Panel {
-    /// Above the plot.
     pub name: String,
-    /// The axis that goes across.
     pub x: Axis,
-    /// The axis that goes upwards.
     pub y: Axis,
-    /// Without what its axes say.
+    /// Without the room for its axes.
     pub height: f64,
     /// Of the width, in the unit of the panels beside it.
     pub share: f64,
-    /// From the back to the front.
     pub layers: Vec<Layer>,
 }
 
@@ -186,18 +189,15 @@ impl Panel {
     }
 }
 
-/// What an axis covers and says; one whose low end is above its high end counts downwards.
+/// An axis with its label and its left or lower and its right or upper end; one whose low end is above its high end counts downwards.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "said above")]
 pub struct Axis {
-    /// What it shows, with its unit.
     pub label: String,
-    /// At the left or lower end.
     pub low: f64,
-    /// At the right or upper end.
     pub high: f64,
-    /// What stands along it.
     pub ticks: Ticks,
-    /// Where it leaves something out.
+    /// Place where it leaves something out.
     pub gap: Option<f64>,
 }
 
@@ -276,7 +276,7 @@ pub enum Layer {
     Brackets(Vec<(f64, f64, String)>),
 }
 
-/// Where a rule stands.
+/// Place of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub enum At {
     /// At a place of the x axis.
@@ -294,18 +294,18 @@ pub struct Cell {
     pub place: (usize, usize),
     /// Its colour: -1 to 1, striped below 0 unless there is text; absent where nothing was measured.
     pub value: Option<f64>,
-    /// What stands in its middle; may be empty.
+    /// Text in its middle; may be empty.
     pub text: String,
-    /// Whether it has a dot.
+    /// `true` if it has a dot.
     pub is_marked: bool,
 }
 
-/// What a line looks like.
+/// Look of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "as in SVG")]
 pub struct Style {
-    /// The colour of the line and of its dashes.
     pub color: Color,
-    /// How thick it is, in points.
+    /// In points.
     pub width: f64,
     /// Lengths of a dash and of what follows it, both 0 for a line without gaps.
     pub dash: [f64; 2],
@@ -345,18 +345,17 @@ pub enum Shape {
     Tick,
 }
 
-/// How a point looks.
+/// Look of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "as in SVG")]
 pub struct Mark {
-    /// By which it is told apart in grey.
     pub shape: Shape,
-    /// How far it reaches from its middle, in points.
+    /// In points.
     pub radius: f64,
-    /// The colour of its outline and of its area.
     pub color: Color,
-    /// How opaque its area is, 0 to 1.
+    /// Of its area, 0 to 1.
     pub opacity: f64,
-    /// Whether its area is white.
+    /// `true` if its area is white.
     pub is_hollow: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Why something cannot be drawn or written.
+//! Fault of something that cannot be drawn or written.
 
-/// Why something cannot be drawn or written.
+/// Fault of something that cannot be drawn or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,4 +1,4 @@
-//! Whether a drawing can be read: for the tests of those who describe charts.
+//! `true` if a drawing can be read: for the tests of those who describe charts.
 use words::fixed;
 
 use crate::chart::Chart;
@@ -7,7 +7,7 @@ use crate::paint::{Drawing, draw};
 /// The most of the height that a legend may take.
 const LEGEND: f64 = 0.2;
 
-/// What cannot be read in a drawing: a text that leaves the page or overlaps another, or panels below a legend that takes more
+/// Finds what cannot be read in a drawing: a text that leaves the page or overlaps another, or panels below a legend that takes more
 /// than a fifth of the height.
 pub fn fault(chart: &Chart) -> Option<String> {
     let Drawing { texts, size: [across, down], .. } = draw(chart);

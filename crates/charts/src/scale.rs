@@ -9,7 +9,6 @@ pub struct Step {
 }
 
 impl Step {
-    /// One.
     pub(crate) const ONE: Self = Self { mantissa: 1, exponent: 0 };
 
     /// The smallest round step that covers `span` in at most `parts` steps.
@@ -94,7 +93,7 @@ pub fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
 /// Room for 0 to the left of all others, as a share of what these cover.
 const ZERO: f64 = 0.12;
 
-/// Where whole numbers stand on a logarithmic axis, which has a place for 0.
+/// Places of whole numbers on a logarithmic axis, which has a place for 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogAxis {
     low: f64,
@@ -120,7 +119,7 @@ impl LogAxis {
         (if self.has_zero { self.place(0) } else { self.low }, self.high)
     }
 
-    /// Where the axis leaves out what is between 0 and the next number, if it has 0.
+    /// Place where the axis leaves out what is between 0 and the next number, if it has 0.
     pub fn gap(self) -> Option<f64> {
         self.has_zero.then(|| self.low - self.room() / 2.0)
     }

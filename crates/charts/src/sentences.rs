@@ -1,4 +1,4 @@
-//! What a caption says.
+//! Sentences of captions.
 
 /// Sentences of a caption: one, several, or none where it does not hold.
 pub trait Sentences {

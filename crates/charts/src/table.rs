@@ -7,47 +7,45 @@ use crate::sentences::Sentences;
 /// A table of numbers with marked cells and what must be said about it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Table {
-    /// What it is called, such as `Table 1`.
+    /// Its name, such as `Table 1`.
     pub name: &'static str,
     /// Short name for references, such as `table1`.
     pub label: String,
-    /// What the numbers are: one sentence without a full stop.
+    /// Meaning of the numbers: one sentence without a full stop.
     pub title: String,
-    /// What the rows and the columns are, such as `Layer` and `Head`.
+    /// Headings of the rows and of the columns, such as `Layer` and `Head`.
     pub headings: [&'static str; 2],
     /// Their names.
     pub columns: Vec<String>,
-    /// What neighbouring columns have in common, and how many they are; together all, or none.
+    /// Name of neighbouring columns, and their number; together all, or none.
     pub column_groups: Vec<(String, usize)>,
     /// From top to bottom.
     pub rows: Vec<Row>,
-    /// What a marked cell means; absent where nothing could be marked.
+    /// Meaning of a marked cell; absent where nothing could be marked.
     pub mark: Option<String>,
-    /// What belongs to the numbers themselves; part of the caption.
+    /// Sentences on the numbers themselves; part of the caption.
     pub summary: Vec<String>,
     /// Comparisons and advice: below the table, comments in LaTeX.
     pub remarks: Vec<String>,
 }
 
-/// One row of a table, with a cell for each column.
+/// One row of a table: its name or number, with a cell for each column.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "said above")]
 pub struct Row {
-    /// Its name, or its number.
     pub label: Cell,
-    /// One for each column.
     pub cells: Vec<Cell>,
 }
 
-/// One cell of a table.
+/// One cell of a table, with the number to sort by.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "said above")]
 pub struct Cell {
-    /// What is printed.
     pub text: String,
-    /// The number to sort by.
     pub value: Option<f64>,
-    /// Whether it stands in the place of a number that is not known.
+    /// `true` if it stands in the place of a number that is not known.
     pub is_gap: bool,
-    /// Whether it stands out.
+    /// `true` if it stands out.
     pub marked: bool,
 }
 
@@ -68,7 +66,7 @@ impl Cell {
         Self::number(range(ends, print), ends.0)
     }
 
-    /// What stands in the place of a number that is not known.
+    /// Text in the place of a number that is not known.
     pub fn gap(text: &str) -> Self {
         Self::number(text, f64::NAN)
     }
@@ -155,12 +153,12 @@ impl Table {
         self
     }
 
-    /// Whether a column holds numbers.
+    /// `true` if a column holds numbers.
     pub fn is_numeric(&self, column: usize) -> bool {
         are_numbers(self.rows.iter().filter_map(|row| row.cells.get(column)))
     }
 
-    /// What stands in the first row over the names of the rows: what rows are and, where columns are named, what columns are.
+    /// Text in the first row over the names of the rows: the heading of rows and, where there is one, that of columns.
     pub fn corner(&self) -> String {
         match self.headings {
             [rows, ""] => rows.to_owned(),
@@ -169,7 +167,7 @@ impl Table {
     }
 }
 
-/// Whether these cells hold numbers, which stand to the right; empty ones and gaps tell nothing.
+/// `true` if these cells hold numbers, which stand to the right; empty ones and gaps tell nothing.
 pub(crate) fn are_numbers<'a>(mut cells: impl Iterator<Item = &'a Cell>) -> bool {
     cells.all(|cell| cell.value.is_some() || cell.is_gap || cell.text.is_empty())
 }

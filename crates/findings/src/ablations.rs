@@ -4,10 +4,10 @@ use words::count;
 
 use crate::results::{Results, distinct, extent};
 
-/// What it may mean that heads are missing: a sweep that is still running and uneven layers look the same from here.
+/// Meaning of missing heads: a sweep that is still running and uneven layers look the same from here.
 pub const UNFINISHED: &str = "the sweep is not finished, or not all layers have as many heads";
 
-/// What kind of model heads are of. The paper has translators and classifiers.
+/// Kind of model that heads are of. The paper has translators and classifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Model {
     /// An encoder and a decoder.
@@ -18,7 +18,7 @@ pub enum Model {
     Language,
 }
 
-/// What masking does to the score of a subject, head by head; scores in the unit of the metric.
+/// Changes of the score of a subject by masking, head by head; scores in the unit of the metric.
 pub type Ablations = Results<AblationRow>;
 
 impl Ablations {
@@ -42,7 +42,7 @@ impl Ablations {
         self.rows.iter().map(|row| row.head).max().unwrap_or(0)
     }
 
-    /// How many heads of a type have no row, as far as can be told, and how many there should be.
+    /// Number of heads of a type without a row, as far as can be told, and the number that there should be.
     pub fn missing(&self, attention: Attention) -> (usize, usize) {
         let (layers, heads) = self.extent(attention);
         ((layers * heads).saturating_sub(self.family(attention).len()), layers * heads)
@@ -58,7 +58,7 @@ impl Ablations {
         self.attentions().into_iter().filter_map(sentence).collect()
     }
 
-    /// What kind of model it is, as its types of attention and its signature say.
+    /// Kind of model, as its types of attention and its signature say.
     pub fn model(&self) -> Model {
         match self.attentions()[..] {
             [Attention::SelfAttention] if self.file.is_language() => Model::Language,

@@ -11,7 +11,7 @@ use crate::judge::{Judge, RuleKind};
 use crate::paper::{Masked, PAPER};
 use crate::source::{ResultFile, Source, experiment};
 
-/// What the files with heads chosen on another split start with; the split follows.
+/// Beginning of the names of files with heads chosen on another split; the split follows.
 const SELECTED: &str = "ablate-all-but-one-selected-on-";
 
 /// Layers reduced to their best head: one row for each head that was the only one of its layer.
@@ -97,7 +97,7 @@ fn selected_on(file: &ResultFile) -> Option<String> {
     Some(file.text("select_on").or(stem.strip_prefix(SELECTED))?.to_owned())
 }
 
-/// How many layers one head is enough for, of those that could tell: `3 of 6 layers`.
+/// Number of layers for which one head is enough, of those that could tell: `3 of 6 layers`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layers {
     /// Layers with one head that is enough.
@@ -107,7 +107,7 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// Whether one head is enough for each of some layers, where that could be told; absent where nothing could tell.
+    /// `true` if one head is enough for each of some layers, where that could be told; absent where nothing could tell.
     fn of(is_enough: impl Iterator<Item = bool>) -> Option<Self> {
         let each: Vec<bool> = is_enough.collect();
         let enough = each.iter().filter(|&&is_enough| is_enough).count();

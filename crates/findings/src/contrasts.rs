@@ -26,7 +26,7 @@ pub(crate) fn compared<R: Row>(results: &Results<R>, pairs: &[Pair]) -> Result<V
 /// Two methods: the score of the first less that of the second, with as many heads, unless the second has all.
 pub type Contrast = [Method; 2];
 
-/// What the choice of the gates is worth, what it is worth to have been trained with all heads, what it costs to train gates, and
+/// Value of the choice of the gates, value of having been trained with all heads, cost of training gates, and
 /// all together.
 const CONTRASTS: [Contrast; 8] = [
     [Method::Chosen, Method::Importance],
@@ -46,7 +46,7 @@ pub struct Contrasts {
     pub gates: Gates,
     /// The rows of the gates.
     pub leaders: Vec<GateRow>,
-    /// Those that were measured at some number of heads: what was measured with as many as each leader has. P-values of a
+    /// Contrasts that were measured at some number of heads, with as many as each leader has. P-values of a
     /// contrast are adjusted by Holm (1979) for all numbers of heads.
     pub measured: Vec<(Contrast, Vec<Option<Comparison>>)>,
 }
@@ -89,7 +89,7 @@ impl Contrasts {
     }
 }
 
-/// Whether both models were trained with the same heads masked from the first update on: they differ by rounding alone, which says
+/// `true` if both models were trained with the same heads masked from the first update on: they differ by rounding alone, which says
 /// nothing of the choice.
 fn is_same_training([one, other]: [&GateRow; 2]) -> bool {
     let is_masked = |row: &GateRow| !matches!(row.method, Method::Gates | Method::Scratch | Method::Ungated);

@@ -12,12 +12,12 @@ use crate::source::ResultFile;
 /// A score below this is printed as 0.0, and nothing can be a percentage of it.
 const PRINTS_AS_ZERO: f64 = 0.05;
 
-/// What masking more and more heads does to the score of a model while it is trained.
+/// Scores of a model with more and more heads masked, while it is trained.
 #[derive(Debug, Clone)]
 pub struct Dynamics {
-    /// Where it was read.
+    /// The file that was read.
     pub file: ResultFile,
-    /// What the scores measure.
+    /// Metric of the scores.
     pub metric: Metric,
     /// From the first to the last.
     pub checkpoints: Vec<Checkpoint>,
@@ -51,7 +51,7 @@ impl Checkpoint {
         self.steps.iter().find(|row| row.masked == masked)
     }
 
-    /// Whether others can be percentages of its score: one above 0 as printed.
+    /// `true` if others can be percentages of its score: one above 0 as printed.
     fn is_comparable(&self) -> bool {
         self.is_nats || self.base() >= PRINTS_AS_ZERO
     }
@@ -110,7 +110,7 @@ impl Dynamics {
         Ok(Self { file, metric, checkpoints })
     }
 
-    /// What stands for the unpruned score of a checkpoint: `20.1`, or `3.217` nats per token.
+    /// The unpruned score of a checkpoint as printed: `20.1`, or `3.217` nats per token.
     pub fn unpruned(&self, checkpoint: &Checkpoint) -> String {
         if self.metric.is_nats() {
             return self.metric.amount(checkpoint.base());
@@ -118,7 +118,7 @@ impl Dynamics {
         fixed(checkpoint.base(), 1)
     }
 
-    /// Those whose score is above 0, so that others can be percentages of it.
+    /// Checkpoints whose score is above 0, so that others can be percentages of it.
     ///
     /// # Errors
     /// If there is none, or no heads were masked in any.
@@ -150,7 +150,7 @@ impl Dynamics {
         tens.into_iter().map(|(&masked, &percent)| (masked, percent)).collect()
     }
 
-    /// Whether every checkpoint ends an epoch, so that epochs can number them; else updates do.
+    /// `true` if every checkpoint ends an epoch, so that epochs can number them; else updates do.
     pub fn is_by_epoch(&self) -> bool {
         self.checkpoints.iter().all(|checkpoint| checkpoint.epoch.is_some())
     }
@@ -160,7 +160,7 @@ impl Dynamics {
         checkpoint.epoch.filter(|_| self.is_by_epoch()).unwrap_or(checkpoint.updates)
     }
 
-    /// What a checkpoint is called: `epoch 3`, `252 updates`.
+    /// Name of a checkpoint: `epoch 3`, `252 updates`.
     pub fn name(&self, checkpoint: &Checkpoint) -> String {
         if self.is_by_epoch() {
             return format!("epoch {}", self.number(checkpoint));

@@ -1,4 +1,4 @@
-//! Why results cannot be shown, and whether others can.
+//! Faults of results that cannot be shown, which keep no others from being shown.
 use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::source::ResultFile;
 /// A [`Result`](std::result::Result) with the [`Error`] of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why results cannot be shown.
+/// Fault of results that cannot be shown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

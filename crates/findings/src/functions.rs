@@ -1,4 +1,4 @@
-//! What heads do, and how much of what a model says goes back to each: the rows of `head-functions` and `relevance` (Voita et al.
+//! Functions of heads, and the share of a model's words that goes back to each: the rows of `head-functions` and `relevance` (Voita et al.
 //! 2019, Sections 4 and 5).
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::importance::Importance;
 use crate::results::Results;
 use crate::source::{ResultFile, experiment};
 
-/// What each head of a subject does.
+/// Functions of each head of a subject.
 pub type Functions = Results<HeadFunctionRow>;
 
 impl Functions {
@@ -57,24 +57,24 @@ impl Relevance {
         self.file.text("lrp").unwrap_or("unknown")
     }
 
-    /// What is measured, with its rules: `relevance, rules: paper`.
+    /// Name of the measure, with its rules: `relevance, rules: paper`.
     pub fn name(&self) -> String {
         let doubt = if self.doubt().is_some() { ", not to be trusted" } else { "" };
         format!("relevance, rules: {}{doubt}", self.rules())
     }
 
-    /// What is to be said where the rules lose much of the relevance, or count it more than once.
+    /// Warning where the rules lose much of the relevance, or count it more than once.
     pub fn doubt(&self) -> Option<String> {
         RelevanceRow::doubt(self.rules(), self.rows.iter().map(|row| row.lost).fold(0.0, f64::max))
     }
 }
 
-/// What else was measured of the same heads, as far as it was.
+/// Other measurements of the same heads, as far as there are any.
 #[derive(Debug, Default)]
 pub struct Others {
     /// Each of them masked alone.
     pub sweep: Option<Ablations>,
-    /// What they can be ordered by.
+    /// Scores that they can be ordered by.
     pub importance: Option<Importance>,
     /// Their relevance, by rules that do not lose much of it if there are such results.
     pub relevance: Option<Relevance>,

@@ -8,7 +8,7 @@ use crate::error::{Result, faulty};
 use crate::results::{Results, distinct, nearest, percent};
 use crate::source::{ResultFile, experiment};
 
-/// What pruning heads and training further does to the score of a subject; the base is the model before it was trained further.
+/// Scores of a subject after pruning heads and training further; the base is the model before it was trained further.
 pub type Gates = Results<GateRow>;
 
 /// Share of the heads with gates that are kept, in percent.
@@ -27,7 +27,7 @@ impl Gates {
         distinct(self.rows.iter().map(|row| row.attention))
     }
 
-    /// Whether a method made any of the models.
+    /// `true` if a method made any of the models.
     pub fn has(&self, method: Method) -> bool {
         self.rows.iter().any(|row| row.method == method)
     }
@@ -69,7 +69,7 @@ impl Gates {
         found.get(found.len().saturating_sub(1) / 2).copied()
     }
 
-    /// What was trained, for captions: which weights, for how long.
+    /// Words for captions on what was trained: which weights, for how long.
     pub fn recipe(&self) -> Option<String> {
         let part = match self.file.text("train")? {
             "encoder" => "the encoder is trained further, the decoder is frozen",
@@ -84,10 +84,10 @@ impl Gates {
 /// The share of gates that the model of a film leaves open: with far fewer or far more, nearly all of them look the same.
 const SHOWN: f64 = 0.25;
 
-/// Where the gates of one model stood before the first epoch and after each, up to the one that counts.
+/// States of the gates of one model before the first epoch and after each, up to the one that counts.
 #[derive(Debug)]
 pub struct Film {
-    /// Where it was read.
+    /// The file that was read.
     pub file: ResultFile,
     /// The gates of each epoch, from 0 on.
     pub epochs: Vec<Vec<GateFilmRow>>,
@@ -130,7 +130,7 @@ impl Film {
         Ok(Self { file, epochs })
     }
 
-    /// What the gates were trained for.
+    /// Goal of the training of the gates.
     pub fn goal(&self) -> Goal {
         self.epochs[0][0].goal
     }
@@ -141,7 +141,7 @@ impl Film {
     }
 }
 
-/// How many of these gates are expected to be open.
+/// Expected number of open gates.
 pub fn expected_open(gates: &[GateFilmRow]) -> f64 {
     gates.iter().map(|row| row.p_open).sum()
 }

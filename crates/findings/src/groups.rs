@@ -1,4 +1,4 @@
-//! Which heads matter for which segments: a sweep by group of segments, which its signature names.
+//! Heads that matter for some segments: a sweep by group of segments, which its signature names.
 use records::{AblationRow, HeadId};
 use significance::{Group, groups};
 use stats::Segments;
@@ -8,12 +8,12 @@ use crate::ablations::Ablations;
 use crate::error::{Result, faulty};
 use crate::segments::stored;
 
-/// What masking one head at a time does to each group of segments.
+/// Changes of each group of segments by masking one head at a time.
 #[derive(Debug, Clone)]
 pub struct Groups {
     /// Of all segments.
     pub sweep: Ablations,
-    /// Those that were masked, in the order of the columns of each group.
+    /// Heads that were masked, in the order of the columns of each group.
     pub heads: Vec<HeadId>,
     /// In the order of the split.
     pub groups: Vec<Group>,

@@ -1,4 +1,4 @@
-//! Which heads matter and which can go: what counts as significant, and the two rules.
+//! Criteria for heads that matter and heads that can go: significance, and the two rules.
 use clap::ValueEnum;
 use records::rules::{ALPHA, MARGIN_PERCENT};
 use records::{AblationRow, Rule, TestedRow, Testing};
@@ -7,7 +7,7 @@ use words::{count, short};
 
 use crate::metric::Metric;
 
-/// Which p-value decides; all are two-sided.
+/// Choice of the p-value that decides; all are two-sided.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Adjustment {
     /// As tested, not adjusted for the number of tests.
@@ -28,7 +28,7 @@ pub fn parse_alpha(text: &str) -> Result<f64, &'static str> {
     alpha.ok_or("it must be a number between 0 and 1")
 }
 
-/// When a difference is significant: a p-value below alpha.
+/// Condition under which a difference is significant: a p-value below alpha.
 #[derive(Debug, Clone, Copy, PartialEq, clap::Args)]
 pub struct Criterion {
     /// A p-value below this is significant
@@ -56,12 +56,12 @@ impl Criterion {
         }
     }
 
-    /// Whether the score differs significantly from the base.
+    /// `true` if the score differs significantly from the base.
     pub fn holds(self, row: &impl TestedRow) -> bool {
         self.p_value(row).is_some_and(|p_value| p_value < self.alpha)
     }
 
-    /// Whether it is significantly worse than the base.
+    /// `true` if it is significantly worse than the base.
     pub fn is_loss(self, row: &impl TestedRow) -> bool {
         row.difference(None).gain < 0.0 && self.holds(row)
     }
@@ -87,9 +87,9 @@ impl Criterion {
 pub struct Tally {
     /// With a p-value.
     pub tested: usize,
-    /// That change the score.
+    /// Heads that change the score significantly.
     pub significant: usize,
-    /// That better it.
+    /// Heads of these that better it.
     pub better: usize,
 }
 
@@ -132,13 +132,13 @@ impl RuleKind {
     pub const BOTH: [Self; 2] = [Self::ShownSafe, Self::NoSignificantLoss];
 }
 
-/// Why the paper's rule is not the default.
+/// Reason why the paper's rule is not the default.
 pub const CAUTION: &str = "the smaller the test set, the more it lets pass, since a small one hides losses";
 
-/// What decides in one file: which heads matter, and which can go.
+/// Criteria of one file: heads that matter, and heads that can go.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judge {
-    /// When a difference is significant.
+    /// Condition under which a difference is significant.
     pub criterion: Criterion,
     /// The loss that counts as safe, in percent of the base.
     pub margin_percent: f64,
@@ -168,7 +168,7 @@ impl Judge {
         }
     }
 
-    /// What a caption says of the criterion: `p < 0.01 (two-sided paired t-test; not adjusted for the number of heads)`;
+    /// Words of a caption on the criterion: `p < 0.01 (two-sided paired t-test; not adjusted for the number of heads)`;
     /// `tests` is what the family has several of.
     pub fn description(self, tests: &str) -> String {
         let resamples = self.resamples.map_or(String::new(), |resamples| format!(", {resamples} resamples"));
@@ -193,7 +193,6 @@ impl Judge {
         (smallest >= alpha).then_some(sentence)
     }
 
-    /// The rule with its numbers.
     pub(crate) fn rule(self, which: RuleKind) -> Rule {
         let (alpha, smallest_p_value) = (self.criterion.alpha, self.smallest_p_value());
         match which {
@@ -202,7 +201,7 @@ impl Judge {
         }
     }
 
-    /// Whether a row could tell: what was not tested, or could not be significant, proves nothing.
+    /// `true` if a row could tell: what was not tested, or could not be significant, proves nothing.
     pub(crate) fn can_tell(self, which: RuleKind, row: &impl TestedRow) -> bool {
         match which {
             RuleKind::ShownSafe => row.difference(None).least_gain.is_some(),
@@ -212,7 +211,7 @@ impl Judge {
         }
     }
 
-    /// Whether the heads that a row masks can go.
+    /// `true` if the heads that a row masks can go.
     pub(crate) fn accepts(self, which: RuleKind, row: &impl TestedRow) -> bool {
         self.rule(which).accepts(&row.difference(self.criterion.p_value(row)))
     }

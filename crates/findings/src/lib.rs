@@ -55,7 +55,6 @@ pub use subject_file::{SubjectFile, SubjectKind};
 pub use subject_results::SubjectResults;
 pub use tasks::Pairing;
 
-/// Made-up results, which tests read.
 #[cfg(test)]
 fn tiny() -> source::Folders {
     let folder = |name| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support").join(name);

@@ -1,9 +1,9 @@
-//! How scores are worded.
+//! Words for scores.
 use records::MetricName;
 use stats::Direction;
 use words::{brackets, fixed, scientific, signed};
 
-/// What a score measures: points in every result file, but nats per token for perplexities.
+/// Metric of scores: points in every result file, but nats per token for perplexities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric(MetricName);
 
@@ -24,7 +24,7 @@ impl Metric {
         }
     }
 
-    /// What scores, and differences of them, are counted in. BLEU is always in points, so it needs no unit.
+    /// Units of scores and of their differences. BLEU is always in points, so it needs no unit.
     fn units(self) -> Option<[&'static str; 2]> {
         match self.0 {
             MetricName::Accuracy => Some(["%", "percentage points"]),
@@ -64,38 +64,38 @@ impl Metric {
         brackets(ends, ", ", |delta| self.change(delta))
     }
 
-    /// What percentages are taken of, since none of nats mean anything: `BLEU`; `1/perplexity`, the geometric mean of the
+    /// Name of the score that percentages are taken of, since none of nats mean anything: `BLEU`; `1/perplexity`, the geometric mean of the
     /// probabilities of tokens.
     pub fn proportional(self) -> &'static str {
         if self.is_nats() { "1/perplexity" } else { self.label() }
     }
 
-    /// Which of two scores is the better one.
+    /// Side on which a score is better.
     pub fn direction(self) -> Direction {
         self.0.direction()
     }
 
-    /// Where a worse score is: `below` or `above` another.
+    /// Side of a worse score: `below` or `above` another.
     pub fn worse_side(self) -> &'static str {
         if self.direction() == Direction::HigherIsBetter { "below" } else { "above" }
     }
 
-    /// Whether the scores are BLEU, as all of the paper's translators have.
+    /// `true` if the scores are BLEU, as all of the paper's translators have.
     pub fn is_bleu(self) -> bool {
         self.0 == MetricName::Bleu
     }
 
-    /// Whether the scores are shares of right answers, which a t-test compares.
+    /// `true` if the scores are shares of right answers, which a t-test compares.
     pub fn is_accuracy(self) -> bool {
         self.0 == MetricName::Accuracy
     }
 
-    /// Whether the scores are nats per token.
+    /// `true` if the scores are nats per token.
     pub fn is_nats(self) -> bool {
         self.0 == MetricName::Nats
     }
 
-    /// What a difference of scores is counted in, where that needs saying after `before`: `, in points`.
+    /// Unit of a difference of scores, where that needs saying after `before`: `, in points`.
     pub fn in_unit(self, before: &str) -> String {
         self.units().map_or(String::new(), |[_, unit]| format!("{before} {unit}"))
     }

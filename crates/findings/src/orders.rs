@@ -14,7 +14,7 @@ use crate::source::ResultFile;
 pub struct Orders {
     /// The scores, and which heads there are.
     pub importance: Importance,
-    /// Those of the scores, then those of relevance.
+    /// Orders by scores, then those by relevance.
     pub all: Vec<HeadScore>,
     /// The data of each relevance, as sentences.
     notes: Vec<String>,

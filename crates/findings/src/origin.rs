@@ -1,4 +1,4 @@
-//! What the signature beside a result file says of it: model, data, tests, machine, and whether it was completed.
+//! Facts from the signature beside a result file: model, data, tests, machine, and whether it was completed.
 use std::fmt::Display;
 
 use records::{Attention, Identity, Order, Testing};
@@ -7,7 +7,7 @@ use words::{count, short};
 
 use crate::source::ResultFile;
 
-/// What stands in the place of numbers from the paper, which has none of language models.
+/// Words in the place of numbers from the paper, which has none of language models.
 pub const OPEN_QUESTION: &str = "who name language models as an open question";
 
 /// Weight of importance in importance-entropy that goes without saying.
@@ -19,7 +19,7 @@ impl ResultFile {
         self.kind.shown(&self.subject)
     }
 
-    /// What the numbers depend on; absent without a signature.
+    /// Identity of the run; absent without a signature.
     pub fn identity(&self) -> Option<&Identity> {
         self.signature.as_ref().map(|signature| &signature.identity)
     }
@@ -49,12 +49,12 @@ impl ResultFile {
         self.identity()?.limit
     }
 
-    /// Whether the model is a decoder-only language model, whose `self` attention is causal.
+    /// `true` if the model is a decoder-only language model, whose `self` attention is causal.
     pub fn is_language(&self) -> bool {
         self.text("task") == Some("language-modelling")
     }
 
-    /// What an attention type attends from and to, for captions.
+    /// Words for captions on what an attention type attends from and to.
     pub fn description(&self, attention: Attention) -> &'static str {
         match attention {
             Attention::EncEnc => "encoder self-attention",
@@ -65,7 +65,7 @@ impl ResultFile {
         }
     }
 
-    /// What is said in the place of numbers from the paper, which has none of language models.
+    /// Sentence in the place of numbers from the paper, which has none of language models.
     pub fn open_question(&self) -> Option<String> {
         self.is_language().then(|| format!("not compared with Michel et al. (2019), {OPEN_QUESTION}"))
     }
@@ -86,7 +86,7 @@ impl ResultFile {
         groups.collect::<Option<Vec<_>>>().filter(|groups| !groups.is_empty())
     }
 
-    /// How rows were tested, if the signature says so.
+    /// Settings of the tests of its rows, if the signature has them.
     pub fn testing(&self) -> Option<Testing> {
         self.signature.as_ref()?.testing
     }
@@ -103,7 +103,7 @@ impl ResultFile {
         format!("{name}-{}", self.subject)
     }
 
-    /// What something drawn from it shows, and of which data.
+    /// Title of something drawn from it: what it shows, and of which data.
     pub fn titled(&self, what: impl Display) -> String {
         format!("{what}; {}", self.title())
     }
@@ -113,7 +113,7 @@ impl ResultFile {
         Some(self.data(Some(self.split()?)).join(", "))
     }
 
-    /// Whether its segments are windows of texts, not whole documents.
+    /// `true` if its segments are windows of texts, not whole documents.
     pub fn is_of_windows(&self) -> bool {
         self.argument("windows").is_some_and(|windows| windows["segments"] == "windows")
     }
@@ -133,7 +133,7 @@ impl ResultFile {
         split.map(str::to_owned).into_iter().chain(limit).chain(rescaled.map(str::to_owned)).collect()
     }
 
-    /// Whether the last run that added rows was killed, or is going on still.
+    /// `true` if the last run that added rows was killed, or is going on still.
     pub(crate) fn is_unfinished(&self) -> bool {
         let Some(signature) = &self.signature else { return false };
         signature.complete.is_none()
@@ -163,12 +163,12 @@ impl ResultFile {
         Some(self.number("estimate_limit").map_or(split.to_owned(), part))
     }
 
-    /// Whether an order was made on the split that is scored, so that its curve is optimistic.
+    /// `true` if an order was made on the split that is scored, so that its curve is optimistic.
     pub fn is_made_on_scored(&self, order: Order) -> bool {
         order.is_made_on(self.split(), self.text("estimate_on"))
     }
 
-    /// How importance departs from the defaults, which go without saying: `importance by token, not normalised`.
+    /// Departures of importance from the defaults, which go without saying: `importance by token, not normalised`.
     pub fn departures(&self) -> Option<String> {
         let weight =
             self.argument("entropy_weight").and_then(Value::as_f64).filter(|weight| *weight != WEIGHT);

@@ -10,7 +10,7 @@ use crate::error::{Error, Result, command, faulty, incomparable, no_results};
 use crate::results::Results;
 use crate::source::{ResultFile, Source, experiment, is_plain_name};
 
-/// How far r may be from that of the same scores in another order.
+/// Greatest distance of r from that of the same scores in another order.
 const ROUNDING: f64 = 1e-9;
 
 /// The scores with one head masked on two splits, that of the x axis first, and how they agree.
@@ -18,7 +18,7 @@ const ROUNDING: f64 = 1e-9;
 pub struct Pair {
     /// The comparison.
     pub file: ResultFile,
-    /// What was scored.
+    /// Splits that were scored.
     pub splits: [String; 2],
     /// On each split.
     pub sweeps: [Ablations; 2],
@@ -81,7 +81,7 @@ impl Pair {
         format!("{}, {}", self.file.shown_subject(), data.join(", "))
     }
 
-    /// What of the paper they stand beside.
+    /// Model of the paper that they stand beside.
     pub fn beside(&self) -> Option<StandsFor> {
         self.sweeps[0].beside()
     }
@@ -151,26 +151,23 @@ fn check(
     };
     let is_near = row.pearson.zip(r).is_some_and(|(here, there)| (here - there).abs() <= ROUNDING);
     let shown = |r: Option<f64>| r.map_or("undefined".to_owned(), |r| r.to_string());
-    let expected_r = shown(if is_near { row.pearson } else { r });
-    let [first, second] = sweeps.each_ref().map(|sweep| format!("`{}`", sweep.file.path.display()));
-    let both = format!("{first} and {second}");
-    let metrics = [&row.metric, &sweeps[0].rows[0].metric, &sweeps[1].rows[0].metric];
-    let [metric, first_metric, second_metric] = metrics.map(|name| format!("`{name}`"));
-    let [x_base, y_base] = sweeps.each_ref().map(|sweep| sweep.base().to_string());
-    // what the row has and what it should have, by the file that says so
-    let pairs = [
-        (&first, "metric", metric.clone(), first_metric),
-        (&second, "metric", metric, second_metric),
-        (&first, "first_base_score", row.first_base_score.to_string(), x_base),
-        (&second, "second_base_score", row.second_base_score.to_string(), y_base),
-        (&both, "heads", row.heads.to_string(), x.len().to_string()),
-        (&both, "pearson", shown(row.pearson), expected_r),
+    let [first, second] = sweeps;
+    // of a column the value in the row and that in the sweeps
+    let columns = [
+        ("metric", row.metric.to_string(), first.rows[0].metric.to_string()),
+        ("metric", row.metric.to_string(), second.rows[0].metric.to_string()),
+        ("first_base_score", row.first_base_score.to_string(), first.base().to_string()),
+        ("second_base_score", row.second_base_score.to_string(), second.base().to_string()),
+        ("heads", row.heads.to_string(), x.len().to_string()),
+        ("pearson", shown(row.pearson), shown(if is_near { row.pearson } else { r })),
     ];
-    let Some((there, column, found, expected)) = pairs.into_iter().find(|(_, _, here, there)| here != there)
-    else {
+    let Some((column, found, expected)) = columns.into_iter().find(|(_, here, there)| here != there) else {
         return Ok(());
     };
-    let command = command(experiment::PAIR, &file.subject);
+    let [first, second] = sweeps.each_ref().map(|sweep| sweep.file.path.display());
     let difference = format!("{column} of {} is {found} but {expected} there", row.attention);
-    Err(faulty(&file.path, format!("does not go with {there}: {difference}: make it again with `{command}`")))
+    let command = command(experiment::PAIR, &file.subject);
+    let fault =
+        format!("does not go with `{first}` and `{second}`: {difference}: make it again with `{command}`");
+    Err(faulty(&file.path, fault))
 }

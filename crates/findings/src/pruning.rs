@@ -16,7 +16,7 @@ use crate::source::{ResultFile, experiment};
 /// All runs of one order over the same heads: several if it is random.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Which curve it is, without the seed of a random order.
+    /// The curve, without the seed of a random order.
     pub curve: CurveId,
     /// The steps of each run.
     pub runs: Vec<Vec<PruningRow>>,
@@ -29,9 +29,9 @@ pub struct Removable {
     pub percent: f64,
     /// The least and the greatest share of several runs, in percent.
     pub range: Option<(f64, f64)>,
-    /// What masking this share changes; absent for several runs.
+    /// Change by masking this share; absent for several runs.
     pub change: Option<Change>,
-    /// Whether more might go, which was not tested.
+    /// `true` if more might go, which was not tested.
     pub is_open: bool,
 }
 
@@ -67,14 +67,14 @@ pub struct Tolerable {
     pub high: f64,
 }
 
-/// What masking more and more heads does to the score of a subject.
+/// Scores of a subject with more and more heads masked.
 #[derive(Debug, Clone)]
 pub struct Pruning {
     /// All rows.
     pub results: Results<PruningRow>,
     /// All curves.
     pub series: Vec<Series>,
-    /// What is left with all heads masked.
+    /// Scores with all heads masked.
     pub floors: BTreeMap<Scope, PruningRow>,
 }
 
@@ -110,7 +110,6 @@ impl Pruning {
         Ok(None)
     }
 
-    /// The curves of one run.
     pub(crate) fn of(results: Results<PruningRow>) -> Self {
         let mut runs: BTreeMap<CurveId, Vec<PruningRow>> = BTreeMap::new();
         let mut floors = BTreeMap::new();
@@ -192,7 +191,7 @@ impl Pruning {
         shares.iter().find(|share| share.figure == figure)
     }
 
-    /// Whether a step of a model whose only attention type is `self` has no attention left.
+    /// `true` if a step of a model whose only attention type is `self` has no attention left.
     pub fn has_blind_step(&self) -> bool {
         let is_blind = |row: &PruningRow| row.masked == row.heads;
         self.attentions() == [Attention::SelfAttention] && self.results.rows.iter().any(is_blind)
@@ -222,7 +221,7 @@ fn searched(pruning: &Results<PruningRow>, search: ResultFile) -> Result<Results
     Err(faulty(&search.file.path, fault))
 }
 
-/// Which heads may be masked, and how.
+/// Settings of the heads that may be masked.
 fn step_entries(identity: &Identity) -> Vec<Entry> {
     let argument = |name| (name, identity.arguments.get(name).map(|value| value.to_string()));
     vec![argument("rescale"), argument("keep_at_least"), argument("step_percent")]
@@ -241,7 +240,6 @@ fn without_gap(steps: &[PruningRow]) -> &[PruningRow] {
     &steps[..steps.iter().enumerate().take_while(follows).count()]
 }
 
-/// As for [`Series::removable`], of these `steps`.
 fn removable(steps: &[PruningRow], judge: Judge, which: RuleKind) -> Option<Removable> {
     steps.iter().find(|row| row.masked > 0 && judge.can_tell(which, *row))?;
     // The rule looks at `p_value`; here that is the one which counts.
@@ -322,7 +320,6 @@ impl Series {
     }
 }
 
-/// Of sorted values.
 fn median(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     let upper = sorted.get(middle)?;

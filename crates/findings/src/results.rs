@@ -12,7 +12,7 @@ use crate::source::ResultFile;
 /// The rows of a result file, of which there is at least one.
 #[derive(Debug, Clone)]
 pub struct Results<R> {
-    /// Where they were read.
+    /// The file that was read.
     pub file: ResultFile,
     /// In the order of the file.
     pub rows: Vec<R>,
@@ -24,7 +24,7 @@ impl<R: Row> Results<R> {
         Ok(Self { rows: file.rows()?, file })
     }
 
-    /// Those in the file of this name beside another one of the same weights, if it is there.
+    /// Reads the file of this name beside another one of the same weights, if it is there.
     ///
     /// # Errors
     /// If it cannot be read, or is of other weights.
@@ -34,7 +34,7 @@ impl<R: Row> Results<R> {
 }
 
 impl<R: TestedRow> Results<R> {
-    /// What the scores measure.
+    /// Metric of the scores.
     pub fn metric(&self) -> Metric {
         Metric::new(self.rows[0].metric())
     }
@@ -54,12 +54,12 @@ impl<R: TestedRow> Results<R> {
         format!("base {}", self.described_base())
     }
 
-    /// What decides which heads matter and which can go.
+    /// Criteria for heads that matter and heads that can go.
     pub fn judge(&self, criterion: Criterion) -> Judge {
         Judge::new(&self.metric(), self.file.testing(), criterion)
     }
 
-    /// What of the paper they stand beside: what their subject stands for, if they are scored alike.
+    /// Model of the paper that they stand beside: the one that their subject stands for, if they are scored alike.
     pub fn beside(&self) -> Option<StandsFor> {
         self.file.kind.stands_for.filter(|beside| beside.metric() == self.rows[0].metric())
     }
@@ -70,7 +70,7 @@ pub fn distinct<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     all.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// How many layers heads span, and how many heads a layer.
+/// Number of layers that heads span, and of heads in a layer.
 pub fn extent(heads: impl IntoIterator<Item = HeadId>) -> (usize, usize) {
     heads
         .into_iter()

@@ -84,7 +84,7 @@ fn against_control(
     Ok(pairs.iter().map(|pair| results.rows[pair.variant].key()).zip(tested).collect())
 }
 
-/// Whether a curve of the model as it was masks the heads that are closed at the same steps.
+/// `true` if a curve of the model as it was masks the heads that are closed at the same steps.
 fn has_same_heads(before: &Series, after: &Pruning) -> bool {
     let step = |row: &PruningRow| (row.order_seed, row.masked);
     let same = after.series.iter().filter(|series| series.curve == before.curve);

@@ -1,4 +1,4 @@
-//! Whether results that are drawn together are of the same model.
+//! `true` if results that are drawn together are of the same model.
 use records::Identity;
 
 use crate::error::{Result, faulty};
@@ -22,7 +22,7 @@ pub(crate) fn weights_entry(identity: &Identity) -> Vec<Entry> {
     vec![("weights", identity.weights.clone())]
 }
 
-/// Whether the signatures of two files do not say that they are of models with other weights.
+/// `true` if the signatures of two files do not say that they are of models with other weights.
 pub fn may_have_same_weights(first: &ResultFile, second: &ResultFile) -> bool {
     difference(first, second, &[weights_entry]).is_none()
 }

@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 use records::check::check_segments;
 use records::{AblationRow, BASE, Blocks, HeadId, Row};
 use significance::{Store, metric_of};
-use stats::bleu::BleuStatistics;
-use stats::classification::Outcome;
-use stats::nats::NatsStatistics;
-use stats::{Direction, Segments};
+use stats::Segments;
 use words::{fixed, signed};
 
 use crate::ablations::Ablations;
@@ -18,12 +15,12 @@ use crate::results::Results;
 /// As many segments of a head are named.
 const MOST: usize = 5;
 
-/// What one head does to one segment.
+/// Change of one segment by masking one head.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SegmentChange {
     /// Place in the split, counted from 1.
     pub segment: usize,
-    /// How much better the segment is without the head; below 0 it is worse.
+    /// Improvement of the segment without the head; below 0 it is worse.
     pub gain: f64,
     /// The change in words: `100.0 to 45.2`; of classes that were predicted, `right to wrong`.
     pub words: String,
@@ -38,7 +35,7 @@ pub fn most_changed(sweep: &Ablations) -> Result<BTreeMap<HeadId, Vec<SegmentCha
     Ok(sweep.rows.iter().zip(masked).map(of).collect())
 }
 
-/// What is stored of the segments beside a file: of the model that its rows are compared with, and of each row; `none` is the
+/// Stored segments beside a file: of the model that its rows are compared with, and of each row; `none` is the
 /// error where nothing is.
 pub fn stored<R: Row>(
     Results { file, rows }: &Results<R>,
@@ -58,42 +55,25 @@ pub fn stored<R: Row>(
 
 /// Of each segment that differs: BLEU of the segment alone, nats of the whole segment, or whether the class is the right one.
 fn changes(base: &Segments, masked: &Segments, metric: &Metric) -> Vec<SegmentChange> {
-    let direction = metric.direction();
-    match (base, masked) {
-        (Segments::Bleu(base), Segments::Bleu(masked)) => {
-            let score = |segment: &BleuStatistics| Segments::Bleu(vec![*segment]).score().unwrap_or(0.0);
-            let words = |before: f64, after: f64| format!("BLEU {} to {}", fixed(before, 1), fixed(after, 1));
-            between(base, masked, direction, score, words)
-        }
-        (Segments::Classes(base, _), Segments::Classes(masked, _)) => {
-            let score = |outcome: &Outcome| f64::from(u8::from(outcome.is_right()));
-            let word = |right: f64| if right > 0.0 { "right" } else { "wrong" };
-            let words = |before, after| format!("{} to {}", word(before), word(after));
-            between(base, masked, direction, score, words)
-        }
-        (Segments::Nats(base), Segments::Nats(masked)) => {
-            let score = |segment: &NatsStatistics| f64::from(segment.nats());
-            let words = |before: f64, after: f64| format!("{} nats", signed(after - before, 2));
-            between(base, masked, direction, score, words)
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn between<S: PartialEq>(
-    base: &[S],
-    masked: &[S],
-    direction: Direction,
-    score: impl Fn(&S) -> f64,
-    words: impl Fn(f64, f64) -> String,
-) -> Vec<SegmentChange> {
-    let differs = base.iter().zip(masked).enumerate().filter(|(_, (one, other))| one != other);
-    let change = |(place, (one, other))| {
-        let (before, after) = (score(one), score(other));
-        let gain = direction.gain(after - before);
+    let score = |segments: &Segments, place: usize| match segments {
+        Segments::Bleu(segments) => Segments::Bleu(vec![segments[place]]).score().unwrap_or(0.0),
+        Segments::Classes(outcomes, _) => f64::from(u8::from(outcomes[place].is_right())),
+        Segments::Nats(documents) => f64::from(documents[place].nats()),
+        _ => 0.0,
+    };
+    let word = |right: f64| if right > 0.0 { "right" } else { "wrong" };
+    let words = |before: f64, after: f64| match base {
+        Segments::Bleu(_) => format!("BLEU {} to {}", fixed(before, 1), fixed(after, 1)),
+        Segments::Nats(_) => format!("{} nats", signed(after - before, 2)),
+        _ => format!("{} to {}", word(before), word(after)),
+    };
+    let change = |place: usize| {
+        let (before, after) = (score(base, place), score(masked, place));
+        let gain = metric.direction().gain(after - before);
         SegmentChange { segment: place + 1, gain, words: words(before, after) }
     };
-    differs.map(change).collect()
+    let differs = |place: &usize| base.cells(*place) != masked.cells(*place);
+    (0..base.len().min(masked.len())).filter(differs).map(change).collect()
 }
 
 /// The greatest changes, in the order of their size.
@@ -111,7 +91,8 @@ fn largest(mut changes: Vec<SegmentChange>) -> Vec<SegmentChange> {
 mod tests {
     use super::*;
     use records::MetricName;
-    use stats::classification::ClassificationMetric;
+    use stats::bleu::BleuStatistics;
+    use stats::classification::{ClassificationMetric, Outcome};
 
     /// Of four classes one gets wrong, one right, one stays wrong as another class, and one stays right.
     #[test]

@@ -28,7 +28,7 @@ pub mod experiment {
     pub const TRAINING_LOG: &str = "training";
 }
 
-/// Where to read.
+/// Folders to read.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Folders {
     /// Folder with the results of all subjects
@@ -45,9 +45,9 @@ pub struct Folders {
 pub enum Source {
     /// One file, whatever its name.
     File {
-        /// Where it is.
+        /// Path of the file.
         path: PathBuf,
-        /// Where the files of subjects are.
+        /// Folder of the files of subjects.
         experiments: PathBuf,
     },
     /// Results of a subject.
@@ -66,7 +66,7 @@ pub enum Source {
 /// A result file with its signature.
 #[derive(Debug, Clone)]
 pub struct ResultFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
     /// The subject of its results.
     pub subject: String,
@@ -171,7 +171,6 @@ impl ResultFile {
         Ok(Self { path, subject, signature, kind, experiment, addition, is_torn: false })
     }
 
-    /// Another file of the same subject.
     pub(crate) fn other(&self, path: PathBuf, experiment: &str) -> Result<Self> {
         Self::of(path, &self.subject, experiment, self.kind)
     }
@@ -187,7 +186,6 @@ impl ResultFile {
         Ok(Self { subject, kind: described.map(|file| file.kind).unwrap_or_default(), ..file })
     }
 
-    /// Refuses the results of another experiment.
     fn check(&self) -> Result<()> {
         let (path, expected) = (self.path.display(), &self.experiment);
         let other = self.identity().map(|identity| &identity.experiment).filter(|found| *found != expected);

@@ -1,11 +1,11 @@
-//! How fast a model is with all its heads and without some: the rows of `speed-bench` (Michel et al. 2019, Section 4.3).
+//! Speed of a model with all its heads and without some: the rows of `speed-bench` (Michel et al. 2019, Section 4.3).
 use records::{Signature, SpeedRow};
 
 use crate::error::Result;
 use crate::results::Results;
 use crate::source::ResultFile;
 
-/// How fast a model is with all its heads and without some.
+/// Speed of a model with all its heads and without some.
 pub type Speed = Results<SpeedRow>;
 
 impl Speed {
@@ -24,7 +24,7 @@ impl Speed {
         self.rows.chunk_by(|left, right| left.removed == right.removed)
     }
 
-    /// What is counted, and how many of them a segment has on average.
+    /// Unit that is counted, and the mean number of them in a segment.
     pub fn unit(&self) -> (&'static str, fn(&SpeedRow) -> f64) {
         let tokens = |row: &SpeedRow| row.tokens as f64 / row.segments as f64;
         if self.file.argument("continue_by").is_some() {
@@ -36,12 +36,12 @@ impl Speed {
         }
     }
 
-    /// Whether this stands beside Table 4 of the paper, which is of BERT alone.
+    /// `true` if this stands beside Table 4 of the paper, which is of BERT alone.
     pub fn is_beside_bert(&self) -> bool {
         self.file.kind.stands_for.is_some_and(|beside| !beside.translates())
     }
 
-    /// Whether the metric of the signature begins so.
+    /// `true` if the metric of the signature begins so.
     pub fn has_metric(&self, name: &str) -> bool {
         self.file.identity().is_some_and(|identity| identity.metric.starts_with(name))
     }

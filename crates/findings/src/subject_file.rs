@@ -15,7 +15,7 @@ pub struct SubjectFile {
     pub description: Option<String>,
     /// Facts that readers of any of its results see.
     pub kind: SubjectKind,
-    /// Why a file that is there could not be read, or not understood.
+    /// Fault of a file that is there and could not be read, or not understood.
     pub fault: Option<String>,
 }
 

@@ -21,44 +21,33 @@ use crate::source::{Folders, ResultFile, Source, experiment};
 use crate::subject_file::SubjectKind;
 use crate::time::Time;
 
-/// All that was measured on one subject; of best heads those that were chosen on each split.
+/// All that was measured on one subject; of best heads those that were chosen on each split, a file of gates for each set of heads
+/// with gates. From `others` on it is read by [`SubjectResults::read_heads`].
 #[derive(Debug, Default)]
+#[expect(missing_docs, reason = "each is named after its experiment")]
 pub struct SubjectResults {
     /// The folder of its results.
     pub name: String,
-    /// What its file says of all of them.
     pub kind: SubjectKind,
-    /// How long they took.
     pub time: Time,
-    /// Each head masked alone.
     pub sweep: Option<Ablations>,
-    /// Each head of a layer left alone.
     pub best: Vec<BestHeads>,
-    /// Two splits beside each other.
     pub pairs: Vec<Pair>,
-    /// More and more heads masked.
     pub pruning: Option<Pruning>,
-    /// The same with retraining.
     pub retrained: Option<Retrained>,
-    /// The same while it is trained.
     pub dynamics: Option<Dynamics>,
-    /// What heads do.
     pub functions: Option<Functions>,
-    /// A file for each set of heads with gates.
     pub gates: Vec<Gates>,
-    /// Sweeps on other splits, scores, and relevance by each set of rules: these and what changes most with a head masked are read
-    /// by [`SubjectResults::read_heads`].
-    pub others: Vec<Ablations>,
-    /// What heads can be ordered by.
-    pub importance: Option<Importance>,
-    /// How much goes back to each head.
-    pub relevance: Vec<Relevance>,
-    /// What changes most without each head.
-    pub segments: BTreeMap<HeadId, Vec<SegmentChange>>,
-    /// The log of its training.
-    pub training: Option<Results<TrainingRow>>,
     /// Nats of the intact model for each word of the text, where words were counted.
     pub nats_a_word: Option<f64>,
+    /// Sweeps on other splits.
+    pub others: Vec<Ablations>,
+    pub importance: Option<Importance>,
+    /// Of each set of rules.
+    pub relevance: Vec<Relevance>,
+    /// The segments that change most without each head.
+    pub segments: BTreeMap<HeadId, Vec<SegmentChange>>,
+    pub training: Option<Results<TrainingRow>>,
 }
 
 impl SubjectResults {
@@ -72,11 +61,11 @@ impl SubjectResults {
             name: name.to_owned(),
             kind,
             sweep: left_out.keep_if_there(one(experiment::SWEEP).and_then(Ablations::read)),
-            best: left_out
-                .keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read))
-                .into_iter()
-                .chain(left_out.read_all(BestHeads::largest_files(&source), BestHeads::read))
-                .collect(),
+            best: {
+                let own = left_out.keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read));
+                let elsewhere = left_out.read_all(BestHeads::largest_files(&source), BestHeads::read);
+                own.into_iter().chain(elsewhere).collect()
+            },
             pairs: left_out.read_all(Pair::files(&source, None), |file| Pair::read(file, &folders.results)),
             pruning: {
                 let curves = one(experiment::PRUNING).and_then(|file| Pruning::read(file, left_out));
@@ -154,7 +143,7 @@ impl SubjectResults {
         file.text("checkpoint").filter(|_| file.identity().is_some_and(|identity| identity.weights.is_some()))
     }
 
-    /// Whether its scores are nats per token, and no points.
+    /// `true` if its scores are nats per token, and no points.
     pub fn has_nats(&self) -> bool {
         let metrics = self.sweep.iter().map(|sweep| sweep.metric());
         metrics.chain(self.pruning.iter().map(|pruning| pruning.results.metric())).any(Metric::is_nats)
@@ -163,15 +152,12 @@ impl SubjectResults {
     /// The files that were read.
     pub fn files(&self) -> impl Iterator<Item = &ResultFile> {
         let sweeps = self.sweep.iter().chain(self.best.iter().map(|best| &best.sweep));
-        let sweeps = sweeps.map(|sweep| &sweep.file);
-        let pairs = self.pairs.iter().map(|pair| &pair.file);
-        let curves = self.pruning.iter().map(|pruning| &pruning.results.file);
-        let retrained = self.retrained.iter().map(|retrained| &retrained.after.results.file);
-        let curves = curves.chain(retrained);
-        let dynamics = self.dynamics.iter().map(|dynamics| &dynamics.file);
-        let functions = self.functions.iter().map(|functions| &functions.file);
-        let gates = self.gates.iter().map(|gates| &gates.file);
-        sweeps.chain(pairs).chain(curves).chain(dynamics).chain(functions).chain(gates)
+        let files = sweeps.map(|sweep| &sweep.file).chain(self.pairs.iter().map(|pair| &pair.file));
+        let files = files.chain(self.pruning.iter().map(|pruning| &pruning.results.file));
+        let files = files.chain(self.retrained.iter().map(|retrained| &retrained.after.results.file));
+        let files = files.chain(self.dynamics.iter().map(|dynamics| &dynamics.file));
+        let files = files.chain(self.functions.iter().map(|functions| &functions.file));
+        files.chain(self.gates.iter().map(|gates| &gates.file))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which heads matter for several tasks of one pretrained model.
+//! Heads that matter for several tasks of one pretrained model.
 use std::collections::BTreeMap;
 
 use records::{CorrelationRow, Measure};
@@ -8,7 +8,7 @@ use crate::error::{LeftOut, Result, within};
 use crate::importance::Importance;
 use crate::subject_results::SubjectResults;
 
-/// How the heads of one pretrained model agree between two tasks.
+/// Agreement of the heads of one pretrained model between two tasks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pairing {
     /// The pretrained model.
@@ -43,7 +43,7 @@ pub fn pairings(all: &[SubjectResults], left_out: &mut LeftOut) -> Vec<Pairing> 
     pairings
 }
 
-/// How two sweeps agree over all heads, with the seed of the first one's tests.
+/// Agreement of two sweeps over all heads, with the seed of the first one's tests.
 fn agreement_of(both: [&SubjectResults; 2]) -> Result<Option<CorrelationRow>> {
     let files = both.map(|subject| subject.sweep.as_ref().map(|sweep| &sweep.file));
     let [Some(first), Some(second)] = files else { return Ok(None) };
@@ -56,7 +56,7 @@ fn agreement_of(both: [&SubjectResults; 2]) -> Result<Option<CorrelationRow>> {
     Ok(rows().map_err(within(what))?.into_iter().next())
 }
 
-/// How the importance of the same heads agrees; nothing where one of them lacks a head.
+/// Agreement of the importance of the same heads; nothing where one of them lacks a head.
 fn importance_of(both: [&SubjectResults; 2]) -> Option<[f64; 2]> {
     let [first, second] = both.map(|subject| subject.importance.as_ref());
     let values = |found: &Importance| found.of(Measure::ExampleNormalised);

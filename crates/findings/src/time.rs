@@ -1,4 +1,4 @@
-//! How long the results of a subject took.
+//! Time that the results of a subject took.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub struct Time {
     pub seconds: BTreeMap<String, f64>,
     /// Numbers of threads of those on the CPU.
     pub threads: BTreeSet<usize>,
-    /// Whether some ran on a GPU.
+    /// `true` if some ran on a GPU.
     pub has_gpu: bool,
 }
 

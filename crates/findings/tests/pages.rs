@@ -23,7 +23,6 @@ fn folders() -> Folders {
     Folders { results: root().join("results"), experiments: root().join("experiments") }
 }
 
-/// A row of a CSV file, by column.
 struct Row(BTreeMap<String, String>);
 
 impl Row {
@@ -338,13 +337,14 @@ fn prose(page: &str) -> String {
     text
 }
 
-/// Refuses a page that does not say one of these sentences, or has another number than these and those that are `given`.
+/// Refuses a page that does not say one of these sentences, or has another number than these and those that are `given`, with a slash
+/// between them.
 fn check(page: &str, sentences: &[&str], given: &[&str]) {
     let whole = prose(page);
     check_says(page, &whole, sentences);
     let mut text = whole.clone();
-    for known in sentences.iter().map(|fact| filled(fact)).chain(given.iter().map(|&given| given.to_owned()))
-    {
+    let given = given.iter().flat_map(|given| given.split(" / ")).map(str::to_owned);
+    for known in sentences.iter().map(|fact| filled(fact)).chain(given) {
         assert!(whole.contains(&known), "{page} does not say `{known}` any more");
         text = text.replace(&known, "");
     }
@@ -374,22 +374,10 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
         "At most {millions minilm-mrpc/speed-bench-first-512 original_parameters} million parameters",
         "model is {cell minilm-mnli/ablate-one base_score 0} % accurate",
     ];
-    let published = [
-        "| 8 of 96 |",
-        "| 26 of 30 layers |",
-        "r = 0.56, 0.68",
-        "20 to 60 %, by eye",
-        "breaks down beyond 60 %",
-        "from epoch 10 on",
-    ];
-    let given = [
-        "NeurIPS 2019",
-        "x86-64",
-        "Python 3",
-        "p < 0.01",
-        "the 95 % interval of the loss lies below 2 % of the score",
-        "(2019)",
-    ];
+    let published = "| 8 of 96 | / | 26 of 30 layers | / r = 0.56, 0.68 / 20 to 60 %, by eye / \
+         breaks down beyond 60 % / from epoch 10 on";
+    let given = "NeurIPS 2019 / x86-64 / Python 3 / p < 0.01 / \
+         the 95 % interval of the loss lies below 2 % of the score / (2019)";
     let page = fs::read_to_string(root().join("README.md")).unwrap();
     let demo = sweep("demo-translation");
     for layer in ["1", "6"] {
@@ -401,7 +389,7 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
     let base = "base BLEU {cell demo-translation/ablate-one base_score 2}\n\
                 {significant demo-translation enc-enc} heads significant";
     check_says("README.md", &page, &[base]);
-    check("README.md", &sentences, &[&published[..], &given].concat());
+    check("README.md", &sentences, &[published, given]);
 }
 
 #[test]
@@ -496,66 +484,29 @@ fn numbers_of_the_findings_are_those_of_the_results() {
     heads.sort_by(|one, other| other.loss().total_cmp(&one.loss()));
     assert_eq!([0, 1, 2].map(|place| heads[place].head()), ["self:4:10", "self:2:3", "self:3:5"]);
     assert_eq!(percent(median_of_random("tatoeba-language")), number(&["safe", "tatoeba-language"]));
-    let history = [
-        "0.94",
-        "0.61",
-        "0.31",
-        "cost 6.2 before",
-        "until 80 % of the heads were masked",
-        "cost 0.42 before",
-        "at 38964f8, 53bf1cf and def101d",
-    ];
-    let given = [
-        "Brackets are 95 % intervals",
-        "head 1 of layer 2",
-        "below 2 % of the score",
-        "p < 0.01",
-        "all 72 heads",
-        "Masking 81 % of one",
-        "At 90 % of BLEU",
-        "at 85 %",
-        "90 % of 1/perplexity",
-        "with 1,043 sentences",
-        "the same 9,815 pairs",
-        "The paper's is 0.96",
-        "on 3 % of MNLI",
-        "most important 75 % about half",
-        "(step 0)",
-        "with 75 % of its heads masked",
-        "and with 50 %",
-        "95 % interval",
-        "calls p < 0.01 significant",
-        "costs more than 2 %",
-    ];
-    check("results/README.md", &sentences, &[&history[..], &given].concat());
+    let history = "0.94 / 0.61 / 0.31 / cost 6.2 before / until 80 % of the heads were masked / cost 0.42 before / \
+         at 38964f8, 53bf1cf and def101d";
+    let given = "Brackets are 95 % intervals / head 1 of layer 2 / below 2 % of the score / p < 0.01 / \
+         all 72 heads / Masking 81 % of one / At 90 % of BLEU / at 85 % / 90 % of 1/perplexity / \
+         with 1,043 sentences / the same 9,815 pairs / The paper's is 0.96 / on 3 % of MNLI / \
+         most important 75 % about half / (step 0) / with 75 % of its heads masked / and with 50 % / \
+         95 % interval / calls p < 0.01 significant / costs more than 2 %";
+    check("results/README.md", &sentences, &[history, given]);
 }
 
-/// The score of one way to choose heads less that of another, and whether the difference is significant.
-struct Difference {
-    point: f64,
-    low: f64,
-    high: f64,
-    is_significant: bool,
-}
-
-/// With as many heads, or with all; `sign` is that of the words on the page.
-fn contrast(file: &str, kept: usize, methods: Contrast, sign: f64) -> Difference {
+/// The score of one way to choose heads less that of another, with as many heads or with all, its interval, and whether it is
+/// significant; `sign` is that of the words on the page.
+fn contrast(file: &str, kept: usize, methods: Contrast, sign: f64) -> ([f64; 3], bool) {
     let (subject, gates) = file.split_once('/').unwrap_or((file, "train-gates"));
-    let files = Source::subject(&folders(), subject).all(experiment::GATES).unwrap();
-    let file =
-        files.into_iter().find(|file| file.path.file_stem().is_some_and(|stem| stem == gates)).unwrap();
+    let mut files = Source::subject(&folders(), subject).all(experiment::GATES).unwrap().into_iter();
+    let file = files.find(|file| file.path.file_stem().is_some_and(|stem| stem == gates)).unwrap();
     let all = Contrasts::read(Gates::read(file).unwrap()).unwrap();
     let place = all.leaders.iter().position(|row| row.kept == kept).unwrap();
     let (_, compared) = all.measured.iter().find(|(contrast, _)| *contrast == methods).unwrap();
     let found = compared[place].unwrap();
     let interval = found.interval.unwrap();
     let (one, other) = (sign * interval.low, sign * interval.high);
-    Difference {
-        point: sign * found.delta,
-        low: one.min(other),
-        high: one.max(other),
-        is_significant: found.p_adjusted.unwrap() < 0.01,
-    }
+    ([sign * found.delta, one.min(other), one.max(other)], found.p_adjusted.unwrap() < 0.01)
 }
 
 /// The heads of which a row holds, by what their `function` is.
@@ -600,9 +551,9 @@ fn numbers_on_learned_gates_and_functions_are_those_of_the_results() {
         ("minilm-mrpc", 36, [Chosen, Random], 1.0, 2, true, "F1 is "),
         ("demo-language", 4, [Chosen, Scratch], 1.0, 3, false, "shown to be worse ("),
     ] {
-        let found = contrast(subject, kept, methods, sign);
-        assert_eq!(found.is_significant, is_significant, "{subject} {methods:?}");
-        let [point, low, high] = [found.point, found.low, found.high].map(|value| fixed(value, digits));
+        let (found, is_shown) = contrast(subject, kept, methods, sign);
+        assert_eq!(is_shown, is_significant, "{subject} {methods:?}");
+        let [point, low, high] = found.map(|value| fixed(value, digits));
         for fact in [format!("{before}{point}"), format!("{low} to {high})")] {
             assert!(unsigned.contains(&fact), "{subject}: results/voita.md should say `{fact}`");
         }
@@ -614,12 +565,8 @@ fn numbers_on_learned_gates_and_functions_are_those_of_the_results() {
         ("multi30k-en-fr/train-gates-all", 72, 2, "(by 1.12 BLEU"),
     ] {
         let sign = if subject == "demo-language" { 1.0 } else { -1.0 };
-        let found = contrast(subject, kept, [Gated, Chosen], sign);
-        assert!(
-            found.is_significant && text.contains(&fixed(found.point, digits)),
-            "{text}: {}",
-            found.point
-        );
+        let ([point, ..], is_significant) = contrast(subject, kept, [Gated, Chosen], sign);
+        assert!(is_significant && text.contains(&fixed(point, digits)), "{text}: {point}");
         says(text.to_owned());
     }
     check_says(

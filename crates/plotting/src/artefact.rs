@@ -9,7 +9,7 @@ use crate::view::Asked;
 /// Results that an artefact is made of.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reads {
-    /// Those of an experiment, of which a command of its own draws one file.
+    /// Results of an experiment, of which a command of its own draws one file.
     Each(&'static str),
     /// The same where several files stand beside each other, all of which are drawn.
     Every(&'static str),
@@ -128,7 +128,7 @@ impl Artefact {
         [self.about].into_iter().chain(self.detail).collect::<Vec<_>>().join("; ")
     }
 
-    /// What is drawn of all files that are meant, each sheet with its folder; absent if there was no such file. Sheets of one
+    /// Sheets of all files that are meant, each with its folder; absent if there was no such file. Sheets of one
     /// folder and name share their files, as those of heads that were chosen on several splits.
     pub fn sheets(
         &self,

@@ -26,7 +26,6 @@ fn tiny() -> Folders {
     Folders { results, experiments }
 }
 
-/// Each sheet with the name of its golden file.
 fn sheets(folders: &Folders) -> Vec<(String, Sheet)> {
     let (asked, mut left_out) = (Asked::everything(CRITERION, folders), LeftOut::default());
     let mut sheets = Vec::new();
@@ -112,7 +111,7 @@ fn summary_page() -> String {
     summary::page(&all, CRITERION).unwrap().unwrap()
 }
 
-/// What follows the head of a page.
+/// The page without its head.
 fn without_head(page: &str) -> String {
     page[page.find("## ").unwrap()..].to_owned()
 }

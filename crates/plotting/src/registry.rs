@@ -248,6 +248,6 @@ fn figure<R: Row, C: Into<Option<Chart>>>(
 
 fn best(file: ResultFile, asked: &Asked<'_>, _: &mut LeftOut) -> Result<Vec<Sheet>> {
     let best = BestHeads::read(file)?;
-    let stem = best_heads::published(&best).stem;
+    let [stem, ..] = best_heads::published(&best);
     Ok(vec![sheet(&best.sweep.file, stem, None, [best_heads::table(&best, asked.criterion)])])
 }

@@ -49,7 +49,7 @@ fn html_file(name: &str) -> Result<PathBuf, &'static str> {
 }
 
 impl Args {
-    /// Where to read.
+    /// Folders to read.
     pub fn folders(&self) -> Folders {
         self.folders.beside(&self.subject)
     }

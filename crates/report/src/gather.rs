@@ -24,22 +24,22 @@ pub type Section = (&'static Artefact, Vec<Sheet>);
 /// One comparison of all subjects: a short name, what it shows, and that.
 pub type Comparison = (&'static str, &'static str, Sheet);
 
-/// What a signature says of the numbers of a file, each with its name; empty without a file.
+/// Facts of a signature on the numbers of a file, each with its name; empty without a file.
 pub type Facts = Vec<(&'static str, String)>;
 
 /// Everything of one subject.
 pub struct Gathered {
-    /// What was measured; its name is the folder of its results.
+    /// Results; their name is the folder of them.
     pub subject: SubjectResults,
-    /// What the file of the subject says.
+    /// The file of the subject.
     pub described: SubjectFile,
-    /// What was found, in sentences without full stops.
+    /// Findings, in sentences without full stops.
     pub claim: Vec<String>,
     /// The base, how many heads change it significantly after adjustment, and the share that can go.
     pub key_numbers: [Cell; 3],
-    /// What made the sweep over single heads or, without one, the pruning curves.
+    /// Facts on the sweep over single heads or, without one, on the pruning curves.
     pub facts: Facts,
-    /// Whether it is a language model, of which the paper has no numbers.
+    /// `true` if it is a language model, of which the paper has no numbers.
     pub is_language: bool,
     /// The paper's numbers beside ours.
     pub verdicts: Option<Table>,
@@ -47,7 +47,7 @@ pub struct Gathered {
     pub heads: Option<Heads>,
     /// The texts of the segments that these change most, where they may be shown.
     pub texts: Option<Table>,
-    /// How it was trained.
+    /// The log of its training.
     pub training: Option<Sheet>,
     /// Everything that the registry draws, in its order; those without results too.
     pub sections: Vec<Section>,
@@ -61,7 +61,7 @@ impl Gathered {
         self.described.kind.shown(&self.subject.name)
     }
 
-    /// Whether anything of it could be read.
+    /// `true` if anything of it could be read.
     pub fn has_any(&self) -> bool {
         self.heads.is_some()
             || self.training.is_some()
@@ -143,7 +143,7 @@ impl Reader {
     }
 }
 
-/// What a reader types to make results again: of merged shards all at once.
+/// Command to make results again: of merged shards all at once.
 fn command(words: &[String]) -> String {
     let (mut kept, mut words) = (Vec::new(), words.iter());
     while let Some(word) = words.next() {
@@ -166,7 +166,6 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// What the signature says of a file.
 fn facts(file: &ResultFile) -> Facts {
     let Some(signature) = &file.signature else {
         return vec![("Signature", "none beside the file".to_owned())];

@@ -1,4 +1,4 @@
-//! What the views of a report make of the made-up results, beside golden files. `GOLDEN=write cargo test -p report` writes these
+//! Views of a report of the made-up results, beside golden files. `GOLDEN=write cargo test -p report` writes these
 //! anew.
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

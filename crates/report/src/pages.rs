@@ -1,4 +1,4 @@
-//! What each page says: the parts of the templates that are not fixed.
+//! Contents of each page: the parts of the templates that are not fixed.
 use std::collections::BTreeSet;
 
 use charts::table::{Row, Table};
@@ -42,7 +42,6 @@ pub fn subject(gathered: &Gathered) -> Value {
     }
 }
 
-/// The artefacts of a chapter; nothing where none has results.
 fn of_chapter(gathered: &Gathered, title: &str) -> Option<Value> {
     let own = gathered.sections.iter().filter(|(own, sheets)| own.chapter == title && !sheets.is_empty());
     let sections: Vec<_> = own.map(|(own, sheets)| section(own.name, own.about, sheets)).collect();
@@ -62,7 +61,7 @@ fn of_heads(Heads { table, measures, maps }: &Heads, texts: Option<&Table>) -> V
     context! { measures, maps, is_small, texts, segments => all_heads::SEGMENTS, table => of_table("heads", table) }
 }
 
-/// What the numbers do not say.
+/// Limits of the numbers.
 fn limits(gathered: &Gathered) -> Vec<&'static str> {
     let nats =
         "Scores are nats per token: lower is better. A change by d multiplies the perplexity by exp(d).";

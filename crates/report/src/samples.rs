@@ -13,7 +13,7 @@ use corpus::splits::{classification, language, translation};
 use findings::{ResultFile, SubjectFile, SubjectResults};
 use serde::Deserialize;
 
-/// What the file of a subject says of its data.
+/// The part of the file of a subject on its data.
 #[derive(Debug, Deserialize)]
 struct DataOf {
     #[serde(default)]
@@ -48,7 +48,6 @@ struct Files {
     splits: BTreeMap<String, toml::Value>,
 }
 
-/// A split as it is read.
 enum Split {
     Pairs(ParallelText),
     Examples(Vec<Example>),

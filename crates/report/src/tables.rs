@@ -48,7 +48,7 @@ pub fn sentence(text: &str) -> String {
     with_minus(&capitalised(text)) + stop
 }
 
-/// Whether a column stands to the right: one of numbers with few words.
+/// `true` if a column stands to the right: one of numbers with few words.
 fn is_numeric(table: &Table, column: usize) -> bool {
     let cells = || table.rows.iter().filter_map(|row| row.cells.get(column));
     let is_short = cells().all(|cell| cell.text.chars().count() <= SHORT);

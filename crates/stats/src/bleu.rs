@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 
-/// Longest n-gram that BLEU counts.
 const ORDERS: usize = sacrebleu_rs::MAX_NGRAM_ORDER;
 
 /// Counts of a segment for BLEU.

@@ -195,7 +195,7 @@ pub(crate) fn weighted<I: IntoIterator<Item = usize>>(
     all
 }
 
-/// How often each segment counts in some weightings.
+/// Counts of each segment in some weightings.
 struct Chunk {
     /// `[segment, weighting]`
     counts: Vec<f64>,

@@ -4,14 +4,14 @@ use std::fmt;
 /// One number of a segment: a count or, where nothing can be counted, a decimal number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell {
-    /// How many there are of something; digits alone.
+    /// Number of something; digits alone.
     Count(u32),
     /// A finite number of 0 or more, in single precision to keep files small; always with a point or an exponent.
     Decimal(f32),
 }
 
 impl Cell {
-    /// What [`Display`](fmt::Display) wrote; absent for any other text.
+    /// Reads what [`Display`](fmt::Display) wrote; absent for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             return text.parse().ok().map(Self::Count);

@@ -1,4 +1,4 @@
-//! How two lists of numbers go together: correlation coefficients with two-sided p-values.
+//! Agreement of two lists of numbers: correlation coefficients with two-sided p-values.
 //!
 //! Pearson (1896), *Mathematical Contributions to the Theory of Evolution III*, Philosophical Transactions A 187,
 //! 253-318; Spearman (1904), *The Proof and Measurement of Association between Two Things*, American Journal of
@@ -6,16 +6,11 @@
 //!
 //! Coefficients and p-values are those of SciPy's `pearsonr`, `spearmanr` and `kendalltau` with their defaults.
 
-use statrs::distribution::{ContinuousCDF, Normal};
-
 use crate::Error;
 use crate::t_test::student;
 
 /// Fewest pairs that a p-value can be had from.
 pub(crate) const FEWEST: usize = 3;
-
-/// Up to this many pairs without ties, the p-value of Kendall's tau is counted out, as in SciPy.
-const EXACT: u64 = 33;
 
 /// A correlation coefficient and the test of whether it is 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,10 +64,6 @@ pub fn spearman(x: &[f64], y: &[f64]) -> Result<Correlation, Error> {
 /// Kendall's tau-b = (C - D) / sqrt((P - X)(P - Y)), where of the P = n (n - 1) / 2 pairs of pairs C are in the same
 /// order on both sides, D in opposite orders, X tied on the first side and Y on the second.
 ///
-/// Without ties, for up to 33 pairs or if C or D is at most 1, p is exact: the share of the n! orders that are as far
-/// from equal C and D (Kendall 1938, *A New Measure of Rank Correlation*, Biometrika 30, 81-93). For all else C - D
-/// counts as normal, with the variance that Kendall (1970), *Rank Correlation Methods*, Equation 4.4, has for ties.
-///
 /// Takes the time of n² comparisons.
 ///
 /// # Errors
@@ -80,27 +71,17 @@ pub fn spearman(x: &[f64], y: &[f64]) -> Result<Correlation, Error> {
 ///
 /// # Panics
 /// If `x` and `y` differ in length.
-pub fn kendall(x: &[f64], y: &[f64]) -> Result<Correlation, Error> {
+pub fn kendall(x: &[f64], y: &[f64]) -> Result<f64, Error> {
     check(x, y)?;
-    let (concordant, discordant) = count_orders(x, y);
-    let (x, y) = (Ties::of(x), Ties::of(y));
-    let pairs = pairs_of(x.values);
-    if x.pairs == pairs || y.pairs == pairs {
+    let [concordant, discordant] = count_orders(x, y).map(|count| count as f64);
+    let [x, y] = [x, y].map(|side| untied_pairs(side) as f64);
+    if x == 0.0 || y == 0.0 {
         return Err(Error::NoSpread);
     }
-    let lead = concordant as f64 - discordant as f64;
-    let scale = ((pairs - x.pairs) as f64).sqrt() * ((pairs - y.pairs) as f64).sqrt();
-    let fewer = concordant.min(discordant);
-    let untied = x.pairs == 0 && y.pairs == 0;
-    let p_value = if untied && (x.values <= EXACT || fewer <= 1) {
-        (2.0 * share_with_inversions(x.values, fewer)).min(1.0)
-    } else {
-        normal_p_value(lead, &x, &y)
-    };
-    Ok(Correlation { coefficient: (lead / scale).clamp(-1.0, 1.0), p_value })
+    Ok(((concordant - discordant) / (x.sqrt() * y.sqrt())).clamp(-1.0, 1.0))
 }
 
-/// What every correlation asks of its pairs.
+/// Checks the pairs of a correlation.
 pub(crate) fn check(x: &[f64], y: &[f64]) -> Result<(), Error> {
     assert_eq!(x.len(), y.len(), "both sides of a correlation must have the same length");
     if x.len() < FEWEST {
@@ -141,13 +122,8 @@ fn mid_ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Number of pairs among `count` things.
-fn pairs_of(count: u64) -> u64 {
-    count * count.saturating_sub(1) / 2
-}
-
-/// How many pairs of pairs are in the same order on both sides, and in opposite orders.
-fn count_orders(x: &[f64], y: &[f64]) -> (u64, u64) {
+/// Number of pairs of pairs in the same order on both sides, and in opposite orders.
+fn count_orders(x: &[f64], y: &[f64]) -> [u64; 2] {
     let (mut concordant, mut discordant) = (0, 0);
     for first in 0..x.len() {
         for second in 0..first {
@@ -161,64 +137,16 @@ fn count_orders(x: &[f64], y: &[f64]) -> (u64, u64) {
             }
         }
     }
-    (concordant, discordant)
+    [concordant, discordant]
 }
 
-/// The ties of one side: sums over groups of t equal values.
-struct Ties {
-    /// Number of values, n.
-    values: u64,
-    /// Σ t (t - 1) / 2: pairs that are tied.
-    pairs: u64,
-    /// Σ t (t - 1) (t - 2).
-    triples: f64,
-    /// Σ t (t - 1) (2 t + 5).
-    weighted: f64,
-}
-
-impl Ties {
-    fn of(values: &[f64]) -> Self {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let groups = sorted.chunk_by(|left, right| left == right).map(|group| group.len() as u64);
-        let mut ties = Self { values: values.len() as u64, pairs: 0, triples: 0.0, weighted: 0.0 };
-        for group in groups {
-            let size = group as f64;
-            ties.pairs += pairs_of(group);
-            ties.triples += size * (size - 1.0) * (size - 2.0);
-            ties.weighted += size * (size - 1.0) * (2.0 * size + 5.0);
-        }
-        ties
-    }
-}
-
-/// Share of the orders of `count` things that have at most `most` inversions.
-///
-/// The i-th thing is put before 0 to i - 1 of those that are there, each with probability 1 / i.
-fn share_with_inversions(count: u64, most: u64) -> f64 {
-    let most = most as usize;
-    let mut shares = vec![0.0; most + 1];
-    shares[0] = 1.0;
-    for place in 2..=count as usize {
-        let share = |inversions: usize| {
-            let fewest = (inversions + 1).saturating_sub(place);
-            shares[fewest..=inversions].iter().sum::<f64>() / place as f64
-        };
-        shares = (0..=most).map(share).collect();
-    }
-    shares.iter().sum()
-}
-
-/// Two-sided p-value of C - D = `lead`: its variance is
-/// (n (n - 1) (2 n + 5) - Σ t (t - 1) (2 t + 5) - Σ u (u - 1) (2 u + 5)) / 18
-/// + Σ t (t - 1) Σ u (u - 1) / (2 n (n - 1)) + Σ t (t - 1) (t - 2) Σ u (u - 1) (u - 2) / (9 n (n - 1) (n - 2)).
-fn normal_p_value(lead: f64, x: &Ties, y: &Ties) -> f64 {
-    let count = x.values as f64;
-    let ordered = count * (count - 1.0);
-    let variance = (ordered * (2.0 * count + 5.0) - x.weighted - y.weighted) / 18.0
-        + 2.0 * x.pairs as f64 * y.pairs as f64 / ordered
-        + x.triples * y.triples / (9.0 * ordered * (count - 2.0));
-    2.0 * Normal::standard().sf(lead.abs() / variance.sqrt())
+/// Number of pairs of values of one side that differ.
+fn untied_pairs(values: &[f64]) -> u64 {
+    let pairs = |count: usize| (count * count.saturating_sub(1) / 2) as u64;
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let tied: u64 = sorted.chunk_by(|left, right| left == right).map(|group| pairs(group.len())).sum();
+    pairs(values.len()) - tied
 }
 
 #[cfg(test)]

@@ -22,12 +22,10 @@ impl Counted {
         self.numbers.len() / self.width
     }
 
-    /// Numbers of a segment.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    /// The numbers of each segment.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &[f64]> {
         self.numbers.chunks_exact(self.width)
     }
@@ -45,7 +43,6 @@ impl Counted {
         (self.score)(sums)
     }
 
-    /// The score of the whole test set.
     pub(crate) fn score(&self) -> f64 {
         self.score_of(&self.sums())
     }
@@ -71,7 +68,6 @@ impl Counted {
 pub(crate) struct Variant {
     /// Its score, which is made of its own segments, so that rounding leaves the one that was measured.
     pub(crate) score: f64,
-    /// The segments that it changes.
     pub(crate) changed: Vec<usize>,
     /// Its numbers minus those of the base, `[change, number]`.
     pub(crate) differences: Vec<f64>,

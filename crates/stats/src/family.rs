@@ -219,7 +219,7 @@ fn compare_accuracies(base: &Segments, variant: &Segments, is_tested: bool) -> R
     })
 }
 
-/// What each example adds to the accuracy, which is the mean.
+/// Points that each example adds to the accuracy, which is the mean.
 fn points(outcomes: &[Outcome]) -> Vec<f64> {
     outcomes.iter().map(|outcome| if outcome.is_right() { 100.0 } else { 0.0 }).collect()
 }

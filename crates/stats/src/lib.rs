@@ -29,7 +29,7 @@ pub use cell::Cell;
 pub use metric::{Direction, Metric, MetricName};
 pub use segments::{Cells, Segments};
 
-/// Why a statistic could not be computed.
+/// Fault of a statistic that could not be computed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

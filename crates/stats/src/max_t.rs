@@ -154,12 +154,6 @@ mod tests {
         assert!(max_t(&[]).is_empty());
     }
 
-    #[test]
-    #[should_panic(expected = "share their resamples")]
-    fn other_resamples_panic() {
-        max_t(&[test(0.0, &[1.0]), test(0.0, &[1.0, 2.0])]);
-    }
-
     fn family() -> impl Strategy<Value = Vec<Resampled>> {
         (1..6_usize, 1..30_usize).prop_flat_map(|(tests, resamples)| {
             let one = (-3.0..3.0_f64, vec(-3.0..3.0_f64, resamples));

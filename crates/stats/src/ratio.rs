@@ -7,7 +7,7 @@ use crate::Error;
 use crate::bootstrap::{Interval, LEAST_FOR_INTERVAL, Scores, draw, percentile_interval, weighted};
 use crate::counted::{Counted, Variant};
 
-/// What one segment adds to a share.
+/// Contribution of one segment to a share.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RatioStatistics {
     /// Such as the number of hits.

@@ -1,4 +1,4 @@
-//! The least squares line through pairs, and how sure it is.
+//! The least squares line through pairs, and its confidence band.
 //!
 //! Casella and Berger (2002), *Statistical Inference*, second edition, Sections 11.3.1 and 11.3.5.
 
@@ -11,11 +11,8 @@ use crate::t_test::{UPPER, student};
 /// The line y = a + b x that makes the sum of squared vertical distances smallest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
-    /// a: y at x = 0.
-    pub intercept: f64,
-    /// b: what y gains for each unit of x.
-    pub slope: f64,
-    /// Number of pairs, n.
+    /// b: the gain of y for each unit of x.
+    slope: f64,
     pairs: f64,
     mean_x: f64,
     mean_y: f64,
@@ -52,9 +49,8 @@ impl Line {
         let deviation = (residuals / degrees_of_freedom).sqrt();
         let (_, distribution) = student(0.0, 1.0, degrees_of_freedom)?;
         let quantile = distribution.inverse_cdf(UPPER);
-        let intercept = mean_y - slope * mean_x;
-        let line = Self { intercept, slope, pairs, mean_x, mean_y, squares_x, deviation, quantile };
-        let is_finite = [squares_x, deviation, slope, intercept].iter().all(|value| value.is_finite());
+        let line = Self { slope, pairs, mean_x, mean_y, squares_x, deviation, quantile };
+        let is_finite = [squares_x, deviation, slope, mean_y].iter().all(|value| value.is_finite());
         if is_finite { Ok(line) } else { Err(Error::not_finite()) }
     }
 
@@ -91,7 +87,7 @@ mod tests {
     fn three_points_have_the_line_and_band_of_the_formula() {
         let line = Line::fit(&[1.0, 2.0, 3.0], &[1.0, 3.0, 2.0]).unwrap();
         assert_close(line.slope, 0.5, 1e-12);
-        assert_close(line.intercept, 1.0, 1e-12);
+        assert_close(line.at(0.0), 1.0, 1e-12);
         assert_close(line.at(4.0), 3.0, 1e-12);
         let reach = (0.475 * PI).tan() * (1.5_f64 * 7.0 / 3.0).sqrt();
         let (low, high) = line.band(4.0);
@@ -106,7 +102,7 @@ mod tests {
     fn the_band_is_narrowest_at_the_mean() {
         let line = Line::fit(&[0.0, 0.0, 2.0, 2.0], &[0.0, 2.0, 3.0, 5.0]).unwrap();
         assert_close(line.slope, 1.5, 1e-12);
-        assert_close(line.intercept, 1.0, 1e-12);
+        assert_close(line.at(0.0), 1.0, 1e-12);
         let reach = 0.95 * (2.0 / (1.0 - 0.95_f64.powi(2))).sqrt() * 2.0_f64.sqrt() / 2.0;
         assert_close(line.band(1.0).0, 2.5 - reach, 1e-8);
         assert_close(line.band(1.0).1, 2.5 + reach, 1e-8);

@@ -1,4 +1,4 @@
-//! How far two sweeps could agree at all: the noise ceiling of a correlation.
+//! Limit of the agreement of two sweeps: the noise ceiling of a correlation.
 //!
 //! Spearman (1904), *The Proof and Measurement of Association between Two Things*, American Journal of Psychology 15,
 //! 72-101: the correlation of two measured quantities is that of the quantities themselves times the root of the product of
@@ -78,7 +78,6 @@ impl Swept<'_> {
     }
 }
 
-/// Scores of all variants.
 struct WithoutGroups {
     /// On the whole test set.
     whole: Vec<f64>,
@@ -103,7 +102,7 @@ fn variance(first: &WithoutGroups, second: &WithoutGroups) -> Option<f64> {
     Some((parts.0 + parts.1 - shared).max(parts.0).max(parts.1))
 }
 
-/// What the squares of the jackknife are multiplied with.
+/// Factor of the squares of the jackknife.
 fn inflation(groups: usize) -> f64 {
     (groups - 1) as f64 / groups as f64
 }
@@ -213,7 +212,6 @@ mod tests {
         split_half(Swept { base, variants: &variants.iter().collect::<Vec<_>>() }, 50, 3).unwrap()
     }
 
-    /// Rates from 0.02 to 0.5 differ far more than their errors, at most 0.025; equal rates differ by chance alone.
     /// Two groups, of which only those of the first side change r: the jackknife's (2 - 1) / 2 times the squares, which are
     /// 2 (d / 2)² for a difference of d.
     #[test]
@@ -227,6 +225,7 @@ mod tests {
         assert!((found - difference.powi(2) / 4.0).abs() < 1e-12, "{found}");
     }
 
+    /// Rates from 0.02 to 0.5 differ far more than their errors, at most 0.025; equal rates differ by chance alone.
     #[test]
     fn real_differences_are_reliable_and_noise_is_not() {
         let real = reliability(&sweep(25, |variant| 0.02 * (variant + 1) as f64, 1)).unwrap();
@@ -283,25 +282,6 @@ mod tests {
         };
         let one = first_alone(sweep(25, |_| 0.5, 1));
         assert_eq!(interval(&one, &sweep(25, |_| 0.5, 2)), None, "one segment");
-    }
-
-    /// Three segments are three groups: each is left out alone. Without the first of either side r is undefined.
-    #[test]
-    fn few_segments_make_fewer_groups() {
-        let of = |right: [[usize; 3]; 3]| -> Sweep {
-            let side = |right: &[usize; 3]| {
-                let outcomes = right.iter().map(|&predicted| Outcome { gold: 1, predicted }).collect();
-                Segments::Classes(outcomes, ClassificationMetric::Accuracy)
-            };
-            (side(&[1; 3]), right.iter().map(side).collect())
-        };
-        let side = of([[0, 1, 1], [1, 1, 1], [1, 1, 1]]);
-        let variants: Vec<&Segments> = side.1.iter().collect();
-        let without = Swept { base: &side.0, variants: &variants }.without_groups(3, 0).unwrap();
-        assert_eq!(without.without.len(), 3);
-        assert!(without.without.contains(&vec![100.0; 3]), "the group of the first segment is left out");
-        assert_eq!(without.whole.len(), 3);
-        assert_eq!(interval(&side, &of([[1, 1, 1], [1, 1, 0], [1, 1, 1]])), None);
     }
 
     const HEADS: usize = 25;

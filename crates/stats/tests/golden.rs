@@ -73,9 +73,8 @@ fn correlations_equal_scipy() {
     let found = pearson(&x, &y).unwrap();
     assert_close("r", found.coefficient, number(&golden["r"]), 1e-12);
     assert_close("p", found.p_value, number(&golden["p"]), 1e-10);
-    for (name, found) in [("spearman", spearman(&x, &y)), ("kendall", kendall(&x, &y))] {
-        assert_close(name, found.unwrap().coefficient, number(&golden[name]), 1e-12);
-    }
+    assert_close("rho", spearman(&x, &y).unwrap().coefficient, number(&golden["spearman"]), 1e-12);
+    assert_close("tau", kendall(&x, &y).unwrap(), number(&golden["kendall"]), 1e-12);
 }
 
 fn segments(bleu: &Value, system: &str) -> Segments {

@@ -20,23 +20,23 @@ pub struct Plane<'a> {
 }
 
 impl Plane<'_> {
-    /// Where a pair of values stands.
+    /// Place of a pair of values.
     pub fn at(&self, (x, y): (f64, f64)) -> Spot {
         (self.across(x), self.up(y))
     }
 
-    /// Where a value of the x axis stands, in units from the left.
+    /// Place of a value of the x axis, in units from the left.
     pub fn across(&self, x: f64) -> i32 {
         along(&self.panel.x, x, units(self.place.left), units(self.place.right) - 1)
     }
 
-    /// Where a value of the y axis stands, in units from the top.
+    /// Place of a value of the y axis, in units from the top.
     pub fn up(&self, y: f64) -> i32 {
         along(&self.panel.y, y, units(self.place.bottom) - 1, units(self.place.top))
     }
 }
 
-/// Where a value stands between the ends of its axis.
+/// Place of a value between the ends of its axis.
 fn along(axis: &Axis, value: f64, from: i32, to: i32) -> i32 {
     let share = (value - axis.low) / (axis.high - axis.low);
     from + (f64::from(to - from) * share).round() as i32

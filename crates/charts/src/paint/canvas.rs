@@ -201,7 +201,7 @@ pub enum Anchor {
     End,
 }
 
-/// How a text looks, and which of its points is placed.
+/// Look of a text, and the point of it that is placed.
 #[derive(Clone, Copy)]
 pub struct TextStyle {
     /// Size in points.

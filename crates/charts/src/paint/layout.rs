@@ -1,4 +1,4 @@
-//! Where everything stands on the page: legend, panels with room around them for what their axes say, colour bar.
+//! Layout of the page: legend, panels with room around them for what their axes say, colour bar.
 use super::canvas::{Anchor, Canvas, DIGIT, Paint, SIZE, SMALL, TextStyle, fitted, spot, width};
 use super::layers::draw_stripes;
 use super::marks::draw_mark;
@@ -23,7 +23,7 @@ const NAMES: f64 = 130.0;
 /// The colour bar: room above it, its height, and room below it.
 const BAR: [f64; 3] = [7.0, 6.0, 20.0];
 
-/// Where a panel stands, in points from the upper left corner.
+/// Place of a panel, in points from the upper left corner.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Place {
     pub left: f64,
@@ -32,14 +32,8 @@ pub struct Place {
     pub bottom: f64,
 }
 
-/// Room that a panel needs around it.
-#[derive(Debug, Clone, Copy, Default)]
-struct Room {
-    left: f64,
-    right: f64,
-    above: f64,
-    below: f64,
-}
+/// Room that a panel needs around it: left, right, above, below.
+type Room = [f64; 4];
 
 /// Everything with its place.
 pub struct Layout {
@@ -50,7 +44,6 @@ pub struct Layout {
     places: Vec<Place>,
 }
 
-/// Length of the sample of an entry.
 fn sample(entry: &Entry) -> f64 {
     match (&entry.line, &entry.mark, &entry.fill) {
         (Some(_), ..) => SAMPLES[0],
@@ -59,7 +52,7 @@ fn sample(entry: &Entry) -> f64 {
     }
 }
 
-/// How far the ticks of an x axis reach down.
+/// Depth of the ticks of an x axis.
 pub fn depth(axis: &Axis) -> f64 {
     match &axis.ticks {
         Ticks::Round(_, true) => 10.5,
@@ -90,30 +83,22 @@ fn labelled(axis: &Axis) -> f64 {
     if axis.label.is_empty() { 0.0 } else { LABEL }
 }
 
-impl Room {
-    fn around(panel: &Panel) -> Self {
-        let ends = panel.layers.iter().flat_map(|layer| match layer {
-            Layer::Ends(ends) => &ends[..],
-            _ => &[],
-        });
-        let ends = ends.map(|(_, name, _)| width(name, SMALL) + layers::LEADER + 3.5).fold(7.0, f64::max);
-        let name = if panel.name.is_empty() { 0.0 } else { NAME };
-        Self {
-            left: labelled(&panel.y) + widest(&panel.y),
-            right: ends,
-            above: 5.0 + name + layers::above(panel),
-            below: depth(&panel.x) + labelled(&panel.x) + 2.0,
-        }
-    }
+fn room(panel: &Panel) -> Room {
+    let ends = panel.layers.iter().flat_map(|layer| match layer {
+        Layer::Ends(ends) => &ends[..],
+        _ => &[],
+    });
+    let ends = ends.map(|(_, name, _)| width(name, SMALL) + layers::LEADER + 3.5).fold(7.0, f64::max);
+    let name = if panel.name.is_empty() { 0.0 } else { NAME };
+    let left = labelled(&panel.y) + widest(&panel.y);
+    let below = depth(&panel.x) + labelled(&panel.x) + 2.0;
+    [left, ends, 5.0 + name + layers::above(panel), below]
+}
 
-    fn most(self, other: Self) -> Self {
-        Self {
-            left: self.left.max(other.left),
-            right: self.right.max(other.right),
-            above: self.above.max(other.above),
-            below: self.below.max(other.below),
-        }
-    }
+/// The most room that any of these needs, side by side.
+fn most<'a>(panels: impl Iterator<Item = &'a Panel>) -> Room {
+    let wider = |one: Room, other: Room| std::array::from_fn(|side| one[side].max(other[side]));
+    panels.map(room).fold(Room::default(), wider)
 }
 
 impl Layout {
@@ -122,32 +107,24 @@ impl Layout {
         let page = chart.width * 72.0;
         let (entries, header) = legend(&chart.legend, page - MARGIN);
         let columns = chart.columns.max(1);
-        let room = |panels: &mut dyn Iterator<Item = &Panel>| {
-            panels.map(Room::around).fold(Room::default(), Room::most)
-        };
         let of_column: Vec<Room> =
-            (0..columns).map(|column| room(&mut chart.panels.iter().skip(column).step_by(columns))).collect();
-        let taken: f64 = of_column.iter().map(|room| room.left + room.right).sum();
+            (0..columns).map(|column| most(chart.panels.iter().skip(column).step_by(columns))).collect();
+        let taken: f64 = of_column.iter().map(|[left, right, ..]| left + right).sum();
         let shares: Vec<f64> = chart.panels.iter().take(columns).map(|panel| panel.share).collect();
         let unit = (page - 2.0 * MARGIN - taken) / shares.iter().sum::<f64>().max(1e-9);
         let mut places = Vec::new();
         let mut top = header;
         for row in chart.panels.chunks(columns) {
-            let around = room(&mut row.iter());
+            let [_, _, above, below] = most(row.iter());
             let height = row.iter().map(|panel| panel.height).fold(0.0, f64::max);
             let mut left = MARGIN;
-            for ((_, room), share) in row.iter().zip(&of_column).zip(&shares) {
-                left += room.left;
+            for ((_, [before, after, ..]), share) in row.iter().zip(&of_column).zip(&shares) {
+                left += before;
                 let right = left + unit * share;
-                places.push(Place {
-                    left,
-                    right,
-                    top: top + around.above,
-                    bottom: top + around.above + height,
-                });
-                left = right + room.right;
+                places.push(Place { left, right, top: top + above, bottom: top + above + height });
+                left = right + after;
             }
-            top += around.above + height + around.below;
+            top += above + height + below;
         }
         let bar = if chart.color_bar.is_some() { BAR.iter().sum() } else { 0.0 };
         Self { height: top + bar + 1.0, entries, places }
@@ -226,22 +203,4 @@ fn draw_bar(canvas: &mut Canvas, bar: &ColorBar, (left, right): (f64, f64), top:
     let (text, size) = fitted(&bar.label, SMALL, canvas.width - 2.0 * MARGIN);
     let middle = ((left + right) / 2.0).max(width(&text, size) / 2.0 + MARGIN);
     TextStyle { size, ..style(Anchor::Middle) }.write(canvas, &text, (middle, bottom + 17.0));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::palette::BLUE;
-
-    #[test]
-    fn entries_of_a_legend_fill_lines_and_keep_to_the_page() {
-        let entries: Vec<_> =
-            ["one", "two", "a longer one", "b", "c"].map(|text| Entry::fill(text, BLUE)).into();
-        let (places, height) = legend(&entries, 100.0);
-        assert!(
-            places.iter().zip(&entries).all(|((left, _), entry)| left + width(&entry.text, SMALL) < 100.0)
-        );
-        assert_eq!((places[0].1, places[1].1, places[2].1), (LINE, LINE, 2.0 * LINE));
-        assert!(height > 2.0 * LINE && legend(&[], 100.0).1 < LINE);
-    }
 }

@@ -5,7 +5,6 @@ use super::canvas::{Canvas, Paint, Spot, units};
 use crate::chart::{Mark, Shape, Style};
 use crate::palette::WHITE;
 
-/// Width of outlines, in points.
 const OUTLINE: f64 = 0.6;
 
 /// Draws a mark around a place on the page.

@@ -49,7 +49,6 @@ pub fn templates() -> Environment<'static> {
     templates
 }
 
-/// What templates call.
 fn add_functions(templates: &mut Environment<'_>) {
     templates.add_filter("capitalised", |text: String| capitalised(&text));
     templates.add_filter("key", |text: String| {
@@ -74,25 +73,22 @@ fn is_latex(name: &str) -> bool {
     name.ends_with(".tex")
 }
 
-/// A document by the template of this name.
 pub(super) fn render(template: &str, values: Value) -> Result<String, Error> {
     TEMPLATES.get_template(template)?.render(values)
 }
 
-/// What templates need of a table.
 pub(super) fn of_table(table: &Table) -> Value {
     let rows = of_rows(&table.rows, table.columns.len());
     context! { corner => table.corner(), ..context! { ..rows, ..Value::from_serialize(table) } }
 }
 
-/// What templates need of rows: which of their columns, and whether their labels, are numbers.
+/// Values of rows for templates: which of their columns, and whether their labels, are numbers.
 pub fn of_rows(rows: &[Row], columns: usize) -> Value {
     let column = |place: usize| are_numbers(rows.iter().filter_map(|row| row.cells.get(place)));
     let numeric: Vec<bool> = (0..columns).map(column).collect();
     context! { numeric, is_numbered => are_numbers(rows.iter().map(|row| &row.label)), rows }
 }
 
-/// What templates need of a figure, the name of its files, and the format that Markdown shows.
 pub(super) fn of_figure(chart: &Chart, stem: &str, shown: Format) -> Value {
     context! {
         picture => format!("{stem}.{}", shown.extension()),

@@ -29,7 +29,6 @@ impl Format {
     /// All formats.
     pub const ALL: [Self; 2] = [Self::Svg, Self::Png];
 
-    /// How names of its files end.
     const fn extension(self) -> &'static str {
         match self {
             Self::Svg => "svg",
@@ -38,7 +37,7 @@ impl Format {
     }
 }
 
-/// What belongs together under one name: a chart with its caption, tables, or both.
+/// Parts under one name: a chart with its caption, tables, or both.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sheet {
     /// Name of its files, which captions print as it is: letters, digits, `-`, `_` and `.` alone.
@@ -49,7 +48,7 @@ pub struct Sheet {
     pub frames: Vec<Chart>,
     /// From top to bottom.
     pub tables: Vec<Table>,
-    /// Whether a command prints its tables; not, if they are part of another sheet.
+    /// `true` if a command prints its tables; not, if they are part of another sheet.
     pub is_printed: bool,
 }
 
@@ -69,7 +68,7 @@ impl Sheet {
         self
     }
 
-    /// Whether nothing stands under the name.
+    /// `true` if nothing stands under the name.
     pub fn is_empty(&self) -> bool {
         self.chart.is_none() && self.tables.is_empty()
     }
@@ -110,7 +109,6 @@ impl Sheet {
         Ok(paths)
     }
 
-    /// What its files hold, with the endings of their names.
     fn files(&self, formats: &[Format]) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
         let mut files = Vec::new();
         if self.is_empty() {

@@ -9,7 +9,7 @@ use resvg::usvg::{Options, Tree};
 use crate::error::Error;
 use crate::paint::canvas::{FONT, UNITS_PER_INCH};
 
-/// What printers ask of pictures in colour; lines stay sharp at any size in the SVG.
+/// Resolution that printers ask of pictures in colour; lines stay sharp at any size in the SVG.
 const PRINT: u32 = 300;
 
 /// The embedded font alone, so that no font of the machine can change a figure.

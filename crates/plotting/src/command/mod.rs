@@ -1,4 +1,4 @@
-//! What the commands do: read, draw, write, and say what was written.
+//! Commands: they read, draw, write, and say what was written.
 mod args;
 
 use std::path::{Path, PathBuf};

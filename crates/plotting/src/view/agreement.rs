@@ -1,4 +1,4 @@
-//! How far the orders agree that heads can be put in, by rank correlation over all heads (Michel et al. 2019, Section 4.1). The
+//! Agreement of the orders of heads, by rank correlation over all heads (Michel et al. 2019, Section 4.1). The
 //! paper has no such table; it compares orders by what they do to the score.
 use charts::chart::{self, Chart, Panel};
 use charts::table::{Cell, Row, Table};
@@ -11,17 +11,17 @@ use words::{count, signed, typeset};
 
 pub const STEM: &str = "importance-agreement";
 
-/// Row by row.
 type Matrix = Vec<Vec<Option<f64>>>;
 
 /// Correlations of two orders, Kendall's tau-b above the diagonal and Spearman's rho below; absent where all heads are equal in
 /// one of them, and meaningless on the diagonal.
 fn matrix(Orders { importance, all, .. }: &Orders) -> Result<Matrix> {
     let cell = |row: usize, column: usize| {
-        let correlate = if row < column { kendall } else { spearman };
-        match correlate(&all[row].values, &all[column].values) {
+        let [x, y] = [row, column].map(|place| &all[place].values);
+        let found = if row < column { kendall(x, y) } else { spearman(x, y).map(|found| found.coefficient) };
+        match found {
             Err(stats::Error::NoSpread) => Ok(None),
-            found => found.map(|found| Some(found.coefficient)),
+            found => found.map(Some),
         }
     };
     let row = |row: usize| (0..all.len()).map(|column| cell(row, column)).collect::<Result<_, _>>();
@@ -97,7 +97,7 @@ fn figure(orders: &Orders, matrix: &Matrix) -> Chart {
         .bar("rank correlation", chart::BAR_COLORS.map(|rho| typeset(rho, 1)))
 }
 
-/// What heads that share keys and values sum up to, which `iterative-prune --unit group` orders by; none for a model whose
+/// Sums over heads that share keys and values, which `iterative-prune --unit group` orders by; none for a model whose
 /// heads all have keys and values of their own.
 fn by_group(importance: &Importance) -> Option<Table> {
     let heads: Vec<(usize, HeadId)> = importance.heads().into_iter().enumerate().collect();

@@ -10,23 +10,17 @@ use findings::{BestHeads, Criterion, Judge, RuleKind};
 use records::{AblationRow, Attention};
 use words::{count, signed};
 
-/// What the paper's rule is called.
+/// Name of the paper's rule.
 const NO_LOSS: &str = "no significant loss";
 
-/// Which table of the paper one stands beside, or has the layout of.
-pub struct Published {
-    /// Name of its files.
-    pub stem: &'static str,
-    /// What it is called.
-    pub name: &'static str,
-    /// Model, test set and unit of the published one.
-    what: &'static str,
-}
+/// The name of the files of the table of the paper that one stands beside, or has the layout of, what that is called, and its model,
+/// test set and unit.
+pub type Published = [&'static str; 3];
 
 /// The published table, by model and by the split that heads were chosen on.
 pub fn published(best: &BestHeads) -> Published {
     const OWN: &str = "Best head of each layer";
-    let [stem, name, what] = match (best.sweep.model(), best.selected_on.is_some()) {
+    match (best.sweep.model(), best.selected_on.is_some()) {
         (Model::Translator, false) => {
             ["table2", "Table 2", "WMT model on newstest2013, BLEU, marked at p < 0.01"]
         }
@@ -45,14 +39,13 @@ pub fn published(best: &BestHeads) -> Published {
         ],
         (Model::Language, false) => ["table2-self", OWN, ""],
         (Model::Language, true) => ["table5-self", OWN, ""],
-    };
-    Published { stem, name, what }
+    }
 }
 
 /// One row for each layer; for each attention type ours and, where there are comparable cells, the paper's.
 pub fn table(best: &BestHeads, criterion: Criterion) -> Table {
     let sweep = &best.sweep;
-    let Published { stem, name, what } = published(best);
+    let [stem, name, what] = published(best);
     let columns = columns(best, criterion);
     let layers = columns.iter().flat_map(|(_, cells)| cells.keys()).max().copied().unwrap_or(0);
     let row = |layer: usize| {
@@ -118,14 +111,14 @@ fn columns(best: &BestHeads, criterion: Criterion) -> Vec<(&'static str, BTreeMa
     columns
 }
 
-/// How many layers one head is enough for, by attention type and the rule of this name.
+/// Number of layers for which one head is enough, by attention type and the rule of this name.
 fn in_words(best: &BestHeads, enough: impl Fn(Attention) -> Option<Layers>, rule: &str) -> Option<String> {
     let of = |attention: Attention| Some(format!("{} of {attention}", enough(attention)?));
     let tested: Vec<_> = best.sweep.attentions().into_iter().filter_map(of).collect();
     (!tested.is_empty()).then(|| format!("one head is enough ({rule}) in {}", tested.join(", ")))
 }
 
-/// Which split the heads were chosen on, and what that does to the numbers.
+/// Sentence on the split that heads were chosen on, and its effect on the numbers.
 fn choice(best: &BestHeads) -> String {
     let file = &best.sweep.file;
     let split = |before: &str| file.split().map_or(String::new(), |split| format!(", {before}{split}"));

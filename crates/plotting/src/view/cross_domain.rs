@@ -17,7 +17,7 @@ const STEM: &str = "figure2";
 /// Below this, less than half of what an axis shows is the heads' doing.
 const RELIABLE: f64 = 0.5;
 
-/// How to read r, its interval and its ceiling.
+/// Instructions to read r, its interval and its ceiling.
 pub const HOW_TO_READ: &str = "reliability: the share of the variation between heads that would recur on another test set of the same \
      kind (split halves); ceiling: the greatest r that the noise of both axes allows, absent where one axis is only noise; an r \
      near its ceiling is full agreement, an r near 0 is informative only if the ceiling is high";
@@ -41,7 +41,6 @@ pub(crate) fn sheet(pair: &Pair) -> Sheet {
     super::sheet(&pair.file, &stem, figure2(pair), [table(pair)])
 }
 
-/// One row for all heads and one for each attention type.
 fn table(pair: &Pair) -> Table {
     let [first, second] = &pair.sweeps;
     let metric = first.metric();
@@ -81,7 +80,7 @@ pub fn cells(row: &CorrelationRow) -> [Cell; 9] {
     ]
 }
 
-/// What r says once noise is taken into account.
+/// Reading of r once noise is taken into account.
 fn reading(row: &CorrelationRow) -> String {
     let Some(r) = row.pearson else { return "undefined: all heads are equal on one split".to_owned() };
     let reliability = [row.first_reliability, row.second_reliability];
@@ -173,7 +172,7 @@ fn scatter(pair: &Pair, line: Option<&Line>, y: &Axis) -> Vec<Layer> {
     layers
 }
 
-/// What the paper has for such a model.
+/// The paper's r for such a model.
 fn published_r(pair: &Pair) -> Option<String> {
     let summary = &PAPER.summary;
     let (figure, r) = pair.beside()?.of_both(
@@ -210,35 +209,33 @@ fn correlation(row: &CorrelationRow) -> String {
 mod tests {
     use super::*;
 
-    fn row(r: f64, interval: Option<(f64, f64)>, reliability: [Option<f64>; 2]) -> CorrelationRow {
-        let ceiling = reliability[0].zip(reliability[1]).map(|(first, second)| first * second);
-        CorrelationRow {
-            pearson: Some(r),
-            pearson_low: interval.map(|(low, _)| low),
-            pearson_high: interval.map(|(_, high)| high),
-            first_reliability: reliability[0],
-            second_reliability: reliability[1],
-            pearson_ceiling: ceiling.filter(|product| *product > 0.0).map(f64::sqrt),
-            ..CorrelationRow::default()
-        }
-    }
-
     /// r = 0.4 below a ceiling of sqrt(0.25 · 1) = 0.5 would be 0.8 without noise.
     #[test]
     fn noise_and_truth_are_told_apart() {
-        let around_zero = Some((-0.2, 0.2));
-        let read = |r, interval, reliability| reading(&row(r, interval, reliability));
         let noise = "noise: it hides more than half of an axis";
-        assert_eq!(read(0.0, around_zero, [Some(0.05), Some(0.1)]), noise);
-        assert_eq!(read(0.0, around_zero, [Some(0.9), Some(0.8)]), "no agreement can be shown");
-        let wide = read(0.4, Some((-0.3, 0.9)), [Some(0.9), Some(0.8)]);
-        assert_eq!(wide, "cannot tell: the interval holds both 0 and the ceiling");
-        assert_eq!(read(0.6, Some((0.1, 0.8)), [Some(0.25), Some(1.0)]), "agreement, at its ceiling");
-        assert_eq!(read(0.0, around_zero, [Some(-0.1), Some(0.8)]), "noise: one axis is noise only");
-        assert_eq!(read(0.0, around_zero, [None; 2]), "noise was not measured");
-        let agreement = read(0.4, Some((0.1, 0.6)), [Some(0.25), Some(1.0)]);
-        assert_eq!(agreement, "agreement; r without noise about 0.80");
-        assert_eq!(read(-0.5, Some((-0.7, -0.1)), [Some(0.9), Some(0.8)]), "disagreement");
-        assert_eq!(read(0.4, None, [Some(0.9), Some(0.8)]), "the interval of r was not computed");
+        let wide = "cannot tell: the interval holds both 0 and the ceiling";
+        for (r, ends, [first, second], expected) in [
+            (0.0, Some((-0.2, 0.2)), [0.05, 0.1], noise),
+            (0.0, Some((-0.2, 0.2)), [0.9, 0.8], "no agreement can be shown"),
+            (0.4, Some((-0.3, 0.9)), [0.9, 0.8], wide),
+            (0.6, Some((0.1, 0.8)), [0.25, 1.0], "agreement, at its ceiling"),
+            (0.0, Some((-0.2, 0.2)), [-0.1, 0.8], "noise: one axis is noise only"),
+            (0.4, Some((0.1, 0.6)), [0.25, 1.0], "agreement; r without noise about 0.80"),
+            (-0.5, Some((-0.7, -0.1)), [0.9, 0.8], "disagreement"),
+            (0.4, None, [0.9, 0.8], "the interval of r was not computed"),
+        ] {
+            let row = CorrelationRow {
+                pearson: Some(r),
+                pearson_low: ends.map(|(low, _): (f64, f64)| low),
+                pearson_high: ends.map(|(_, high)| high),
+                first_reliability: Some(first),
+                second_reliability: Some(second),
+                pearson_ceiling: Some(first * second).filter(|product| *product > 0.0).map(f64::sqrt),
+                ..CorrelationRow::default()
+            };
+            assert_eq!(reading(&row), expected);
+        }
+        let unmeasured = CorrelationRow { pearson: Some(0.0), ..CorrelationRow::default() };
+        assert_eq!(reading(&unmeasured), "noise was not measured");
     }
 }

@@ -18,7 +18,7 @@ pub struct Point {
     pub y: f64,
     /// The lower and the upper end of its interval.
     pub ends: Option<(f64, f64)>,
-    /// Whether the score is significantly worse than the base.
+    /// `true` if the score is significantly worse than the base.
     pub is_worse: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// How one looks, without its points.
+    /// Look of a curve without its points.
     pub fn look(name: impl Into<String>, color: Color, width: f64, mark: Option<(Shape, f64)>) -> Self {
         let mark = mark.map(|(shape, radius)| Mark::new(shape, radius, color));
         Self { name: name.into(), line: Some(Style::line(color, width)), mark, pieces: Vec::new() }
@@ -79,7 +79,7 @@ impl Curve {
         ends.map(|(x, (low, high))| Layer::Line(vec![(x, low), (x, high)], style)).collect()
     }
 
-    /// Whether a mark is hollow.
+    /// `true` if a mark is hollow.
     pub fn has_hollow(&self) -> bool {
         self.mark.is_some() && self.points().any(|point| point.is_worse)
     }

@@ -1,4 +1,4 @@
-//! How gates close while a model is trained further with them, up to the epoch that counts: some epochs side by side, and each as
+//! Gates that close while a model is trained further with them, up to the epoch that counts: some epochs side by side, and each as
 //! one frame of a film (no such figure is in the papers).
 use charts::chart::{Chart, Panel};
 use findings::Film;
@@ -58,7 +58,6 @@ fn values(film: &Film, epoch: usize) -> Values {
     Values::shares(film.epochs[epoch].iter().map(|row| (row.head_id(), row.p_open)))
 }
 
-/// Without panels.
 fn chart(film: &Film, when: &str) -> Chart {
     let model = match film.goal() {
         Goal::Heads(heads) => count(heads, "head"),

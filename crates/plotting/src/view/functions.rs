@@ -8,7 +8,7 @@ use findings::results::distinct;
 use findings::{Criterion, Functions, PAPER};
 use records::rows::functions::{FunctionName, POSITIONAL_PERCENT, SYNTACTIC_POINTS, leaders};
 use records::{AblationRow, Attention, HeadFunctionRow, HeadId, Measure, StandsFor, TestedRow as _};
-use words::{name_among, tenths, typeset, with_minus};
+use words::{tenths, typeset, with_minus};
 
 use super::heat_map::counts;
 use super::ranked;
@@ -17,7 +17,7 @@ pub const TABLE: &str = "v19-table1";
 const SAME_HEADS: &str = "v19-table1-heads";
 pub const CENSUS: &str = "v19-figure1c";
 
-/// When a head has a function.
+/// Threshold of a function.
 fn thresholds() -> String {
     format!(
         "reaches the paper's threshold: {POSITIONAL_PERCENT} % for a position, {SYNTACTIC_POINTS} points above the most frequent \
@@ -79,7 +79,7 @@ pub fn table1(functions: &Functions) -> Table {
         ))
 }
 
-/// What V19's threshold for relations would be by its other reading, "10 %" of the positional share instead of 10 points.
+/// V19's threshold for relations by its other reading, "10 %" of the positional share instead of 10 points.
 fn relative_margin(functions: &Functions) -> Option<String> {
     let heads = |holds: fn(&HeadFunctionRow) -> Option<bool>| {
         let rows = functions
@@ -149,11 +149,11 @@ pub fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) 
     Some(table.mark(criterion))
 }
 
-/// How many heads of each layer have each function, a panel for each attention type: Figures 1c and 2b.
+/// Number of heads of each layer with each function, a panel for each attention type: Figures 1c and 2b.
 pub fn figure1c(functions: &Functions) -> Chart {
     let (all, kinds) = (functions.heads(), functions.kinds());
     let attentions = distinct(all.iter().map(|head| head.attention()));
-    let panel = |(place, &attention): (usize, &Attention)| {
+    let panel = |&attention: &Attention| {
         let of_type = || all.iter().filter(|head| head.attention() == attention);
         let layers = distinct(of_type().map(|head| head.layer_number()));
         let count = |row: usize, column: usize| {
@@ -161,12 +161,11 @@ pub fn figure1c(functions: &Functions) -> Chart {
             (in_layer().filter(|head| kinds[row].1.contains(head)).count(), in_layer().count())
         };
         let names = kinds.iter().map(|(name, _)| name);
-        let panel = counts(("layer", &layers), ("", names), count);
-        panel.named(name_among(&attention, &attentions)).in_row(place)
+        counts(("layer", &layers), ("", names), count)
     };
     let title = "What the heads of each layer do (Voita et al. 2019)";
     Chart::new("Figures 1c and 2b", functions.file.label(CENSUS), functions.file.titled(title))
         .note("numbers: heads of a layer; the darker, the greater their share of it")
         .note(format!("a head counts that {}; it may have several functions", thresholds()))
-        .panels(attentions.len(), attentions.iter().enumerate().map(panel).collect())
+        .beside(&attentions, panel)
 }

@@ -9,7 +9,7 @@ use findings::results::{distinct, interval};
 use findings::{Contrasts, Criterion, Functions, Gates, Pruning, pruning};
 use records::{Attention, GateRow, HeadId, HeadSet, Method, Order, Scope, StandsFor};
 use stats::family::Comparison;
-use words::{name_among, signed};
+use words::signed;
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::heat_map::counts;
@@ -57,7 +57,7 @@ fn look(method: Method) -> Curve {
     Curve::look(name(method), color, width, Some((shape, 1.5)))
 }
 
-/// What the controls are, in the order in which captions explain them.
+/// Controls, in the order in which captions explain them.
 const CONTROLS: [(Method, &str); 7] = [
     (Method::Chosen, "the heads that the gates keep; the others are masked from the first update on"),
     (Method::Importance, "as many heads, the most important ones before this training"),
@@ -89,7 +89,8 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, criterion: Criterion) -
             |&(order, color): &(Order, Color)| Some((order, untrained(pruning?, scope, order, (&y, color))?));
         UNTRAINED.iter().filter_map(of).collect()
     };
-    let panel = |(place, (curves, &scope)): (usize, (&[Curve; 8], &Scope))| {
+    let panel = |&scope: &Scope| {
+        let curves = &curves[scopes.iter().position(|own| *own == scope).unwrap_or_default()];
         let mut layers = over_base(base, &[]);
         layers.extend(dotted(scope).into_iter().map(|(_, layer)| layer));
         layers.extend(curves.iter().rev().flat_map(Curve::bars));
@@ -98,7 +99,7 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, criterion: Criterion) -
             Some(published(scope)).filter(|own| !own.is_empty()).map(|own| Layer::Points(own, PUBLISHED)),
         );
         let x = Axis::percent(format!("{}heads kept (%)", whose(scope)));
-        Panel::new([x, y.clone()], 160.0, layers).named(name_among(&scope, &scopes)).in_row(place)
+        Panel::new([x, y.clone()], 160.0, layers)
     };
     let controls = CONTROLS.iter().filter(|(method, _)| gates.has(*method));
     let controls: Vec<_> = controls.map(|(method, what)| format!("{}: {what}", name(*method))).collect();
@@ -122,7 +123,7 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, criterion: Criterion) -
         .entries(UNTRAINED.iter().filter(|(order, _)| orders.contains(&order.name())).map(untrained_entry))
         .entries([base_entry("before,", &metric, base)])
         .entries(has_published.then(|| Entry::mark("paper, WMT", PUBLISHED)))
-        .panels(scopes.len(), curves.iter().zip(&scopes).enumerate().map(panel).collect())
+        .beside(&scopes, panel)
 }
 
 /// Orders in which heads are masked without training, in the colours of the same choice with training.
@@ -132,7 +133,7 @@ fn untrained_entry((order, color): &(Order, Color)) -> Entry {
     Entry::line(format!("{order}, not trained further"), Style::dotted(*color, 0.8))
 }
 
-/// What masking more and more heads in an order leaves, from all heads on, until that leaves the figure.
+/// Scores that masking more and more heads in an order leaves, from all heads on, until that leaves the figure.
 fn untrained(pruning: &Pruning, scope: Scope, order: Order, (y, color): (&Axis, Color)) -> Option<Layer> {
     let steps = pruning.find(scope, order)?.runs.first()?;
     let points = steps.iter().map(|row| (100.0 - pruning::share(row), row.score));
@@ -146,7 +147,7 @@ fn entry(method: Method) -> Entry {
     Entry { line: entry.line.filter(|_| method != Method::Ungated), ..entry }
 }
 
-/// How far a method stands beside the middle of those that leave as many heads.
+/// Distance of a method from the middle of those that leave as many heads.
 fn shift(gates: &Gates, method: Method) -> f64 {
     let sparse = Method::ALL.into_iter().filter(|&own| gates.has(own) && own != Method::Ungated);
     let sparse: Vec<Method> = sparse.collect();
@@ -164,7 +165,7 @@ fn whose(scope: Scope) -> String {
     }
 }
 
-/// Where the subject stands for the paper's translator: its losses of BLEU, taken from the base of this subject.
+/// Losses of BLEU in the paper, where the subject stands for its translator, taken from the base of this subject.
 fn published(gates: &Gates, scope: Scope) -> Vec<(f64, f64)> {
     let is_translator = gates.beside().is_some_and(StandsFor::translates);
     let own = PAPER.few_heads.iter().filter(|own| is_translator && own.gates == scope && own.data == WMT);
@@ -182,7 +183,7 @@ fn curve(gates: &Gates, scope: Scope, method: Method, criterion: Criterion) -> C
     Curve { pieces: runs.map(|run| run.iter().map(point).collect()).collect(), ..look(method) }
 }
 
-/// What the paper says of its encoders or, where translators have gates on all heads, of whole models.
+/// Sentence on the paper's encoders or, where translators have gates on all heads, of whole models.
 fn paper_remark(gates: &Gates) -> Option<String> {
     let has_all = gates.rows.iter().any(|row| row.attention == Scope::All && row.kept_enc_dec.is_some());
     let scope = if has_all { Scope::All } else { Scope::One(Attention::EncEnc) };
@@ -200,7 +201,7 @@ fn paper_remark(gates: &Gates) -> Option<String> {
     Some(format!("paper, Voita et al. (2019), {}: {}", own.first()?.source, changes.join("; ")))
 }
 
-/// What the heads that gates keep did in the model before: a row for each function, a column for each number of heads; none if
+/// Functions in the model before of the heads that gates keep: a row for each function, a column for each number of heads; none if
 /// gates were not trained on heads whose functions are known.
 pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
     let (known, rows) = (functions.heads(), functions.kinds());
@@ -236,7 +237,7 @@ pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
     })
 }
 
-/// How many heads the gates keep in each layer, a row for each number of heads kept: Figures 9 and 10.
+/// Number of heads that the gates keep in each layer, a row for each number of heads kept: Figures 9 and 10.
 pub fn figure9(gates: &Gates) -> Option<Chart> {
     let panels: Vec<Panel> = gates.scopes().into_iter().flat_map(|scope| layers(gates, scope)).collect();
     let title = "Heads that the gates keep, by attention type and layer (Voita et al. 2019)";

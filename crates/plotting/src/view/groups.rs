@@ -67,7 +67,7 @@ fn named(groups: &Groups, group: &Group, alpha: f64, size: fn(f64) -> f64) -> St
     texts.join(", ")
 }
 
-/// How far pairs of groups need the same heads: all pairs where these are few, else the most and the least alike.
+/// Likeness of the heads that pairs of groups need: all pairs where these are few, else the most and the least alike.
 fn likeness(groups: &Groups) -> Table {
     let size = groups.groups.len();
     let is_small = size <= MOST_PAIRS;

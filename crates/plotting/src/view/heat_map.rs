@@ -15,7 +15,7 @@ pub(crate) const EFFECTS: &str = "heads";
 pub(crate) const SCORES: &str = "heads-by-score";
 pub(crate) const RELEVANCE: &str = "v19-figure1a";
 
-/// Where the greatest number is this many times the median, colours go by the square root, since it would leave all others
+/// Multiple of the median from which on, as the greatest number, colours go by the square root, since it would leave all others
 /// white.
 const OUTLIER: f64 = 10.0;
 
@@ -55,20 +55,20 @@ impl Values {
         self.end * if self.is_root { color * color.abs() } else { color }
     }
 
-    /// How colours follow numbers, where that needs saying.
+    /// Words on the scale of colours, where that needs saying.
     fn scale(&self) -> &'static str {
         if self.is_root { ", square root" } else { "" }
     }
 }
 
-/// What masking each head costs, above 0 where the score gets worse, whichever way the metric points.
+/// Cost of masking each head, above 0 where the score gets worse, whichever way the metric points.
 pub fn effects_of(sweep: &Ablations, criterion: Criterion) -> Values {
     let direction = sweep.metric().direction();
     let cost = |row: &AblationRow| -direction.gain(row.score_delta);
     Values::new(sweep.rows.iter().map(|row| (row.head_id(), (cost(row), criterion.holds(row)))))
 }
 
-/// What the colours of these mean.
+/// Label and numbers of their colour bar.
 pub fn effects_bar(sweep: &Ablations, values: &Values) -> (String, [String; 5]) {
     let metric = sweep.metric();
     let worse = metric.direction().gain(-1.0);
@@ -89,12 +89,12 @@ pub fn scores_of(
     })
 }
 
-/// What a dot in a cell means.
+/// Legend of a dot in a cell.
 pub(super) fn dot(text: String) -> Entry {
     Entry::mark(text, Mark::new(Shape::Circle, 1.2, INK))
 }
 
-/// What masking each head does to the score: orange where it gets worse; dots are significant.
+/// Changes of the score by masking each head: orange where it gets worse; dots are significant.
 pub fn effects(sweep: &Ablations, criterion: Criterion) -> Chart {
     let values = effects_of(sweep, criterion);
     let (label, numbers) = effects_bar(sweep, &values);
@@ -158,7 +158,7 @@ pub fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Cri
         )
 }
 
-/// How much of what the model says goes back to each head: Figures 1a and 2a of Voita et al. (2019).
+/// Relevance of each head: Figures 1a and 2a of Voita et al. (2019).
 pub fn relevance(relevance: &Relevance) -> Chart {
     let (file, rows) = (&relevance.file, &relevance.rows);
     let attentions = distinct(rows.iter().map(|row| row.attention));

@@ -27,20 +27,20 @@ use records::{Attention, HeadId, TestedRow};
 use stats::family::Comparison;
 use words::typeset;
 
-/// What a command asks for.
+/// Request of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
-    /// When a difference is significant.
+    /// Criterion of significance.
     pub criterion: Criterion,
-    /// Where results are, and what describes their subjects.
+    /// Folders of results and of the files of subjects.
     pub folders: &'a Folders,
-    /// What tables and figures of single heads show.
+    /// Attention types that tables and figures of single heads show.
     pub attention: Selection,
-    /// Whether Table 1 brings Figure 1 along.
+    /// `true` if Table 1 brings Figure 1 along.
     pub with_figure: bool,
     /// The second split of a comparison; any if absent.
     pub against: Option<&'a str>,
-    /// Whether everything is drawn, so that an artefact that does not apply is left out and not an error.
+    /// `true` if everything is drawn, so that an artefact that does not apply is left out and not an error.
     pub is_all: bool,
 }
 
@@ -51,14 +51,14 @@ impl<'a> Asked<'a> {
         Self { criterion, folders, attention, with_figure: false, against: None, is_all: true }
     }
 
-    /// What not every file has, or another experiment has to have measured too: nothing, if everything is drawn and that was not
+    /// Returns what not every file has, or another experiment has to have measured too; nothing, if everything is drawn and that was not
     /// measured.
     pub(crate) fn if_there<T>(&self, read: Result<T>, left_out: &mut LeftOut) -> Result<Option<T>> {
         if self.is_all { Ok(left_out.keep_if_there(read)) } else { read.map(Some) }
     }
 }
 
-/// What is drawn from a file under a name, with what the signature cannot vouch for.
+/// Sheet of a file under a name, with a remark on what the signature cannot vouch for.
 pub(crate) fn sheet(
     file: &ResultFile,
     name: &str,
@@ -77,7 +77,7 @@ const fn mark(attention: Attention, radius: f64) -> Mark {
     }
 }
 
-/// What bands around curves are of.
+/// Sentence on the bands around curves.
 const BANDS: &str =
     "bands: 95 % intervals of the change from the base, drawn around the score, each step by itself";
 
@@ -102,24 +102,11 @@ pub fn ranked(numbers: impl IntoIterator<Item = (HeadId, f64)>) -> BTreeMap<Head
     numbers.iter().map(|&(head, value)| (head, Cell::printed(value, text))).collect()
 }
 
-/// What a hollow mark of such a score means.
 fn hollow(metric: &Metric, than: &str, criterion: Criterion) -> String {
     format!("hollow: {}", significantly_worse(metric, than, criterion))
 }
 
-/// What a mark on such a score means; `than` is what it is compared with.
+/// Meaning of a mark on such a score, which is compared with `than`.
 fn significantly_worse(metric: &Metric, than: &str, criterion: Criterion) -> String {
     format!("significantly {} {than} ({})", metric.worse_side(), criterion.in_words())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equal_scores_have_the_same_rank() {
-        let heads = (1..).map(|head| HeadId::numbered(Attention::EncEnc, 1, head));
-        let texts = ranked(heads.zip([0.5, -0.25, 0.5, 0.75])).into_values().map(|cell| cell.text);
-        assert_eq!(texts.collect::<Vec<_>>(), ["0.500 (2)", "\u{2212}0.250 (4)", "0.500 (2)", "0.750 (1)"]);
-    }
 }

@@ -9,7 +9,7 @@ use findings::pruning::share;
 use findings::results::interval;
 use findings::{Criterion, LeftOut, Pruning, Result, Retrained, RuleKind, Series};
 use records::{Attention, CurveId, Order, PruningRow, Scope};
-use words::{name_among, tenths};
+use words::tenths;
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::pruning_table::{self, COMPLEMENT, optimistic, without_attention};
@@ -20,19 +20,18 @@ const NEAR_ZERO: f64 = 0.2;
 
 const FLOOR: Style = Style::dotted(INK, 0.7);
 
-/// Width of the lines of random orders.
 const THIN: f64 = 0.35;
 
 pub const RETRAINED: &str = "prune-and-retrain";
 
-/// What a figure is called, and the name of its files.
+/// Name of a figure, and that of its files.
 type Named = [&'static str; 2];
 
 const THIRD: Named = ["Figure 3", "figure3"];
 const FOURTH: Named = ["Figure 4", "figure4"];
 const SIXTH: Named = ["Figure 6", "figure6"];
 
-/// Which figure of the paper a subject belongs to: Figure 3 has the translator and BERT on MNLI, for
+/// Figure of the paper that a subject belongs to: Figure 3 has the translator and BERT on MNLI, for
 /// which translators and inference stand, and language models, which the paper does not have; and Figure 6 the other
 /// classifiers.
 ///
@@ -146,7 +145,6 @@ fn chart(
         .panels(1, vec![Panel::new(axes, 160.0, layers)])
 }
 
-/// The legend of dashed curves, where there are any.
 fn complement_entry(has_complement: bool) -> Option<Entry> {
     has_complement.then(|| Entry::line("complement", Style::dashed(INK, 0.7)))
 }
@@ -170,7 +168,7 @@ fn curve(series: &Series, look: Curve, criterion: Criterion) -> Curve {
     Curve { line, mark: look.mark.filter(|_| !is_complement), pieces: runs.map(points).collect(), ..look }
 }
 
-/// How many heads can go by importance, by both rules: upright lines with their names.
+/// Number of heads that can go by importance, by both rules: upright lines with their names.
 fn cuts(pruning: &Pruning, criterion: Criterion) -> Vec<Layer> {
     let Some(series) = pruning.find(Scope::All, Order::Importance) else { return Vec::new() };
     let judge = pruning.results.judge(criterion);
@@ -226,52 +224,40 @@ fn look(series: &Series) -> Curve {
     Curve::look(name, color, width, mark)
 }
 
-/// A curve after training without the heads, and that of the same heads before.
-struct Retraining<'a> {
-    series: &'a Series,
-    before: Option<Curve>,
-    after: Curve,
-}
-
-impl<'a> Retraining<'a> {
-    /// The curve before training is dotted.
-    fn of(retrained: &Retrained, series: &'a Series, criterion: Criterion) -> Self {
-        let dotted = |line: Style| Style::dotted(line.color, 0.8);
-        let before = retrained.untrained(series).map(|series| curve(series, look(series), criterion));
-        let before = before.map(|curve| Curve { line: curve.line.map(dotted), mark: None, ..curve });
-        Self { series, before, after: curve(series, look(series), criterion) }
-    }
-
-    fn both(&self) -> impl Iterator<Item = &Curve> {
-        std::iter::once(&self.after).chain(&self.before)
-    }
-}
-
 /// The curves after training without the heads, with their intervals; a panel for each set of heads. Dotted are those of the same
 /// orders before training. The papers have no such figure: they prune without training.
 pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
     let (results, scopes) = (&retrained.after.results, retrained.scopes());
     let (metric, base) = (results.metric(), results.base());
-    let curves = retrained.after.series.iter().map(|series| Retraining::of(retrained, series, criterion));
-    let curves: Vec<Retraining> = curves.collect();
-    let all = || curves.iter().flat_map(Retraining::both);
-    let y = scores(&metric, all().flat_map(Curve::heights).chain([base]));
-    let panel = |(place, &scope): (usize, &Scope)| {
-        let own = || curves.iter().filter(|own| own.series.curve.attention == scope);
-        let mut layers = over_base(base, &own().map(|own| &own.after).collect::<Vec<_>>());
-        layers.extend(own().rev().filter_map(|own| own.before.as_ref()).flat_map(Curve::lines));
-        let axes = [Axis::percent("heads masked (%)"), y.clone()];
-        Panel::new(axes, 160.0, layers).named(name_among(&scope, &scopes)).in_row(place)
+    let of = |series: &Series| curve(series, look(series), criterion);
+    let before = |series| {
+        let dotted = |line: Style| Style::dotted(line.color, 0.8);
+        let before = retrained.untrained(series).map(of);
+        before.map(|curve| Curve { line: curve.line.map(dotted), mark: None, ..curve })
     };
-    let (complements, plain): (Vec<_>, Vec<_>) = curves.iter().partition(|own| own.series.curve.complement);
-    let has_complement = !complements.is_empty();
+    let series = &retrained.after.series;
+    let after: Vec<(&Series, Curve)> = series.iter().map(|series| (series, of(series))).collect();
+    let before: Vec<(&Series, Curve)> =
+        series.iter().filter_map(|series| Some((series, before(series)?))).collect();
+    let all = || after.iter().chain(&before).map(|(_, curve)| curve);
+    let y = scores(&metric, all().flat_map(Curve::heights).chain([base]));
+    let panel = |scope: &Scope| {
+        let own = |curves: &'_ [(&Series, Curve)]| -> Vec<Curve> {
+            let own = curves.iter().filter(|(series, _)| series.curve.attention == *scope);
+            own.map(|(_, curve)| curve.clone()).collect()
+        };
+        let mut layers = over_base(base, &own(&after).iter().collect::<Vec<_>>());
+        layers.extend(own(&before).iter().rev().flat_map(Curve::lines));
+        Panel::new([Axis::percent("heads masked (%)"), y.clone()], 160.0, layers)
+    };
+    let has_complement = series.iter().any(|series| series.curve.complement);
     let mut legend: Vec<Entry> = Vec::new();
-    for entry in plain.iter().map(|own| own.after.entry()) {
-        if !legend.contains(&entry) {
-            legend.push(entry);
+    for (_, curve) in after.iter().filter(|(series, _)| !series.curve.complement) {
+        if !legend.contains(&curve.entry()) {
+            legend.push(curve.entry());
         }
     }
-    let has_untrained = curves.iter().any(|own| own.before.is_some());
+    let has_untrained = !before.is_empty();
     let title = format!("{} after retraining without some heads, over the share of these", metric.label());
     Chart::new("Retraining after pruning", results.file.label(RETRAINED), results.file.titled(title))
         .note(results.base_line())
@@ -286,7 +272,7 @@ pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
         .entries(complement_entry(has_complement))
         .entries(has_untrained.then(|| Entry::line("not retrained", Style::dotted(INK, 0.8))))
         .entries([base_entry("base", &metric, base)])
-        .panels(scopes.len(), scopes.iter().enumerate().map(panel).collect())
+        .beside(&scopes, panel)
 }
 
 /// One row for each step of each curve: heads and order, then the score with and without training.

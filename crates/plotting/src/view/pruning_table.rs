@@ -1,4 +1,4 @@
-//! How many heads can go, by two rules, beside what the paper reports for its models (Michel et al. 2019, Section 4.2 and
+//! Number of heads that can go, by two rules, beside the paper's for its models (Michel et al. 2019, Section 4.2 and
 //! Appendix B).
 use charts::table::{Cell, Row, Table};
 use findings::paper::Share;
@@ -10,17 +10,16 @@ use words::{brackets, tenths};
 
 pub const STEM: &str = "pruning";
 
-/// Why the share of an order such as the oracle says less than it seems.
+/// Caution on the share of an order such as the oracle.
 pub const OPTIMISTIC: &str = "made on the very split that is scored, so its share is optimistic";
 
-/// What a complement is.
+/// Definition of a complement.
 pub const COMPLEMENT: &str =
     "as many heads masked in the opposite order, so that those which the order masks first are kept";
 
 /// The last is left out where nothing published stands beside a subject.
 const COLUMNS: [&str; 6] = ["safe (%)", "change", "no sig. loss (%)", "change", "score at 50 %", "paper (%)"];
 
-/// How many heads can go in an order, by both rules.
 type BothShares = [Option<Removable>; 2];
 
 /// One row for each curve, and one for each floor, whose score has the share beside it.
@@ -53,7 +52,7 @@ pub fn table(pruning: &Pruning, criterion: Criterion) -> Table {
         .remark(without_attention(pruning))
 }
 
-/// How many heads can go by both rules, what that changes, and the score without half of them.
+/// Share of heads that can go by both rules, the change there, and the score without half of them.
 fn row(pruning: &Pruning, series: &Series, shares: &BothShares, beside: Option<&Share>) -> Row {
     let metric = pruning.results.metric();
     let share_and_change = |removable: &Option<Removable>| {
@@ -67,7 +66,6 @@ fn row(pruning: &Pruning, series: &Series, shares: &BothShares, beside: Option<&
     Row::new(label(series), shares.iter().flat_map(share_and_change).chain(last))
 }
 
-/// The score with all heads masked.
 fn floor(metric: &Metric, scope: Scope, row: &PruningRow) -> Row {
     let score = format!("{} (at {} %)", metric.amount(row.score), tenths(masked_share(row)));
     let score = [Cell::number(score, row.score), Cell::default()];
@@ -77,7 +75,6 @@ fn floor(metric: &Metric, scope: Scope, row: &PruningRow) -> Row {
     )
 }
 
-/// What signs and words in the rows mean.
 fn signs(pruning: &Pruning, shares: &[Option<Removable>]) -> Vec<String> {
     let has_gap = shares.iter().any(Option::is_none);
     let is_open = shares.iter().flatten().any(|share| share.is_open);
@@ -101,7 +98,6 @@ pub fn optimistic<'a>(file: &ResultFile, series: impl Iterator<Item = &'a Series
     (!names.is_empty()).then(|| format!("{}: {OPTIMISTIC}", names.join(" and ")))
 }
 
-/// The shares of all models of the paper.
 fn all_published(published: &[Share]) -> Option<String> {
     let task = |share: &Share| format!("{} % ({})", tenths(share.percent), share.task);
     let all = published.iter().map(task).collect::<Vec<_>>().join(", ");
@@ -137,7 +133,7 @@ fn prefix(scope: Scope) -> String {
     if scope == Scope::All { String::new() } else { format!("{scope}: ") }
 }
 
-/// What a model whose only attention type is `self` still sees with all heads masked, where it was scored so.
+/// Sight of a model whose only attention type is `self` with all heads masked, where it was scored so.
 pub fn without_attention(pruning: &Pruning) -> Option<&'static str> {
     pruning.has_blind_step().then_some(if pruning.results.file.is_language() {
         "at 100 % each position sees only itself: a token is predicted from the one before it alone"

@@ -158,7 +158,7 @@ fn with_counts(table: Table, sweep: &Ablations, family: &[&AblationRow], criteri
         .note((tally.tested < family.len()).then_some(without))
 }
 
-/// What would be left by the other p-values, which are there once all heads are, and what other tests say.
+/// Counts by the other p-values, which are there once all heads are, and what other tests say.
 fn adjusted_counts(sweep: &Ablations, criterion: Criterion, family: &[&AblationRow]) -> Vec<String> {
     let judge = sweep.judge(criterion);
     let remains = |adjustment: Adjustment| {
@@ -189,7 +189,7 @@ fn adjusted_counts(sweep: &Ablations, criterion: Criterion, family: &[&AblationR
     remarks
 }
 
-/// What the paper has: the same sentence for enc-enc, and for BERT the range of its histogram of accuracies.
+/// The paper's counts: the same sentence for enc-enc, and for BERT the range of its histogram of accuracies.
 fn paper_remark(sweep: &Ablations, attention: Attention) -> Option<String> {
     if attention == Attention::EncEnc {
         let Summary { base_bleu, heads, significant, better, .. } = &PAPER.summary;
@@ -296,7 +296,7 @@ fn histogram(
     ]
 }
 
-/// How many heads each bin has.
+/// Number of heads in each bin.
 fn bars(family: &[&AblationRow], bins: Bins, criterion: Criterion) -> Bars {
     let mut bars = Bars::default();
     let mut rows: Vec<_> = family.iter().map(|row| (bins.of(row.score), criterion.holds(*row))).collect();

@@ -89,7 +89,7 @@ fn with_conditions(table: Table, speed: &Speed, rows: &[SpeedRow]) -> Table {
         .note(neighbours)
 }
 
-/// Which heads were removed, as far as the signature says.
+/// Heads that were removed, as far as the signature says.
 fn which_heads(speed: &Speed) -> String {
     let heads = match speed.file.text("order") {
         None | Some("importance") => "the least important heads are removed".to_owned(),
@@ -111,7 +111,7 @@ fn paper_remark() -> String {
     )
 }
 
-/// What one pass computes and holds.
+/// Costs of one pass: computation and memory.
 fn costs(speed: &Speed, rows: &[SpeedRow]) -> Table {
     let has_memory = rows.iter().any(|row| row.original_peak_bytes.or(row.pruned_peak_bytes).is_some());
     let names = ["multiply-adds", "pruned", "change (%)", "memory", "pruned", "change (%)"];
@@ -143,7 +143,7 @@ fn before_after(original: Option<f64>, pruned: Option<f64>) -> [Cell; 3] {
     [number(original), number(pruned), change.into()]
 }
 
-/// What a ratio is more than 1, in percent.
+/// Excess of a ratio over 1, in percent.
 fn more(ratio: f64) -> Cell {
     Cell::number(percent_more(ratio), 100.0 * (ratio - 1.0))
 }

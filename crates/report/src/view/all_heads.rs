@@ -54,7 +54,7 @@ fn columns(subject: &SubjectResults, criterion: Criterion) -> Vec<Column> {
 pub struct Heads {
     /// One row for each head.
     pub table: Table,
-    /// What maps can show.
+    /// Measures of the maps.
     pub measures: Vec<ColorScale>,
     /// One map for each attention type.
     pub maps: Vec<HeadMap>,
@@ -70,7 +70,6 @@ impl Heads {
     }
 }
 
-/// One row for each head.
 fn table(subject: &SubjectResults, columns: &[Column], criterion: Criterion) -> Option<Table> {
     let row = |head: &HeadId| {
         Row::new(head.to_string(), columns.iter().map(|(_, cells)| Cell::from(cells.get(head).cloned())))
@@ -122,7 +121,6 @@ fn elsewhere(sweep: &Ablations) -> Column {
     (name, sweep.rows.iter().map(|row| (row.head_id(), cell(row))).collect())
 }
 
-/// Each score with its rank.
 fn scores(importance: &Importance) -> Vec<Column> {
     let known = importance.known().into_iter();
     known.map(|score| (score.label, ranked(importance.heads().into_iter().zip(score.values)))).collect()
@@ -160,7 +158,7 @@ fn kept_with(gates: &Gates, heads: &BTreeSet<HeadId>) -> Vec<Column> {
     gates.scopes().into_iter().filter_map(of).collect()
 }
 
-/// What each head does, of what reaches its threshold.
+/// Functions of each head that reach their threshold.
 fn functions(rows: &[HeadFunctionRow]) -> Column {
     let mut words: BTreeMap<HeadId, Vec<String>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.is_function()) {
@@ -192,9 +190,8 @@ fn segments(segments: &BTreeMap<HeadId, Vec<SegmentChange>>) -> Column {
 /// A map of the heads of one attention type, with the colours of every measure.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct HeadMap {
-    /// Its attention type.
     attention: String,
-    /// What that attends from and to.
+    /// Words on what it attends from and to.
     description: String,
     /// Layer by layer, the first one first; heads without a number are absent.
     layers: Vec<Vec<Option<MapCell>>>,
@@ -209,13 +206,13 @@ struct MapCell {
     label: String,
     /// Its number in its layer.
     number: usize,
-    /// Whether masking it changes the score significantly, adjusted for the number of heads.
+    /// `true` if masking it changes the score significantly, adjusted for the number of heads.
     is_significant: bool,
     /// For each measure the colour of its cell and that of text on it, as `#rrggbb`, separated by spaces.
     colors: String,
 }
 
-/// What the colours of maps show.
+/// Measure that the colours of maps show.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ColorScale {
     name: String,
@@ -275,34 +272,5 @@ fn map_cell(head: HeadId, first: Option<&Column>, painted: &[Values]) -> MapCell
         number: head.head_number(),
         is_significant: painted.iter().filter_map(|values| values.of(head)).any(|(_, is_marked)| is_marked),
         colors: painted.iter().map(color).collect::<Vec<_>>().join(" "),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use findings::{Folders, LeftOut, Source};
-
-    /// Of the made-up results of `test-support`: importance masks 5, 9, 14 and 18 of 18 heads, gates keep 4, 3 and 1 of 6.
-    #[test]
-    fn a_head_goes_where_the_curve_and_the_gates_close_it() {
-        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/results");
-        let source = Source::subject(&Folders { results, experiments: "".into() }, "tiny-translation");
-        let curve = source.one("iterative-prune").unwrap();
-        let pruning = Pruning::read(curve, &mut LeftOut::default()).unwrap();
-        let gates = Gates::read(source.one("train-gates").unwrap()).unwrap();
-        let head = |name: &str| name.parse::<HeadId>().unwrap();
-        let text = |(_, cells): &Column, name: &str| cells.get(&head(name)).map(|cell| cell.text.clone());
-        let masked = masked_from(&pruning).unwrap();
-        let found = ["enc-enc:1:1", "enc-enc:2:3", "dec-dec:2:3"].map(|name| text(&masked, name).unwrap());
-        assert_eq!(found, ["27.8", "50", "100"]);
-        let names = ["enc-enc:1:1", "enc-enc:2:1", "enc-enc:1:2", "enc-enc:1:3"];
-        let heads = names.into_iter().chain(["dec-dec:1:1"]).map(head).collect();
-        let kept = kept_with(&gates, &heads).remove(0);
-        assert_eq!(kept.0, "gates keep it down to (enc-enc, heads of 6)");
-        assert_eq!(names.map(|name| text(&kept, name).unwrap()), ["1", "3", "4", "gone at 4"]);
-        assert_eq!(text(&kept, "dec-dec:1:1"), None);
     }
 }

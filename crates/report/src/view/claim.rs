@@ -1,4 +1,4 @@
-//! What was found on one subject, in sentences and in three numbers.
+//! Findings on one subject, in sentences and in three numbers.
 use charts::table::Cell;
 use findings::{Ablations, Criterion, Pruning, SubjectResults, Tolerable};
 use records::{AblationRow, TestedRow};
@@ -8,7 +8,7 @@ use words::{count, range, short, tenths};
 pub const KEY_NUMBERS: [&str; 3] =
     ["base", "heads that change it, adjusted", "share of heads that can go (%) [95 % interval]"];
 
-/// How many heads matter, which one most, and how many can go; none where neither was measured.
+/// Sentences on the number of heads that matter, the one that matters most, and the share that can go; none where neither was measured.
 pub fn sentences(subject: &SubjectResults, criterion: Criterion) -> Vec<String> {
     let heads = subject.sweep.iter().flat_map(|sweep| heads(sweep, criterion));
     heads.chain(subject.pruning.iter().filter_map(|pruning| share(pruning, criterion))).collect()

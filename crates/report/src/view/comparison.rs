@@ -45,7 +45,7 @@ fn shares_of<'a>(
 }
 
 impl Compared<'_> {
-    /// What it is called, by the subject alone or by what of it was scored.
+    /// Its name, by the subject alone or by what of it was scored.
     fn name(self, of_ours: fn(&Pruning) -> String) -> String {
         let theirs = || self.published.map_or(String::new(), |share| format!("paper: {}", share.task));
         self.ours.map_or_else(theirs, |(pruning, _)| of_ours(pruning))
@@ -117,7 +117,7 @@ const TITLE_OF_EFFECTS: &str =
 const CHOSEN: &str =
     "the greatest loss is selected from many, and its interval does not account for this selection";
 
-/// How much single heads do: for each family of tests the range of changes, as shares of the score.
+/// Effects of single heads: for each family of tests the range of changes, as shares of the score.
 pub fn effects(all: &[SubjectResults], criterion: Criterion) -> Option<Sheet> {
     // Of a base of 0, such as a Matthews correlation can be, there are no percentages.
     let sweeps = all.iter().filter_map(|subject| subject.sweep.as_ref()).filter(|sweep| sweep.base() != 0.0);
@@ -131,7 +131,6 @@ pub fn effects(all: &[SubjectResults], criterion: Criterion) -> Option<Sheet> {
     Some(Sheet::new("comparison-effects", chart, [table]))
 }
 
-/// One row for each family.
 fn table_of_effects(families: &[Family<'_>], criterion: Criterion) -> Table {
     let row = |&(sweep, attention): &Family<'_>| {
         let mut losses: Vec<_> = sweep.family(attention).into_iter().map(|row| loss(sweep, row)).collect();
@@ -192,7 +191,6 @@ fn chart_of_effects(families: &[Family<'_>], criterion: Criterion) -> Chart {
         .wide()
 }
 
-/// The head whose masking costs most.
 fn greatest(sweep: &Ablations, attention: Attention) -> Option<&AblationRow> {
     let rows = sweep.family(attention).into_iter();
     rows.max_by(|one, other| loss(sweep, one).total_cmp(&loss(sweep, other)))
@@ -205,7 +203,7 @@ fn interval_of_loss(sweep: &Ablations, row: &AblationRow) -> Option<(f64, f64)> 
     Some((one.min(other), one.max(other)))
 }
 
-/// What is lost without a head, in percent of the score.
+/// Loss without a head, in percent of the score.
 fn loss(sweep: &Ablations, row: &AblationRow) -> f64 {
     percent_lost(sweep, row.score_delta)
 }

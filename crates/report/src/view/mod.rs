@@ -1,4 +1,4 @@
-//! What only reports show of findings: all heads, how a model was trained, the paper's numbers beside ours, subjects beside each
+//! Views of reports alone: all heads, the log of a training, the paper's numbers beside ours, subjects beside each
 //! other. No file, no drawing.
 pub mod all_heads;
 pub mod claim;

@@ -1,4 +1,4 @@
-//! How a model was trained: the log of its training (no such table is in the paper).
+//! The log of a training (no such table is in the paper).
 use charts::chart::{Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use charts::palette::{BLUE, VERMILLION};
 use charts::scale::{Step, extent};
@@ -13,7 +13,6 @@ pub fn sheet(log: &Results<TrainingRow>) -> Sheet {
     Sheet::new("training", (log.rows.len() > 1).then(|| figure(log)), [table(log)])
 }
 
-/// One row for each validation.
 fn table(log: &Results<TrainingRow>) -> Table {
     let best = log.rows.iter().rposition(|row| row.best);
     let row = |(place, row): (usize, &TrainingRow)| {
@@ -33,7 +32,6 @@ fn table(log: &Results<TrainingRow>) -> Table {
         .remark(log.file.remark())
 }
 
-/// Both losses over the epochs.
 fn figure(log: &Results<TrainingRow>) -> Chart {
     let points = |loss: fn(&TrainingRow) -> f64| -> Vec<(f64, f64)> {
         log.rows.iter().map(|row| (row.epoch as f64, loss(row))).collect()
@@ -59,7 +57,7 @@ fn figure(log: &Results<TrainingRow>) -> Chart {
         .panels(1, vec![Panel::new(axes, 90.0, layers)])
 }
 
-/// What was measured, where the signature says it, and the seed.
+/// Losses that were measured, where the signature says it, and the seed.
 fn measured(log: &Results<TrainingRow>) -> Option<String> {
     let identity = log.file.identity()?;
     let seed = identity.seed.map_or(String::new(), |seed| format!("; seed {seed}"));

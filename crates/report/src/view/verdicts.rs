@@ -17,11 +17,11 @@ use words::{count, percent_more, range, signed, tenths, typeset};
 const COLUMNS: [&str; 5] =
     ["paper", "ours", "our 95 % interval", "same direction?", "paper's number inside it?"];
 
-/// Whether a loss is shown, as in the paper, or its opposite.
+/// `true` if a loss is shown, as in the paper, or its opposite.
 const LOSS: [&str; 2] = ["a loss, as in the paper", "a gain"];
 const GAIN: [&str; 2] = ["a gain, as in the paper", "a loss"];
 
-/// What keeps a verdict from being given.
+/// Reason for no verdict.
 const NO_INTERVAL: &str = "cannot be said: ours has no interval";
 
 /// One row for each number of the paper that the results of a subject stand beside; none where there is no such number.
@@ -49,7 +49,7 @@ fn said(holds: bool, what: &str) -> String {
     format!("{}: {what}", if holds { "yes" } else { "no" })
 }
 
-/// Whether a number is shown to be above 0, in these words, or below.
+/// `true` if a number is shown to be above 0, in these words, or below.
 fn side_of_0((low, high): (f64, f64), [above, below]: [&str; 2]) -> String {
     if low > 0.0 {
         said(true, above)
@@ -117,7 +117,7 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Row> {
         let [most, many] = [theirs, ours].map(|layers| 2 * layers.enough > layers.tested);
         let half = if most { "more than half" } else { "at most half" };
         let cells = [
-            format!("{theirs} of {attention} ({})", published(best).name),
+            format!("{theirs} of {attention} ({})", published(best)[1]),
             ours.to_string(),
             String::new(),
             said(most == many, &format!("{half} of the layers in the paper")),
@@ -295,15 +295,4 @@ fn few_heads(gates: &Gates) -> Vec<Row> {
         ))
     };
     PAPER.few_heads.iter().filter(|_| is_translator).filter_map(of).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ends_of_an_interval_lie_inside_it() {
-        assert_eq!([0.1, 0.5, 0.51].map(|number| inside(number, (0.1, 0.5))), ["yes", "yes", "no"]);
-        assert_eq!(said(false, "slower"), "no: slower");
-    }
 }

@@ -62,7 +62,7 @@ pub fn page(all: &[SubjectResults], criterion: Criterion) -> Result<Option<Strin
     Ok(has_any.then_some(page))
 }
 
-/// What the paper has of a claim, and what was measured; the template has their columns.
+/// Published and measured rows of a claim; the template has their columns.
 #[derive(Default)]
 struct Claim {
     published: Vec<Row>,

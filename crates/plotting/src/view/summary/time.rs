@@ -1,4 +1,4 @@
-//! How long it takes to measure all this again.
+//! Time to measure all this again.
 use charts::table::{Cell, Row};
 use findings::{Criterion, SubjectResults, experiment};
 use words::tenths;
