@@ -49,7 +49,9 @@ pub(super) fn shortened(clause: &Clause) -> Vec<Clause> {
         let Nominal::Noun { adjectives, .. } = nominal else { continue };
         for (index, adjective) in adjectives.iter().enumerate() {
             // "the old dog": "the dog"; "the very old dog": "the old dog"
-            add(&|shorter| drop(adjectives_of(shorter, head).remove(index)));
+            add(&|shorter| {
+                adjectives_of(shorter, head).remove(index);
+            });
             if adjective.degree.is_some() {
                 add(&|shorter| adjectives_of(shorter, head)[index].degree = None);
             }
