@@ -22,7 +22,7 @@ pub struct Variants {
     pub(crate) values: Vec<Vec<Vec<f64>>>,
     /// The first layer of the stack with a masked head; their number if there is none.
     pub(crate) lowest: usize,
-    wanted: Vec<bool>,
+    len: usize,
 }
 
 impl Variants {
@@ -46,26 +46,13 @@ impl Variants {
             values: (0..layers).map(|layer| values(&gates, &layout, attention, layer)).collect(),
             gates,
             lowest: of_stack.map(|id| id.layer_index()).min().unwrap_or(layers),
-            wanted: vec![true; sets.len()],
+            len: sets.len(),
         })
-    }
-
-    /// The same sets, of which only those at these places are evaluated. How they are, down to the last digit, depends on all
-    /// of them: which is what makes a part of them give what all of them give.
-    #[must_use]
-    pub fn only(mut self, places: &[usize]) -> Self {
-        self.wanted = (0..self.len()).map(|place| places.contains(&place)).collect();
-        self
     }
 
     /// Number of sets.
     pub(crate) fn len(&self) -> usize {
-        self.wanted.len()
-    }
-
-    /// Returns true if one of these sets is to be evaluated.
-    pub(crate) fn wants(&self, sets: &[usize]) -> bool {
-        sets.iter().any(|&set| self.wanted[set])
+        self.len
     }
 }
 
@@ -179,7 +166,7 @@ impl<'a, S: Stack> Walk<'a, S> {
         // Differences of sums that were rounded to half precision would be off by more than the model itself.
         let one_by_one = self.together == 1 && matches!(context.kind(), Kind::Float | Kind::Double);
         let whole = if one_by_one { self.whole(layer, &context, &children) } else { None };
-        for part in self.parts(&children) {
+        for part in children.chunks(self.together) {
             let of_parents = |all: &Tensor| match part {
                 [(parent, _)] => self.of_node(all, *parent),
                 _ => {
@@ -197,15 +184,6 @@ impl<'a, S: Stack> Walk<'a, S> {
             let out = self.stack.finish(layer, &of_parents(x), attended);
             self.ascend_from(layer + 1..layers.end, &out, nodes, arrive);
         }
-    }
-
-    /// Nodes that are computed as rows of one batch: those among which one is wanted, so that a batch always holds the same.
-    pub(crate) fn parts<'n>(
-        &'n self,
-        nodes: &'n [(usize, Node)],
-    ) -> impl Iterator<Item = &'n [(usize, Node)]> {
-        let is_wanted = |part: &&[(usize, Node)]| part.iter().any(|(_, node)| self.variants.wants(node));
-        nodes.chunks(self.together).filter(is_wanted)
     }
 
     /// Output of attention in a layer with all heads open, `[batch, position, d_model]`, if it takes less to compute that and
@@ -251,7 +229,7 @@ impl<'a, S: Stack> Walk<'a, S> {
         gates.values().index_select(0, &rows).repeat_interleave_self_int(self.batch, 0, None)
     }
 
-    /// Values of nodes, for each variant that is wanted.
+    /// Values of nodes, for each variant.
     pub(crate) fn by_variant(&self, nodes: impl IntoIterator<Item = (Node, Tensor)>) -> Vec<Tensor> {
         let mut by_variant: Vec<Option<Tensor>> = (0..self.variants.len()).map(|_| None).collect();
         for (node, found) in nodes {
@@ -259,7 +237,6 @@ impl<'a, S: Stack> Walk<'a, S> {
                 by_variant[variant] = Some(found.shallow_clone());
             }
         }
-        let wanted = by_variant.into_iter().zip(&self.variants.wanted).filter(|(_, wanted)| **wanted);
-        wanted.map(|(found, _)| found.expect("each variant is in one node")).collect()
+        by_variant.into_iter().map(|found| found.expect("each variant is in one node")).collect()
     }
 }

@@ -104,28 +104,6 @@ proptest! {
         }
     }
 
-    /// However sets are divided between calls, and whatever is left of earlier ones: to the last digit, in single precision,
-    /// what all of them give in one call.
-    #[test]
-    fn parts_of_the_sets_give_the_very_numbers_of_all(
-        sets in sets(&model().layout()), together in 1_usize..5, wanted in proptest::collection::vec(0_usize..3, 9),
-    ) {
-        let model = model().to_kind(Kind::Float).unwrap();
-        let batch = batch(&model, &[5, 13, 1]);
-        let variants = || model.variants(&sets, false).unwrap();
-        let (whole, _) = model.sweep(&batch, &variants(), together, None);
-        let mut trunk = None;
-        for call in 0..3 {
-            let places: Vec<usize> = (0..sets.len()).filter(|&place| wanted[place] == call).collect();
-            let (found, left) = model.sweep(&batch, &variants().only(&places), together, trunk.take());
-            trunk = Some(left);
-            prop_assert_eq!(found.len(), places.len());
-            for (place, found) in places.iter().zip(&found) {
-                prop_assert_eq!(found, &whole[*place], "{}", &sets[*place]);
-            }
-        }
-    }
-
     /// A later call may start where an earlier one stopped, or below, where it starts anew.
     #[test]
     fn what_is_left_serves_the_next_call(first in sets(&model().layout()), second in sets(&model().layout())) {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Parser;
 use experiment::{HeadSweep, OpenRows, SharedArgs};
-use records::{CorrelationRow, Row, Signature};
+use records::{Row, Signature};
 use significance::TestArgs;
 use significance::{AGAINST_ARGUMENTS, Sweep, agreement};
 use subject::{Description, Scored, Subject};
@@ -81,16 +81,13 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let files = [sweep(&scored[0])?, sweep(&scored[1])?];
 
     let signature = signature(args, subject.as_ref(), (&scored, &files), &machine)?;
-    let OpenRows { path, mut writer, .. } = args.shared.open_rows(&path, &signature)?;
+    let OpenRows { path, mut writer } = args.shared.open_rows(&path, &signature)?;
     let testing = args.test.testing(writer.tested(), args.shared.seed);
     writer.signature_mut().testing = Some(testing);
     let [first, second] = files.each_ref().map(|path| Sweep::read(path));
     let rows = agreement(&first?, &second?, testing)?;
     // Those that are there may be of other tests.
-    let is_there = |row: &CorrelationRow| rows.contains(row);
-    if !writer.rows().all(is_there) {
-        writer.discard(|row| !is_there(row))?;
-    }
+    writer.discard(|row| !rows.contains(row));
     for row in rows {
         if !writer.contains(&row.key()) {
             writer.push(row)?;

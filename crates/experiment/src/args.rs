@@ -2,7 +2,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::builder::RangedU64ValueParser;
-use records::{Existing, Row, RowWriter, Shard, Signature, Taken};
+use records::{Row, RowWriter, Shard, Signature, Taken};
 use significance::SEED;
 use subject::{Description, Scored};
 use training::{Machine, Memory, Precision, device, start_threads};
@@ -40,7 +40,7 @@ pub struct SharedArgs {
     pub again: bool,
 
     /// Measure only every N-th row, starting at row I, such as 2/8, in a file of its own; `just merge` joins the shards.
-    /// Shards may run at once or one after another; rows already measured by any of them are reused
+    /// Shards may run at once or one after another
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
 
@@ -69,11 +69,6 @@ impl SharedArgs {
     /// The seed of all that is measured.
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or(SEED)
-    }
-
-    /// Treatment of results that are there.
-    pub fn existing(&self) -> Existing {
-        if self.again { Existing::Again } else { Existing::Use }
     }
 
     /// Arguments for results of other experiments that this one is made of: stored ones that fit are used.
@@ -118,8 +113,7 @@ impl SharedArgs {
     pub fn open_rows<R: Row>(&self, path: &Path, signature: &Signature) -> Result<OpenRows<R>, Error> {
         let mut path = path.to_owned();
         if !self.again && self.output.is_none() {
-            let place_of = if self.shard.is_some() { records::place_of_shard } else { records::place_of };
-            let destination = place_of(&path, &signature.identity)?;
+            let destination = records::place_of(&path, &signature.identity)?;
             if let Some(Taken { path: taken, differences }) = destination.taken {
                 words::say!(
                     "`{}` is of another run ({differences}): this one goes to `{}`; --again would replace it",
@@ -129,9 +123,8 @@ impl SharedArgs {
             }
             path = destination.path;
         }
-        let results = path;
-        let path = self.own_file(&results);
-        let writer = RowWriter::open(&path, signature, self.existing())?;
+        let path = self.own_file(&path);
+        let writer = RowWriter::open(&path, signature, self.again)?;
         if writer.rows().len() > 0 && !self.again && !self.machine.quiet {
             words::say!(
                 "`{}`: {} rows are there and fit (--again computes them anew)",
@@ -139,7 +132,7 @@ impl SharedArgs {
                 writer.rows().len()
             );
         }
-        Ok(OpenRows { path, results, writer })
+        Ok(OpenRows { path, writer })
     }
 }
 
@@ -148,8 +141,6 @@ impl SharedArgs {
 pub struct OpenRows<R: Row> {
     /// File that this run writes.
     pub path: PathBuf,
-    /// File of the results that they will be part of: of a shard that of all, of any other run the same.
-    pub results: PathBuf,
     /// Writer of the file.
     pub writer: RowWriter<R>,
 }

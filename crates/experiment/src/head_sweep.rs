@@ -60,18 +60,15 @@ impl HeadSweep {
             let mut family = self.heads.iter().filter(|id| row.attention == id.attention());
             family.clone().next().is_some() && !family.any(|&id| row.head_id() == id)
         };
-        // Heads that were chosen by other data than now.
-        if rows.rows().any(is_of_other_head) {
-            rows.discard(is_of_other_head)?;
-        }
+        rows.discard(is_of_other_head); // chosen by other data than now
         rows.renew(|row| heads.iter().any(|&id| row.head_id() == id));
         let (layout, metric) = (subject.layout(), subject.metric(&self.scored.split));
         let mut sets = Vec::new();
-        for &id in &self.heads {
+        for &id in self.heads.iter().filter(|id| heads.contains(id)) {
             let row = row(id, metric.name());
-            let is_due = heads.contains(&id) && rows.is_due(&row);
-            let rows = is_due.then_some(row).into_iter().collect();
-            sets.push(RowSet { masked: (self.masked)(&layout, id)?, rows });
+            if rows.is_due(&row) {
+                sets.push(RowSet { masked: (self.masked)(&layout, id)?, rows: vec![row] });
+            }
         }
         rows.measure(subject, &self.scored, BASE, sets)?;
         rows.finish()

@@ -18,17 +18,16 @@ use crate::error::Error;
 pub struct RowSet<R> {
     /// Masked heads.
     pub masked: HeadSet,
-    /// Their rows; none if they are there already, and the set only says what those beside it share with it.
+    /// Their rows, at least one.
     pub rows: Vec<R>,
 }
 
 impl<R> RowSet<R> {
-    /// Adds a row, unless it is there already, to the set of `sets` that masks these heads, or a set for it: equal sets are
-    /// measured once.
-    pub fn add(sets: &mut Vec<Self>, masked: HeadSet, row: Option<R>) {
+    /// Adds a row to the set of `sets` that masks these heads, or a set for it: equal sets are measured once.
+    pub fn add(sets: &mut Vec<Self>, masked: HeadSet, row: R) {
         match sets.iter_mut().find(|set| set.masked == masked) {
-            Some(set) => set.rows.extend(row),
-            None => sets.push(Self { masked, rows: row.into_iter().collect() }),
+            Some(set) => set.rows.push(row),
+            None => sets.push(Self { masked, rows: vec![row] }),
         }
     }
 }
@@ -54,8 +53,7 @@ pub struct MeasuredRows<R: TestedRow> {
 }
 
 impl<R: TestedRow> MeasuredRows<R> {
-    /// Opens the results at `path`, or beside it where that holds results of another run. A shard takes over those of its
-    /// rows that are there already.
+    /// Opens the results at `path`, or beside it where that holds results of another run.
     ///
     /// - `test`: settings that it lacks stay as they were in results that are there
     ///
@@ -71,13 +69,10 @@ impl<R: TestedRow> MeasuredRows<R> {
         let run = machine.provenance();
         let testing = test.testing(None, shared.seed);
         let measured = measured(subject.metric(&identity.split), families);
-        let part = shared.shard.map(|shard| Part { shard, again: shared.again, rows: places });
+        let part = shared.shard.map(|shard| Part { shard, rows: places });
         let signature =
             Signature { part: part.clone(), ..Signature::new(identity, run).tested(measured, testing) };
-        let OpenRows { path, results, mut writer } = shared.open_rows(path, &signature)?;
-        if let Some(part) = part.as_ref().filter(|part| !part.again) {
-            writer.adopt_part(&results, part)?;
-        }
+        let OpenRows { path, mut writer } = shared.open_rows(path, &signature)?;
         let testing = test.testing(writer.tested(), shared.seed);
         writer.signature_mut().testing = Some(testing);
         Ok(Self { path, part, writer, testing, bases: BTreeMap::new() })
@@ -109,16 +104,12 @@ impl<R: TestedRow> MeasuredRows<R> {
     }
 
     /// Takes rows out, whatever was asked for.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn discard(&mut self, unwanted: impl Fn(&R) -> bool) -> Result<(), Error> {
-        Ok(self.writer.discard(unwanted)?)
+    pub fn discard(&mut self, unwanted: impl Fn(&R) -> bool) {
+        self.writer.discard(unwanted);
     }
 
-    /// Scores the subject under each of `sets` whose rows are missing, and adds these as soon as they are scored.
+    /// Scores the subject under each of `sets` and adds its rows as soon as they are scored.
     ///
-    /// - `sets`: all that there are, in an order that does not depend on which rows are there
     /// - `base`: name of the statistics of the intact model
     ///
     /// # Errors
@@ -131,7 +122,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         base: &str,
         sets: Vec<RowSet<R>>,
     ) -> Result<(), Error> {
-        if sets.iter().all(|set| set.rows.is_empty()) {
+        if sets.is_empty() {
             return Ok(());
         }
         self.measure_on(subject.evaluator(scored, 0)?.as_mut(), base, sets)
@@ -148,25 +139,21 @@ impl<R: TestedRow> MeasuredRows<R> {
         sets: Vec<RowSet<R>>,
     ) -> Result<(), Error> {
         let _unbroken = Unbroken::begin()?;
-        let is_known = self.bases.contains_key(base);
-        let (mut masked, mut wanted) = (vec![HeadSet::none()], vec![!is_known]);
-        for set in &sets {
-            masked.push(set.masked.clone());
-            wanted.push(!set.rows.is_empty());
-        }
-        let mut sets: Vec<Vec<R>> = sets.into_iter().map(|set| set.rows).collect();
-        let mut each = |index, evaluation: Evaluation| match index {
-            0 => {
+        let intact = (!self.bases.contains_key(base)).then(HeadSet::none);
+        let masked: Vec<HeadSet> =
+            intact.into_iter().chain(sets.iter().map(|set| set.masked.clone())).collect();
+        let mut sets = sets.into_iter();
+        let mut each = |_, evaluation: Evaluation| {
+            if !self.bases.contains_key(base) {
                 let columns = evaluation.segments.metric().columns();
                 self.writer.add_base(columns, block(base.to_owned(), &evaluation.segments, None))?;
                 self.bases.insert(base.to_owned(), evaluation.segments);
-                Ok(())
+                return Ok(());
             }
-            set => std::mem::take(&mut sets[set - 1])
-                .into_iter()
-                .try_for_each(|row| self.add(row, base, &evaluation.segments)),
+            let rows = sets.next().into_iter().flat_map(|set| set.rows);
+            rows.into_iter().try_for_each(|row| self.add(row, base, &evaluation.segments))
         };
-        Ok(evaluator.evaluate(&masked, &wanted, &mut each)?)
+        Ok(evaluator.evaluate(&masked, &mut each)?)
     }
 
     /// Scores a model that came of the `base`, such as one that was trained further, under one of its sets; rows are compared with the

@@ -115,7 +115,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
                 say_of_rare(&functions, frequent);
             }
         }
-        writer.discard(|_| true)?;
+        writer.discard(|_| true);
         let looks = look(subject.as_ref(), view.sentences, &heads, args.first_piece)?;
         let view = View { looks: &looks, ..view };
         for function in functions {

@@ -154,7 +154,7 @@ pub fn draw(
     Ok(rows.measure(pruning.subject, &pruning.scored, BASE, sets)?)
 }
 
-/// The head sets of all steps, with the rows that are missing; none at all if all are there.
+/// The head sets whose rows are missing.
 ///
 /// # Errors
 /// If heads cannot be ordered, or a row is of another order than now.
@@ -165,29 +165,20 @@ pub fn sets<R: TestedRow + From<PruningRow>>(
 ) -> anyhow::Result<Vec<RowSet<R>>> {
     let metric = pruning.metric().name();
     let of_step = |curve: &Curve<'_>, step: usize| R::from(curve.row(step, &HeadSet::none(), metric));
-    let is_due = |curve: &Curve<'_>| (0..curve.counts().len()).any(|step| rows.is_due(&of_step(curve, step)));
-    if !curves.iter().any(is_due) {
-        return Ok(Vec::new());
-    }
-    // All sets of all curves, whichever rows are there: what sets share, down to the last digit, must not depend on that.
+    let is_due =
+        |curve: &&Curve<'_>| (0..curve.counts().len()).any(|step| rows.is_due(&of_step(curve, step)));
     let mut sets = Vec::new();
     let mut intact = IntactScores::new();
-    for curve in curves {
+    for curve in curves.iter().filter(is_due) {
         let stored = |step: usize| rows.rows().find(|stored| stored.key() == of_step(curve, step).key());
-        let complete: Option<Vec<&R>> = (0..curve.counts().len()).map(stored).collect();
-        if let Some(complete) = complete {
-            // Heads need not be ordered again for rows that are there.
-            for row in complete {
-                RowSet::add(&mut sets, row.masked_heads().unwrap_or_default().parse()?, None);
-            }
-            continue;
-        }
         for (step, masked) in curve.steps(pruning, &mut intact)?.into_iter().enumerate() {
             if let Some(stored) = stored(step) {
                 check_heads(stored, stored.masked_heads().unwrap_or_default(), Some(&masked))?;
             }
-            let row = Some(R::from(curve.row(step, &masked, metric))).filter(|row| rows.is_due(row));
-            RowSet::add(&mut sets, masked, row);
+            let row = R::from(curve.row(step, &masked, metric));
+            if rows.is_due(&row) {
+                RowSet::add(&mut sets, masked, row);
+            }
         }
     }
     Ok(sets)

@@ -73,9 +73,7 @@ impl<'a> Retraining<'a> {
         // Equal heads of two types are trained further in another part of the model.
         for curves in curves.chunk_by(|one, other| one.pool.scope == other.pool.scope) {
             for set in curve::sets(pruning, curves, &rows)? {
-                if !set.rows.is_empty() {
-                    self.measure(pruning, curves[0].pool.scope, set, &mut rows)?;
-                }
+                self.measure(pruning, curves[0].pool.scope, set, &mut rows)?;
             }
         }
         Ok(rows.finish()?.path)

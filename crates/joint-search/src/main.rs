@@ -199,7 +199,7 @@ impl Args {
         let (mut chosen, mut reported) = (subject.evaluator(chosen_on, 1)?, subject.evaluator(reported, 1)?);
         let mut scores = |sets: &[HeadSet]| {
             let mut scores = Vec::with_capacity(sets.len());
-            chosen.evaluate(sets, &vec![true; sets.len()], &mut |_, evaluation| {
+            chosen.evaluate(sets, &mut |_, evaluation| {
                 scores.push(evaluation.score);
                 Ok(())
             })?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use heads::MOST_HEADS;
 use stats::MetricName;
 
-use crate::place::Place;
+use crate::place::{EDITED, Place};
 use crate::signature::{Signature, sha256};
 use crate::table::parse;
 use crate::{Error, Row, TestedRow, file};
@@ -139,10 +139,9 @@ pub fn read_checked<R: Row>(path: &Path, signature: Option<&Signature>) -> Resul
                 format!("it has {} rows instead of {}", table.rows.len(), complete.rows)
             }
             Ok(_) => "its checksum is not the one in its signature".to_owned(),
-            Err(Error::Header { fault, .. }) => fault.clone(),
             Err(error) => error.to_string(),
         };
-        return Err(Error::Changed { path: path.to_owned(), found });
+        return Err(Error::of(path, format!("was edited or mixed since it was complete: {found}")));
     }
     let table = parsed?;
     let is_torn = table.complete < bytes.len();
@@ -177,7 +176,7 @@ pub fn check_segments(path: &Path, signature: &Signature) -> Result<(), Error> {
     let stored = signature.complete.as_ref().and_then(|complete| complete.segments_sha256.as_ref());
     match stored {
         Some(stored) if segments.exists() && crate::sha256_file(&segments)? != *stored => {
-            Err(Error::Edited { path: segments })
+            Err(Error::of(&segments, EDITED))
         }
         _ => Ok(()),
     }
@@ -188,7 +187,7 @@ pub fn check_segments(path: &Path, signature: &Signature) -> Result<(), Error> {
 /// # Errors
 /// The first fault, with row and column.
 pub fn check_rows<R: Row>(path: &Path, rows: &[R]) -> Result<(), Error> {
-    let Some(first) = rows.first() else { return Err(Error::Empty { path: path.to_owned() }) };
+    let Some(first) = rows.first() else { return Err(Error::of(path, "holds no rows yet")) };
     rows.iter().try_for_each(|row| check_row(path, row))?;
     rows.iter().try_for_each(|row| check_same(path, [first, row], Row::of_run))?;
     let mut groups: BTreeMap<String, &R> = BTreeMap::new();
@@ -203,16 +202,12 @@ pub fn check_rows<R: Row>(path: &Path, rows: &[R]) -> Result<(), Error> {
 fn check_row<R: Row>(path: &Path, row: &R) -> Result<(), Error> {
     let is_outside = |limit: &Limit| limit.value.is_some_and(|value| !limit.allowed.contains(&value));
     match row.limits().into_iter().find(is_outside) {
-        Some(Limit { column, value, words, .. }) => Err(Error::Range {
-            path: path.to_owned(),
-            row: row.title(),
-            column,
-            found: value.unwrap_or(f64::NAN),
-            range: words,
+        Some(Limit { column, value, words, .. }) => {
+            Err(range(path, row, (column, value.unwrap_or(f64::NAN), words)))
+        }
+        None => row.fault().map_or(Ok(()), |fault| {
+            Err(Error::Invalid(format!("`{}`: {} cannot be: {fault}", path.display(), row.title())))
         }),
-        None => row
-            .fault()
-            .map_or(Ok(()), |fault| Err(Error::Row { path: path.to_owned(), row: row.title(), fault })),
     }
 }
 
@@ -239,7 +234,17 @@ fn check_same<R: Row>(
 
 /// What a row asks of the one before it.
 fn check_order<R: Row>(path: &Path, before: &R, row: &R) -> Result<(), Error> {
-    row.against(before).map_or(Ok(()), |(column, found, range)| {
-        Err(Error::Range { path: path.to_owned(), row: row.title(), column, found, range })
-    })
+    row.against(before).map_or(Ok(()), |fault| Err(range(path, row, fault)))
+}
+
+/// A number of a row outside of what it can be: its column, its value, and what is allowed.
+fn range<R: Row>(path: &Path, row: &R, (column, found, allowed): (&str, f64, &str)) -> Error {
+    let (row, found) = (row.title(), shown(found));
+    Error::Invalid(format!("`{}`: {column} of {row} is {found}, but it must be {allowed}", path.display()))
+}
+
+/// A number without long rows of zeros.
+fn shown(number: f64) -> String {
+    let is_plain = number == 0.0 || number.is_nan() || (1e-5..1e16).contains(&number.abs());
+    if is_plain { number.to_string() } else { format!("{number:e}") }
 }

@@ -6,7 +6,6 @@
 //! speed in [a file of its own](SpeedRow).
 
 pub mod check;
-mod destination;
 mod error;
 mod file;
 mod order;
@@ -23,10 +22,10 @@ mod table;
 pub mod writer;
 
 pub use check::{Checked, read_checked};
-pub use destination::{Destination, Taken, check_writable, place_of, place_of_shard};
 pub use error::Error;
 pub use heads::{Attention, HeadId, HeadSet, Measure, Scope, UnknownName};
 pub use order::{FLOOR, Order};
+pub use place::{Destination, Held, Taken, place_of};
 pub use rows::{
     AblationRow, BASE, CorrelationRow, CurveId, DynamicsRow, GateFilmRow, GateRow, Goal, HeadFunctionRow,
     Method, PruningRow, RelevanceRow, RetrainedRow, Row, ScoreRow, SpeedRow, TestedRow, TrainingRow,
@@ -39,7 +38,7 @@ pub use stats::MetricName;
 
 pub use signature::{Complete, Identity, Measured, Provenance, Signature, Testing, sha256_file};
 pub use stands_for::StandsFor;
-pub use stored::{Stored, check_agreement};
+pub use stored::Stored;
 pub use sum::Sum;
 pub use table::{read_complete, read_rows};
-pub use writer::{Existing, RowWriter, ShardLock, finish_publishing};
+pub use writer::{RowWriter, check_writable};

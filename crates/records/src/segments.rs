@@ -1,4 +1,4 @@
-//! What was measured of each segment, beside the rows: a gzip-compressed CSV file that grows block by block.
+//! Statistics of segments, beside the rows: a gzip-compressed CSV file that grows block by block.
 //!
 //! `ablate-one.segments.csv.gz` has the columns `row`, `segment` and the numbers that its metric stores of a segment. A block
 //! begins with the line for segment 0, which has the name of the row and the sums over the whole test set; these show whether the
@@ -21,8 +21,7 @@ use flate2::write::GzEncoder;
 
 use stats::{Cell, Cells};
 
-use crate::file::{LockedFile, write_error};
-use crate::stored::bytes;
+use crate::place::bytes;
 use crate::{Error, Sum};
 
 /// No gzip member is longer than this, in bytes of text: one that claims to be is a trap.
@@ -132,12 +131,12 @@ impl Blocks {
         self.blocks.values()
     }
 
-    /// Adds those blocks of others that are wanted, in the place of earlier ones of their names.
-    pub(crate) fn add(&mut self, others: &Self, is_wanted: impl Fn(&str) -> bool) {
+    /// Adds the blocks of others, in the place of earlier ones of their names.
+    pub(crate) fn add(&mut self, others: Self) {
         if self.columns.is_empty() {
-            self.columns.clone_from(&others.columns);
+            self.columns = others.columns;
         }
-        others.iter().filter(|block| is_wanted(&block.name)).cloned().for_each(|block| self.insert(block));
+        self.blocks.extend(others.blocks);
     }
 
     /// Takes out all blocks but those of these names.
@@ -145,11 +144,15 @@ impl Blocks {
         self.blocks.retain(|name, _| keep(name));
     }
 
-    /// Names the numbers of a segment, unless they have names.
-    pub(crate) fn name_columns(&mut self, columns: &[&str]) {
-        if self.columns.is_empty() {
-            self.columns = columns.iter().map(|&column| column.to_owned()).collect();
+    /// The bytes that add a block to a growing file of these.
+    ///
+    /// - `columns`: names of a segment's numbers
+    pub(crate) fn addition(&mut self, columns: &[&str], block: &Block) -> Vec<u8> {
+        if !self.is_empty() {
+            return compressed(&block.text());
         }
+        self.columns = columns.iter().map(|&column| column.to_owned()).collect();
+        compressed(&(header(&self.columns) + &block.text()))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -175,7 +178,7 @@ impl Blocks {
                 (false, 0) => "it is not compressed with gzip",
                 (false, _) => "what follows its last gzip member is not gzip",
             };
-            return Err(Error::Segments { path: path.to_owned(), fault: fault.to_owned() });
+            return Err(no_segments(path, fault));
         }
         Ok(Some(read.blocks))
     }
@@ -216,7 +219,11 @@ fn compressed(text: &str) -> Vec<u8> {
     encoder.finish().expect("memory takes every byte")
 }
 
-/// What can be read of a file that may be torn.
+fn no_segments(path: &Path, fault: &str) -> Error {
+    Error::of(path, format!("does not hold the statistics of segments: {fault}"))
+}
+
+/// Readable part of a file that may be torn.
 struct Readable {
     blocks: Blocks,
     /// Length of the complete members, in bytes.
@@ -225,7 +232,7 @@ struct Readable {
 
 impl Readable {
     fn of(path: &Path, bytes: &[u8]) -> Result<Self, Error> {
-        let fault = |fault: String| Error::Segments { path: path.to_owned(), fault };
+        let fault = |fault: String| no_segments(path, &fault);
         let mut blocks = Blocks::default();
         let (mut complete, mut left) = (0, MOST_TEXT);
         while let Some((text, length)) = member(&bytes[complete..], left.min(LONGEST)).map_err(&fault)? {
@@ -308,39 +315,6 @@ fn add(block: Option<&mut Block>, name: &str, segment: usize, cells: &[&str]) ->
         _ => return Err("does not follow the line before it"),
     }
     Ok(())
-}
-
-/// A file that blocks are appended to.
-#[derive(Debug)]
-pub(crate) struct SegmentsWriter {
-    path: PathBuf,
-    file: LockedFile,
-    pub(crate) blocks: Blocks,
-}
-
-impl SegmentsWriter {
-    /// Opens the file, or creates it; a block torn by an interruption is cut off.
-    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let mut file = LockedFile::open(path)?;
-        let bytes = file.read().map_err(|source| crate::file::read_error(path, source))?;
-        let read = Readable::of(path, &bytes)?;
-        if read.complete < bytes.len() {
-            file.truncate(read.complete).map_err(|source| write_error(path, source))?;
-        }
-        Ok(Self { path: path.to_owned(), file, blocks: read.blocks })
-    }
-
-    /// Appends a block and waits until it is on the disk.
-    pub(crate) fn append(&mut self, columns: &[&str], block: Block) -> Result<(), Error> {
-        let mut text = block.text();
-        if self.blocks.columns.is_empty() {
-            self.blocks.name_columns(columns);
-            text.insert_str(0, &header(&self.blocks.columns));
-        }
-        self.file.append(compressed(&text)).map_err(|source| write_error(&self.path, source))?;
-        self.blocks.insert(block);
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ impl Shard {
         Self { of, number: place % of + 1 }
     }
 
-    /// Whether the row at this place, counted from 0, belongs to it.
+    /// Returns true if the row at this place, counted from 0, belongs to it.
     pub fn holds(self, place: usize) -> bool {
         Self::at(place, self.of) == self
     }
@@ -48,7 +48,7 @@ impl Shard {
     }
 }
 
-/// What stands before the number in a file name.
+/// Text before the number in a file name.
 const MARK: &str = "shard-";
 
 impl fmt::Display for Shard {
@@ -87,31 +87,20 @@ impl From<Shard> for String {
     }
 }
 
-/// What the file of a shard is a part of.
+/// The whole that the file of a shard is a part of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// Whose file it is.
+    /// The shard.
     pub shard: Shard,
-    /// Whether it was measured to take the place of results that are there.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub again: bool,
     /// The rows that all shards together are to have, by name, with their places among all that were asked for.
     pub rows: BTreeMap<String, usize>,
 }
 
 impl Part {
-    /// Whether the row of this name is the shard's.
+    /// Returns true if the row of this name is the shard's.
     pub fn holds(&self, name: &str) -> bool {
         self.rows.get(name).is_some_and(|&place| self.shard.holds(place))
-    }
-
-    /// Adds the rows that an earlier run of the shard was to have: one file holds those of both.
-    pub(crate) fn inherit(&mut self, earlier: Self) {
-        self.again |= earlier.again;
-        for (name, place) in earlier.rows {
-            self.rows.entry(name).or_insert(place);
-        }
     }
 }
 
@@ -145,7 +134,7 @@ pub fn shards_of(csv: &Path) -> Result<BTreeSet<Shard>, Error> {
     Ok(found.remove(&folder.join(csv.file_name().unwrap_or_default())).unwrap_or_default())
 }
 
-/// Whether a file is one of a shard's.
+/// Returns true if a file is one of a shard's.
 pub fn is_shard(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).and_then(parts_of_name).is_some()
 }

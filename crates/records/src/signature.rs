@@ -16,42 +16,37 @@ use words::excerpt;
 
 use crate::{Error, Part, file};
 
-/// What a result file holds, and the runs that wrote it.
+/// Description of a result file: the inputs of its numbers, and the runs that wrote it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {
-    /// What the measured numbers depend on; a file is only continued by a run with the same.
+    /// Inputs of the measured numbers; a file is only continued by a run with the same.
     pub identity: Identity,
-    /// What the statistics of segments are; absent where none are stored.
+    /// Kind of the statistics of segments; absent where none are stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
-    /// How the rows were tested from them, the last time, or of a shard are to be; absent where nothing was.
+    /// Settings of their last test, or of a shard of those to come; absent where nothing was tested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub testing: Option<Testing>,
-    /// Whether an unfinished run computes rows again that are there already.
+    /// `true` if the rows of an unfinished run, or of a shard, are to take the place of complete ones, and of those of
+    /// another run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_renewal: bool,
-    /// Rows of such a run that are still the complete ones, by name; all others are computed again already.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub old: BTreeSet<String>,
-    /// Complete rows that an unfinished run has discarded, by name: they do not come back, successor or not.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub discarded: BTreeSet<String>,
-    /// What a shard's file is a part of; absent for all others.
+    pub again: bool,
+    /// The whole that a shard is a part of; absent for all others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
     /// The runs that added rows, oldest first. Recorded, never compared.
     pub runs: Vec<Provenance>,
-    /// What the file held when it was complete; absent before.
+    /// Content of the file when it was complete; absent before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete: Option<Complete>,
 }
 
-/// What the statistics of segments are, as far as testing must know.
+/// Statistics of segments, as far as testing must know them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
-    /// What scores are counted in.
+    /// Metric of the scores.
     pub metric: MetricName,
     /// Index of the class that F1 is about; absent for all other metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,7 +56,7 @@ pub struct Measured {
     pub families: BTreeMap<String, usize>,
 }
 
-/// How rows are tested: nothing of it needs the model.
+/// Settings of tests, which need no model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Testing {
@@ -73,7 +68,7 @@ pub struct Testing {
     pub margin_percent: f64,
 }
 
-/// What a file held when it was complete, so that an edited or mixed one is found out.
+/// Content of a complete file, so that an edited or mixed one is found out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Complete {
@@ -170,9 +165,9 @@ pub struct Provenance {
     pub version: String,
     /// Git commit of the current folder; absent outside a repository.
     pub commit: Option<String>,
-    /// Whether tracked files other than those in `results/`, which runs write, differed from that commit.
+    /// `true` if tracked files other than those in `results/`, which runs write, differed from that commit.
     pub modified: Option<bool>,
-    /// What matters for the numbers of libraries: versions by name, such as `libtorch`, and which one multiplies matrices, `products`.
+    /// Libraries that the numbers depend on: versions by name, such as `libtorch`, and which one multiplies matrices, `products`.
     pub libraries: BTreeMap<String, String>,
     /// Device of the model, such as `cpu` or `cuda:0`.
     pub device: String,
@@ -242,14 +237,14 @@ fn last_part(path: &str) -> String {
     Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Whether tracked files of the repository around `folder` are changed, results apart.
+/// Returns true if tracked files of the repository around `folder` are changed, results apart.
 fn modified(folder: &Path) -> Option<bool> {
     let scope = [":(top)", ":(top,exclude)results"];
     let changes = git(folder, &["status", "--porcelain", "--untracked-files=no", "--", scope[0], scope[1]])?;
     Some(!changes.is_empty())
 }
 
-/// What git answers in `folder`; `None` if it is not there or does not succeed.
+/// Answer of git in `folder`; `None` if it is not there or does not succeed.
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -263,9 +258,7 @@ impl Signature {
             identity,
             measured: None,
             testing: None,
-            is_renewal: false,
-            old: BTreeSet::new(),
-            discarded: BTreeSet::new(),
+            again: false,
             part: None,
             runs: vec![run],
             complete: None,
@@ -277,15 +270,20 @@ impl Signature {
         Self { measured: Some(measured), testing: Some(testing), ..self }
     }
 
-    /// Takes out what only an unfinished run must know. One run that wrote all rows needs no names.
-    pub(crate) fn close(&mut self, complete: Complete) {
-        self.is_renewal = false;
-        self.old.clear();
-        self.discarded.clear();
-        if let [only] = self.runs.as_mut_slice() {
-            only.rows.clear();
+    /// Adds the families, the rows that are asked for and the runs of rows that another run has measured.
+    pub(crate) fn inherit(&mut self, stored: Self) {
+        if let (Some(now), Some(stored)) = (&mut self.measured, stored.measured) {
+            for (family, rows) in stored.families {
+                now.families.entry(family).or_insert(rows);
+            }
         }
-        self.complete = Some(complete);
+        if let (Some(now), Some(stored)) = (&mut self.part, stored.part) {
+            for (name, place) in stored.rows {
+                now.rows.entry(name).or_insert(place);
+            }
+        }
+        self.runs.extend(stored.runs);
+        self.runs.sort_by_key(|run| run.started_unix_seconds);
     }
 
     /// Where the signature of a CSV file stands: `ablate-one.json` beside `ablate-one.csv`.
@@ -300,12 +298,16 @@ impl Signature {
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
         let Some(bytes) = file::read_if_there(path)? else { return Ok(None) };
         let signature: Self = serde_json::from_slice(&bytes)
-            .map_err(|source| Error::Signature { path: path.to_owned(), source })?;
+            .map_err(|source| Error::of(path, format!("is not the signature of a run: {source}")))?;
         match signature.testing {
             Some(Testing { resamples, margin_percent, .. })
                 if resamples > MOST_RESAMPLES || !(0.0..=100.0).contains(&margin_percent) =>
             {
-                Err(Error::Testing { path: path.to_owned(), resamples, margin_percent })
+                let fault = format!(
+                    "asks for {resamples} resamples and a margin of {margin_percent} %: at most {MOST_RESAMPLES} and 100 % are \
+                     possible"
+                );
+                Err(Error::of(path, fault))
             }
             _ => Ok(Some(signature)),
         }
@@ -317,7 +319,7 @@ impl Signature {
     /// If the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let json = serde_json::to_string_pretty(self).expect("a signature has only text keys");
-        file::replace(path, &(json + "\n"))
+        Ok(durable::write(path, json + "\n")?)
     }
 }
 

@@ -1,15 +1,13 @@
-//! Rows that are there, finished or not, with what belongs to them.
+//! Rows that are there, finished or not, with all that belongs to them.
 
-use stats::family::Comparison;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::file;
-use crate::place::Place;
+use crate::place::{Place, bytes};
 use crate::segments::{Block, Blocks};
-use crate::signature::Signature;
+use crate::signature::{Identity, Provenance, Signature};
 use crate::table::parse;
-use crate::{BASE, Error, Row, TestedRow};
+use crate::{BASE, Error, Row};
 
 /// The rows of a result file, or of an unfinished one.
 #[derive(Debug, Clone)]
@@ -20,141 +18,145 @@ pub struct Stored<R: Row> {
     pub rows: BTreeMap<R::Key, R>,
     /// Statistics of their segments.
     pub blocks: Blocks,
-    /// What they depend on, and the runs that wrote them.
+    /// Inputs of the numbers, and the runs that wrote the rows, each with their names.
     pub signature: Signature,
 }
 
 impl<R: Row> Stored<R> {
-    /// What is at `csv` and what an unfinished run beside it has, either of which may be absent. Other processes may be
-    /// writing them.
+    pub(crate) fn empty(path: &Path, signature: Signature) -> Self {
+        Self { path: path.to_owned(), rows: BTreeMap::new(), blocks: Blocks::default(), signature }
+    }
+
+    /// The rows that a run of the result file `csv` would go on with: those of an unfinished run, and complete ones that it
+    /// does not compute again. Absent if there are none.
     ///
     /// # Errors
     /// If a file cannot be read, is no result file, or was edited.
-    pub fn read(csv: &Path) -> Result<Vec<Self>, Error> {
-        // The unfinished first: what is published in between is then read twice, not missed.
-        let unfinished = Self::unfinished(&Place::partial(csv))?;
-        let complete = Self::complete(&Place::of(csv), |_| Ok(()))?;
-        Ok(complete.into_iter().chain(unfinished).collect())
+    pub fn read(csv: &Path) -> Result<Option<Self>, Error> {
+        let Some(mut unfinished) = Self::unfinished(&Place::partial(csv))? else {
+            return Self::complete(&Place::of(csv), None);
+        };
+        if !unfinished.signature.again
+            && let Some(complete) = Self::complete(&Place::of(csv), Some(&unfinished.signature.identity))?
+        {
+            unfinished.add(complete)?;
+        }
+        Ok(Some(unfinished))
     }
 
-    /// Complete results; absent where there is no file.
+    /// Complete results; absent where there are no rows.
     ///
-    /// - `check`: what else a signature must be, asked before anything is read by it
+    /// - `identity`: what they must have been measured with, if it matters
+    pub(crate) fn complete(place: &Place, identity: Option<&Identity>) -> Result<Option<Self>, Error> {
+        let Some(bytes) = bytes(&place.csv)? else { return Ok(None) };
+        let Some(mut stored) = Self::signed(place, &bytes)? else { return Ok(None) };
+        identity.map_or(Ok(()), |identity| stored.check_identity(identity))?;
+        place.check_complete(&stored.signature, &bytes)?;
+        stored.blocks = Blocks::read(&place.segments)?.unwrap_or_default();
+        Ok(Some(stored))
+    }
+
+    /// Rows of a run that did not finish; absent where there are none. What a kill has torn is left out.
+    pub(crate) fn unfinished(place: &Place) -> Result<Option<Self>, Error> {
+        let Some(bytes) = bytes(&place.csv)? else { return Ok(None) };
+        let Some(mut stored) = Self::signed(place, &bytes)? else { return Ok(None) };
+        let mut blocks = Blocks::read_untorn(&place.segments)?.unwrap_or_default();
+        if stored.signature.measured.is_some() {
+            stored.take_out(|row| blocks.get(&row.name()).is_none());
+        }
+        // Statistics come before their row, which a kill may have prevented.
+        let names: BTreeSet<String> = stored.rows.values().map(Row::name).collect();
+        blocks.retain(|name| names.contains(name) || is_base(name));
+        stored.blocks = blocks;
+        Ok(Some(stored).filter(|stored| !stored.rows.is_empty()))
+    }
+
+    /// The rows with their signature, without which there must be none.
+    fn signed(place: &Place, bytes: &[u8]) -> Result<Option<Self>, Error> {
+        let signature = Signature::read(&place.signature)?;
+        let rows = parse::<R>(&place.csv, bytes)?.rows;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let Some(mut signature) = signature else {
+            let beside = place.signature.display();
+            let fault = format!(
+                "has rows, but its signature `{beside}` is missing: move it away, or name another file by --output"
+            );
+            return Err(Error::of(&place.csv, fault));
+        };
+        signature.runs = with_names(signature.runs, &rows);
+        Ok(Some(Self { path: place.csv.clone(), rows, blocks: Blocks::default(), signature }))
+    }
+
+    /// Refuses rows that were measured with something else than this.
+    pub(crate) fn check_identity(&self, now: &Identity) -> Result<(), Error> {
+        let differences = now.differences(&self.signature.identity);
+        if differences.is_empty() {
+            return Ok(());
+        }
+        let differences = differences.join("; ");
+        let fault = format!(
+            "belongs to another run ({differences}): --again replaces it, --output names another file"
+        );
+        Err(Error::of(&self.path, fault))
+    }
+
+    /// Refuses a base that is not the one that the rows are compared with.
+    pub(crate) fn check_base(&self, base: &Block) -> Result<(), Error> {
+        match self.blocks.get(&base.name) {
+            Some(stored) if stored != base && !self.rows.is_empty() => Err(Error::Invalid(format!(
+                "the intact model differs in {} of {} segments from when `{}` was begun, on another machine or with other \
+                 libraries: compute all rows with --again, remove the file, or name another by --output",
+                stored.differences(base),
+                base.segments.len(),
+                self.path.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes out rows with all that belongs to them; bases too when no row is left.
+    pub(crate) fn take_out(&mut self, unwanted: impl Fn(&R) -> bool) {
+        let gone: BTreeSet<String> = self.rows.values().filter(|row| unwanted(row)).map(Row::name).collect();
+        self.rows.retain(|_, row| !gone.contains(&row.name()));
+        self.blocks.retain(|name| !gone.contains(name));
+        if self.rows.is_empty() {
+            self.blocks = Blocks::default();
+        }
+        self.signature.runs.iter_mut().for_each(|run| run.rows.retain(|name| !gone.contains(name)));
+        self.signature.runs.retain(|run| !run.rows.is_empty());
+    }
+
+    /// Adds the rows of others that are missing here, with all that belongs to them.
     ///
     /// # Errors
-    /// As for [`read`](Self::read), or as `check` says.
-    pub(crate) fn complete(
-        place: &Place,
-        check: impl FnOnce(&Signature) -> Result<(), Error>,
-    ) -> Result<Option<Self>, Error> {
-        let Some(bytes) = bytes(&place.csv)? else { return Ok(None) };
-        let signature = Signature::read(&place.signature)?;
-        let rows = parse::<R>(&place.csv, &bytes)?.rows;
-        let Some(signature) = signed(&place.csv, signature, &rows)? else { return Ok(None) };
-        if !rows.is_empty() {
-            check(&signature)?;
-            place.check_complete(&signature, &bytes)?;
-        }
-        let blocks = Blocks::read(&place.segments)?.unwrap_or_default();
-        Ok(Some(Self { path: place.csv.clone(), rows, blocks, signature }))
-    }
-
-    /// What a run has left that did not finish, or has done so far; absent if that is nothing.
-    fn unfinished(place: &Place) -> Result<Option<Self>, Error> {
-        let Some(bytes) = bytes(&place.csv)? else { return Ok(None) };
-        let mut rows = parse::<R>(&place.csv, &bytes)?.rows;
-        let signature = Signature::read(&place.signature)?;
-        let Some(signature) = signed(&place.csv, signature, &rows)? else { return Ok(None) };
-        let mut blocks = Blocks::read_untorn(&place.segments)?.unwrap_or_default();
-        rows.retain(|_, row| signature.measured.is_none() || blocks.get(&row.name()).is_some());
-        // Statistics come before their row, which a kill may have prevented.
-        let names: BTreeSet<String> = rows.values().map(Row::name).collect();
-        blocks.retain(|name| names.contains(name) || is_base(name));
-        Ok(Some(Self { path: place.csv.clone(), rows, blocks, signature }))
+    /// If they are compared with another base.
+    pub(crate) fn add(&mut self, mut others: Self) -> Result<(), Error> {
+        others.take_out(|row| self.rows.contains_key(&row.key()));
+        others.blocks.iter().try_for_each(|block| self.check_base(block))?;
+        self.rows.append(&mut others.rows);
+        self.blocks.add(others.blocks);
+        self.signature.inherit(others.signature);
+        Ok(())
     }
 }
 
-/// Whether statistics are those of an intact model: `base`, or of a checkpoint `1200/base`.
+/// Returns true for the name of an intact model's statistics: `base`, or of a checkpoint `1200/base`.
 fn is_base(name: &str) -> bool {
     name.rsplit('/').next() == Some(BASE)
 }
 
-/// The signature, without which there must be no rows.
-fn signed<R: Row>(
-    csv: &Path,
-    signature: Option<Signature>,
-    rows: &BTreeMap<R::Key, R>,
-) -> Result<Option<Signature>, Error> {
-    if signature.is_none() && !rows.is_empty() {
-        return Err(no_signature(csv));
+/// Runs with the rows that they wrote, as far as these are there; one that wrote none of them is left out. Rows that no run
+/// names were written by the last one.
+fn with_names<R: Row>(mut runs: Vec<Provenance>, rows: &BTreeMap<R::Key, R>) -> Vec<Provenance> {
+    let names: BTreeSet<String> = rows.values().map(Row::name).collect();
+    let is_named = |name: &String| runs.iter().any(|run| run.rows.contains(name));
+    let unnamed: Vec<String> = names.iter().filter(|name| !is_named(name)).cloned().collect();
+    runs.iter_mut().for_each(|run| run.rows.retain(|name| names.contains(name)));
+    if let Some(last) = runs.last_mut() {
+        last.rows.extend(unnamed);
     }
-    Ok(signature)
-}
-
-pub(crate) fn no_signature(csv: &Path) -> Error {
-    Error::NoSignature { path: csv.to_owned(), signature: Signature::path_beside(csv) }
-}
-
-/// The file, if there is one that is not empty.
-pub(crate) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    Ok(file::read_if_there(path)?.filter(|bytes| !bytes.is_empty()))
-}
-
-/// The row without what tests said, which depends on the rows beside it.
-pub(crate) fn untested<R: TestedRow>(mut row: R) -> R {
-    let tests = row.tests();
-    row.record(&Comparison::untested(tests.base, tests.variant));
-    row
-}
-
-/// Refuses files of which one says otherwise than another: the bases, their scores and the rows that both have must be equal.
-///
-/// # Errors
-/// [`Error::BasesDiffer`] or [`Error::RowsDiffer`], which name the files.
-pub fn check_agreement<R: TestedRow + Clone + PartialEq>(files: &[&Stored<R>]) -> Result<(), Error> {
-    let mut seen = Seen::default();
-    files.iter().try_for_each(|file| {
-        file.rows.values().try_for_each(|row| {
-            seen.base(file, row)?;
-            seen.row(file, row)
-        })
-    })
-}
-
-/// What files have said so far.
-struct Seen<'a, R: Row> {
-    bases: BTreeMap<String, (&'a Path, f64, Option<&'a Block>)>,
-    rows: BTreeMap<String, (&'a Path, R, Option<&'a Block>)>,
-}
-
-impl<R: Row> Default for Seen<'_, R> {
-    fn default() -> Self {
-        Self { bases: BTreeMap::new(), rows: BTreeMap::new() }
-    }
-}
-
-impl<'a, R: TestedRow + Clone + PartialEq> Seen<'a, R> {
-    fn base(&mut self, file: &'a Stored<R>, row: &R) -> Result<(), Error> {
-        let (score, block) = (row.tests().base, file.blocks.get(&row.base()));
-        let (other, known, stored) = *self.bases.entry(row.base()).or_insert((&file.path, score, block));
-        let fault = match (block, stored) {
-            _ if known != score => format!("it scores {known} and {score}"),
-            (Some(block), Some(stored)) if block != stored => {
-                format!("in {} of {} segments", stored.differences(block), stored.segments.len())
-            }
-            (None, Some(_)) | (Some(_), None) => "one lacks its statistics".to_owned(),
-            _ => return Ok(()),
-        };
-        Err(Error::BasesDiffer { path: file.path.clone(), other: other.to_owned(), fault })
-    }
-
-    fn row(&mut self, file: &'a Stored<R>, row: &R) -> Result<(), Error> {
-        let now = (untested(row.clone()), file.blocks.get(&row.name()));
-        let (other, known, stored) =
-            self.rows.entry(row.name()).or_insert_with(|| (&file.path, now.0.clone(), now.1));
-        if *known == now.0 && *stored == now.1 {
-            return Ok(());
-        }
-        Err(Error::RowsDiffer { row: row.name(), path: file.path.clone(), other: other.to_path_buf() })
-    }
+    runs.retain(|run| !run.rows.is_empty());
+    runs
 }

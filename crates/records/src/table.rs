@@ -49,7 +49,10 @@ pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8]) -> Result<Table<R>, Error
     let mut lines = bytes[..complete].split_inclusive(|&byte| byte == b'\n');
     check_header::<R>(path, lines.next(), bytes)?;
     for (index, line) in lines.enumerate() {
-        let fault = |reason| Error::Line { path: path.to_owned(), line: index + 2, reason };
+        let fault = |reason: String| {
+            let (path, line) = (path.display(), index + 2);
+            Error::Invalid(format!("`{path}`, line {line}, is not a row of this file: {reason}"))
+        };
         let row: R = parse_row(line).map_err(fault)?;
         match rows.entry(row.key()) {
             Entry::Vacant(place) => drop(place.insert(row)),
@@ -70,7 +73,8 @@ fn check_header<R: Row>(path: &Path, first: Option<&[u8]>, bytes: &[u8]) -> Resu
         return Ok(());
     }
     let found = String::from_utf8_lossy(first.unwrap_or(bytes));
-    Err(Error::Header { path: path.to_owned(), fault: header_fault::<R>(&found) })
+    let fault = header_fault::<R>(&found);
+    Err(Error::of(path, format!("does not begin with the header of these results: {fault}")))
 }
 
 /// What is wrong with a first line.

@@ -1,152 +1,166 @@
 //! A CSV file that grows row by row, survives being killed, and takes the place of an earlier one when it is complete.
 //!
-//! Rows go to `ablate-one.partial.csv`; `ablate-one.csv`, its signature and the statistics of its segments stay as they are
-//! until their successors are complete.
+//! New rows go to `ablate-one.partial.csv`; `ablate-one.csv`, its signature and the statistics of its segments stay as they
+//! are until their successors are complete. These have the new rows, and those of the old ones that are not computed again.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 
-use crate::file::{LockedFile, replace, write_error};
-use crate::place::Place;
-use crate::segments::{Block, Blocks, SegmentsWriter};
-use crate::signature::{Complete, Signature, Testing, sha256};
+use crate::file::{GrowingFile, remove};
+use crate::place::Held;
+use crate::segments::{Block, Blocks};
+use crate::signature::{Complete, Provenance, Signature, Testing, sha256};
+use crate::stored::Stored;
 use crate::table::{header, line};
 use crate::{Error, Row};
 
-pub use joining::{ShardLock, finish_publishing};
-
-/// What to do with complete results that are there already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Existing {
-    /// Keep their rows, which must be of a run with the same identity, and add those that are missing.
-    Use,
-    /// As [`Use`](Self::Use), but [`RowWriter::renew`] takes rows out, to be computed again, and rows of another run are no
-    /// obstacle, nor are those that cannot be used any more. The old ones stay until the new ones are complete; what has no
-    /// successor then is kept under another name.
-    Again,
-}
-
-/// Writes a result file and what belongs to it, continuing where an earlier run stopped.
+/// Writer of a result file and what belongs to it, which continues where an earlier run stopped.
 ///
 /// Other processes cannot write the file as long as the writer lives; reading it is possible.
 #[derive(Debug)]
 pub struct RowWriter<R: Row> {
-    place: Place,
-    partial: Place,
-    /// The growing CSV file.
-    file: LockedFile,
-    rows: BTreeMap<R::Key, R>,
-    /// Statistics of the rows.
-    blocks: Blocks,
-    /// Where those of further rows are appended, from the first one on.
-    segments: Option<SegmentsWriter>,
-    signature: Signature,
-    /// Whether the growing files have all that is known so far.
-    is_begun: bool,
-    /// Whether the growing files are those of an unfinished run that this one continues.
-    is_resumed: bool,
-    /// Whether complete rows are to be computed again.
+    files: Held,
+    /// New rows, those of an unfinished run among them.
+    new: Stored<R>,
+    /// Complete rows that are not computed again.
+    old: Option<Stored<R>>,
+    /// The run that adds rows; absent where they are only tested or joined.
+    run: Option<Provenance>,
+    /// `true` if complete rows are to be computed again.
     is_again: bool,
-    /// Whether the rows are only tested again or joined, by no run of their own.
-    is_revision: bool,
-    /// Why nothing can be added: an unfinished run of other numbers is in the way.
-    obstacle: Option<Error>,
-    /// How complete rows that are kept were tested.
+    /// `true` if the growing files hold rows of this run, or of the unfinished one that it continues.
+    is_begun: bool,
+    /// Settings of the tests of rows that were there.
     tested: Option<Testing>,
-    /// The complete rows that this run started from.
-    kept: Vec<String>,
+    /// The growing files of rows and of statistics, once there is something to add.
+    growing: Option<[GrowingFile; 2]>,
+    /// Names of the rows that this run has added.
     added: Vec<String>,
     started: Instant,
 }
 
 impl<R: Row> RowWriter<R> {
+    /// Opens the results at `path`, a CSV file that need not be there.
+    ///
+    /// The rows of an unfinished run with the same identity are kept, and so are complete ones.
+    ///
+    /// - `again`: rows that [`renew`](Self::renew) names are computed again, and results of another run, or that cannot be
+    ///   used any more, are no obstacle; they stay until the new ones are complete
+    ///
+    /// # Errors
+    /// If the rows that are there belong to another run, were edited, or lack the statistics that this run stores (unless
+    /// they are to be computed again), are no results at all, or are being written by another process; or if the folder
+    /// cannot be written.
+    pub fn open(path: &Path, signature: &Signature, again: bool) -> Result<Self, Error> {
+        let files = Held::take(path)?;
+        let usable = |found: Result<Option<Stored<R>>, Error>, signature: &Path| match found {
+            Err(Error::Invalid(_)) if again && matches!(Signature::read(signature), Ok(Some(_))) => Ok(None),
+            found => found,
+        };
+        let fits = |stored: Stored<R>| {
+            stored.check_identity(&signature.identity)?;
+            let lacks_segments = signature.measured.is_some() && stored.signature.measured.is_none();
+            let fault = "has no statistics of segments, without which nothing can be tested: --again measures it anew";
+            if lacks_segments { Err(Error::of(&stored.path, fault)) } else { Ok(stored) }
+        };
+        let unfinished = Stored::unfinished(&files.partial).and_then(|found| found.map(fits).transpose());
+        let unfinished = usable(unfinished, &files.partial.signature)?;
+        let old = Stored::complete(&files.place, Some(&signature.identity));
+        let old = usable(old.and_then(|found| found.map(fits).transpose()), &files.place.signature)?;
+
+        let mut runs = signature.runs.clone();
+        let run = runs.pop();
+        let now = Signature { runs, complete: None, again, ..signature.clone() };
+        let mut new = Stored::empty(&files.partial.csv, now);
+        let is_begun = unfinished.is_some();
+        let tested = unfinished.iter().chain(&old).find_map(|stored| stored.signature.testing);
+        let mut is_again = again;
+        if let Some(unfinished) = unfinished {
+            new.signature.again = unfinished.signature.again;
+            is_again |= unfinished.signature.again;
+            new.add(unfinished)?;
+        }
+        let (growing, added, started) = (None, Vec::new(), Instant::now());
+        Ok(Self { files, new, old, run, is_again, is_begun, tested, growing, added, started })
+    }
+
+    /// Opens results, which need not be there, to put the rows of others into them; no run is added to their signature.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open), or if an unfinished run stands beside them.
+    pub fn join(path: &Path, signature: &Signature, again: bool) -> Result<Self, Error> {
+        let signature = Signature { runs: Vec::new(), part: None, ..signature.clone() };
+        let writer = Self::open(path, &signature, again)?;
+        if writer.is_begun {
+            let fault = "is an unfinished run: give its command again to finish it, or remove the file";
+            return Err(Error::of(&writer.new.path, fault));
+        }
+        Ok(writer)
+    }
+
+    /// Opens complete results to test them again; no run is added to their signature.
+    ///
+    /// # Errors
+    /// If there are none, or an unfinished run stands beside them.
+    pub fn revise(path: &Path) -> Result<Self, Error> {
+        let signature = Signature::read(&Signature::path_beside(path))?;
+        let signature = signature.ok_or_else(|| Error::of(path, "has no signature"))?;
+        Self::join(path, &signature, false)
+    }
+
     /// The rows that are there, in the order of their keys.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &R> {
-        self.rows.values()
+        let mut rows: BTreeMap<&R::Key, &R> = self.old.iter().flat_map(|old| &old.rows).collect();
+        rows.extend(&self.new.rows);
+        rows.into_values()
     }
 
-    /// Whether the row with this key is there.
+    /// Returns true if the row with this key is there.
     pub fn contains(&self, key: &R::Key) -> bool {
-        self.rows.contains_key(key)
+        self.new.rows.contains_key(key) || self.old.as_ref().is_some_and(|old| old.rows.contains_key(key))
     }
 
-    /// How complete rows that are kept were tested.
+    /// Settings of the tests of rows that are there; absent where there are none.
     pub fn tested(&self) -> Option<Testing> {
         self.tested
     }
 
-    /// How rows are tested, and how many make a family, as the signature is to have it.
+    /// The signature, for settings of tests and the size of families.
     pub fn signature_mut(&mut self) -> &mut Signature {
-        &mut self.signature
-    }
-
-    /// Takes rows out that do not fit any more. Complete results that are there stay as they are until this run is complete;
-    /// then these rows are gone, whether they have successors or not.
-    ///
-    /// # Errors
-    /// If the file cannot be written; it is then as it was.
-    pub fn discard(&mut self, unwanted: impl Fn(&R) -> bool) -> Result<(), Error> {
-        if self.is_resumed {
-            self.begin()?;
-        }
-        let discarded = self.names(unwanted);
-        self.signature.discarded.extend(discarded.iter().cloned());
-        if let Some(part) = &mut self.signature.part {
-            part.rows.retain(|name, _| !discarded.contains(name));
-        }
-        if self.is_begun {
-            // First of all, lest a kill brings them back.
-            self.signature.write(&self.partial.signature)?;
-            let kept = self.rows.values().filter(|row| !discarded.contains(&row.name()));
-            let kept: String = kept.map(line).collect();
-            self.rewrite(&(header::<R>() + &kept))?;
-        }
-        self.take_out(&discarded);
-        if self.is_begun { self.signature.write(&self.partial.signature) } else { Ok(()) }
+        &mut self.new.signature
     }
 
     /// Takes out complete rows that are to be computed again, if this run is to do so. Those that an unfinished run has
     /// computed again already stay.
-    pub fn renew(&mut self, unwanted: impl Fn(&R) -> bool) {
+    pub fn renew(&mut self, asked_for: impl Fn(&R) -> bool) {
         if !self.is_again {
             return;
         }
-        let renewed = self.names(|row| self.signature.old.contains(&row.name()) && unwanted(row));
-        if !renewed.is_empty() {
-            self.is_begun = false;
-            self.take_out(&renewed);
+        if let Some(old) = &mut self.old {
+            old.take_out(&asked_for);
+        }
+        if !self.new.signature.again {
+            self.new.signature.again = true;
+            self.new.take_out(&asked_for);
         }
     }
 
-    fn names(&self, of: impl Fn(&R) -> bool) -> BTreeSet<String> {
-        self.rows.values().filter(|row| of(row)).map(Row::name).collect()
+    /// Takes rows out that do not fit any more. Complete results that are there stay as they are until this run is complete.
+    pub fn discard(&mut self, unwanted: impl Fn(&R) -> bool) {
+        if let Some(old) = &mut self.old {
+            old.take_out(&unwanted);
+        }
+        self.new.take_out(unwanted);
+        self.growing = None; // which is written anew
     }
 
-    /// Takes out rows and their statistics; the runs that wrote them then no longer name them. An earlier run of which no row
-    /// is left is forgotten, and so are bases when there are no rows.
-    fn take_out(&mut self, unwanted: &BTreeSet<String>) {
-        self.rows.retain(|_, row| !unwanted.contains(&row.name()));
-        if self.rows.is_empty() {
-            self.blocks = Blocks::default();
-        } else {
-            self.blocks.retain(|name| !unwanted.contains(name));
-        }
-        self.added.retain(|name| !unwanted.contains(name));
-        self.signature.old.retain(|name| !unwanted.contains(name));
-        let this = if self.is_revision { None } else { self.signature.runs.pop() };
-        for run in &mut self.signature.runs {
-            run.rows.retain(|name| !unwanted.contains(name));
-        }
-        self.signature.runs.retain(|run| !run.rows.is_empty());
-        self.signature.runs.extend(this);
-    }
-
-    /// Replaces the growing CSV file.
-    fn rewrite(&mut self, text: &str) -> Result<(), Error> {
-        replace(&self.partial.csv, text)?;
-        self.file = LockedFile::open(&self.partial.csv)?;
-        Ok(())
+    /// Takes over rows of other results, such as a shard, unless they are there.
+    ///
+    /// # Errors
+    /// If they are compared with another base.
+    pub fn adopt(&mut self, others: Stored<R>) -> Result<(), Error> {
+        self.new.add(others)
     }
 
     /// Stores the statistics of a base, unless they are there.
@@ -156,15 +170,8 @@ impl<R: Row> RowWriter<R> {
     /// # Errors
     /// If the base that is there has others: the rows would not be of one model. Or if the file cannot be written.
     pub fn add_base(&mut self, columns: &[&str], base: Block) -> Result<(), Error> {
-        match self.blocks.get(&base.name) {
-            None => self.store(columns, base),
-            Some(stored) if *stored == base => Ok(()),
-            Some(stored) => Err(Error::OtherBase {
-                path: if self.is_begun { self.partial.csv.clone() } else { self.place.csv.clone() },
-                segments: stored.differences(&base),
-                of: base.segments.len(),
-            }),
-        }
+        self.old.iter().chain([&self.new]).try_for_each(|stored| stored.check_base(&base))?;
+        if self.new.blocks.get(&base.name) == Some(&base) { Ok(()) } else { self.store(columns, base) }
     }
 
     /// Adds a row and the statistics of its segments, and waits until they are on the disk.
@@ -182,16 +189,11 @@ impl<R: Row> RowWriter<R> {
     }
 
     fn store(&mut self, columns: &[&str], block: Block) -> Result<(), Error> {
-        self.begin()?;
-        if self.segments.is_none() {
-            self.segments = Some(SegmentsWriter::open(&self.partial.segments)?);
-        }
-        self.blocks.name_columns(columns);
-        self.blocks.insert(block.clone());
-        match &mut self.segments {
-            Some(segments) => segments.append(columns, block),
-            None => Ok(()),
-        }
+        let bytes = self.new.blocks.addition(columns, &block);
+        let [_, segments] = self.growing()?;
+        segments.append(&bytes)?;
+        self.new.blocks.insert(block);
+        Ok(())
     }
 
     /// Adds a row and waits until it is on the disk.
@@ -203,57 +205,51 @@ impl<R: Row> RowWriter<R> {
     /// If text in the row has a line break.
     pub fn push(&mut self, row: R) -> Result<(), Error> {
         self.check_missing(&row)?;
-        self.begin()?;
-        self.file.append(line(&row)).map_err(|source| write_error(&self.partial.csv, source))?;
+        let [rows, _] = self.growing()?;
+        rows.append(line(&row).as_bytes())?;
         self.added.push(row.name());
-        self.rows.insert(row.key(), row);
+        self.new.rows.insert(row.key(), row);
         Ok(())
     }
 
     fn check_missing(&self, row: &R) -> Result<(), Error> {
-        let key = row.key();
-        if self.contains(&key) {
-            return Err(Error::DuplicateRow { path: self.place.csv.clone(), key: format!("{key:?}") });
+        if self.contains(&row.key()) {
+            let fault = format!("has a row for {} already: each row is written once", row.title());
+            return Err(Error::of(&self.files.place.csv, fault));
         }
         Ok(())
     }
 
-    /// Puts what is known into the growing files before anything is added, the rows last: a run that was killed before has
-    /// left nothing that another would take for its work. A run that adds nothing leaves no trace.
+    /// The growing files of rows and of statistics. They begin with the new rows that are there; a run that adds nothing
+    /// leaves no trace.
+    fn growing(&mut self) -> Result<&mut [GrowingFile; 2], Error> {
+        if self.growing.is_none() {
+            self.begin()?;
+            let partial = &self.files.partial;
+            self.growing = Some([GrowingFile::open(&partial.csv)?, GrowingFile::open(&partial.segments)?]);
+        }
+        Ok(self.growing.as_mut().expect("it was just opened"))
+    }
+
+    /// Replaces the growing files by what is known. A kill in between leaves rows without statistics, which the next run
+    /// measures, but no rows under the signature of another run.
     fn begin(&mut self) -> Result<(), Error> {
-        if self.is_begun {
-            return Ok(());
+        let partial = &self.files.partial;
+        if !self.is_begun {
+            remove(&partial.csv)?;
         }
-        if let Some(obstacle) = self.obstacle.take() {
-            return Err(obstacle);
-        }
-        if !self.is_resumed {
-            self.clear_way()?;
-        }
-        let rows: String = self.rows.values().map(line).collect();
-        self.rewrite(&(header::<R>() + &rows))?;
-        if self.is_resumed {
-            // Rows that are out are missing, whatever the signature says; those of its list that are there are old.
-            self.signature.write(&self.partial.signature)?;
-        }
+        partial.write_segments(&self.new.blocks)?;
+        let rows: String = self.new.rows.values().map(line).collect();
+        durable::write(&partial.csv, header::<R>() + &rows)?;
+        let mut signature = self.new.signature.clone();
+        signature.runs.extend(self.run.clone());
+        signature.write(&partial.signature)?;
         self.is_begun = true;
         Ok(())
     }
 
-    /// Puts all but the rows in the place of an unfinished run that is replaced.
-    fn clear_way(&mut self) -> Result<(), Error> {
-        // Its rows must never stand beside this signature.
-        self.file.truncate(0).map_err(|source| write_error(&self.partial.csv, source))?;
-        self.signature.write(&self.partial.signature)?;
-        if self.blocks.is_empty() {
-            self.partial.remove_segments()
-        } else {
-            Ok(durable::write(&self.partial.segments, self.blocks.bytes())?)
-        }
-    }
-
     /// Lets `complete` fill in what needs all rows, such as tests, then makes these rows, in the order of their keys, the
-    /// results, and returns them. Rows of the complete results that were neither computed again nor discarded are among them.
+    /// results, and returns them.
     ///
     /// Complete results can be opened again for more rows.
     ///
@@ -266,78 +262,69 @@ impl<R: Row> RowWriter<R> {
         mut self,
         complete: impl FnOnce(&mut [R], &mut Blocks) -> Result<(), E>,
     ) -> Result<Vec<R>, E> {
-        self.carry_over()?;
-        let (keys, mut rows): (Vec<_>, Vec<_>) = std::mem::take(&mut self.rows).into_iter().unzip();
-        complete(&mut rows, &mut self.blocks)?;
+        let rest = Stored::empty(&self.new.path, self.new.signature.clone());
+        let mut all = std::mem::replace(&mut self.new, rest);
+        self.old.take().map_or(Ok(()), |old| all.add(old))?;
+        let (keys, mut rows): (Vec<_>, Vec<_>) = all.rows.into_iter().unzip();
+        complete(&mut rows, &mut all.blocks)?;
         let has_its_key = |(row, key): (&R, &R::Key)| row.key() == *key;
         assert!(rows.iter().zip(&keys).all(has_its_key), "completing rows must not change their keys");
-        let lines: Vec<String> = rows.iter().map(line).collect();
-        if !self.is_begun && !self.is_resumed && self.has_nothing_new(&lines)? {
-            return Ok(rows);
-        }
-        self.publish(&lines, &keys)?;
+        let signature = self.sign_off(all.signature);
+        self.publish(&rows, &all.blocks, signature)?;
         Ok(rows)
     }
 
-    /// Whether the complete results are all that there would be.
-    fn has_nothing_new(&self, lines: &[String]) -> Result<bool, Error> {
-        let Some(stored) = Signature::read(&self.place.signature)? else { return Ok(false) };
-        let is_same = |now: &Signature| {
-            stored.measured == now.measured && stored.testing == now.testing && stored.part == now.part
-        };
-        Ok(self.kept == lines && stored.complete.is_some() && is_same(&self.signature))
-    }
-
-    fn publish(&mut self, lines: &[String], keys: &[R::Key]) -> Result<(), Error> {
-        self.begin()?;
-        let text = header::<R>() + &lines.concat();
-        let segments = (!self.blocks.is_empty()).then(|| self.blocks.bytes());
-        self.segments = None;
-        match &segments {
-            Some(bytes) => durable::write(&self.partial.segments, bytes)?,
-            None => self.partial.remove_segments()?,
-        }
-        self.rewrite(&text)?;
-        self.spare_rows_without_successors(keys)?;
-        if !self.is_revision {
-            self.sign_off();
-        }
-        let complete = Complete {
-            rows: lines.len(),
-            sha256: sha256(text.as_bytes()),
-            segments_sha256: segments.as_deref().map(sha256),
-        };
-        self.signature.close(complete.clone());
-        self.signature.write(&self.partial.signature)?;
-        self.partial.publish(&self.place, &complete)
-    }
-
-    /// Says in the signature how long this run took and, where there were others, what it wrote. A run that added nothing is
+    /// The signature with how long this run took and, where there were others, what it wrote. A run that added nothing is
     /// left out.
-    fn sign_off(&mut self) {
-        let runs = &mut self.signature.runs;
-        if self.added.is_empty() {
-            if runs.len() > 1 {
-                runs.pop();
-            }
-        } else if let Some(run) = runs.last_mut() {
-            run.duration_seconds = Some(self.started.elapsed().as_secs_f64());
-            run.rows = std::mem::take(&mut self.added);
+    fn sign_off(&mut self, mut signature: Signature) -> Signature {
+        signature.again &= signature.part.is_some();
+        let run = self.run.take().filter(|_| !self.added.is_empty() || signature.runs.is_empty());
+        signature.runs.extend(run.map(|run| Provenance {
+            duration_seconds: Some(self.started.elapsed().as_secs_f64()),
+            rows: std::mem::take(&mut self.added),
+            ..run
+        }));
+        if let [only] = signature.runs.as_mut_slice() {
+            only.rows.clear();
         }
+        signature
+    }
+
+    fn publish(&mut self, rows: &[R], blocks: &Blocks, mut signature: Signature) -> Result<(), Error> {
+        let text = header::<R>() + &rows.iter().map(line).collect::<String>();
+        let sha256 = sha256(text.as_bytes());
+        if !self.is_begun && self.is_there(&sha256, &signature)? {
+            return Ok(());
+        }
+        if !self.is_begun {
+            self.begin()?;
+        }
+        let Held { place, partial, .. } = &self.files;
+        let segments_sha256 = partial.write_segments(blocks)?;
+        let complete = Complete { rows: rows.len(), sha256, segments_sha256 };
+        signature.complete = Some(complete.clone());
+        // Before the rows, which would pass for those of an unfinished run.
+        signature.write(&partial.signature)?;
+        durable::write(&partial.csv, text)?;
+        partial.publish(place, &complete)
+    }
+
+    /// Returns true if these are the results already.
+    fn is_there(&self, sha256: &str, now: &Signature) -> Result<bool, Error> {
+        let Some(stored) = Signature::read(&self.files.place.signature)? else { return Ok(false) };
+        let is_same =
+            (&stored.measured, &stored.testing, &stored.part) == (&now.measured, &now.testing, &now.part);
+        Ok(is_same && stored.complete.is_some_and(|complete| complete.sha256 == sha256))
     }
 }
 
-impl<R: Row> Drop for RowWriter<R> {
-    fn drop(&mut self) {
-        let is_empty = fs::metadata(&self.partial.csv).is_ok_and(|metadata| metadata.len() == 0);
-        if !self.is_begun && is_empty {
-            let _ = fs::remove_file(&self.partial.csv); // it was there for its lock
-        }
-    }
+/// Refuses a result file that could not be written, before any long work.
+///
+/// # Errors
+/// As for [`Held::take`].
+pub fn check_writable(path: &Path) -> Result<(), Error> {
+    Held::take(path).map(drop)
 }
 
-mod complete;
-mod joining;
-mod opening;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! What rows are called and how they belong together: signatures, statistics and shards of results find them by it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use records::{
-    AblationRow, BASE, CorrelationRow, DynamicsRow, Existing, Identity, Measure, Measured, MetricName, Order,
+    AblationRow, BASE, CorrelationRow, DynamicsRow, Identity, Measure, Measured, MetricName, Order,
     Provenance, PruningRow, Row, RowWriter, ScoreRow, Signature, SpeedRow, TestedRow, Testing, TrainingRow,
     read_checked, read_complete,
 };
@@ -81,12 +81,12 @@ fn a_writer_knows_its_rows_until_they_are_discarded() {
     let path = folder.path().join("training.csv");
     let run = Provenance::collect("cpu", 1, std::collections::BTreeMap::new());
     let signature = Signature::new(Identity::new("train-subject", "demo-x"), run);
-    let mut writer = RowWriter::<TrainingRow>::open(&path, &signature, Existing::Use).unwrap();
+    let mut writer = RowWriter::<TrainingRow>::open(&path, &signature, false).unwrap();
     for line in ["1,400,1.5,1.25,36.0,0.001,false", "2,800,1.5,1.25,36.0,0.001,true"] {
         writer.push(row(line)).unwrap();
     }
     assert!(writer.contains(&(1, 400)) && writer.contains(&(2, 800)) && !writer.contains(&(2, 400)));
-    writer.discard(|row| row.best).unwrap();
+    writer.discard(|row| row.best);
     assert!(writer.contains(&(1, 400)) && !writer.contains(&(2, 800)));
     let rows = writer.finish(|_, _| Ok::<(), records::Error>(())).unwrap();
     assert_eq!(rows, read_complete::<TrainingRow>(&path).unwrap());

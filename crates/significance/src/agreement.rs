@@ -42,7 +42,10 @@ impl Sweep {
         let blocks = Blocks::read(&Blocks::path_beside(path))?;
         let (Some(Signature { identity, measured: Some(measured), .. }), Some(blocks)) = (signature, blocks)
         else {
-            return Err(Error::NotMeasured { path: path.to_owned() });
+            let path = path.display();
+            return Err(Error::Invalid(format!(
+                "`{path}` has no statistics of segments: --again measures them"
+            )));
         };
         let mut store = Store::new(&blocks, metric_of(&measured)?);
         let base = store.base(BASE)?;
@@ -73,7 +76,10 @@ impl Sweep {
         if is_same && has_data && has_arguments && own.split == split {
             Ok(())
         } else {
-            Err(Error::OtherSweep { path: self.path.clone(), other: path.to_owned() })
+            let (sweep, path) = (self.path.display(), path.display());
+            Err(Error::Invalid(format!(
+                "`{sweep}` is of another model, other data or other settings than `{path}`: --again measures it"
+            )))
         }
     }
 
@@ -82,12 +88,16 @@ impl Sweep {
         let mut side = Side { base: &self.base, rows: Vec::new(), variants: Vec::new() };
         for name in names {
             let place = self.rows.iter().position(|row| row.name() == *name);
-            let place = place.ok_or_else(|| Error::NoRow { row: name.clone() })?;
+            let place = place.ok_or_else(|| no_row(name))?;
             side.rows.push(&self.rows[place]);
             side.variants.push(&self.variants[place]);
         }
         Ok(side)
     }
+}
+
+pub(crate) fn no_row(row: impl std::fmt::Display) -> Error {
+    Error::Invalid(format!("there is no row for `{row}` on the second split"))
 }
 
 /// Some heads of a sweep.
@@ -139,7 +149,7 @@ fn row(
 ) -> Result<CorrelationRow, Error> {
     let (first, second) = (first.ordered(names)?, second.ordered(names)?);
     let (Some(first_base), Some(second_base)) = (first.rows.first(), second.rows.first()) else {
-        return Err(Error::NoRow { row: scope.to_string() });
+        return Err(no_row(scope));
     };
     let (x, y) = (first.scores(), second.scores());
     let (pearson, spearman) = (known(pearson(&x, &y))?, known(spearman(&x, &y))?);

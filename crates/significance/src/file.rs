@@ -13,7 +13,8 @@ use serde_json::Value;
 use stats::Metric;
 use stats::bootstrap::smallest_p_value;
 
-use crate::{Error, RowType, Sweep, agreement, metric_of, test_rows};
+use crate::agreement::{Sweep, agreement, no_row};
+use crate::{Error, RowType, metric_of, test_rows};
 
 /// What testing a file came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +62,10 @@ pub struct Share {
 pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retested, Error> {
     let signature = Signature::read(&Signature::path_beside(path))?;
     if signature.as_ref().is_some_and(|signature| signature.part.is_some()) {
-        return Err(Error::Shard { path: path.to_owned() });
+        let path = path.display();
+        let fault =
+            format!("`{path}` is one shard: `merge` joins it with the others, and tests them together");
+        return Err(Error::Invalid(fault));
     }
     std::fs::metadata(path).map_err(|source| records::Error::Read { path: path.to_owned(), source })?;
     if let Some(signature) =
@@ -125,8 +129,10 @@ fn retest_agreement(
     };
     let testing = change(testing);
     if let Some(missing) = [&first, &second].into_iter().find(|sweep| !sweep.exists()) {
-        let sweep = missing.file_name().unwrap_or_default().into();
-        return Err(Error::SweepElsewhere { path: path.to_owned(), sweep });
+        let (path, sweep) = (path.display(), missing.file_name().unwrap_or_default().display());
+        return Err(Error::Invalid(format!(
+            "`{path}` compares `{sweep}`, which is not beside it: move it there, or give the command that made it again"
+        )));
     }
     let (first, second) = (Sweep::read(&first)?, Sweep::read(&second)?);
     let identity = &signature.identity;
@@ -142,7 +148,7 @@ fn retest_agreement(
     let rows = writer.finish(|rows, _| {
         for row in rows.iter_mut() {
             let of_type = found.iter().find(|found| found.attention == row.attention);
-            row.clone_from(of_type.ok_or_else(|| Error::NoRow { row: row.attention.to_string() })?);
+            row.clone_from(of_type.ok_or_else(|| no_row(row.attention))?);
         }
         Ok::<(), Error>(())
     })?;

@@ -75,7 +75,7 @@ pub fn measured(metric: Metric, families: BTreeMap<String, usize>) -> Measured {
 /// The metric that a signature has.
 ///
 /// # Errors
-/// [`Error::Positive`] if it has no positive class but needs one, or has one that it has no use for.
+/// If it has no positive class but needs one, or has one that it has no use for.
 pub fn metric_of(measured: &Measured) -> Result<Metric, Error> {
     match (measured.metric, measured.positive) {
         (MetricName::Bleu, None) => Ok(Metric::Bleu),
@@ -83,7 +83,9 @@ pub fn metric_of(measured: &Measured) -> Result<Metric, Error> {
         (MetricName::F1, Some(positive)) => Ok(Metric::Classes(ClassificationMetric::F1 { positive })),
         (MetricName::Matthews, None) => Ok(Metric::Classes(ClassificationMetric::Matthews)),
         (MetricName::Nats, None) => Ok(Metric::Nats),
-        (metric, _) => Err(Error::Positive { metric }),
+        (metric, _) => Err(Error::Invalid(format!(
+            "the signature has `{metric}` with the wrong `positive`: f1 has a positive class there, no other metric has"
+        ))),
     }
 }
 
@@ -117,7 +119,7 @@ impl<'a> Store<'a> {
 
     fn base_cells(&mut self, name: &str) -> Result<&[Cells], Error> {
         if !self.bases.contains_key(name) {
-            let cells = self.block(name)?.cells(None).map_err(|fault| row_error(name, fault))?;
+            let cells = self.block(name)?.cells(None).map_err(|fault| Error::of_row(name, fault))?;
             self.bases.insert(name.to_owned(), cells);
         }
         Ok(&self.bases[name])
@@ -130,17 +132,15 @@ impl<'a> Store<'a> {
     pub fn variant(&mut self, name: &str, base: &str) -> Result<Segments, Error> {
         let (block, metric) = (self.block(name)?, self.metric);
         let base = self.base_cells(base)?;
-        let cells = block.cells(Some(base)).map_err(|fault| row_error(name, fault))?;
+        let cells = block.cells(Some(base)).map_err(|fault| Error::of_row(name, fault))?;
         if let Some(fault) = unpaired(metric, &cells, base) {
-            return Err(row_error(name, fault.to_owned()));
+            return Err(Error::of_row(name, fault));
         }
         Ok(Segments::from_cells(metric, &cells)?)
     }
 
     fn block(&self, name: &str) -> Result<&'a Block, Error> {
-        self.blocks
-            .get(name)
-            .ok_or_else(|| row_error(name, "there are no statistics of its segments".to_owned()))
+        self.blocks.get(name).ok_or_else(|| Error::of_row(name, "there are no statistics of its segments"))
     }
 }
 
@@ -153,10 +153,6 @@ fn unpaired(metric: Metric, cells: &[Cells], base: &[Cells]) -> Option<&'static 
     };
     let is_other = |(cells, base): (&Cells, &Cells)| cells.get(columns.clone()) != base.get(columns.clone());
     cells.iter().zip(base).any(is_other).then_some(fault)
-}
-
-fn row_error(row: &str, fault: String) -> Error {
-    Error::Row { row: row.to_owned(), fault }
 }
 
 /// Fills in what the statistics of segments say of each row, family by family, and leaves out statistics without a row.
@@ -213,7 +209,10 @@ fn test_one_family<R: TestedRow>(
 fn record<R: TestedRow>(row: &mut R, comparison: &Comparison, is_whole: bool) -> Result<(), Error> {
     let stored = row.tests().variant;
     if stored != comparison.variant {
-        return Err(Error::Score { row: row.name(), stored, found: comparison.variant });
+        let (row, found) = (row.name(), comparison.variant);
+        return Err(Error::Invalid(format!(
+            "row `{row}` has the score {stored}, but its segments make {found}"
+        )));
     }
     row.record(&Comparison {
         p_adjusted: comparison.p_adjusted.filter(|_| is_whole),

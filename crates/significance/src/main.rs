@@ -48,7 +48,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     if let [path] = files.as_slice() {
         let retested = retest(path, change).with_context(|| format!("`{}`", path.display()))?;
         if matches!(retested, Retested::NotMeasured { .. }) && args.target.as_ref() == Some(path) {
-            return Err(significance::Error::NotMeasured { path: path.clone() }.into());
+            bail!("`{}` has no statistics of segments: --again measures them", path.display());
         }
         return print(&retested);
     }
@@ -119,7 +119,6 @@ fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
             name.ends_with(".csv")
                 && !name.ends_with(".partial.csv")
                 && !is_shard(path)
-                && !name.contains(".old") // such as what --again could not use
                 && significance::EXPERIMENTS.iter().any(|experiment| name.starts_with(experiment))
         };
         files.extend(listed(&folder)?.into_iter().filter(is_result));

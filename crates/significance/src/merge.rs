@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use records::{
-    AblationRow, DynamicsRow, Existing, GateRow, Part, Provenance, PruningRow, RetrainedRow, Row, RowWriter,
-    Shard, ShardLock, Signature, Stored, TestedRow, check_agreement, finish_publishing, shards_of,
+    AblationRow, DynamicsRow, GateRow, Held, Part, Provenance, PruningRow, RetrainedRow, Row, RowWriter,
+    Shard, Signature, Stored, TestedRow, shards_of,
 };
 
 use crate::{Error, RowType, test_rows};
@@ -13,177 +13,135 @@ use crate::{Error, RowType, test_rows};
 /// Rows of a shard that are named where they are missing.
 const MOST_NAMED: usize = 20;
 
-/// What joining the shards of a result file came to.
+/// Results that were made of shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
     /// The result file.
     pub path: PathBuf,
-    /// How many rows it has.
+    /// Number of its rows.
     pub rows: usize,
-    /// How many shards were joined.
+    /// Number of the shards.
     pub shards: usize,
 }
 
 /// Joins the shards of the result file at `path`, which need not be there, tests the rows of all, and removes the shards'
-/// files. Rows of the results that are there stay, unless the shards were to measure them again.
+/// files. Rows of the results that are there stay, unless a shard has them too.
 ///
 /// # Errors
-/// If a shard is being written, is of another run or another base than the others, or has a row that is not the same
-/// elsewhere; if rows are missing; or if a file cannot be read or written. Results and shards are then as they were.
+/// If a shard is being written, or is of another run or another base than the others or the results; if rows are missing; or
+/// if a file cannot be read or written. Results and shards are then as they were.
 pub fn merge(path: &Path) -> Result<Merged, Error> {
-    finish_publishing(path)?;
-    let locks: Vec<ShardLock> =
-        shards_of(path)?.into_iter().map(|shard| locked(path, shard)).collect::<Result<_, _>>()?;
-    let signatures =
-        locks.iter().flat_map(|lock| [lock.path().to_owned(), lock.path().with_extension("partial.csv")]);
-    let signatures = signatures.map(|csv| Signature::read(&Signature::path_beside(&csv)));
-    let Some(first) = signatures.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().next() else {
-        return Err(Error::NoShards { path: path.to_owned() });
+    let shards = shards_of(path)?.into_iter().map(|shard| shard.path(path));
+    let shards: Vec<(PathBuf, Held)> =
+        shards.map(|csv| Ok((csv.clone(), Held::take(&csv)?))).collect::<Result<_, Error>>()?;
+    drop(Held::take(path)?); // what a killed merge was publishing is there now
+    let files: Vec<&Path> = shards.iter().map(|(csv, _)| csv.as_path()).collect();
+    let rows = match experiment(&files)?.as_deref().map(RowType::of) {
+        None => None,
+        Some(RowType::Pruning) => join::<PruningRow>(path, &files)?,
+        Some(RowType::Dynamics) => join::<DynamicsRow>(path, &files)?,
+        Some(RowType::Gates) => join::<GateRow>(path, &files)?,
+        Some(RowType::Retrained) => join::<RetrainedRow>(path, &files)?,
+        Some(RowType::Ablation) => join::<AblationRow>(path, &files)?,
     };
-    let rows = match RowType::of(&first.identity.experiment) {
-        RowType::Pruning => Shards::<PruningRow>::read(path, &locks)?.join(path),
-        RowType::Dynamics => Shards::<DynamicsRow>::read(path, &locks)?.join(path),
-        RowType::Gates => Shards::<GateRow>::read(path, &locks)?.join(path),
-        RowType::Retrained => Shards::<RetrainedRow>::read(path, &locks)?.join(path),
-        RowType::Ablation => Shards::<AblationRow>::read(path, &locks)?.join(path),
-    };
-    let shards = locks.len();
-    // What a killed merge has left of a shard when its rows were gone is of no use either.
-    if matches!(rows, Ok(_) | Err(Error::NoShards { .. })) {
-        locks.into_iter().try_for_each(ShardLock::remove)?;
+    let merged = Merged { path: path.to_owned(), rows: rows.unwrap_or_default(), shards: shards.len() };
+    shards.into_iter().try_for_each(|(_, held)| held.remove())?;
+    match rows {
+        Some(_) => Ok(merged),
+        None => Err(Error::Invalid(format!("there are no shards of `{}` with rows", path.display()))),
     }
-    Ok(Merged { path: path.to_owned(), rows: rows?, shards })
 }
 
-fn locked(path: &Path, shard: Shard) -> Result<ShardLock, Error> {
-    ShardLock::take(path, shard).map_err(|error| match error {
-        records::Error::InUse { path } => Error::ShardInUse { shard, path },
-        error => error.into(),
+/// The experiment that shards belong to; absent where none has a signature.
+fn experiment(files: &[&Path]) -> Result<Option<String>, Error> {
+    let signatures = files.iter().flat_map(|csv| [csv.to_path_buf(), csv.with_extension("partial.csv")]);
+    let signatures = signatures.map(|csv| Signature::read(&Signature::path_beside(&csv)));
+    let first = signatures.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().next();
+    Ok(first.map(|signature| signature.identity.experiment))
+}
+
+/// Makes one file of all shards and tests its rows; returns their number, unless the shards have none.
+fn join<R: TestedRow + Clone>(path: &Path, files: &[&Path]) -> Result<Option<usize>, Error> {
+    let shards = files.iter().map(|csv| Ok(Stored::<R>::read(csv)?));
+    let shards: Vec<Stored<R>> = shards.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect();
+    let Some(first) = shards.first() else { return Ok(None) };
+    let parts = shards.iter().map(part).collect::<Result<Vec<_>, _>>()?;
+    if let Some(rows) = published(path, &shards)? {
+        return Ok(Some(rows));
+    }
+    shards.iter().try_for_each(|shard| check_same(first, shard))?;
+    check_whole(path, &shards, &parts)?;
+    let again = shards.iter().any(|shard| shard.signature.again);
+    let (measured, testing) = (first.signature.measured.clone(), first.signature.testing);
+    let mut writer =
+        RowWriter::<R>::join(path, &Signature { again: false, ..first.signature.clone() }, again)?;
+    shards.into_iter().try_for_each(|shard| writer.adopt(shard))?;
+    check_curves(writer.rows())?;
+    let rows = writer.finish(|rows, blocks| match (&measured, testing) {
+        (Some(measured), Some(testing)) => test_rows(rows, blocks, measured, testing),
+        _ => Ok(()),
+    })?;
+    Ok(Some(rows.len()))
+}
+
+/// Number of rows of the results, if these name all runs of the shards: a merge was killed before it could remove them.
+fn published<R: Row>(path: &Path, shards: &[Stored<R>]) -> Result<Option<usize>, Error> {
+    let without_rows = |run: &Provenance| Provenance { rows: Vec::new(), ..run.clone() };
+    let Some(results) = Signature::read(&Signature::path_beside(path))? else { return Ok(None) };
+    let known: Vec<Provenance> = results.runs.iter().map(without_rows).collect();
+    let mut runs = shards.iter().flat_map(|shard| &shard.signature.runs);
+    let rows = results.complete.map(|complete| complete.rows);
+    Ok(rows.filter(|_| runs.all(|run| known.contains(&without_rows(run)))))
+}
+
+/// Refuses shards of different runs, or that are to be tested differently.
+fn check_same<R: Row>(first: &Stored<R>, shard: &Stored<R>) -> Result<(), Error> {
+    let mut differences = shard.signature.identity.differences(&first.signature.identity);
+    if shard.signature.testing != first.signature.testing {
+        differences.push("they are to be tested with different --resamples, --margin or --seed".to_owned());
+    }
+    if differences.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "`{}` and `{}` are of different runs ({}): remove those that are not wanted, or give one of the commands again",
+        first.path.display(),
+        shard.path.display(),
+        differences.join("; ")
+    )))
+}
+
+fn part<R: Row>(shard: &Stored<R>) -> Result<&Part, Error> {
+    shard.signature.part.as_ref().ok_or_else(|| {
+        let path = shard.path.display();
+        let fault =
+            format!("`{path}` has the name of a shard, but its signature does not say so: move it away");
+        Error::Invalid(fault)
     })
 }
 
-/// What the shards of a result file have, and what is there of the results themselves.
-struct Shards<R: Row> {
-    shards: Vec<Stored<R>>,
-    results: Vec<Stored<R>>,
-    /// Whether the rows of shards take the place of those that are there.
-    again: bool,
-    /// The number of rows of the results, where these are what shards that measure again make: a merge was killed before it
-    /// could remove the shards.
-    published: Option<usize>,
+/// Refuses gaps, by name.
+fn check_whole<R: Row>(path: &Path, shards: &[Stored<R>], parts: &[&Part]) -> Result<(), Error> {
+    let there: BTreeSet<String> =
+        shards.iter().flat_map(|shard| shard.rows.values().map(Row::name)).collect();
+    let of = parts.iter().map(|part| part.shard.of()).max().unwrap_or(1);
+    let wanted: BTreeMap<&String, usize> =
+        parts.iter().flat_map(|part| part.rows.iter().map(|(name, &place)| (name, place))).collect();
+    let mut missing: BTreeMap<Shard, Vec<(usize, &str)>> = BTreeMap::new();
+    for (name, place) in wanted.into_iter().filter(|(name, _)| !there.contains(*name)) {
+        missing.entry(Shard::at(place, of)).or_default().push((place, name));
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let rows: usize = missing.values().map(Vec::len).sum();
+    let described: Vec<String> =
+        missing.into_iter().map(|(shard, rows)| described(shard, rows, parts)).collect();
+    let (path, described) = (path.display(), described.join("; "));
+    Err(Error::Invalid(format!("`{path}` cannot be made yet, {rows} rows are missing: {described}")))
 }
 
-impl<R: TestedRow + Clone + PartialEq> Shards<R> {
-    fn read(path: &Path, locks: &[ShardLock]) -> Result<Self, Error> {
-        let mut shards = Vec::new();
-        for lock in locks {
-            shards.append(&mut Stored::<R>::read(lock.path())?);
-        }
-        let again = shards.iter().filter_map(|shard| shard.signature.part.as_ref()).any(|part| part.again);
-        let mut results = match Stored::<R>::read(path) {
-            Err(_) if again => Vec::new(), // what cannot be used is replaced
-            there => there?,
-        };
-        let mut published = None;
-        if again {
-            published =
-                results.iter().find(|there| names_all_runs(there, &shards)).map(|there| there.rows.len());
-            let names: BTreeSet<String> =
-                shards.iter().flat_map(|s| s.rows.values().map(Row::name)).collect();
-            let identity = shards.first().map(|shard| shard.signature.identity.clone());
-            results.retain(|there| Some(&there.signature.identity) == identity.as_ref());
-            results.iter_mut().for_each(|there| there.rows.retain(|_, row| !names.contains(&row.name())));
-        }
-        Ok(Self { shards, results, again, published })
-    }
-
-    /// Makes one file of all and tests its rows; says how many there are.
-    fn join(self, path: &Path) -> Result<usize, Error> {
-        if let Some(published) = self.published {
-            return Ok(published);
-        }
-        let signature = self.checked(path)?;
-        let existing = if self.again { Existing::Again } else { Existing::Use };
-        let mut writer = RowWriter::<R>::join(path, &signature, existing)?;
-        writer.signature_mut().testing = signature.testing;
-        let keys: BTreeSet<R::Key> = self.shards.iter().flat_map(|s| s.rows.values().map(Row::key)).collect();
-        writer.renew(|row| keys.contains(&row.key()));
-        for shard in self.shards {
-            let (path, keys) = (shard.path.clone(), shard.rows.values().map(Row::key).collect::<Vec<_>>());
-            writer.adopt(shard, |_| true)?;
-            if !keys.iter().all(|key| writer.contains(key)) {
-                return Err(Error::NotJoined { path });
-            }
-        }
-        let (measured, testing) = (writer.signature_mut().measured.clone(), signature.testing);
-        let rows = writer.finish(|rows, blocks| match (&measured, testing) {
-            (Some(measured), Some(testing)) => test_rows(rows, blocks, measured, testing),
-            _ => Ok(()),
-        })?;
-        Ok(rows.len())
-    }
-
-    /// The signature that all have, but for their runs.
-    fn checked(&self, path: &Path) -> Result<Signature, Error> {
-        let Some(first) = self.shards.first() else {
-            return Err(Error::NoShards { path: path.to_owned() });
-        };
-        for file in self.shards.iter().chain(&self.results) {
-            check_identity(first, file)?;
-            if file.signature.is_renewal {
-                return Err(records::Error::Unfinished { path: file.path.clone() }.into());
-            }
-        }
-        self.shards.iter().try_for_each(|shard| check_testing(first, shard))?;
-        let files: Vec<&Stored<R>> = self.shards.iter().chain(&self.results).collect();
-        check_agreement(&files)?;
-        self.check_whole(path)?;
-        check_curves(&files)?;
-        Ok(first.signature.clone())
-    }
-
-    /// Refuses gaps, by name.
-    fn check_whole(&self, path: &Path) -> Result<(), Error> {
-        // What is to be measured again is not there yet.
-        let results = self.results.iter().filter(|_| !self.again);
-        let files = self.shards.iter().chain(results);
-        let there: BTreeSet<String> = files.flat_map(|file| file.rows.values().map(Row::name)).collect();
-        let mut parts = Vec::new();
-        for shard in &self.shards {
-            let part = shard.signature.part.as_ref();
-            let started = shard.signature.runs.iter().map(|run| run.started_unix_seconds).max();
-            parts.push((started, part.ok_or_else(|| Error::NoShard { path: shard.path.clone() })?));
-        }
-        // Shards are named as the latest run knows them: others may have had another number of them.
-        parts.sort_by_key(|(started, part)| (*started, part.shard));
-        let of = parts.last().map_or(1, |(_, part)| part.shard.of());
-        let wanted: BTreeMap<&String, usize> =
-            parts.iter().flat_map(|(_, part)| part.rows.iter().map(|(name, &place)| (name, place))).collect();
-        let mut missing: BTreeMap<Shard, Vec<(usize, &str)>> = BTreeMap::new();
-        for (name, place) in wanted.into_iter().filter(|(name, _)| !there.contains(*name)) {
-            missing.entry(Shard::at(place, of)).or_default().push((place, name));
-        }
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let known: Vec<&Part> = parts.into_iter().map(|(_, part)| part).collect();
-        let rows = missing.values().map(Vec::len).sum();
-        let described: Vec<String> =
-            missing.into_iter().map(|(shard, rows)| described(shard, rows, &known)).collect();
-        Err(Error::Incomplete { path: path.to_owned(), rows, described: described.join("; ") })
-    }
-}
-
-/// Whether results name all runs that have written rows of the shards.
-fn names_all_runs<R: Row>(results: &Stored<R>, shards: &[Stored<R>]) -> bool {
-    let without_rows = |run: &Provenance| Provenance { rows: Vec::new(), ..run.clone() };
-    let known: Vec<Provenance> = results.signature.runs.iter().map(without_rows).collect();
-    let mut written = shards.iter().filter(|shard| !shard.rows.is_empty()).peekable();
-    written.peek().is_some()
-        && written.flat_map(|shard| &shard.signature.runs).all(|run| known.contains(&without_rows(run)))
-}
-
-/// What a shard lacks: `self:1:3, self:2:3 of shard 3/8, which is unfinished`.
+/// The gaps of a shard: `self:1:3, self:2:3 of shard 3/8, which is unfinished`.
 fn described(shard: Shard, mut rows: Vec<(usize, &str)>, known: &[&Part]) -> String {
     rows.sort_unstable();
     let names: Vec<&str> = rows.iter().take(MOST_NAMED).map(|(_, name)| *name).collect();
@@ -194,44 +152,20 @@ fn described(shard: Shard, mut rows: Vec<(usize, &str)>, known: &[&Part]) -> Str
     format!("{}{more} of shard {shard}, {state}", names.join(", "))
 }
 
-fn check_identity<R: Row>(first: &Stored<R>, file: &Stored<R>) -> Result<(), Error> {
-    let differences = file.signature.identity.differences(&first.signature.identity);
-    if differences.is_empty() {
-        return Ok(());
-    }
-    Err(Error::OtherRun {
-        path: file.path.clone(),
-        other: first.path.clone(),
-        differences: differences.join("; "),
-    })
-}
-
-fn check_testing<R: Row>(first: &Stored<R>, shard: &Stored<R>) -> Result<(), Error> {
-    if shard.signature.testing == first.signature.testing {
-        return Ok(());
-    }
-    Err(Error::OtherTests { path: shard.path.clone(), other: first.path.clone() })
-}
-
-/// Refuses curves whose steps come from different orders of heads: what a step masks, all later ones do. Machines that round
-/// differently may order heads differently.
-fn check_curves<R: TestedRow>(files: &[&Stored<R>]) -> Result<(), Error> {
-    let rows: BTreeMap<R::Key, &R> =
-        files.iter().flat_map(|file| file.rows.values().map(|row| (row.key(), row))).collect();
-    let rows: Vec<&R> = rows.into_values().collect();
-    let of_one_curve = rows.windows(2).filter(|pair| pair[0].family() == pair[1].family());
-    for pair in of_one_curve {
-        let heads = |row: &R| -> BTreeSet<String> {
-            row.masked_heads()
-                .unwrap_or_default()
-                .split('+')
-                .filter(|name| !name.is_empty())
-                .map(str::to_owned)
-                .collect()
-        };
-        if !heads(pair[0]).is_subset(&heads(pair[1])) {
-            return Err(Error::OtherOrder { row: pair[1].name(), before: pair[0].name() });
-        }
-    }
-    Ok(())
+/// Refuses curves whose steps come from different orders of heads, such as those of machines that round differently: later
+/// steps mask all heads of earlier ones.
+fn check_curves<'a, R: TestedRow + 'a>(rows: impl Iterator<Item = &'a R>) -> Result<(), Error> {
+    let rows: Vec<&R> = rows.collect();
+    let heads = |row: &'a R| -> BTreeSet<&str> {
+        row.masked_heads().unwrap_or_default().split('+').filter(|name| !name.is_empty()).collect()
+    };
+    let is_broken =
+        |pair: &&[&'a R]| pair[0].family() == pair[1].family() && !heads(pair[0]).is_subset(&heads(pair[1]));
+    let Some(pair) = rows.windows(2).find(is_broken) else { return Ok(()) };
+    Err(Error::Invalid(format!(
+        "row `{}` does not mask all heads of `{}`: the shards ordered them differently, on different machines or with different \
+         libraries; measure the curve again",
+        pair[1].name(),
+        pair[0].name()
+    )))
 }

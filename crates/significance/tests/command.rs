@@ -8,8 +8,8 @@ use assert_cmd::Command;
 use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use records::{
-    AblationRow, BASE, CorrelationRow, Existing, Identity, MetricName, Provenance, PruningRow, Row,
-    RowWriter, Signature, Testing, read_rows,
+    AblationRow, BASE, CorrelationRow, Identity, MetricName, Provenance, PruningRow, Row, RowWriter,
+    Signature, Testing, read_rows,
 };
 use stats::Segments;
 use stats::bleu::BleuStatistics;
@@ -31,7 +31,7 @@ fn results(folder: &Path) -> PathBuf {
     let run = Provenance::collect("cpu", 1, BTreeMap::new());
     let signature =
         Signature::new(Identity::new("ablate-one", "demo"), run).tested(measured.clone(), TESTING);
-    let mut writer = RowWriter::open(&path, &signature, Existing::Use).unwrap();
+    let mut writer = RowWriter::open(&path, &signature, false).unwrap();
     writer.add_base(columns, significance::block(BASE.to_owned(), &base, None)).unwrap();
     for head in [1, 2] {
         let variant = translated(head as u32);
@@ -148,7 +148,7 @@ fn curves(folder: &Path) {
     let run = Provenance::collect("cpu", 1, BTreeMap::new());
     let signature =
         Signature::new(Identity::new("iterative-prune", "demo"), run).tested(measured.clone(), TESTING);
-    let mut writer = RowWriter::open(&path, &signature, Existing::Use).unwrap();
+    let mut writer = RowWriter::open(&path, &signature, false).unwrap();
     writer.add_base(columns, significance::block(BASE.to_owned(), &base, None)).unwrap();
     for (order, step) in [("importance", 0), ("importance", 1), ("oracle", 0), ("oracle", 1)] {
         let (base_score, variant) = (base.score().unwrap(), translated(u32::from(step == 0)));
@@ -217,7 +217,7 @@ fn comparison(path: &Path) {
         testing: Some(TESTING),
         ..Signature::new(identity, Provenance::collect("cpu", 1, BTreeMap::new()))
     };
-    let mut writer = RowWriter::open(path, &signature, Existing::Use).unwrap();
+    let mut writer = RowWriter::open(path, &signature, false).unwrap();
     for attention in ["all", "self"] {
         writer.push(untested(attention)).unwrap();
     }

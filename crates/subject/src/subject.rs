@@ -54,7 +54,7 @@ pub trait Subject {
         sets: &[HeadSet],
         each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.evaluator(scored, 0)?.evaluate(sets, &vec![true; sets.len()], each)
+        self.evaluator(scored, 0)?.evaluate(sets, each)
     }
 
     /// Measures all heads on a split by gradients of the loss and by attention weights, with those of `masked` masked.
@@ -138,15 +138,13 @@ pub trait Subject {
 
 /// A split, read and cut into batches once, with what earlier evaluations left of them.
 pub trait Evaluator {
-    /// [`Subject::evaluate`] of the sets that are `wanted`. The others are there to say what those share with their neighbours:
-    /// so a resumed run gives what an unbroken one gives, down to the last digit.
+    /// [`Subject::evaluate`] on this split.
     ///
     /// # Errors
     /// If a set names a head that the model does not have, or `each` fails.
     fn evaluate(
         &mut self,
         sets: &[HeadSet],
-        wanted: &[bool],
         each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
     ) -> Result<(), Error>;
 }

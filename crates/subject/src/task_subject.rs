@@ -16,7 +16,7 @@ use training::{Machine, Memory, Progress, workers};
 
 use crate::checkpoint::Origin;
 use crate::error::Error;
-use crate::evaluation::{Batches, Need, Plan, Purpose, Scorer, Sets};
+use crate::evaluation::{Batches, Need, Plan, Purpose, Scorer};
 use crate::models::Models;
 use crate::reading::{Reading, TextAttention};
 use crate::relevant::SegmentRelevance;
@@ -305,7 +305,6 @@ impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
     fn evaluate(
         &mut self,
         sets: &[HeadSet],
-        wanted: &[bool],
         each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let Self { subject, scored, prepared, batches, models } = self;
@@ -314,10 +313,8 @@ impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
         sets.iter().flat_map(HeadSet::iter).try_for_each(|id| layout.check(id))?;
         let metric = task.metric(&scored.split).name();
         let scorer = task.scorer(&subject.models, &batches.plan, prepared, scored)?;
-        let count = wanted.iter().filter(|&&wanted| wanted).count();
-        let mut progress = Progress::new(count * batches.plan.batches.len(), machine.quiet);
-        let all = Sets { all: sets, wanted, rescale: scored.rescale };
-        batches.run(&scorer, models, all, &mut progress, |progress, index, found| {
+        let mut progress = Progress::new(sets.len() * batches.plan.batches.len(), machine.quiet);
+        batches.run(&scorer, models, (sets, scored.rescale), &mut progress, |progress, index, found| {
             let evaluation = Evaluation::new(task.segments(prepared, found)?)?;
             let digits = metric.digits();
             progress.message(format!(

@@ -141,7 +141,7 @@ impl GateExperiment<'_> {
             let closed = self.closed(&asked, row, &Orders::default())?;
             let kept: HeadSet = self.tuner.heads.iter().copied().filter(|&id| !closed.contains(id)).collect();
             if rows.rows().any(|own| is_own(own) && own.kept_heads != kept.names()) {
-                rows.discard(is_own)?;
+                rows.discard(is_own);
             }
         }
         Ok(())

@@ -147,10 +147,9 @@ impl Dynamics<'_> {
         }
         let row_set = |step: usize| {
             let masked = set(step);
-            let due = missing.contains(&step).then(|| row(checkpoint, (step, heads), &masked, metric));
-            RowSet { rows: due.into_iter().collect(), masked }
+            RowSet { rows: vec![row(checkpoint, (step, heads), &masked, metric)], masked }
         };
-        let sets: Vec<RowSet<DynamicsRow>> = (0..counts.len()).map(row_set).collect();
+        let sets: Vec<RowSet<DynamicsRow>> = missing.into_iter().map(row_set).collect();
         Ok(rows.measure(subject.as_ref(), &self.scored, &base, sets)?)
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use durable::Lock;
-use records::{Existing, Identity, Row, RowWriter, Signature, TrainingRow};
+use records::{Identity, Row, RowWriter, Signature, TrainingRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -305,11 +305,8 @@ impl TrainingPlan<'_> {
         let run = self.machine.provenance();
         let signature = Signature::new(identity, run);
         // All rows are in `states`; a complete curve, such as a reference result, stays until this one is complete.
-        let mut curve = RowWriter::<TrainingRow>::open(&self.curve, &signature, Existing::Again)?;
-        let is_known = |row: &TrainingRow| states.iter().any(|state| state.row == *row);
-        if !curve.rows().all(is_known) {
-            curve.discard(|row| !is_known(row))?;
-        }
+        let mut curve = RowWriter::<TrainingRow>::open(&self.curve, &signature, true)?;
+        curve.discard(|row| !states.iter().any(|state| state.row == *row));
         for state in states {
             if !curve.contains(&state.row.key()) {
                 curve.push(state.row.clone())?;

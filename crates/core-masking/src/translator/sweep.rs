@@ -58,10 +58,6 @@ impl BeamSearch {
             let likely = self.likely_length(model.config(), longest);
             for first in (0..variants.len()).step_by(together) {
                 let count = together.min(variants.len() - first);
-                let members: Vec<usize> = (first..first + count).collect();
-                if !variants.wants(&members) {
-                    continue;
-                }
                 let gates = variants.gates_of(first, count, sources.len());
                 let bias = batch.bias.repeat([count as i64, 1, 1, 1]);
                 let memory = trunk.x.repeat([count as i64, 1, 1]);
@@ -71,9 +67,7 @@ impl BeamSearch {
                     .collect();
                 let watch = Watch { likely, outgrown };
                 let found = self.search(model, (&memory, &bias), &gates, &limits, watch)?;
-                let of_members = members.iter().zip(found.chunks(sources.len()));
-                let wanted = of_members.filter(|(member, _)| variants.wants(&[**member]));
-                translations.extend(wanted.map(|(_, found)| found.to_vec()));
+                translations.extend(found.chunks(sources.len()).map(<[Translation]>::to_vec));
             }
             Ok((translations, trunk))
         })

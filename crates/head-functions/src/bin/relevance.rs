@@ -92,7 +92,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     writer.renew(|_| true);
     let heads = subject.layout().heads();
     if writer.rows().len() < heads.len() {
-        writer.discard(|_| true)?;
+        writer.discard(|_| true);
         let segments = subject.relevance(&scored, args.lrp.rule())?;
         let rows =
             rows(&segments, &heads, args.resamples, args.shared.seed()).context("relevance of heads")?;

@@ -57,7 +57,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let scores =
         |rows: &RowWriter<ScoreRow>| rows.rows().filter(|row| row.measure != Measure::Oracle).count();
     if scores(&rows) < heads.len() * measures().count() {
-        rows.discard(|_| true)?;
+        rows.discard(|_| true);
         let measured = subject.measure(&estimate.on, &HeadSet::none(), &Measure::of_passes().collect())?;
         for measure in measures() {
             push(&mut rows, measure, &estimate.value(measure, &measured))?;
@@ -68,7 +68,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let lost = oracle.and_then(|oracle| oracle.scores(&heads)).unwrap_or_default();
     let known = rows.rows().filter(|row| row.measure == Measure::Oracle);
     if known.map(|row| (row.head_id(), row.value)).collect::<HeadScores>() != lost {
-        rows.discard(|row| row.measure == Measure::Oracle)?;
+        rows.discard(|row| row.measure == Measure::Oracle);
         push(&mut rows, Measure::Oracle, &lost)?;
     }
     rows.finish(|_, _| Ok::<(), records::Error>(()))?;

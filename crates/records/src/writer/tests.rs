@@ -1,15 +1,15 @@
-mod refusals;
-mod renewal;
+//! The promises of a writer: a killed run goes on, and complete results stay until their successors are complete.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
 use super::*;
+use crate::place::Place;
 use crate::{
-    AblationRow, BASE, Destination, Identity, Measured, MetricName, Provenance, Shard, Taken, TrainingRow,
-    check_writable, place_of, place_of_shard, read_rows,
+    AblationRow, BASE, Destination, Identity, Measured, MetricName, Shard, TrainingRow, place_of, read_rows,
 };
 
 type Writer = RowWriter<AblationRow>;
@@ -24,16 +24,12 @@ fn signature(seed: u64) -> Signature {
 }
 
 /// A row whose numbers depend on its head alone, as those of an experiment do.
-fn row(attention: &str, head: usize) -> AblationRow {
+fn row(name: &str) -> AblationRow {
+    let head = name.rsplit(':').next().unwrap().parse::<f64>().unwrap();
     AblationRow {
         delta_low: Some(-1.0 / 3.0),
-        p_value: Some(0.01 * head as f64),
-        ..AblationRow::untested(
-            format!("{attention}:1:{head}").parse().unwrap(),
-            MetricName::Bleu,
-            36.05,
-            36.05 - 0.1 * head as f64,
-        )
+        p_value: Some(0.01 * head),
+        ..AblationRow::untested(name.parse().unwrap(), MetricName::Bleu, 36.05, 36.05 - 0.1 * head)
     }
 }
 
@@ -42,61 +38,57 @@ const COLUMNS: [&str; 2] = ["gold", "predicted"];
 /// Statistics of 40 segments that depend on the head alone; those of the base are of no head.
 fn block(name: &str, head: u32) -> Block {
     let cells = |head: u32| {
-        (0..40)
-            .map(|n: u32| [1, u32::from(n % 7 < head % 5)].map(stats::Cell::Count).to_vec())
-            .collect::<Vec<_>>()
+        let cells = |n: u32| [1, u32::from(n % 7 < head % 5)].map(stats::Cell::Count).to_vec();
+        (0..40).map(cells).collect::<Vec<_>>()
     };
     Block::new(name.to_owned(), &cells(head), (name != BASE).then(|| cells(0)).as_deref())
 }
 
-fn add(writer: &mut Writer, row: AblationRow) -> Result<(), Error> {
-    let block = block(&row.name(), row.head as u32);
-    writer.push_measured(row, &COLUMNS, block)
+/// The rows of an experiment, in the order of its work.
+const WORK: [&str; 4] = ["enc-enc:1:1", "enc-enc:1:2", "enc-dec:1:1", "enc-dec:1:2"];
+
+fn opened(path: &Path, seed: u64, again: bool) -> Writer {
+    Writer::open(path, &signature(seed), again).unwrap()
 }
 
-fn finish(writer: Writer) -> Vec<AblationRow> {
-    writer.finish(test).unwrap()
-}
-
-fn test(rows: &mut [AblationRow], blocks: &mut Blocks) -> Result<(), Error> {
-    let names: BTreeSet<String> = rows.iter().map(Row::name).chain([BASE.to_owned()]).collect();
-    assert!(names.iter().all(|name| blocks.get(name).is_some()), "a row has no statistics");
-    blocks.retain(|name| names.contains(name));
-    adjust(rows);
-    Ok(())
-}
-
-/// Stands for the tests: looks at all rows of the attention type.
-fn adjust(rows: &mut [AblationRow]) {
-    for index in 0..rows.len() {
-        let family = rows.iter().filter(|row| row.attention == rows[index].attention).count();
-        rows[index].p_adjusted = rows[index].p_value.map(|p| p * family as f64);
+/// Measures the rows that are missing.
+fn measure(writer: &mut Writer, names: &[&str]) {
+    for row in names.iter().map(|name| row(name)) {
+        if !writer.contains(&row.key()) {
+            writer.add_base(&COLUMNS, block(BASE, 0)).unwrap();
+            let block = block(&row.name(), row.head as u32);
+            writer.push_measured(row, &COLUMNS, block).unwrap();
+        }
     }
 }
 
-/// The rows of an experiment, in the order of its work.
-fn work() -> Vec<AblationRow> {
-    vec![row("enc-enc", 1), row("enc-enc", 2), row("enc-dec", 1), row("enc-dec", 2)]
+/// Stands for the tests: needs the statistics, and looks at all rows of the attention type.
+fn finish(writer: Writer) {
+    let test = |rows: &mut [AblationRow], blocks: &mut Blocks| {
+        let names: BTreeSet<String> = rows.iter().map(Row::name).chain([BASE.to_owned()]).collect();
+        assert!(names.iter().all(|name| blocks.get(name).is_some()), "a row has no statistics");
+        blocks.retain(|name| names.contains(name));
+        for index in 0..rows.len() {
+            let family = rows.iter().filter(|row| row.attention == rows[index].attention).count();
+            rows[index].p_adjusted = rows[index].p_value.map(|p| p * family as f64);
+        }
+        Ok::<(), Error>(())
+    };
+    writer.finish(test).unwrap();
 }
 
-/// What every experiment does: open, measure what is not there yet, finish.
-fn run(path: &Path, rows: &[AblationRow]) {
-    let mut writer = opened(path, 1, Existing::Use);
-    push_missing(&mut writer, rows);
+/// A whole run.
+fn run(path: &Path, names: &[&str]) {
+    let mut writer = opened(path, 1, false);
+    measure(&mut writer, names);
     finish(writer);
 }
 
-fn opened(path: &Path, seed: u64, existing: Existing) -> Writer {
-    Writer::open(path, &signature(seed), existing).unwrap()
-}
-
-fn push_missing(writer: &mut Writer, rows: &[AblationRow]) {
-    writer.add_base(&COLUMNS, block(BASE, 0)).unwrap();
-    for row in rows {
-        if !writer.contains(&row.key()) {
-            add(writer, row.clone()).unwrap();
-        }
-    }
+/// A run that is killed when it has these rows. With `again` it measures the rows of a type again, or all.
+fn killed(path: &Path, seed: u64, again: Option<&str>, names: &[&str]) {
+    let mut writer = opened(path, seed, again.is_some());
+    writer.renew(|row| row.name().starts_with(again.unwrap_or_default()));
+    measure(&mut writer, names);
 }
 
 /// Rows and statistics of results.
@@ -106,269 +98,428 @@ fn bytes(path: &Path) -> [Vec<u8>; 2] {
 
 /// The files of a run that is never interrupted.
 fn unbroken() -> [Vec<u8>; 2] {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("results/ablate-one.csv");
-    run(&path, &work());
+    let (_folder, path) = place();
+    run(&path, &WORK);
     bytes(&path)
 }
 
-fn growing(path: &Path) -> std::path::PathBuf {
-    Place::partial(path).csv
+fn place() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("results/ablate-one.csv");
+    fs::create_dir(folder.path().join("results")).unwrap();
+    (folder, path)
 }
 
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap();
+fn names(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path.parent().unwrap()).unwrap();
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
 
-fn refusal(path: &Path, signature: &Signature) -> String {
-    let error = Writer::open(path, signature, Existing::Use).unwrap_err().to_string();
+fn rows(writer: &Writer) -> Vec<String> {
+    writer.rows().map(Row::name).collect()
+}
+
+fn stored(path: &Path) -> Signature {
+    Signature::read(&Signature::path_beside(path)).unwrap().unwrap()
+}
+
+fn refusal(path: &Path, seed: u64) -> String {
+    let error = Writer::open(path, &signature(seed), false).unwrap_err().to_string();
     assert!(!error.contains('\n'), "not one line: {error}");
     error
 }
 
 #[test]
-fn finished_file_has_the_completed_rows_in_key_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ablate-one.csv");
-    run(&path, &work());
-    let mut expected = [row("enc-dec", 1), row("enc-dec", 2), row("enc-enc", 1), row("enc-enc", 2)];
-    adjust(&mut expected);
-    assert_eq!(read_rows::<AblationRow>(&path).unwrap(), expected);
-    assert_eq!(bytes(&path), unbroken());
-    assert_eq!(names(folder.path()), ["ablate-one.csv", "ablate-one.json", "ablate-one.segments.csv.gz"]);
-    let complete = Signature::read(&Signature::path_beside(&path)).unwrap().unwrap().complete.unwrap();
+fn a_finished_file_has_the_completed_rows_in_key_order() {
+    let (_folder, path) = place();
+    run(&path, &WORK);
+    let rows = read_rows::<AblationRow>(&path).unwrap();
+    assert_eq!(rows.iter().map(Row::name).collect::<Vec<_>>(), [WORK[2], WORK[3], WORK[0], WORK[1]]);
+    assert_eq!(rows[1], AblationRow { p_adjusted: Some(0.04), ..row("enc-dec:1:2") });
+    assert_eq!(names(&path), ["ablate-one.csv", "ablate-one.json", "ablate-one.segments.csv.gz"]);
+    let complete = stored(&path).complete.unwrap();
     assert_eq!((complete.rows, complete.sha256), (4, sha256(&fs::read(&path).unwrap())));
 }
 
 /// As films of gates are, whose rows have none.
 #[test]
 fn a_resumed_run_without_statistics_leaves_no_file_of_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ablate-one.csv");
+    let (_folder, path) = place();
     let signature = Signature { measured: None, testing: None, ..signature(1) };
-    for head in [1, 2] {
-        let mut writer = Writer::open(&path, &signature, Existing::Use).unwrap();
-        writer.push(row("enc-enc", head)).unwrap();
-        if head == 2 {
+    for name in &WORK[..2] {
+        let mut writer = Writer::open(&path, &signature, false).unwrap();
+        writer.push(row(name)).unwrap();
+        if *name == WORK[1] {
             writer.finish(|_, _| Ok::<_, Error>(())).unwrap();
         }
     }
-    assert_eq!(names(folder.path()), ["ablate-one.csv", "ablate-one.json"]);
+    assert_eq!(names(&path), ["ablate-one.csv", "ablate-one.json"]);
 }
 
-/// Killed at every byte of the last line, and at every seventh byte before it; with the statistics torn too.
+/// Beside complete results of two rows or of none; rows and statistics are torn at every third byte.
 #[test]
-fn interrupted_file_ends_like_an_unbroken_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ablate-one.csv");
-    let mut writer = opened(&path, 1, Existing::Use);
-    push_missing(&mut writer, &work());
-    drop(writer);
-    let partial = Place::partial(&path);
-    let (whole, segments) = (fs::read(&partial.csv).unwrap(), fs::read(&partial.segments).unwrap());
-    let signature = fs::read(&partial.signature).unwrap();
+fn an_interrupted_run_ends_like_an_unbroken_one() {
     let expected = unbroken();
-    let last_line = whole[..whole.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
-    for length in (0..last_line).step_by(7).chain(last_line..=whole.len()) {
-        fs::write(&partial.csv, &whole[..length]).unwrap();
-        fs::write(&partial.segments, &segments).unwrap();
-        fs::write(&partial.signature, &signature).unwrap();
-        let _ = fs::remove_file(&path);
-        run(&path, &work());
-        assert_eq!(bytes(&path), expected, "torn after {length} bytes");
+    for complete in [0, 2] {
+        let (_folder, path) = place();
+        let partial = Place::partial(&path);
+        if complete > 0 {
+            run(&path, &WORK[..complete]);
+        }
+        let files =
+            |place: &Place| [&place.csv, &place.signature, &place.segments].map(|path| fs::read(path).ok());
+        let write = |place: &Place, files: &[Option<Vec<u8>>; 3]| {
+            for (path, bytes) in [&place.csv, &place.signature, &place.segments].into_iter().zip(files) {
+                bytes
+                    .as_ref()
+                    .map_or_else(|| drop(fs::remove_file(path)), |bytes| fs::write(path, bytes).unwrap());
+            }
+        };
+        let before = files(&Place::of(&path));
+        killed(&path, 1, None, &WORK);
+        let whole = files(&partial);
+        for file in [0, 2] {
+            for length in (0..whole[file].as_ref().unwrap().len()).rev().step_by(3) {
+                let mut torn = whole.clone();
+                torn[file].as_mut().unwrap().truncate(length);
+                write(&partial, &torn);
+                write(&Place::of(&path), &before);
+                run(&path, &WORK);
+                assert_eq!(
+                    bytes(&path),
+                    expected,
+                    "file {file} torn after {length} bytes, beside {complete} rows"
+                );
+                assert_eq!(names(&path).len(), 3);
+            }
+        }
     }
 }
 
-#[test]
-fn torn_statistics_are_cut_off() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ablate-one.csv");
-    let mut writer = opened(&path, 1, Existing::Use);
-    push_missing(&mut writer, &work()[..2]);
-    let before = fs::read(&Place::partial(&path).segments).unwrap();
-    writer.store(&COLUMNS, block("enc-dec:1:1", 1)).unwrap(); // killed before its row
-    drop(writer);
-    let segments = Place::partial(&path).segments;
-    let whole = fs::read(&segments).unwrap();
-    for length in before.len()..=whole.len() {
-        fs::write(&segments, &whole[..length]).unwrap();
-        let mut writer = opened(&path, 1, Existing::Use);
-        push_missing(&mut writer, &work()[..2]);
-        assert_eq!(writer.rows().len(), 2);
-    }
-    run(&path, &work());
-    assert_eq!(bytes(&path), unbroken());
-}
-
-#[test]
-fn torn_line_is_cut_off_and_complete_rows_are_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ablate-one.csv");
-    let mut writer = opened(&path, 1, Existing::Use);
-    push_missing(&mut writer, &work()[..2]);
-    drop(writer);
-    let whole = fs::read(growing(&path)).unwrap();
-    fs::write(growing(&path), &whole[..whole.len() - 1]).unwrap(); // every cell is there, but not the line break
-    let mut writer = opened(&path, 1, Existing::Use);
-    assert_eq!(writer.rows().collect::<Vec<_>>(), [&row("enc-enc", 1)]);
-    add(&mut writer, row("enc-enc", 2)).unwrap();
-    assert_eq!(fs::read(growing(&path)).unwrap(), whole);
-}
-
-#[test]
-fn finished_file_takes_further_families() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ablate-one.csv");
-    run(&path, &work()[..2]);
-    run(&path, &work());
-    assert_eq!(bytes(&path), unbroken());
-}
-
-#[test]
-fn complete_results_stay_until_their_successors_are_complete() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ablate-one.csv");
-    run(&path, &work());
-    let before = (bytes(&path), fs::read(Signature::path_beside(&path)).unwrap());
-    let mut again = opened(&path, 2, Existing::Again);
-    assert_eq!(again.rows().len(), 0);
-    push_missing(&mut again, &work()[..2]);
-    drop(again); // interrupted
-    let now = (bytes(&path), fs::read(Signature::path_beside(&path)).unwrap());
-    assert_eq!(now, before);
-    let mut again = opened(&path, 2, Existing::Again);
-    assert_eq!(again.rows().len(), 2, "an unfinished run is continued");
-    push_missing(&mut again, &work()[..3]);
-    finish(again);
-    assert_eq!(read_rows::<AblationRow>(&path).unwrap().len(), 3);
-    assert!(!growing(&path).exists());
-}
-
-/// Between any two of the renames that publish results.
+/// Between any two of the steps that publish results: what is not published is, unless its rows were not all written.
 #[test]
 fn a_kill_while_publishing_is_made_up_for() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ablate-one.csv");
-    let (place, partial) = (Place::of(&path), Place::partial(&path));
-    for renamed in 0..3 {
-        run(&path, &work());
-        let files = [(&partial.segments, &place.segments), (&partial.csv, &place.csv)];
-        fs::rename(&place.signature, &partial.signature).unwrap();
-        for (growing, complete) in &files[renamed.min(2)..] {
-            fs::rename(complete, growing).unwrap();
+    for is_first in [false, true] {
+        for renamed in 0..4 {
+            let (_folder, path) = place();
+            let (place, partial) = (Place::of(&path), Place::partial(&path));
+            run(&path, &WORK);
+            fs::rename(&place.signature, &partial.signature).unwrap();
+            let files = [(&partial.segments, &place.segments), (&partial.csv, &place.csv)];
+            for (growing, complete) in files.iter().skip(renamed) {
+                fs::rename(complete, growing).unwrap();
+            }
+            if renamed == 3 {
+                fs::write(&partial.csv, header::<AblationRow>()).unwrap(); // of equal results that were to be replaced
+            }
+            if is_first && renamed == 0 {
+                fs::write(&partial.csv, header::<AblationRow>() + &line(&row(WORK[0]))).unwrap();
+            }
+            let writer = opened(&path, 1, false);
+            assert_eq!(
+                writer.rows().len(),
+                if is_first && renamed == 0 { 1 } else { 4 },
+                "{renamed} renames"
+            );
+            drop(writer);
+            run(&path, &WORK);
+            assert_eq!(bytes(&path), unbroken());
+            assert_eq!(names(&path).len(), 3, "killed after {renamed} renames");
         }
-        let writer = opened(&path, 1, Existing::Use);
-        assert_eq!(writer.rows().len(), 4, "killed after {renamed} renames");
-        finish(writer);
-        assert_eq!(bytes(&path), unbroken());
-        assert_eq!(names(folder.path()).len(), 3, "killed after {renamed} renames");
     }
 }
 
+/// Killed after each of the files that a run begins with, where it takes the place of an unfinished run of another.
 #[test]
-fn rows_of_other_families_survive_when_one_is_computed_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ablate-one.csv");
-    run(&path, &work());
-    let renewed = |existing| {
-        let mut writer = opened(&path, 1, existing);
-        writer.renew(|row| row.attention == "enc-enc");
-        writer
-    };
-    assert_eq!(renewed(Existing::Use).rows().len(), 4);
-    let mut writer = renewed(Existing::Again);
-    assert_eq!(writer.rows().len(), 2);
-    push_missing(&mut writer, &work()[..1]);
-    drop(writer); // interrupted
-    let mut writer = renewed(Existing::Again);
-    assert_eq!(writer.rows().len(), 3, "what is computed again already stays");
-    push_missing(&mut writer, &work());
-    finish(writer);
+fn a_kill_while_beginning_loses_no_complete_rows_and_takes_no_others() {
+    let (_folder, path) = place();
+    let partial = Place::partial(&path);
+    run(&path, &WORK[..2]);
+    for begun in 0..4 {
+        killed(&path, 2, Some(""), &WORK[2..]);
+        if begun > 0 {
+            fs::remove_file(&partial.csv).unwrap();
+        }
+        if begun > 1 {
+            fs::remove_file(&partial.segments).unwrap();
+        }
+        if begun > 2 {
+            fs::write(&partial.csv, header::<AblationRow>()).unwrap();
+        }
+        let writer = opened(&path, 1, true);
+        assert_eq!(rows(&writer), WORK[..2], "after {begun} steps");
+    }
+    run(&path, &WORK);
     assert_eq!(bytes(&path), unbroken());
-
-    let mut writer = opened(&path, 1, Existing::Again);
-    writer.renew(|_| true);
-    writer.add_base(&COLUMNS, block(BASE, 3)).unwrap(); // nothing is left that another base would contradict
-    assert_eq!(writer.signature_mut().runs.len(), 1);
 }
 
 #[test]
-fn signature_names_the_rows_of_each_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ablate-one.csv");
-    let mut interrupted = opened(&path, 1, Existing::Use);
-    push_missing(&mut interrupted, &work()[..1]);
-    drop(interrupted);
-    run(&path, &work()[..2]);
-    run(&path, &work());
-    let runs = || Signature::read(&Signature::path_beside(&path)).unwrap().unwrap().runs;
-    let finished: Vec<bool> = runs().iter().map(|run| run.duration_seconds.is_some()).collect();
-    assert_eq!(finished, [false, true, true]);
-    let rows: Vec<Vec<String>> = runs().into_iter().map(|run| run.rows).collect();
-    assert_eq!(rows, [vec!["enc-enc:1:1"], vec!["enc-enc:1:2"], vec!["enc-dec:1:1", "enc-dec:1:2"]]);
-    let before = runs();
-    run(&path, &work());
-    assert_eq!(runs(), before, "a run that added nothing left a trace");
+fn complete_results_take_further_rows_and_are_left_alone_without() {
+    let (_folder, path) = place();
+    run(&path, &WORK[..2]);
+    run(&path, &WORK);
+    assert_eq!(bytes(&path), unbroken());
+    let before = (stored(&path), fs::metadata(&path).unwrap().modified().unwrap());
+    run(&path, &WORK);
+    assert_eq!((stored(&path), fs::metadata(&path).unwrap().modified().unwrap()), before);
 }
 
+/// By a run of the same identity that measures a type or all, or of another; it is killed, and goes on by --again or without.
 #[test]
-fn rows_computed_again_belong_to_the_run_that_did_so() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ablate-one.csv");
-    run(&path, &work());
-    let rows = || -> Vec<Vec<String>> {
-        let signature = Signature::read(&Signature::path_beside(&path)).unwrap().unwrap();
-        signature.runs.into_iter().map(|run| run.rows).collect()
-    };
-    for _ in 0..2 {
-        // the first is interrupted when it has one of the two rows
-        let mut writer = opened(&path, 1, Existing::Again);
-        writer.renew(|row| row.attention == "enc-enc");
-        let missing = work().into_iter().find(|row| !writer.contains(&row.key())).unwrap();
-        push_missing(&mut writer, &[missing]);
-        if writer.rows().len() == 4 {
+fn results_stay_until_those_that_are_measured_again_are_complete() {
+    for (again, seed) in [("enc-enc", 1), ("", 1), ("", 2)] {
+        for goes_on_again in [true, false] {
+            let (_folder, path) = place();
+            run(&path, &WORK);
+            let before = (bytes(&path), stored(&path));
+            killed(&path, seed, Some(again), &WORK[..1]);
+            assert_eq!((bytes(&path), stored(&path)), before);
+            let goes_on_again = goes_on_again || seed == 2;
+            let mut writer = opened(&path, seed, goes_on_again);
+            writer.renew(|row| row.name().starts_with(again));
+            assert_eq!(
+                writer.rows().len(),
+                if again.is_empty() { 1 } else { 3 },
+                "what is new already stays"
+            );
+            measure(&mut writer, &WORK);
             finish(writer);
+            assert_eq!(bytes(&path), unbroken());
+            assert_eq!((stored(&path).identity.seed, stored(&path).again), (Some(seed), false));
+            assert_eq!(names(&path).len(), 3);
         }
     }
-    assert_eq!(rows(), [vec!["enc-dec:1:1", "enc-dec:1:2"], vec!["enc-enc:1:1"], vec!["enc-enc:1:2"]]);
+}
 
-    let mut writer = opened(&path, 1, Existing::Use);
-    writer.discard(|_| true).unwrap();
-    push_missing(&mut writer, &work());
-    finish(writer);
-    assert_eq!(rows(), [Vec::<String>::new()], "one run that wrote all rows needs no names");
+/// An unfinished run that used complete rows is no reason to use its rows.
+#[test]
+fn computing_again_takes_no_row_of_a_plain_run_for_a_new_one() {
+    let (_folder, path) = place();
+    run(&path, &WORK[..2]);
+    killed(&path, 1, None, &WORK[..3]);
+    let mut again = opened(&path, 1, true);
+    again.renew(|row| row.name().starts_with("enc-enc"));
+    assert_eq!(rows(&again), [WORK[2]], "what was not asked for stays");
+    drop(again);
+    let mut again = opened(&path, 1, true);
+    again.renew(|_| true);
+    assert!(rows(&again).is_empty());
+    again.add_base(&COLUMNS, block(BASE, 4)).unwrap(); // as on another machine
+    drop(again); // killed before its first row
+    assert_eq!(rows(&opened(&path, 1, false)), WORK[..2]);
 }
 
 #[test]
-fn testing_again_adds_no_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ablate-one.csv");
-    run(&path, &work());
-    let stored = || Signature::read(&Signature::path_beside(&path)).unwrap().unwrap();
-    let before = stored();
-    let mut writer = Writer::revise(&path).unwrap();
-    let testing = crate::Testing { resamples: 5, seed: 3, margin_percent: 2.0 };
-    writer.signature_mut().testing = Some(testing);
-    writer
-        .finish(|rows, _| {
-            rows.iter_mut().for_each(|row| row.p_value = Some(0.5));
-            Ok::<(), Error>(())
-        })
-        .unwrap();
-    assert_eq!(stored().runs, before.runs);
-    assert_eq!(stored().testing, Some(testing));
-    assert_ne!(stored().complete, before.complete);
-    assert!(read_rows::<AblationRow>(&path).unwrap().iter().all(|row| row.p_value == Some(0.5)));
+fn another_base_is_refused_unless_all_rows_are_computed_again() {
+    let (_folder, path) = place();
+    run(&path, &WORK);
+    for (again, asked_for, is_refused) in [(false, "", true), (true, "enc-enc", true), (true, "", false)] {
+        let mut writer = opened(&path, 1, again);
+        writer.renew(|row| row.name().starts_with(asked_for));
+        let added = writer.add_base(&COLUMNS, block(BASE, 1)).map_err(|error| error.to_string());
+        assert_eq!(added.is_err(), is_refused);
+        assert!(added.err().is_none_or(|error| error.contains("differs in 6 of 40 segments")));
+        drop(writer);
+        assert_eq!(bytes(&path), unbroken());
+    }
+}
 
-    let mut unfinished = opened(&path, 1, Existing::Use);
-    add(&mut unfinished, row("dec-dec", 1)).unwrap();
-    drop(unfinished);
+#[test]
+fn discarded_rows_are_computed_again() {
+    let (_folder, path) = place();
+    run(&path, &WORK[..3]);
+    killed(&path, 1, None, &WORK);
+    let mut writer = opened(&path, 1, false);
+    writer.discard(|row| row.head == 2);
+    assert_eq!(rows(&writer), [WORK[2], WORK[0]]);
+    measure(&mut writer, &WORK);
+    drop(writer);
+    run(&path, &WORK);
+    assert_eq!(bytes(&path), unbroken());
+    let mut writer = opened(&path, 1, false);
+    writer.discard(|row| row.head == 2);
+    finish(writer);
+    assert_eq!(read_rows::<AblationRow>(&path).unwrap().len(), 2);
+}
+
+#[test]
+fn a_signature_names_the_rows_of_each_run() {
+    let (_folder, path) = place();
+    let runs = || stored(&path).runs.into_iter().map(|run| run.rows).collect::<Vec<_>>();
+    killed(&path, 1, None, &WORK[..1]);
+    run(&path, &WORK[..2]);
+    assert_eq!(runs(), [[WORK[0]], [WORK[1]]]);
+    run(&path, &WORK);
+    assert_eq!(runs(), [vec![WORK[0]], vec![WORK[1]], vec![WORK[2], WORK[3]]]);
+    let finished = stored(&path).runs.into_iter().map(|run| run.duration_seconds.is_some());
+    assert_eq!(finished.collect::<Vec<_>>(), [false, true, true]);
+    for (again, expected) in
+        [("enc-dec", vec![vec![WORK[0]], vec![WORK[1]], vec![WORK[2], WORK[3]]]), ("", vec![vec![]])]
+    {
+        let mut writer = opened(&path, 1, true);
+        writer.renew(|row| row.name().starts_with(again));
+        measure(&mut writer, &WORK);
+        finish(writer);
+        assert_eq!(runs(), expected, "one run that wrote all rows needs no names");
+    }
+}
+
+#[test]
+fn testing_again_adds_no_run_and_waits_for_unfinished_ones() {
+    let (_folder, path) = place();
+    run(&path, &WORK);
+    let before = stored(&path);
+    let mut writer = Writer::revise(&path).unwrap();
+    assert_eq!(writer.tested(), before.testing);
+    let testing = Testing { resamples: 5, seed: 3, margin_percent: 2.0 };
+    writer.signature_mut().testing = Some(testing);
+    let test = |rows: &mut [AblationRow], _: &mut Blocks| {
+        rows.iter_mut().for_each(|row| row.p_value = Some(0.5));
+        Ok::<(), Error>(())
+    };
+    writer.finish(test).unwrap();
+    assert_eq!((stored(&path).runs, stored(&path).testing), (before.runs, Some(testing)));
+    assert!(read_rows::<AblationRow>(&path).unwrap().iter().all(|row| row.p_value == Some(0.5)));
+    killed(&path, 1, None, &["dec-dec:1:1"]);
     let error = Writer::revise(&path).unwrap_err().to_string();
     assert!(error.contains("partial.csv` is an unfinished run"), "{error}");
+}
+
+/// Results, and an unfinished run, that do not fit, with what is said of each; --again replaces them.
+#[test]
+fn what_does_not_fit_is_refused_and_can_be_replaced() {
+    let edit = |path: &Path| {
+        let text = fs::read_to_string(path).unwrap();
+        fs::write(path, text.replace("36.05", "37.05")).unwrap();
+    };
+    let tear = |path: &Path| fs::write(Blocks::path_beside(path), "torn").unwrap();
+    let age = |path: &Path| fs::write(path, "attention,layer,head,p_holm\nself,1,1,0.5\n").unwrap();
+    let unmeasured = |path: &Path| {
+        Signature { measured: None, ..stored(path) }.write(&Signature::path_beside(path)).unwrap();
+    };
+    let other = |path: &Path| signature(2).write(&Signature::path_beside(path)).unwrap();
+    let cases: [(&dyn Fn(&Path), bool, &str); 7] = [
+        (&edit, false, "ablate-one.csv` was edited"),
+        (&tear, false, "segments.csv.gz` was edited"),
+        (&age, false, "`p_holm` is unknown"),
+        (&age, true, "`p_holm` is unknown"),
+        (&unmeasured, false, "has no statistics of segments"),
+        (&other, false, "belongs to another run (seed: 2 in the file, 1 now)"),
+        (&other, true, "partial.csv` belongs to another run (seed: 2 in the file, 1 now)"),
+    ];
+    for (spoil, is_unfinished, expected) in cases {
+        let (_folder, path) = place();
+        if is_unfinished {
+            killed(&path, 1, None, &WORK);
+            spoil(&Place::partial(&path).csv);
+        } else {
+            run(&path, &WORK);
+            spoil(&path);
+        }
+        let before = names(&path);
+        let message = refusal(&path, 1);
+        assert!(message.contains(expected), "{message}");
+        assert_eq!(names(&path), before, "a refusal left a file");
+        let mut again = opened(&path, 1, true);
+        again.renew(|_| true);
+        measure(&mut again, &WORK);
+        finish(again);
+        assert_eq!(bytes(&path), unbroken(), "{expected}");
+    }
+}
+
+#[test]
+fn files_that_are_no_results_are_never_touched() {
+    let (_folder, path) = place();
+    let header = "does not begin with the header of these results: it begins with `";
+    for (content, expected) in [
+        ("milk, eggs".to_owned(), header),
+        ("day,note\n1,keep me\n".to_owned(), header),
+        (self::header::<AblationRow>() + &line(&row(WORK[0])), "has rows, but its signature `"),
+    ] {
+        fs::write(&path, &content).unwrap();
+        for again in [false, true] {
+            let error = Writer::open(&path, &signature(1), again).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        assert_eq!(names(&path).len(), 1);
+    }
+    assert!(Writer::revise(&path).is_err());
+    fs::write(Signature::path_beside(&path), "{}").unwrap();
+    assert!(refusal(&path, 1).contains("ablate-one.json` is not the signature of a run: "));
+    assert!(refusal(&path.with_extension("json"), 1).contains("name ends in `.csv`"));
+    assert!(refusal(&path.with_extension("partial.csv"), 1).contains("not in `.partial.csv`"));
+
+    let (_folder, path) = place();
+    run(&path, &WORK);
+    let error = RowWriter::<TrainingRow>::open(&path, &signature(1), false).unwrap_err().to_string();
+    assert!(error.contains("it begins with `attention,layer,"), "{error}");
+}
+
+#[test]
+fn duplicates_are_refused() {
+    let (_folder, path) = place();
+    let mut writer = opened(&path, 1, false);
+    measure(&mut writer, &WORK[..1]);
+    let error = writer.push(row(WORK[0])).unwrap_err().to_string();
+    assert!(error.contains("has a row for enc-enc:1:1 already"), "{error}");
+}
+
+/// Without rows there is nothing to protect, nor to leave behind.
+#[test]
+fn one_writer_at_a_time_leaves_nothing_if_it_adds_nothing() {
+    let (_folder, path) = place();
+    let first = opened(&path, 1, false);
+    assert!(refusal(&path, 1).contains("is being written by another process"));
+    assert!(check_writable(&path).is_err());
+    drop(first);
+    check_writable(&path).unwrap();
+    assert!(names(&path).is_empty());
+    fs::write(&path, header::<AblationRow>()).unwrap();
+    signature(2).write(&Signature::path_beside(&path)).unwrap();
+    assert_eq!(opened(&path, 1, false).rows().len(), 0);
+}
+
+/// Permissions do not bind the superuser, but nobody can put a file below a file.
+#[test]
+fn unusable_folders_are_named() {
+    let (folder, path) = place();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = refusal(&file.join("ablate-one.csv"), 1);
+    assert!(error.starts_with("cannot write `") && error.contains("file`"), "{error}");
+    fs::create_dir(&path).unwrap();
+    assert!(check_writable(&path).unwrap_err().to_string().contains("it must be a file"));
+}
+
+/// Results of another run, complete or not, or one of its shards.
+#[test]
+fn another_run_gets_a_name_of_its_own() {
+    let shard: Shard = "2/3".parse().unwrap();
+    for (is_complete, is_shard) in [(true, false), (false, false), (true, true)] {
+        let (_folder, path) = place();
+        let place = |seed| place_of(&path, &signature(seed).identity).unwrap();
+        let here = Destination { path: path.clone(), taken: None };
+        assert_eq!(place(2), here);
+        let file = if is_shard { shard.path(&path) } else { path.clone() };
+        if is_complete {
+            run(&file, &WORK)
+        } else {
+            killed(&file, 1, None, &WORK)
+        }
+        assert_eq!(place(1), here);
+        let Destination { path: own, taken } = place(2);
+        let taken = taken.unwrap();
+        assert_eq!(taken.path, if is_complete { file } else { Place::partial(&file).csv });
+        assert_eq!(taken.differences, "seed: 1 in the file, 2 now");
+        let name = own.file_name().unwrap().to_str().unwrap().to_owned();
+        assert!(name.starts_with("ablate-one-") && name.len() == "ablate-one-12345678.csv".len(), "{name}");
+        assert_ne!(own, place(3).path);
+    }
 }
 
 const CROWDED: &str = "RECORDS_TEST_CROWDED_FOLDER";
@@ -376,22 +527,21 @@ const CROWDED: &str = "RECORDS_TEST_CROWDED_FOLDER";
 /// Runs `crowded_folder` in a process that may write no more than a few kilobytes to a file.
 #[cfg(target_os = "linux")]
 #[test]
-fn row_that_does_not_fit_leaves_the_earlier_ones() {
-    let folder = tempfile::tempdir().unwrap();
+fn a_row_that_does_not_fit_leaves_the_earlier_ones() {
+    let (folder, path) = place();
     let output = Command::new("sh")
         .args([
             "-c",
             "trap '' XFSZ; ulimit -f 8; exec \"$0\" --ignored --exact writer::tests::crowded_folder",
         ])
         .arg(std::env::current_exe().unwrap())
-        .env(CROWDED, folder.path())
+        .env(CROWDED, folder.path().join("results"))
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    let path = folder.path().join("ablate-one.csv");
-    let rows = read_rows::<AblationRow>(&growing(&path)).unwrap();
-    assert!(rows.len() > 10, "only {} rows", rows.len());
-    assert!(fs::read(growing(&path)).unwrap().ends_with(b"\n"), "the row that did not fit left a torn line");
+    let growing = Place::partial(&path).csv;
+    assert!(read_rows::<AblationRow>(&growing).unwrap().len() > 10);
+    assert!(fs::read(growing).unwrap().ends_with(b"\n"), "the row that did not fit left a torn line");
 }
 
 /// The other half of the test above, which runs it.
@@ -400,88 +550,21 @@ fn row_that_does_not_fit_leaves_the_earlier_ones() {
 fn crowded_folder() {
     let folder = std::env::var_os(CROWDED).expect("the other test says where");
     let path = Path::new(&folder).join("ablate-one.csv");
-    let mut writer = opened(&path, 1, Existing::Use);
-    let error = (1..1000).find_map(|head| writer.push(row("self", head)).err()).unwrap();
+    let mut writer = opened(&path, 1, false);
+    let error = (1..1000).find_map(|head| writer.push(row(&format!("self:1:{head}"))).err()).unwrap();
     assert!(error.to_string().ends_with("ablate-one.partial.csv`"), "{error}");
     let kept = writer.rows().cloned().collect::<Vec<_>>();
-    assert_eq!(read_rows::<AblationRow>(&growing(&path)).unwrap(), kept);
+    assert_eq!(read_rows::<AblationRow>(&Place::partial(&path).csv).unwrap(), kept);
 }
 
 #[test]
 #[should_panic(expected = "completing rows must not change their keys")]
 fn changed_keys_panic() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut writer = opened(&folder.path().join("a.csv"), 1, Existing::Use);
-    writer.push(row("self", 1)).unwrap();
+    let (_folder, path) = place();
+    let mut writer = opened(&path, 1, false);
+    writer.push(row(WORK[0])).unwrap();
     let _ = writer.finish(|rows, _| {
         rows[0].head = 2;
         Ok::<(), Error>(())
     });
-}
-
-#[test]
-fn discarded_rows_are_computed_again_and_complete_results_stay() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ablate-one.csv");
-    run(&path, &work());
-    let mut writer = opened(&path, 1, Existing::Use);
-    writer.discard(|row| row.attention == "enc-enc").unwrap();
-    assert_eq!(writer.rows().len(), 2);
-    push_missing(&mut writer, &[row("enc-enc", 2)]);
-    writer.discard(|row| row.attention == "enc-dec").unwrap();
-    assert_eq!(bytes(&path), unbroken());
-    drop(writer); // interrupted: the next one goes on
-    let mut writer = opened(&path, 1, Existing::Use);
-    assert_eq!(writer.rows().collect::<Vec<_>>(), [&row("enc-enc", 2)]);
-    push_missing(&mut writer, &work());
-    finish(writer);
-    assert_eq!(bytes(&path), unbroken());
-}
-
-/// Killed after each of the files that a run begins with, or stopped by a full disk.
-#[test]
-fn a_kill_while_beginning_loses_no_complete_rows() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ablate-one.csv");
-    run(&path, &work()[..2]);
-    let partial = Place::partial(&path);
-    for begun in 0..3 {
-        signature(1).write(&partial.signature).unwrap();
-        if begun > 0 {
-            fs::copy(Blocks::path_beside(&path), &partial.segments).unwrap();
-        }
-        if begun > 1 {
-            fs::write(&partial.csv, "").unwrap();
-        }
-        assert_eq!(Writer::revise(&path).unwrap().rows().len(), 2, "after {begun} files");
-        assert_eq!(opened(&path, 1, Existing::Use).rows().len(), 2, "after {begun} files");
-    }
-    run(&path, &work());
-    assert_eq!(bytes(&path), unbroken());
-}
-
-#[test]
-fn a_refusal_leaves_the_unfinished_run_of_another() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ablate-one.csv");
-    let mut unfinished = opened(&path, 2, Existing::Use);
-    push_missing(&mut unfinished, &work()[..1]);
-    drop(unfinished);
-    let before = fs::read(growing(&path)).unwrap();
-    assert!(refusal(&path, &signature(1)).contains("partial.csv` belongs to another run"));
-    assert_eq!(fs::read(growing(&path)).unwrap(), before);
-
-    // beside complete rows that fit it only stands in the way of others
-    let other = folder.path().join("other.csv");
-    run(&other, &work());
-    let (from, to) = (Place::partial(&path), Place::partial(&other));
-    fs::copy(from.csv, to.csv).unwrap();
-    fs::copy(from.signature, to.signature).unwrap();
-    let mut writer = opened(&other, 1, Existing::Use);
-    assert_eq!(writer.rows().len(), 4);
-    let error = add(&mut writer, row("dec-dec", 1)).unwrap_err().to_string();
-    assert!(error.contains("partial.csv` belongs to another run"), "{error}");
-    drop(writer);
-    assert_eq!(finish(opened(&other, 1, Existing::Use)).len(), 4);
-    assert_eq!(fs::read(growing(&other)).unwrap(), before);
 }

@@ -9,7 +9,7 @@ use significance::command::start_threads;
 use significance::merge;
 use words::{exit_code, print_error, print_line};
 
-/// Joins what runs with --shard have measured into the results that one run would have written, byte for byte, and tests them.
+/// Joins what runs with --shard have measured into the results that one run would have written, and tests them.
 ///
 /// All rows that the shards were to measure must be there: what is missing is named, and nothing is changed. Rows of unfinished
 /// shards count too, but a shard that is being written is refused. The shards' files are removed when the results are

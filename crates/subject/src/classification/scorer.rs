@@ -39,10 +39,10 @@ impl<'a> Decisions<'a> {
     }
 
     /// Replaces the classes of close decisions by those of the exact model, set by set: what one set tells of the quick model's
-    /// error must not change what is found under another, which may not be wanted the next time.
+    /// error must not change what is found under another, which a resumed run may not have.
     ///
-    /// - `logits`: those of the quick model, `[batch, labels]` of each wanted set
-    /// - `found`: the class of each text under each wanted set
+    /// - `logits`: those of the quick model, `[batch, labels]` of each set
+    /// - `found`: the class of each text under each set
     fn look_again(
         &self,
         exact: &Classifier,
@@ -52,14 +52,14 @@ impl<'a> Decisions<'a> {
     ) -> Result<(), Error> {
         let Some(look) = &self.second_look else { return Ok(()) };
         let rows = request.rows;
-        for ((&set, logits), found) in request.wanted.iter().zip(logits).zip(found) {
+        for ((set, logits), found) in request.sets.iter().zip(logits).zip(found) {
             let logits = logits.to_kind(Kind::Float); // [batch, labels]
             if logits.size()[1] < 2 {
                 return Ok(()); // one class leaves nothing to decide
             }
             let (greatest, _) = logits.topk(2, -1, true, true);
             let leads = to_vec::<f64>(&(greatest.select(1, 0) - greatest.select(1, 1)));
-            let variants = exact.variants(std::slice::from_ref(&request.sets[set]), request.rescale)?;
+            let variants = exact.variants(std::slice::from_ref(set), request.rescale)?;
             look.take(&leads, |close| {
                 let cells: Vec<(usize, usize)> = close.iter().map(|&text| (0, text)).collect();
                 let exact = exact.sweep_cells(&self.texts.batch(exact, rows)?, &variants, &cells);
@@ -97,7 +97,7 @@ impl Scorer for Decisions<'_> {
         left: Option<Trunk>,
     ) -> Result<(BySet<Outcome>, Trunk), Error> {
         let model = models.quickest();
-        let variants = model.variants(request.sets, request.rescale)?.only(request.wanted);
+        let variants = model.variants(request.sets, request.rescale)?;
         let batch = self.texts.batch(model, request.rows)?;
         let (logits, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
         let mut found = logits.iter().map(classes).collect::<Result<Vec<_>, _>>()?;
@@ -119,7 +119,7 @@ mod tests {
     use super::super::memory;
     use super::super::texts::outcomes;
     use super::*;
-    use crate::evaluation::{Batches, Purpose, Sets};
+    use crate::evaluation::{Batches, Purpose};
     use core_masking::{ClassifierConfig, GatedModel, ModelDropout};
     use corpus::classifier_tokenizer::Encoded;
     use tch::{Device, Kind};
@@ -192,8 +192,7 @@ mod tests {
             Ok(())
         };
         let mut models = models.of_threads(plan.workers).unwrap();
-        let all = Sets { all: &sets, wanted: &[true; 5], rescale };
-        Batches::new(plan).run(&scorer, &mut models, all, &mut progress, each).unwrap();
+        Batches::new(plan).run(&scorer, &mut models, (&sets, rescale), &mut progress, each).unwrap();
         (found, scorer.second_look.map_or(0, |look| look.made_again()))
     }
 

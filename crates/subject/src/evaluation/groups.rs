@@ -1,7 +1,4 @@
 //! Head sets that are evaluated together, batch by batch.
-//!
-//! Groups are made of all sets that there are, whichever of them are wanted: what a set shares with the others of its group,
-//! down to the last digit of its numbers, is the same in a run that was resumed.
 use std::ops::Range;
 use std::time::Duration;
 
@@ -41,25 +38,11 @@ pub(crate) fn by_lowest_layer(sets: &[HeadSet]) -> Vec<Range<usize>> {
     neighbours(sets, Layers::of, Layers::most_together)
 }
 
-/// Sets that are computed together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Round {
-    /// All sets of their group.
-    pub group: Range<usize>,
-    /// The places in the group of those that are wanted.
-    pub wanted: Vec<usize>,
-}
-
-/// The wanted sets, those of up to `most` neighbours of a group together.
-pub(crate) fn rounds(groups: &[Range<usize>], wanted: &[bool], most: usize) -> Vec<Round> {
+/// Parts of groups, each of up to `most` neighbours.
+pub(crate) fn rounds(groups: &[Range<usize>], most: usize) -> Vec<Range<usize>> {
     let of_group = |group: &Range<usize>| {
-        let round = |first: usize| {
-            let places = first..group.len().min(first.saturating_add(most));
-            let wanted: Vec<usize> = places.filter(|place| wanted[group.start + place]).collect();
-            Round { group: group.clone(), wanted }
-        };
-        let rounds = (0..group.len()).step_by(most).map(round);
-        rounds.filter(|round| !round.wanted.is_empty()).collect::<Vec<_>>()
+        let end = group.end;
+        group.clone().step_by(most).map(move |first| first..end.min(first.saturating_add(most)))
     };
     groups.iter().flat_map(of_group).collect()
 }
@@ -102,34 +85,34 @@ impl Layers {
     }
 }
 
-/// Evaluates each batch under the wanted sets of each round, on one thread for each of `states`, and hands what is found of
+/// Evaluates each batch under the sets of each round, on one thread for each of `states`, and hands what is found of
 /// all segments under a set to `each`, with the set's place, in order.
 ///
 /// - `batches`: places of segments; each segment is in one batch
-/// - `job`: what is found of a batch's segments, in their order, under each wanted set of a round
+/// - `job`: what is found of a batch's segments, in their order, under each set of a round
 pub(crate) fn evaluate<S: Send, T: Send>(
     states: &mut [S],
-    rounds: &[Round],
+    rounds: &[Range<usize>],
     batches: &[Vec<usize>],
-    job: impl Fn(&S, &Round, usize) -> Result<Vec<Vec<T>>, Error> + Sync,
+    job: impl Fn(&S, &Range<usize>, usize) -> Result<Vec<Vec<T>>, Error> + Sync,
     progress: &mut Progress,
     mut each: impl FnMut(&mut Progress, usize, Vec<T>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let job = |state: &S, item: usize| job(state, &rounds[item / batches.len()], item % batches.len());
-    let mut segments: Vec<Vec<(usize, T)>> = Vec::new(); // of each wanted set of the round, with their places
+    let mut segments: Vec<Vec<(usize, T)>> = Vec::new(); // of each set of the round, with their places
     workers::in_order(states, rounds.len() * batches.len(), job, |item, found| {
-        let (Round { group, wanted }, batch) = (&rounds[item / batches.len()], item % batches.len());
-        segments.resize_with(wanted.len(), Vec::new);
+        let (round, batch) = (&rounds[item / batches.len()], item % batches.len());
+        segments.resize_with(round.len(), Vec::new);
         for (segments, found) in segments.iter_mut().zip(found) {
             segments.extend(batches[batch].iter().copied().zip(found));
         }
-        progress.advance(wanted.len());
+        progress.advance(round.len());
         if batch + 1 < batches.len() {
             return Ok(());
         }
-        wanted.iter().zip(segments.drain(..)).try_for_each(|(place, mut segments)| {
+        round.clone().zip(segments.drain(..)).try_for_each(|(set, mut segments)| {
             segments.sort_unstable_by_key(|&(place, _)| place);
-            each(progress, group.start + place, segments.into_iter().map(|(_, found)| found).collect())
+            each(progress, set, segments.into_iter().map(|(_, found)| found).collect())
         })?;
         let is_last = item + 1 == rounds.len() * batches.len();
         if is_last { Ok(()) } else { Ok(stop::check()?) }
@@ -144,9 +127,11 @@ mod tests {
     #[test]
     fn all_segments_of_a_set_come_in_order() {
         let batches = [vec![4, 0], vec![2], vec![3, 1]];
-        let job = |(): &(), round: &Round, batch: usize| {
-            let sets = round.wanted.iter().map(|place| round.group.start + place);
-            Ok(sets.map(|set| batches[batch].iter().map(|place| 10 * set + place).collect()).collect())
+        let job = |(): &(), round: &Range<usize>, batch: usize| {
+            Ok(round
+                .clone()
+                .map(|set| batches[batch].iter().map(|place| 10 * set + place).collect())
+                .collect())
         };
         for (groups, most) in [(vec![0..1, 1..4, 4..5], 3), (vec![0..3, 3..5], 2)] {
             let mut seen = Vec::new();
@@ -154,7 +139,7 @@ mod tests {
                 seen.push((set, found));
                 Ok(())
             };
-            let rounds = rounds(&groups, &[true; 5], most);
+            let rounds = rounds(&groups, most);
             evaluate(&mut [(), ()], &rounds, &batches, job, &mut Progress::new(0, true), each).unwrap();
             let expected: Vec<(usize, Vec<usize>)> =
                 (0..5).map(|set| (set, (0..5).map(|place| 10 * set + place).collect())).collect();
@@ -167,24 +152,13 @@ mod tests {
     fn parts_of_a_group_are_so_small_that_rows_come_soon() {
         let sizes = |seconds: f64, per_batch| {
             let most = most_together(Duration::from_secs_f64(seconds), per_batch);
-            rounds(&[0..1, 1..13], &[true; 13], most)
-                .iter()
-                .map(|round| round.wanted.len())
-                .collect::<Vec<_>>()
+            rounds(&[0..1, 1..13], most).iter().map(ExactSizeIterator::len).collect::<Vec<_>>()
         };
         assert_eq!(sizes(60.0, 1), [1, 5, 5, 2]);
         assert_eq!((sizes(1.0, 1), sizes(0.0, 1)), (vec![1, 12], vec![1, 12]));
         assert_eq!(sizes(900.0, 1), [1; 13]);
         // two at once
         assert_eq!((sizes(60.0, 2), sizes(900.0, 2)), (vec![1, 4, 4, 4], vec![1, 2, 2, 2, 2, 2, 2]));
-    }
-
-    #[test]
-    fn sets_that_are_not_wanted_stay_in_their_group() {
-        let wanted = [false, true, false, true, true, false];
-        let found = rounds(&[0..1, 1..5, 5..6], &wanted, 2);
-        let round = |wanted: &[usize]| Round { group: 1..5, wanted: wanted.to_vec() };
-        assert_eq!(found, [round(&[0]), round(&[2, 3])]);
     }
 
     fn set(names: &[&str]) -> HeadSet {

@@ -15,8 +15,8 @@ use training::{Progress, stop};
 use crate::error::Error;
 use crate::models::Models;
 
-use groups::{Round, most_together, rounds};
 pub(crate) use groups::{by_lowest_layer, neighbours};
+use groups::{most_together, rounds};
 pub(crate) use memory::{Layers, Need, Purpose, SegmentBytes};
 pub(crate) use plan::Plan;
 
@@ -31,7 +31,7 @@ pub(crate) trait Scorer: Sync {
     /// Neighbours in `sets` that are evaluated together, of which `most` are rows of one batch; the intact model alone.
     fn groups(sets: &[HeadSet], most: usize) -> Vec<Range<usize>>;
 
-    /// Results of the segments of a batch under each wanted set, and the prefix for the next sets and this batch.
+    /// Results of the segments of a batch under each set, and the prefix for the next sets and this batch.
     fn score(
         &self,
         models: &Models<Self::Model>,
@@ -53,25 +53,14 @@ pub(crate) type BySet<S> = Vec<Vec<S>>;
 pub(crate) struct Request<'a> {
     /// Places of its segments.
     pub rows: &'a [usize],
-    /// All sets of a group.
+    /// The masked heads.
     pub sets: &'a [HeadSet],
-    /// Places of those that are wanted.
-    pub wanted: &'a [usize],
     /// True if the kept heads of a layer are multiplied by heads / kept.
     pub rescale: bool,
     /// Sets that are rows of one batch.
     pub sets_per_batch: usize,
     /// Rows that go on at once when the batch takes more memory than is likely.
     pub rows_at_once: usize,
-}
-
-/// Head sets, and which of them are to be evaluated: how depends on all.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sets<'a> {
-    pub all: &'a [HeadSet],
-    pub wanted: &'a [bool],
-    /// True if the kept heads of a layer are multiplied by heads / kept.
-    pub rescale: bool,
 }
 
 /// A split, ready to be evaluated under any number of head sets.
@@ -86,38 +75,35 @@ impl Batches {
         Self { prefixes: plan.batches.iter().map(|_| Mutex::new(None)).collect(), plan }
     }
 
-    /// Results of each segment under each wanted set, handed to `each` with the set's place, in order; `models`: one
-    /// for each thread.
+    /// Results of each segment under each set, handed to `each` with the set's place, in order.
     ///
     /// The first set, which is the intact model unless that is known, says how long one takes, and so how many of a group are
     /// finished together.
+    ///
+    /// - `models`: one for each thread
+    /// - `rescale`: multiplies the kept heads of a layer by heads / kept
     pub(crate) fn run<C: Scorer>(
         &self,
         scorer: &C,
         models: &mut [Models<C::Model>],
-        sets: Sets<'_>,
+        (sets, rescale): (&[HeadSet], bool),
         progress: &mut Progress,
         mut each: impl FnMut(&mut Progress, usize, Vec<C::Segment>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let groups = C::groups(sets.all, self.plan.sets_per_batch);
-        let mut wanted = sets.wanted.to_vec();
-        let mut run = |rounds: &[Round]| {
-            let job = |models: &Models<C::Model>, round: &Round, batch: usize| {
-                self.score((scorer, models), &sets, round, batch)
+        let mut groups = C::groups(sets, self.plan.sets_per_batch);
+        let mut run = |rounds: &[Range<usize>]| {
+            let job = |models: &Models<C::Model>, round: &Range<usize>, batch: usize| {
+                self.score((scorer, models), (&sets[round.clone()], rescale), batch)
             };
             groups::evaluate(models, rounds, &self.plan.batches, job, progress, &mut each)
         };
         if groups.iter().all(|group| group.len() == 1) {
-            return run(&rounds(&groups, &wanted, usize::MAX));
+            return run(&groups);
         }
-        let Some(first) = rounds(&groups, &wanted, 1).into_iter().next() else { return Ok(()) };
         let started = Instant::now();
-        run(std::slice::from_ref(&first))?;
-        wanted[first.group.start + first.wanted[0]] = false;
-        let rest = rounds(&groups, &wanted, most_together(started.elapsed(), self.plan.sets_per_batch));
-        if rest.is_empty() {
-            return Ok(());
-        }
+        run(&[0..1])?;
+        groups[0].start = 1;
+        let rest = rounds(&groups, most_together(started.elapsed(), self.plan.sets_per_batch));
         stop::check()?;
         run(&rest)
     }
@@ -125,16 +111,14 @@ impl Batches {
     fn score<C: Scorer>(
         &self,
         (scorer, models): (&C, &Models<C::Model>),
-        sets: &Sets<'_>,
-        round: &Round,
+        (sets, rescale): (&[HeadSet], bool),
         batch: usize,
     ) -> Result<BySet<C::Segment>, Error> {
         let Plan { batches, sets_per_batch, keeps_prefixes, rows_at_once, .. } = &self.plan;
         let request = Request {
             rows: &batches[batch],
-            sets: &sets.all[round.group.clone()],
-            wanted: &round.wanted,
-            rescale: sets.rescale,
+            sets,
+            rescale,
             sets_per_batch: *sets_per_batch,
             rows_at_once: rows_at_once[batch],
         };

@@ -65,10 +65,10 @@ impl<'a> Predictions<'a> {
         Ok(Self { rows, second_look })
     }
 
-    /// The choice of each question under each wanted set, close ones by the exact model, set by set: what one set tells of the
-    /// quick model's error must not change what is found under another, which may not be wanted the next time.
+    /// The choice of each question under each set, close ones by the exact model, set by set: what one set tells of the
+    /// quick model's error must not change what is found under another, which a resumed run may not have.
     ///
-    /// `nats`: of the quick model, of each row under each wanted set
+    /// `nats`: of the quick model, of each row under each set
     fn choose(
         &self,
         exact: &LanguageModel,
@@ -76,7 +76,7 @@ impl<'a> Predictions<'a> {
         nats: &[Vec<f64>],
     ) -> Result<Vec<Vec<usize>>, Error> {
         let questions = request.rows;
-        let under_set = |(&set, nats): (&usize, &Vec<f64>)| {
+        let under_set = |(set, nats): (&HeadSet, &Vec<f64>)| {
             let quick = by_question(self.rows, questions, nats);
             let decisions: Vec<Decision> = quick.iter().map(|scores| Decision::of(scores)).collect();
             let mut chosen: Vec<usize> = decisions.iter().map(|decision| decision.choice).collect();
@@ -84,7 +84,7 @@ impl<'a> Predictions<'a> {
             let leads: Vec<f64> = decisions.iter().map(|decision| decision.lead).collect();
             look.take(&leads, |close| {
                 let again: Vec<usize> = close.iter().map(|&place| questions[place]).collect();
-                let exact = scores(self.rows, exact, &again, &request.sets[set], request.rescale)?;
+                let exact = scores(self.rows, exact, &again, set, request.rescale)?;
                 let mut largest = 0.0_f64;
                 for (&place, exact) in close.iter().zip(exact) {
                     chosen[place] = Decision::of(&exact).choice;
@@ -94,7 +94,7 @@ impl<'a> Predictions<'a> {
             })?;
             Ok(chosen)
         };
-        request.wanted.iter().zip(nats).map(under_set).collect()
+        request.sets.iter().zip(nats).map(under_set).collect()
     }
 }
 
@@ -165,7 +165,7 @@ impl Scorer for Predictions<'_> {
         by_lowest_layer(sets)
     }
 
-    /// Results of the units of a batch under each wanted set.
+    /// Results of the units of a batch under each set.
     fn score(
         &self,
         models: &Models<LanguageModel>,
@@ -173,7 +173,7 @@ impl Scorer for Predictions<'_> {
         left: Option<Trunk>,
     ) -> Result<(BySet<Found>, Trunk), Error> {
         let model = models.quickest();
-        let variants = model.variants(request.sets, request.rescale)?.only(request.wanted);
+        let variants = model.variants(request.sets, request.rescale)?;
         let batch = self.rows.batch(model, &self.rows.of_units(request.rows))?;
         let (nats, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
         let nats = nats.iter().map(|nats| finite(&batch.by_row(&nats.to_kind(Kind::Double))));
@@ -199,7 +199,7 @@ impl Scorer for Predictions<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evaluation::{Batches, Purpose, Sets};
+    use crate::evaluation::{Batches, Purpose};
     use crate::language::memory;
     use core_masking::{GatedModel, LanguageConfig};
     use corpus::choices::Choice;
@@ -289,8 +289,7 @@ mod tests {
             };
             let mut progress = Progress::new(0, true);
             let mut threads = models.of_threads(plan.workers).unwrap();
-            let all = Sets { all: &sets, wanted: &[true; 4], rescale };
-            Batches::new(plan).run(&scorer, &mut threads, all, &mut progress, each).unwrap();
+            Batches::new(plan).run(&scorer, &mut threads, (&sets, rescale), &mut progress, each).unwrap();
             let again = scorer.second_look.unwrap().made_again();
             assert!(changed > 0, "bf16 must err for the test to mean something");
             assert!(

@@ -29,7 +29,7 @@ impl Scorer for Sentences<'_> {
         neighbours(sets, key, |(is_intact, _)| if is_intact { 1 } else { most })
     }
 
-    /// Translates a batch under each wanted set and counts what BLEU needs of each sentence.
+    /// Translates a batch under each set and counts what BLEU needs of each sentence.
     fn score(
         &self,
         models: &Models<Translator>,
@@ -37,7 +37,7 @@ impl Scorer for Sentences<'_> {
         left: Option<Trunk>,
     ) -> Result<(BySet<BleuStatistics>, Trunk), Error> {
         let model = models.quickest();
-        let variants = model.variants(request.sets, request.rescale)?.only(request.wanted);
+        let variants = model.variants(request.sets, request.rescale)?;
         let sources = self.prepared.sources(request.rows);
         let (together, outgrown) = (request.sets_per_batch, || request.rows_at_once);
         let (found, trunk) = self.search.sweep(model, &sources, &variants, together, left, &outgrown)?;
