@@ -1,7 +1,8 @@
 //! One panel: its plane, its axes with round ticks or names, its layers.
+use plotters::style::text_anchor::HPos;
 use words::typeset;
 
-use super::canvas::{Anchor, Canvas, SIZE, SMALL, Spot, TextStyle, fitted, points, spot, units, width};
+use super::canvas::{Canvas, SIZE, SMALL, Spot, TextStyle, fitted, points, spot, units, width};
 use super::layers;
 use super::layout::{Place, depth, widest};
 use crate::chart::{Axis, Panel, Style, Ticks};
@@ -77,7 +78,7 @@ fn line(canvas: &mut Canvas, ends: [(f64, f64); 2]) {
 }
 
 fn x_ticks(canvas: &mut Canvas, plane: &Plane<'_>, axis: &Axis, is_matrix: bool) {
-    let style = TextStyle { size: SIZE, color: INK, anchor: Anchor::Middle };
+    let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Center };
     let bottom = plane.place.bottom;
     let across = |value: f64| points(plane.across(value));
     for (tick, number) in round(axis) {
@@ -113,7 +114,7 @@ fn x_ticks(canvas: &mut Canvas, plane: &Plane<'_>, axis: &Axis, is_matrix: bool)
 }
 
 fn y_ticks(canvas: &mut Canvas, plane: &Plane<'_>, axis: &Axis) {
-    let style = TextStyle { size: SIZE, color: INK, anchor: Anchor::End };
+    let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Right };
     let left = plane.place.left;
     let up = |value: f64| points(plane.up(value));
     for (tick, number) in round(axis) {
@@ -130,7 +131,7 @@ fn y_ticks(canvas: &mut Canvas, plane: &Plane<'_>, axis: &Axis) {
 
 /// The name of the panel and what its axes show.
 fn labels(canvas: &mut Canvas, panel: &Panel, Place { left, right, top, bottom }: Place) {
-    let style = TextStyle { size: SIZE, color: INK, anchor: Anchor::Middle };
+    let style = TextStyle { size: SIZE, color: INK, anchor: HPos::Center };
     let page = canvas.width;
     let (text, size) = fitted(&panel.x.label, SIZE, page - 4.0);
     let half = width(&text, size) / 2.0 + 2.0;
@@ -141,7 +142,7 @@ fn labels(canvas: &mut Canvas, panel: &Panel, Place { left, right, top, bottom }
     TextStyle { size, ..style }.write_upwards(canvas, &text, (beside, (top + bottom) / 2.0));
     let above = top - 4.0 - layers::above(panel);
     let (text, size) = fitted(&panel.name, SMALL, page - left);
-    TextStyle { size, color: INK, anchor: Anchor::Start }.write(canvas, &text, (left, above));
+    TextStyle { size, color: INK, anchor: HPos::Left }.write(canvas, &text, (left, above));
 }
 
 /// Names of a matrix that are shown, from the first on: every one, or every second, third, ... so that they keep clear of each

@@ -1,13 +1,19 @@
-//! A page that is drawn on, as SVG, and text whose place does not depend on the viewer.
+//! A page that is drawn on with plotters, and text whose place does not depend on the viewer.
 //!
-//! Shapes are placed in units of the drawing, text in printer's points.
-use std::fmt::Write as _;
-use std::sync::LazyLock;
+//! Shapes are placed in units of the drawing, text in printer's points. Nothing can fail: the backend writes to a string.
+use std::sync::Once;
 
-use ttf_parser::Face;
+use plotters::element::{DashedPathElement, Drawable};
+use plotters::prelude::{
+    DrawingBackend, FontStyle, FontTransform, IntoFont, RGBAColor, RGBColor, ShapeStyle,
+};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color as _, register_font};
 use words::one_line;
 
+use super::backend::Svg;
 use crate::chart::{Color, Style};
+use crate::palette::WHITE;
 
 /// Units of a drawing in one inch.
 pub const UNITS_PER_INCH: u32 = 600;
@@ -16,13 +22,16 @@ pub const UNITS_PER_INCH: u32 = 600;
 pub const FONT: &[u8] = include_bytes!("../../assets/Roboto-Regular.ttf");
 
 /// Families for viewers of the SVG, first the one that is embedded here.
-const FAMILY: &str = "Roboto, Arial, Helvetica, sans-serif";
+pub const FAMILY: &str = "Roboto, Arial, Helvetica, sans-serif";
 
 /// Size of labels and numbers of axes, in points.
 pub const SIZE: f64 = 7.5;
 
 /// Size of legends and names in a plot, in points.
 pub const SMALL: f64 = 7.0;
+
+/// plotters measures with ab_glyph, whose size is the height from ascent to descent: this many em.
+const AB_GLYPH_SIZE: f64 = 1.171_875;
 
 /// Height of a digit above its baseline in Roboto, in em.
 pub const DIGIT: f64 = 0.711;
@@ -57,126 +66,96 @@ impl Paint {
     pub fn area(color: Color) -> Self {
         Self { area: Some((color, 1.0)), outline: None }
     }
-
-    /// The attributes of SVG.
-    fn attributes(self) -> String {
-        let mut attributes = match self.area {
-            None => " fill=\"none\"".to_owned(),
-            Some((color, 1.0)) => format!(" fill=\"{}\"", hex(color)),
-            Some((color, opacity)) => format!(" fill=\"{}\" fill-opacity=\"{opacity}\"", hex(color)),
-        };
-        if let Some(Style { color, width, dash }) = self.outline {
-            attributes += &format!(" stroke=\"{}\"", hex(color));
-            if units(width) > 1 {
-                attributes += &format!(" stroke-width=\"{}\"", units(width));
-            }
-            if dash != [0.0; 2] {
-                let [dash, gap] = dash.map(units);
-                attributes += &format!(" stroke-dasharray=\"{dash} {gap}\"");
-            }
-        }
-        attributes
-    }
 }
 
-fn hex(Color(red, green, blue): Color) -> String {
-    format!("#{red:02X}{green:02X}{blue:02X}")
+fn rgb(Color(red, green, blue): Color) -> RGBColor {
+    RGBColor(red, green, blue)
+}
+
+/// A line of this width in points.
+fn stroke(Style { color, width, .. }: Style) -> ShapeStyle {
+    ShapeStyle::from(rgb(color)).stroke_width(units(width).unsigned_abs())
 }
 
 /// A text and the box around its capitals and digits: left, right, top and bottom, in points from the upper left corner.
 pub type Boxed = (String, [f64; 4]);
 
-/// A page. Neighbouring shapes that look alike are one group of the SVG.
+/// A page.
 pub struct Canvas {
+    backend: Svg,
     /// In points.
     pub width: f64,
-    svg: String,
-    /// The attributes of the group that is open.
-    look: String,
     /// All texts that were written.
     texts: Vec<Boxed>,
 }
 
 impl Canvas {
     /// A white one of this size in inches, with a title for those who cannot see it.
-    pub fn new([width, height]: [f64; 2], title: &str) -> Self {
-        let [across, down] = [width, height].map(|inches| units(inches * 72.0));
-        let head = r#"<svg xmlns="http://www.w3.org/2000/svg""#;
-        let size = format!(r#"width="{width}in" height="{height}in" viewBox="0 0 {across} {down}""#);
-        let title = escaped(&one_line(title));
-        let svg = format!("{head} {size} font-family=\"{FAMILY}\">\n<title>{title}</title>\n");
-        let mut canvas = Self { width: width * 72.0, svg, look: String::new(), texts: Vec::new() };
-        canvas.rectangle([(0, 0), (across, down)], Paint::area(crate::palette::WHITE));
+    pub fn new(size: [f64; 2], title: &str) -> Self {
+        let backend = Svg::new(size, &one_line(title));
+        let (across, down) = backend.get_size();
+        let mut canvas = Self { backend, width: size[0] * 72.0, texts: Vec::new() };
+        canvas.rectangle([(0, 0), (across as i32, down as i32)], Paint::area(WHITE));
         canvas
     }
 
     /// The drawing, and what was written where.
-    pub fn finish(mut self) -> (String, Vec<Boxed>) {
-        self.svg += "</g>\n</svg>\n";
-        (self.svg, self.texts)
+    pub fn finish(self) -> (String, Vec<Boxed>) {
+        (self.backend.finish(), self.texts)
     }
 
-    /// Adds an element to the group of this look.
-    fn push(&mut self, look: String, element: &str) {
-        if self.look != look {
-            let end = if self.look.is_empty() { "" } else { "</g>\n" };
-            self.svg += &format!("{end}<g{look}>\n");
-            self.look = look;
+    /// Draws the area of a shape, then its outline.
+    fn draw(&mut self, Paint { area, outline }: Paint, mut shape: impl FnMut(&mut Svg, ShapeStyle)) {
+        if let Some((Color(red, green, blue), opacity)) = area {
+            shape(&mut self.backend, RGBAColor(red, green, blue, opacity).filled());
         }
-        self.svg += element;
-        self.svg.push('\n');
+        if let Some(style) = outline {
+            shape(&mut self.backend, stroke(style));
+        }
     }
 
     /// A rectangle between its upper left and its lower right corner.
-    pub fn rectangle(&mut self, [(left, top), (right, bottom)]: [Spot; 2], paint: Paint) {
-        let (width, height) = (right - left, bottom - top);
-        let element = format!("<path d=\"M{left},{top}h{width}v{height}h{}z\"/>", -width);
-        self.push(paint.attributes(), &element);
+    pub fn rectangle(&mut self, [from, to]: [Spot; 2], paint: Paint) {
+        self.draw(paint, |svg, style| drop(svg.draw_rect(from, to, &style, style.filled)));
     }
 
     /// A disc.
-    pub fn circle(&mut self, (x, y): Spot, radius: f64, paint: Paint) {
-        self.push(paint.attributes(), &format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{}\"/>", units(radius)));
+    pub fn circle(&mut self, at: Spot, radius: f64, paint: Paint) {
+        let radius = units(radius).unsigned_abs();
+        self.draw(paint, |svg, style| drop(svg.draw_circle(at, radius, &style, style.filled)));
     }
 
     /// The area within these corners.
     pub fn polygon(&mut self, corners: &[Spot], paint: Paint) {
-        self.push(paint.attributes(), &format!("<path d=\"{}z\"/>", path(corners)));
+        let closed = || corners.iter().chain(corners.first()).copied();
+        self.draw(paint, |svg, style| {
+            drop(if style.filled {
+                svg.fill_polygon(closed(), &style)
+            } else {
+                svg.draw_path(closed(), &style)
+            });
+        });
     }
 
     /// A line through these places.
     pub fn line(&mut self, places: &[Spot], style: Style) {
-        let paint = Paint { outline: Some(style), area: None };
-        self.push(paint.attributes(), &format!("<path d=\"{}\"/>", path(places)));
+        let [dash, gap] = style.dash.map(units);
+        let (places, stroke) = (places.iter().copied(), stroke(style));
+        drop(if dash == 0 {
+            self.backend.draw_path(places, &stroke)
+        } else {
+            DashedPathElement::new(places.clone(), dash, gap, stroke).draw(places, &mut self.backend, (0, 0))
+        });
     }
-}
-
-/// A path of SVG from the first place to each next one.
-fn path(places: &[Spot]) -> String {
-    let mut path = String::new();
-    for (place, &(x, y)) in places.iter().enumerate() {
-        // each in the shortest way that says it
-        let _ = match place.checked_sub(1).map(|before| (x - places[before].0, y - places[before].1)) {
-            None => write!(path, "M{x},{y}"),
-            Some((across, 0)) => write!(path, "h{across}"),
-            Some((0, down)) => write!(path, "v{down}"),
-            Some((across, down)) => write!(path, "l{across},{down}"),
-        };
-    }
-    path
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Width of `text` in points at a `size` in points.
 pub fn width(text: &str, size: f64) -> f64 {
-    static FACE: LazyLock<Face<'_>> =
-        LazyLock::new(|| Face::parse(FONT, 0).expect("the tests read the font"));
-    let advance = |letter| FACE.glyph_hor_advance(FACE.glyph_index(letter).unwrap_or_default()).unwrap_or(0);
-    let sum: f64 = text.chars().map(|letter| f64::from(advance(letter))).sum();
-    sum / f64::from(FACE.units_per_em()) * size
+    static REGISTERED: Once = Once::new();
+    // Can only fail on a file that is no font, which the tests rule out.
+    REGISTERED.call_once(|| drop(register_font(FAMILY, FontStyle::Normal, FONT)));
+    let measured = (FAMILY, 1000.0).into_font().box_size(text).map_or(0, |(width, _)| width);
+    f64::from(measured) / 1000.0 * AB_GLYPH_SIZE * size
 }
 
 /// `text` and a size at which it fits into `room` (in points): smaller type first, then cut off.
@@ -193,28 +172,21 @@ pub fn fitted(text: &str, size: f64, room: f64) -> (String, f64) {
     (format!("{}\u{2026}", shorter.trim_end()), least)
 }
 
-/// The point of a text that is placed.
-#[derive(Clone, Copy)]
-pub enum Anchor {
-    Start,
-    Middle,
-    End,
-}
-
 /// Look of a text, and the point of it that is placed.
 #[derive(Clone, Copy)]
 pub struct TextStyle {
     /// Size in points.
     pub size: f64,
     pub color: Color,
-    pub anchor: Anchor,
+    pub anchor: HPos,
 }
 
 impl TextStyle {
     /// Writes `text` with its baseline at a place on the page, in points.
     pub fn write(self, canvas: &mut Canvas, text: &str, (x, y): (f64, f64)) {
-        let (_, [start, end]) = self.anchored(text);
-        self.draw(canvas, text, (x, y), "", [x + start, x + end, y - self.size * DIGIT, y]);
+        let [start, end] = self.ends(text);
+        let sides = [x + start, x + end, y - self.size * DIGIT, y];
+        self.draw(canvas, text, (x, y), FontTransform::None, sides);
     }
 
     /// Writes `text` with its digits centred vertically.
@@ -224,29 +196,30 @@ impl TextStyle {
 
     /// Writes `text` upwards with its baseline at a place.
     pub fn write_upwards(self, canvas: &mut Canvas, text: &str, (x, y): (f64, f64)) {
-        let (_, [start, end]) = self.anchored(text);
-        let turn = format!(" transform=\"rotate(270 {} {})\"", units(x), units(y));
-        self.draw(canvas, text, (x, y), &turn, [x - self.size * DIGIT, x, y - end, y - start]);
+        let [start, end] = self.ends(text);
+        let sides = [x - self.size * DIGIT, x, y - end, y - start];
+        self.draw(canvas, text, (x, y), FontTransform::Rotate270, sides);
     }
 
-    /// The name of the anchor, and where `text` begins and ends along its baseline from there.
-    fn anchored(self, text: &str) -> (&'static str, [f64; 2]) {
+    /// Where `text` begins and ends along its baseline, from the place that it is written at.
+    fn ends(self, text: &str) -> [f64; 2] {
         let length = width(text, self.size);
-        match self.anchor {
-            Anchor::Start => ("start", [0.0, length]),
-            Anchor::Middle => ("middle", [-length / 2.0, length / 2.0]),
-            Anchor::End => ("end", [-length, 0.0]),
-        }
+        let before = match self.anchor {
+            HPos::Left => 0.0,
+            HPos::Center => length / 2.0,
+            HPos::Right => length,
+        };
+        [-before, length - before]
     }
 
-    fn draw(self, canvas: &mut Canvas, text: &str, at: (f64, f64), turn: &str, sides: [f64; 4]) {
+    fn draw(self, canvas: &mut Canvas, text: &str, at: (f64, f64), turn: FontTransform, sides: [f64; 4]) {
         if text.is_empty() {
             return;
         }
-        let (anchor, (x, y), text) = (self.anchored(text).0, spot(at), one_line(text));
-        let size = units(self.size);
-        let look = format!(" fill=\"{}\" font-size=\"{size}\" text-anchor=\"{anchor}\"", hex(self.color));
-        canvas.push(look, &format!("<text x=\"{x}\" y=\"{y}\"{turn}>{}</text>", escaped(&text)));
+        let font = (FAMILY, units(self.size)).into_font().transform(turn);
+        let style = font.color(&rgb(self.color)).pos(Pos::new(self.anchor, VPos::Bottom));
+        let text = one_line(text);
+        drop(canvas.backend.draw_text(&text, &style, spot(at)));
         canvas.texts.push((text, sides));
     }
 }
@@ -262,5 +235,11 @@ mod tests {
         assert!((size - 7.0).abs() < 1e-9 && text.ends_with("long"), "{text} at {size}");
         let (text, size) = fitted(&"long ".repeat(100), 8.0, 50.0);
         assert!(text.ends_with('\u{2026}') && width(&text, size) <= 50.0, "{text}");
+    }
+
+    /// In Roboto a digit is 1150 of 2048 units wide.
+    #[test]
+    fn widths_are_those_of_the_font_file() {
+        assert!((width("00000", 2048.0) - 5.0 * 1150.0).abs() < 10.0, "{}", width("00000", 2048.0));
     }
 }

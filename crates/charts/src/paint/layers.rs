@@ -1,6 +1,8 @@
 //! The layers of a panel.
+use plotters::style::text_anchor::HPos;
+
 use super::axes::Plane;
-use super::canvas::{Anchor, Canvas, Paint, SMALL, Spot, TextStyle, points, spot, width};
+use super::canvas::{Canvas, Paint, SMALL, Spot, TextStyle, points, spot, width};
 use super::layout::Place;
 use super::marks::draw_mark;
 use crate::chart::{At, Cell, Color, Layer, Panel, Style};
@@ -93,7 +95,7 @@ fn draw_cells(canvas: &mut Canvas, plane: &Plane<'_>, cells: &[Cell]) {
         let room = points(to.0 - from.0) - 2.0;
         let size = (SMALL * room / width(&cell.text, SMALL)).min(SMALL);
         let color = if cell.value.is_some() { text_on(paper(cell)) } else { GREY };
-        let style = TextStyle { size, color, anchor: Anchor::Middle };
+        let style = TextStyle { size, color, anchor: HPos::Center };
         style.write_centered(canvas, &cell.text, (points(middle.0), points(middle.1)));
     }
 }
@@ -112,7 +114,7 @@ fn draw_ends(canvas: &mut Canvas, plane: &Plane<'_>, ends: &[(f64, String, Color
     let wanted: Vec<_> = ends.iter().map(|(y, ..)| points(plane.up(*y))).collect();
     let heights = apart(wanted.iter().map(|&y| (y, END)).collect(), (top - END / 2.0, bottom + END / 2.0));
     for (((_, name, color), from), to) in ends.iter().zip(wanted).zip(heights) {
-        let style = TextStyle { size: SMALL, color: *color, anchor: Anchor::Start };
+        let style = TextStyle { size: SMALL, color: *color, anchor: HPos::Left };
         style.write_centered(canvas, name, (right + LEADER + 1.5, to));
         canvas.line(&[spot((right, from)), spot((right + LEADER, to))], Style::line(*color, 0.4));
     }
@@ -124,7 +126,7 @@ fn draw_tops(canvas: &mut Canvas, plane: &Plane<'_>, tops: &[(f64, String, Color
     let across = |(x, name, _): &(f64, String, Color)| (points(plane.across(*x)), width(name, SMALL) + 8.0);
     let middles = apart(tops.iter().map(across).collect(), (left - 24.0, right + 6.0));
     for ((_, name, color), x) in tops.iter().zip(middles) {
-        let style = TextStyle { size: SMALL, color: *color, anchor: Anchor::Middle };
+        let style = TextStyle { size: SMALL, color: *color, anchor: HPos::Center };
         style.write(canvas, name, (x, top - 3.0));
     }
 }
@@ -156,7 +158,7 @@ fn draw_brackets(canvas: &mut Canvas, plane: &Plane<'_>, spans: &[(f64, f64, Str
         let (left, right) = (left + 1.0, right - 1.0);
         let path = [(left, top - 1.5), (left, top - 3.5), (right, top - 3.5), (right, top - 1.5)];
         canvas.line(&path.map(spot), Style::line(INK, 0.5));
-        let style = TextStyle { size: SMALL * 0.9, color: INK, anchor: Anchor::Middle };
+        let style = TextStyle { size: SMALL * 0.9, color: INK, anchor: HPos::Center };
         style.write(canvas, name, ((left + right) / 2.0, top - 5.5));
     }
 }

@@ -1,5 +1,7 @@
 //! Layout of the page: legend, panels with room around them for what their axes say, colour bar.
-use super::canvas::{Anchor, Canvas, DIGIT, Paint, SIZE, SMALL, TextStyle, fitted, spot, width};
+use plotters::style::text_anchor::HPos;
+
+use super::canvas::{Canvas, DIGIT, Paint, SIZE, SMALL, TextStyle, fitted, spot, width};
 use super::layers::draw_stripes;
 use super::marks::draw_mark;
 use super::{axes, layers};
@@ -176,7 +178,7 @@ fn draw_entry(canvas: &mut Canvas, entry: &Entry, (left, baseline): (f64, f64)) 
     }
     let start = left + if length > 0.0 { length + 3.0 } else { 0.0 };
     let (text, size) = fitted(&entry.text, SMALL, canvas.width - start - MARGIN);
-    TextStyle { size, color: INK, anchor: Anchor::Start }.write(canvas, &text, (start, baseline));
+    TextStyle { size, color: INK, anchor: HPos::Left }.write(canvas, &text, (start, baseline));
 }
 
 /// A bar of colours with five numbers and its label; an odd number of parts, so that one of them is white.
@@ -195,12 +197,12 @@ fn draw_bar(canvas: &mut Canvas, bar: &ColorBar, (left, right): (f64, f64), top:
     }
     canvas.rectangle(corners, Paint { area: None, outline: Some(Style::line(INK, 0.0)) });
     let style = |anchor| TextStyle { size: SMALL, color: INK, anchor };
-    let anchors = [Anchor::Start, Anchor::Middle, Anchor::Middle, Anchor::Middle, Anchor::End];
+    let anchors = [HPos::Left, HPos::Center, HPos::Center, HPos::Center, HPos::Right];
     for (place, (anchor, number)) in anchors.into_iter().zip(&bar.numbers).enumerate() {
         let x = left + (right - left) * place as f64 / 4.0;
         style(anchor).write(canvas, number, (x, bottom + 8.0));
     }
     let (text, size) = fitted(&bar.label, SMALL, canvas.width - 2.0 * MARGIN);
     let middle = ((left + right) / 2.0).max(width(&text, size) / 2.0 + MARGIN);
-    TextStyle { size, ..style(Anchor::Middle) }.write(canvas, &text, (middle, bottom + 17.0));
+    TextStyle { size, ..style(HPos::Center) }.write(canvas, &text, (middle, bottom + 17.0));
 }

@@ -1,6 +1,7 @@
-//! The one painter: a [`Chart`] becomes an SVG drawing of its size in print, in units of 1/600 inch; resvg renders that to PNG with
+//! The one painter: plotters draws a [`Chart`] as SVG of its size in print, in units of 1/600 inch; resvg renders that to PNG with
 //! the embedded font, so both files show the same and neither needs a font on the machine.
 mod axes;
+mod backend;
 pub mod canvas;
 mod layers;
 mod layout;
