@@ -74,8 +74,11 @@ pub struct Architecture {
     /// Names and shapes of all tensors but embeddings and output layer.
     pub inventory: fn(&TranslatorConfig) -> Inventory,
     /// The layers on these tensors.
-    pub build: fn(&TranslatorConfig, &Weights) -> Result<Box<dyn EncoderDecoder>, Error>,
+    pub build: Build,
 }
+
+/// Builds the layers of a model on its tensors.
+pub type Build = fn(&TranslatorConfig, &Weights) -> Result<Box<dyn EncoderDecoder>, Error>;
 
 /// Attention of decoder layers to the target so far and to the source, under the gates of a pass.
 pub struct DecoderAttention<'a> {
