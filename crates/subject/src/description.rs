@@ -252,11 +252,4 @@ mod tests {
         assert_eq!(found, ["train", "val", "test_2016_flickr", "ntrex", "newstest"]);
         assert_eq!(shipped("minilm-mnli").by_role("test"), "dev_matched");
     }
-
-    #[test]
-    fn demos_have_a_shifted_domain() {
-        assert_eq!(shipped("demo-translation").shifted_split(), Some("shifted"));
-        assert_eq!(shipped("demo-inference").shifted_split(), Some("mismatched"));
-        assert_eq!(shipped("minilm-sst2").shifted_split(), None);
-    }
 }

@@ -5,11 +5,9 @@ use std::path::{Path, PathBuf};
 
 use core_masking::weight_files;
 use records::{Identity, sha256_file};
-use serde_json::Value;
 use tch::Device;
 use training::{
-    AdamSettings, Ingredient, Keep, Learner, Machine, Material, Objective, TrainingPlan, Workplace,
-    write_once,
+    Ingredient, Learner, Machine, Material, Objective, Recipe, TrainingPlan, Workplace, write_once,
 };
 
 use crate::checkpoint::{Checkpoint, checksums, sha256_of_weights};
@@ -63,24 +61,6 @@ pub(crate) trait Trained: Task {
 
     /// The model in a folder, in single precision.
     fn load_model(folder: &Path, device: Device) -> Result<Self::Model, core_masking::Error>;
-}
-
-/// The training that a file describes.
-pub(crate) struct Recipe {
-    /// All that the weights depend on, as far as the file says.
-    pub settings: Value,
-    /// Metric of the training curve.
-    pub curve: String,
-    /// Seed of new weights, batches and dropout.
-    pub seed: u64,
-    /// Passes over the training split.
-    pub epochs: usize,
-    /// Greatest l2 norm of the gradient of all weights together.
-    pub clip_norm: f64,
-    /// Of the optimiser.
-    pub adam: AdamSettings,
-    /// The epoch that becomes the model.
-    pub keep: Keep,
 }
 
 /// The parts of a subject's file that describe a training.
@@ -196,12 +176,7 @@ impl<T: Trained> Training<'_, T> {
             path,
             machine: self.machine,
             curve: results.join(name).join("training.csv"),
-            settings: self.recipe.settings.clone(),
-            seed: self.recipe.seed,
-            epochs: self.recipe.epochs,
-            clip_norm: self.recipe.clip_norm,
-            adam: self.recipe.adam,
-            keep: self.recipe.keep,
+            recipe: self.recipe.clone(),
             stay: spec.outline().dynamics.map(DynamicsSpec::stay),
         }
     }

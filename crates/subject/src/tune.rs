@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use training::{
-    GateTraining, Gating, Keep, Machine, Material, Penalty, Stay, TrainingCheckpoint, TrainingPlan,
+    GateTraining, Gating, Keep, Machine, Material, Penalty, Recipe, Stay, TrainingCheckpoint, TrainingPlan,
     gate_history,
 };
 
@@ -137,12 +137,7 @@ pub(crate) fn fine_tune<T: Trained>(
         path: &file.path,
         machine,
         curve: curve.clone(),
-        settings,
-        seed: tuning.seed,
-        epochs: tuning.epochs,
-        clip_norm: recipe.clip_norm,
-        adam: recipe.adam,
-        keep,
+        recipe: Recipe { settings, seed: tuning.seed, epochs: tuning.epochs, keep, ..recipe },
         stay: Some(Stay { epochs: &stay, steps: &[] }),
     };
     if !plan.is_finished::<Error>(&[])? {

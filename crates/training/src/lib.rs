@@ -28,7 +28,7 @@ pub use gates::{GateStart, GateTraining, Penalty, gate_history};
 pub use learner::{Gating, Learner, Objective, Validation};
 pub use machine::{Machine, Precision, device, start_threads};
 pub use memory::Memory;
-pub use plan::{Keep, Material, TrainingPlan, Workplace, checkpoints};
+pub use plan::{Keep, Material, Recipe, TrainingPlan, Workplace, checkpoints};
 pub use progress::Progress;
 pub use record::Ingredient;
 pub use state::{Stay, TrainingCheckpoint, write_once};

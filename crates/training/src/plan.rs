@@ -27,6 +27,25 @@ pub enum Keep {
     Last,
 }
 
+/// Settings of a training.
+#[derive(Debug, Clone)]
+pub struct Recipe {
+    /// All that the weights depend on, as far as the description says.
+    pub settings: Value,
+    /// Metric of the training curve.
+    pub curve: String,
+    /// Seed of batches and dropout.
+    pub seed: u64,
+    /// Passes over the training split.
+    pub epochs: usize,
+    /// Greatest l2 norm of the gradient of all weights together.
+    pub clip_norm: f64,
+    /// Of the optimiser.
+    pub adam: AdamSettings,
+    /// The epoch that becomes the model.
+    pub keep: Keep,
+}
+
 /// Plan of a model's training.
 #[derive(Debug)]
 pub struct TrainingPlan<'a> {
@@ -38,18 +57,7 @@ pub struct TrainingPlan<'a> {
     pub machine: &'a Machine,
     /// File of the training curve.
     pub curve: PathBuf,
-    /// All that the weights depend on, as far as the description says.
-    pub settings: Value,
-    /// Seed of batches and dropout.
-    pub seed: u64,
-    /// Passes over the training split.
-    pub epochs: usize,
-    /// Greatest l2 norm of the gradient of all weights together.
-    pub clip_norm: f64,
-    /// Of the optimiser.
-    pub adam: AdamSettings,
-    /// The epoch that becomes the model.
-    pub keep: Keep,
+    pub recipe: Recipe,
     /// Checkpoints that stay; those of all epochs if absent.
     pub stay: Option<Stay<'a>>,
 }
@@ -103,7 +111,7 @@ impl TrainingPlan<'_> {
     }
 
     fn check<E: From<Error>>(&self, folder: &Path, ingredients: &[Ingredient<'_, E>]) -> Result<(), E> {
-        let Some(fault) = Record::fault(folder, &self.settings, ingredients)? else { return Ok(()) };
+        let Some(fault) = Record::fault(folder, &self.recipe.settings, ingredients)? else { return Ok(()) };
         let again = format!("train it anew with `train-subject {} --again`", self.path.display());
         Err(Error::Invalid(format!("`{}` {fault}: {again}", folder.display())).into())
     }
@@ -130,12 +138,12 @@ impl TrainingPlan<'_> {
             return Err(fault("where the model goes, but holds something else: move that away").into());
         }
         let folder = durable::partial(&place);
-        if again && Record::fault(&folder, &self.settings, ingredients)?.is_some() {
+        if again && Record::fault(&folder, &self.recipe.settings, ingredients)?.is_some() {
             let path = folder.clone();
             fs::remove_dir_all(&folder).map_err(|source| Error::from(durable::Error { path, source }))?;
         }
         self.check(&folder, ingredients)?;
-        let record = Record::new(&self.settings, ingredients)?;
+        let record = Record::new(&self.recipe.settings, ingredients)?;
         Ok(Some(Workplace { folder, record, _lock: lock }))
     }
 
@@ -163,7 +171,7 @@ impl TrainingPlan<'_> {
             Some(last) => workplace.undamaged(self.restore(&checkpoints, last, load))?,
             None => {
                 let learner = start()?;
-                let adam = Adam::of(&learner, &self.adam);
+                let adam = Adam::of(&learner, &self.recipe.adam);
                 (learner, adam)
             }
         };
@@ -172,7 +180,7 @@ impl TrainingPlan<'_> {
         let mut curve = self.open_curve(material.identity.clone(), &states)?;
         workplace.record.write(folder)?;
         save_tokenizer(folder)?;
-        for epoch in states.len() + 1..=self.epochs {
+        for epoch in states.len() + 1..=self.recipe.epochs {
             let state = self.epoch(&mut run, epoch, (material, &checkpoints), best(&states))?;
             checkpoints.save(run.learner(), &run.adam, &state)?;
             curve.push(state.row.clone()).map_err(Error::from)?;
@@ -185,14 +193,14 @@ impl TrainingPlan<'_> {
         checkpoints.publish(kept.epoch)?;
         durable::publish_folder(folder, &self.folder())?;
         if let Some(stay) = self.stay {
-            Checkpoints::new(&self.folder()).thin(self.epochs, stay.epochs);
+            Checkpoints::new(&self.folder()).thin(self.recipe.epochs, stay.epochs);
         }
         Ok(())
     }
 
     /// The epoch that becomes the model, of those that there are.
     fn kept<'s>(&self, states: &'s [EpochState]) -> Option<&'s TrainingRow> {
-        match self.keep {
+        match self.recipe.keep {
             Keep::Best => best(states),
             Keep::Last => states.last().map(|state| &state.row),
         }
@@ -213,7 +221,7 @@ impl TrainingPlan<'_> {
         load: impl FnOnce(&Path) -> Result<Learner<O>, O::Error>,
     ) -> Result<(Learner<O>, Adam), O::Error> {
         let learner = load(&checkpoints.epoch(last.row.epoch))?;
-        let mut adam = Adam::of(&learner, &self.adam);
+        let mut adam = Adam::of(&learner, &self.recipe.adam);
         checkpoints.restore(&mut adam, last, self.machine.device)?;
         Ok((learner, adam))
     }
@@ -247,17 +255,22 @@ impl TrainingPlan<'_> {
         last: Option<&EpochState>,
     ) -> Result<Run<O>, O::Error> {
         let done = last.map_or(0, |state| state.row.epoch);
-        let in_epoch = |epoch| learner.objective().batches(train, epoch_seed(self.seed, epoch)).len();
-        let to_go: usize = (done + 1..=self.epochs).map(in_epoch).sum();
+        let in_epoch = |epoch| learner.objective().batches(train, epoch_seed(self.recipe.seed, epoch)).len();
+        let to_go: usize = (done + 1..=self.recipe.epochs).map(in_epoch).sum();
         let progress = Progress::new(to_go, self.machine.quiet);
-        progress
-            .line(&format!("training `{}`: {} epochs in all, {to_go} steps to go", self.name, self.epochs));
+        progress.line(&format!(
+            "training `{}`: {} epochs in all, {to_go} steps to go",
+            self.name, self.recipe.epochs
+        ));
         let threads = self.machine.workers();
         let shards = last.map_or_else(
             || {
                 shards(
                     threads,
-                    mean_tokens::<O>(train, &learner.objective().batches(train, epoch_seed(self.seed, 1))),
+                    mean_tokens::<O>(
+                        train,
+                        &learner.objective().batches(train, epoch_seed(self.recipe.seed, 1)),
+                    ),
                 )
             },
             |state| state.shards.get(),
@@ -265,7 +278,7 @@ impl TrainingPlan<'_> {
         // Threads that are too many for a gradient each help the others.
         tch::set_num_threads((threads / shards).max(1) as i32);
         let steps = adam.steps() + to_go;
-        Run::new(learner, adam, shards, (self.seed, self.clip_norm), steps, progress)
+        Run::new(learner, adam, shards, (self.recipe.seed, self.recipe.clip_norm), steps, progress)
     }
 
     /// Trains one epoch.

@@ -6,7 +6,7 @@ use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
 use serde_json::json;
 use tch::{Device, Kind};
-use training::{AdamSettings, Machine};
+use training::{AdamSettings, Machine, Recipe};
 
 use super::objective::FineTuningObjective;
 use super::spec::ClassificationSpec;
@@ -15,7 +15,7 @@ use super::{Classification, check_tokenizer, data, metric};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::subject_file::SubjectFile;
-use crate::train::{Recipe, Trained};
+use crate::train::Trained;
 
 /// Decay rates of AdamW's moments, and what is added to its denominator: PyTorch's defaults, as in BERT's own code.
 pub(super) const BETAS: [f64; 2] = [0.9, 0.999];

@@ -6,7 +6,7 @@ use corpus::language_tokenizer::LanguageTokenizer;
 use corpus::splits::language::Texts;
 use serde_json::json;
 use tch::{Device, Kind};
-use training::{AdamSettings, Machine};
+use training::{AdamSettings, Machine, Recipe};
 
 use super::LanguageModelling;
 use super::model::{PretrainingSpec, Symbols, TokenKind, TokenizerSpec};
@@ -15,7 +15,7 @@ use super::spec::{LanguageSpec, SegmentKind};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::subject_file::SubjectFile;
-use crate::train::{Recipe, Trained};
+use crate::train::Trained;
 
 /// Added to the denominator of Adam: PyTorch's default.
 const EPSILON: f64 = 1e-8;

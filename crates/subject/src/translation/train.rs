@@ -7,7 +7,7 @@ use corpus::sentence_tokenizer::SentenceTokenizer;
 use corpus::tokenizer::SubwordTokenizer;
 use serde_json::json;
 use tch::{Device, Kind};
-use training::{AdamSettings, Keep, Machine};
+use training::{AdamSettings, Keep, Machine, Recipe};
 
 use super::Translation;
 use super::pairs::Pairs;
@@ -15,7 +15,7 @@ use super::spec::{TrainingSpec, TranslationSpec};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::subject_file::SubjectFile;
-use crate::train::{Recipe, Trained};
+use crate::train::Trained;
 
 /// Added to the denominator of Adam; the value of Vaswani et al. (2017), Section 5.3.
 const EPSILON: f64 = 1e-9;
