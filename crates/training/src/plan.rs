@@ -57,6 +57,7 @@ pub struct TrainingPlan<'a> {
     pub machine: &'a Machine,
     /// File of the training curve.
     pub curve: PathBuf,
+    /// Settings of the training.
     pub recipe: Recipe,
     /// Checkpoints that stay; those of all epochs if absent.
     pub stay: Option<Stay<'a>>,
