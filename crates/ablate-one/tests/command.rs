@@ -154,7 +154,7 @@ fn faults_are_named_in_one_line() {
         (["--split", "newstest"], "no split `newstest`: this subject has train, dev, test, shifted"),
         (["--attention", "self"], "no `self` attention in this model: it has enc-enc, enc-dec, dec-dec"),
         (["--output", "file/ablate-one.csv"], "error: cannot write `file`"),
-        (["--output", "ablate-one.txt"], "must end in `.csv`"),
+        (["--output", "ablate-one.txt"], "whose name ends in `.csv`"),
     ] {
         let message = refusal(folder.path(), &arguments);
         assert!(message.contains(expected), "{message}");

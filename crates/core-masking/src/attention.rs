@@ -115,8 +115,8 @@ impl MultiHeadAttention {
         Self { divisor, distances, ..self }
     }
 
-    /// `bias` with that of distances, where all positions attend to all; its last axis is the keys, and it and the result broadcast
-    /// to `[batch, kept, query, key]`.
+    /// `bias` with that of distances, where queries and keys are the same positions; its last axis is the keys, and it and
+    /// the result broadcast to `[batch, kept, query, key]`.
     pub fn with_distances(&self, bias: &Tensor) -> Tensor {
         let all = || {
             let keys = bias.size().last().copied().unwrap_or(0);
@@ -251,7 +251,9 @@ impl MultiHeadAttention {
         (values + bias).unsqueeze(2)
     }
 
-    /// Output of the module, which is added to the residual stream, `[batch, query, d_model]`; `context`: `[batch, kept, query, d_head]`.
+    /// Output of the module, which is added to the residual stream, `[batch, query, d_model]`.
+    ///
+    /// `context`: `[batch, kept, query, d_head]`
     pub(crate) fn merge(&self, context: Tensor, gates: Gate<'_>) -> Tensor {
         // ξ_h multiplies Att_h, which ends with W_o. W_o is linear, so gating its input is the
         // same; its bias belongs to no head and stays.

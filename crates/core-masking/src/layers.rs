@@ -159,12 +159,16 @@ impl FeedForward {
     /// If one of them is missing.
     ///
     /// # Panics
-    /// If there are less than two names.
+    /// If there are not two names or three.
     pub fn new(weights: &Weights, names: &[&str], activation: Activation) -> Result<Self, Error> {
-        let [gate @ .., inner, outer] = names else { panic!("a feed-forward block has two maps or three") };
+        let (gate, inner, outer) = match names {
+            [inner, outer] => (None, inner, outer),
+            [gate, inner, outer] => (Some(gate), inner, outer),
+            _ => panic!("a feed-forward block has two maps or three"),
+        };
         Ok(Self {
             activation,
-            gate: gate.first().map(|name| Linear::new(weights, name)).transpose()?,
+            gate: gate.map(|name| Linear::new(weights, name)).transpose()?,
             inner: Linear::new(weights, inner)?,
             outer: Linear::new(weights, outer)?,
         })

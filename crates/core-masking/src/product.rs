@@ -96,13 +96,16 @@ mod tests {
         (Tensor::arange(count, (Kind::Float, Device::Cpu)) * step).sin().view(shape)
     }
 
-    /// Whatever this processor prefers, both kernels are there in the libtorch that we set up, and agree with each other.
+    /// Whatever this processor prefers, both kernels are there in the libtorch that we set up, and agree with each other, on
+    /// whole tensors as on transposed ones and parts of greater ones.
     #[test]
     fn onednn_gives_what_double_precision_gives() {
         let onednn = onednn().expect("libtorch has oneDNN");
         for (rows, inputs, outputs) in [(1, 3, 2), (7, 64, 65), (33, 130, 257)] {
-            let x = numbers(&[rows, 2, inputs], 1.3);
-            let (weight, bias) = (numbers(&[outputs, inputs], 0.7), numbers(&[outputs], 0.3));
+            // views, but for a single row
+            let x = numbers(&[2, rows, inputs], 1.3).transpose(0, 1);
+            let weight = numbers(&[outputs + rows - 1, inputs], 0.7).narrow(0, rows - 1, outputs);
+            let bias = numbers(&[outputs], 0.3);
             for bias in [None, Some(&bias)] {
                 let found = by_onednn(&onednn, &x, &weight, bias);
                 assert_eq!(found.size(), [rows, 2, outputs]);

@@ -186,17 +186,16 @@ impl<'a, S: Stack> Walk<'a, S> {
         }
     }
 
-    /// Output of attention in a layer with all heads open, `[batch, position, d_model]`, if it takes less to compute that and
-    /// to take masked heads from it in the `children` of the only node than to add up the heads that each of them keeps.
+    /// Output of attention in a layer with all heads open, `[batch, position, d_model]`, if one of the `children` keeps more
+    /// heads than it masks: these are taken from it. Others among the children are no reason, so that the numbers of a set do
+    /// not depend on the sets beside it.
     fn whole(&self, layer: usize, context: &Tensor, children: &[(usize, Node)]) -> Option<Tensor> {
-        let (mut with, mut without) = (context.size()[1] as usize, 0);
-        for (_, child) in children {
+        let keeps_most = |(_, child): &(usize, Node)| {
             let values = &self.variants.values[layer][child[0]];
-            let kept = values.iter().filter(|&&value| value != 0.0).count();
-            with += kept.min(values.len() - kept);
-            without += kept;
-        }
-        (with < without).then(|| self.stack.attention(layer).merge_open(context))
+            let masked = values.iter().filter(|&&value| value == 0.0).count();
+            masked > 0 && 2 * masked < values.len()
+        };
+        children.iter().any(keeps_most).then(|| self.stack.attention(layer).merge_open(context))
     }
 
     /// The rows of one node: `[batch, ..]` of `[nodes * batch, ..]`.

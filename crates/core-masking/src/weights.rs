@@ -3,6 +3,7 @@
 //! Names and shapes are those of Hugging Face transformers, so a folder goes both ways.
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -67,6 +68,22 @@ pub(crate) fn check_rates<const N: usize>(rates: [(&str, f64); N]) -> Result<(),
     }
 }
 
+/// Range of the number that is added to a variance; single precision still tells its least from 0.
+pub(crate) const EPSILONS: RangeInclusive<f64> = 1e-30..=1.0;
+
+/// Refuses numbers outside of a range: name and number.
+pub(crate) fn check_range<const N: usize>(
+    range: RangeInclusive<f64>,
+    numbers: [(&str, f64); N],
+) -> Result<(), String> {
+    match numbers.iter().find(|(_, number)| !range.contains(number)) {
+        Some((name, number)) => {
+            Err(format!("{name} ({number:?}) must be from {:?} to {:?}", range.start(), range.end()))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Parameters of a model at most, far beyond any with heads to be masked one by one.
 const MOST_PARAMETERS: f64 = (1_u64 << 37) as f64;
 
@@ -75,7 +92,10 @@ const MOST_PARAMETERS: f64 = (1_u64 << 37) as f64;
 pub(crate) fn check_inventory(inventory: &Inventory) -> Result<(), String> {
     let is_size = |extent: &i64| (1..=MOST_ROWS).contains(extent);
     if let Some((name, shape)) = inventory.iter().find(|(_, shape)| !shape.iter().all(is_size)) {
-        return Err(format!("tensor `{name}` would be {shape:?}, but sizes are from 1 to {MOST_ROWS}"));
+        return Err(format!(
+            "tensor `{name}` would be {shape:?}, but sizes are from 1 to {MOST_ROWS}: \
+             they follow from `config.json`, or from `[model]` for a new model"
+        ));
     }
     let size = |shape: &[i64]| shape.iter().map(|&extent| extent as f64).product::<f64>();
     let parameters: f64 = inventory.iter().map(|(_, shape)| size(shape)).sum();

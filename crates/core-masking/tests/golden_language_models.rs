@@ -232,10 +232,13 @@ fn a_uniform_cut_needs_no_list_of_removed_heads() {
         assert!(relative_gap(&nats, &masked.to_kind(Kind::Double)) < 1e-5);
     }
     let message = cut(&|head| head < 2).0.unwrap_err().to_string();
-    assert!(message.ends_with("layer 1 has groups of [1, 3] heads left, layer 1 of [1, 3]"), "{message}");
+    assert!(message.ends_with("the groups of layer 1 have [1, 3] heads left"), "{message}");
     let of_one_layer = "self:2:1+self:2:2+self:2:3".parse().unwrap();
     let message = golden.model.without_heads(&of_one_layer, Removal::Uniform).unwrap_err().to_string();
     assert!(message.ends_with("layer 2 has groups of [3] heads left, layer 1 of [3, 3]"), "{message}");
+    let whole_layer = "self:2:1+self:2:2+self:2:3+self:2:4+self:2:5+self:2:6".parse().unwrap();
+    let message = golden.model.without_heads(&whole_layer, Removal::Uniform).unwrap_err().to_string();
+    assert!(message.ends_with("layer 2 has no head left"), "{message}");
     let gpt2 = Golden::load("gpt2").model;
     let message =
         gpt2.without_heads(&"self:1:1+self:2:1+self:3:1".parse().unwrap(), Removal::Uniform).unwrap_err();

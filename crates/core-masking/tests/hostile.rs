@@ -6,10 +6,11 @@ use std::fs;
 use std::path::Path;
 
 use core_masking::{
-    BeamSearch, Classifier, ClassifierConfig, GatedModel, Gates, ModelDropout, Translator, TranslatorConfig,
-    Weights,
+    BeamSearch, Classifier, ClassifierConfig, GatedModel, Gates, LanguageConfig, ModelDropout, Translator,
+    TranslatorConfig, Weights,
 };
 use proptest::prelude::*;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde_json::{Value, json};
 use tch::{Device, Kind, Tensor};
 
@@ -180,6 +181,8 @@ fn entries_that_no_model_can_have_are_refused_by_name() {
             json!({"0": "score"}),
             "id2label names 1 classes; a classifier has from 2 to 65536",
         ),
+        (Bert, "id2label", json!({}), "id2label names 0 classes; a classifier has from 2 to 65536"),
+        (Bert, "layer_norm_eps", json!(-1e-12), "layer_norm_eps (-1e-12) must be from 1e-30 to 1.0"),
         (Bert, "id2label", json!({"0": "no", "1": []}), "the name of class 1 is no text"),
         (Bert, "problem_type", json!("regression"), "problem_type is `regression`; only `single_label"),
         (Bert, "is_decoder", json!(true), "is_decoder is true, but only encoders are supported"),
@@ -201,6 +204,7 @@ fn entries_that_no_model_can_have_are_refused_by_name() {
             json!(-1),
             "tensor `model.encoder.embed_tokens.weight` would be [-1, 6], but sizes are from 1 to",
         ),
+        (Marian, "encoder_ffn_dim", json!(0), "`config.json`, or from `[model]` for a new model"),
         (Fsmt, "bad_words_ids", json!([[9]]), "bad_words_ids: 9 is not below tgt_vocab_size (9)"),
         (Marian, "dropout", json!(1), "dropout (1) must be at least 0 and below 1"),
         (Marian, "eos_token_id", json!(9), "eos_token_id is not below vocab_size (9)"),
@@ -244,6 +248,53 @@ fn entries_that_no_model_can_have_are_refused_by_name() {
         let message = load(family, folder.path()).expect_err(&format!("{entry} {value}"));
         assert!(message.contains(expected), "{entry} {value}: {message}");
     }
+}
+
+/// Numbers that no tensor vouches for.
+#[test]
+fn numbers_that_no_language_model_can_have_are_refused_by_name() {
+    let read = |family: &str, entry: &str, value: Value| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = json!({
+            "model_type": family, "vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 1,
+            "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 5,
+        });
+        config[entry] = value;
+        write(folder.path(), CONFIG, &config);
+        LanguageConfig::read(&folder.path().join(CONFIG)).map(drop).map_err(|error| error.to_string())
+    };
+    let llama3 = |[factor, low, high, length]: [u32; 4]| {
+        json!({
+            "rope_type": "llama3", "factor": factor, "low_freq_factor": low, "high_freq_factor": high,
+            "original_max_position_embeddings": length,
+        })
+    };
+    for (entry, value, expected) in [
+        ("sliding_window", json!(0), "sliding_window (0) must be at least 1"),
+        ("sliding_window", json!(i64::MIN), "sliding_window (-9223372036854775808) must be at least 1"),
+        ("rope_theta", json!(0), "rope_theta (0.0) must be from 1.0 to 1e16"),
+        ("rms_norm_eps", json!(-1e-6), "rms_norm_eps (-1e-6) must be from 1e-30 to 1.0"),
+        (
+            "rope_scaling",
+            json!({"rope_type": "linear", "factor": 0}),
+            "rope_scaling.factor (0.0) must be from 1e-6 to 1e16",
+        ),
+        (
+            "rope_scaling",
+            llama3([8, 4, 4, 100]),
+            "rope_scaling.low_freq_factor (4.0) must be below high_freq_factor (4.0)",
+        ),
+        (
+            "rope_scaling",
+            llama3([8, 1, 4, 0]),
+            "rope_scaling.original_max_position_embeddings (0.0) must be from 1e-6 to 1e16",
+        ),
+    ] {
+        let message = read("mistral", entry, value).unwrap_err();
+        assert!(message.contains(CONFIG) && message.ends_with(expected), "{message}");
+    }
+    // no layer of this one has a window unless `use_sliding_window` says so
+    assert_eq!(read("qwen2", "sliding_window", json!(0)), Ok(()));
 }
 
 /// As they are written by hand: keys as text, and names that are numbers or numbers as text.
@@ -348,8 +399,27 @@ fn an_adapter_is_named_as_one() {
     }
 }
 
-/// Old folders of transformers hold the numbers 0, 1, 2 .. as integers; integers in the place of weights are none. A tensor without
-/// numbers may claim any shape.
+/// Old folders of transformers hold the numbers 0, 1, 2 .. as integers; integers in the place of weights are none.
+#[test]
+fn integers_are_ignored_where_nothing_is_read_from_them() {
+    let with_integers = |name: &str| {
+        let folder = folder(Bert);
+        let path = folder.path().join(WEIGHTS);
+        let bytes = fs::read(&path).unwrap();
+        let integers = [0; 6 * 8];
+        let view = TensorView::new(Dtype::I64, vec![6], &integers).unwrap();
+        let mut tensors = SafeTensors::deserialize(&bytes).unwrap().tensors();
+        tensors.retain(|(other, _)| other != name);
+        tensors.push((name.to_owned(), view));
+        fs::write(&path, safetensors::serialize(tensors, None).unwrap()).unwrap();
+        load(Bert, folder.path())
+    };
+    assert_eq!(with_integers("bert.embeddings.position_ids"), Ok(()));
+    let message = with_integers("bert.embeddings.LayerNorm.bias").unwrap_err();
+    assert!(message.ends_with("has type I64; F64, F32, F16 and BF16 are understood"), "{message}");
+}
+
+/// Integers of eight bits are weights only with a factor that is elsewhere. A tensor without numbers may claim any shape.
 #[test]
 fn headers_with_other_types_and_shapes() {
     let entry = |name: &str, kind: &str, shape: &str| {
@@ -358,8 +428,6 @@ fn headers_with_other_types_and_shapes() {
             0,
         )
     };
-    let unused = entry("bert.embeddings.position_ids", "I64", "[0]");
-    assert!(unused.contains("lacks tensor"), "{unused}");
     let quantised = entry("bert.embeddings.LayerNorm.bias", "I8", "[0]");
     assert!(quantised.contains("LayerNorm.bias` is quantised (I8), which is not supported"), "{quantised}");
     let axes = format!("[0{}]", ",1".repeat(100_000));

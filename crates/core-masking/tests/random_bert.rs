@@ -164,17 +164,19 @@ fn a_classifier_for_other_classes_is_replaced() {
     assert!(message.contains("tensor `bert.pooler.dense.bias` is [7]"), "{message}");
 }
 
-/// As a regression head has it.
+/// One, as a regression head has it, or none.
 #[test]
 fn the_classes_of_a_pretrained_folder_do_not_matter() {
     let folder = tempfile::tempdir().unwrap();
     model(SINGLE).save(folder.path()).unwrap();
     let path = folder.path().join("config.json");
     let mut config: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    config["id2label"] = serde_json::json!({"0": "LABEL_0"});
-    fs::write(&path, config.to_string()).unwrap();
-    assert!(Classifier::load(folder.path(), SINGLE).is_err());
-    let labels = ["a", "b", "c"].map(str::to_owned);
-    let pretrained = Classifier::load_pretrained(folder.path(), &labels, 7, SINGLE).unwrap();
-    assert_eq!(pretrained.new, ["classifier.weight", "classifier.bias"]);
+    for names in [serde_json::json!({"0": "LABEL_0"}), serde_json::json!({})] {
+        config["id2label"] = names;
+        fs::write(&path, config.to_string()).unwrap();
+        assert!(Classifier::load(folder.path(), SINGLE).is_err());
+        let labels = ["a", "b", "c"].map(str::to_owned);
+        let pretrained = Classifier::load_pretrained(folder.path(), &labels, 7, SINGLE).unwrap();
+        assert_eq!(pretrained.new, ["classifier.weight", "classifier.bias"]);
+    }
 }

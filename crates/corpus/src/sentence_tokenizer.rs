@@ -52,8 +52,8 @@ pub fn check_rows(
     else {
         return Ok(());
     };
-    let token = excerpt(&token(id).unwrap_or_default());
+    let name = token(id).map(|token| format!(" `{}`", excerpt(&token))).unwrap_or_default();
     Err(Error::Invalid(format!(
-        "the token `{token}` has the id {id}, but the model has only {rows} embeddings: this text is not for it"
+        "the token{name} has the id {id}, but the model has only {rows} embeddings: this text is not for it"
     )))
 }

@@ -93,7 +93,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
             writer.push(row)?;
         }
     }
-    writer.finish(|_, _| Ok::<(), records::Error>(()))?;
+    writer.finish()?;
     words::print_line(path.display())?;
     Ok(())
 }

@@ -112,7 +112,7 @@ impl HeadSweep {
     ///
     /// # Errors
     /// If the split is at fault.
-    pub fn identity(&self, subject: &dyn Subject) -> Result<Identity, Error> {
+    fn identity(&self, subject: &dyn Subject) -> Result<Identity, Error> {
         let mut identity = subject.identity(self.experiment, &self.scored)?;
         identity.arguments.extend(self.arguments.iter().cloned());
         Ok(identity)

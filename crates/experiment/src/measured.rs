@@ -72,15 +72,15 @@ impl<R: TestedRow> MeasuredRows<R> {
         let part = shared.shard.map(|shard| Part { shard, rows: places });
         let signature =
             Signature { part: part.clone(), ..Signature::new(identity, run).tested(measured, testing) };
+        let of_results = Signature::read(&Signature::path_beside(path)).ok().flatten();
+        let of_results = of_results.filter(|_| part.is_some());
+        let of_results =
+            of_results.filter(|stored| signature.identity.differences(&stored.identity).is_empty());
         let OpenRows { path, mut writer } = shared.open_rows(path, &signature)?;
-        let testing = test.testing(writer.tested(), shared.seed);
+        let tested = writer.tested().or(of_results.and_then(|stored| stored.testing));
+        let testing = test.testing(tested, shared.seed);
         writer.signature_mut().testing = Some(testing);
         Ok(Self { path, part, writer, testing, bases: BTreeMap::new() })
-    }
-
-    /// Settings of the tests.
-    pub fn testing(&self) -> Testing {
-        self.testing
     }
 
     /// The rows that are there.
@@ -184,9 +184,8 @@ impl<R: TestedRow> MeasuredRows<R> {
     /// # Errors
     /// If the file cannot be written; the rows that were measured stay.
     pub fn finish(self) -> Result<Finished<R>, Error> {
-        let Self { path, part, mut writer, testing, .. } = self;
-        let measured = writer.signature_mut().measured.clone();
-        let rows = writer.finish(|rows, blocks| match &measured {
+        let Self { path, part, writer, testing, .. } = self;
+        let rows = writer.finish_with(|rows, blocks, signature| match &signature.measured {
             Some(measured) if part.is_none() => test_rows(rows, blocks, measured, testing),
             _ => Ok(()),
         })?;

@@ -66,7 +66,7 @@ impl MeasuredCurve {
     /// If there is none.
     pub fn step_at(&self, percent: u64, heads: usize) -> anyhow::Result<&PruningRow> {
         let of = self.steps[0].heads;
-        let count = (of as u64 * percent).div_ceil(100) as usize;
+        let count = (of as u128 * u128::from(percent)).div_ceil(100) as usize;
         let can_go = |step: &&PruningRow| (1..heads).contains(&step.masked);
         if let Some(step) = self.steps.iter().filter(can_go).find(|step| step.masked == count) {
             return Ok(step);

@@ -126,7 +126,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     if !machine.quiet {
         summary::lines(writer.rows()).iter().for_each(|line| words::say!("{line}"));
     }
-    writer.finish(|_, _| Ok::<(), records::Error>(()))?;
+    writer.finish()?;
     words::print_line(path.display())?;
     Ok(())
 }

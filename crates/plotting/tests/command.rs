@@ -207,7 +207,7 @@ fn files_that_were_edited_or_torn_or_have_the_signature_of_another_are_left_out_
     for (file, from, to, expected) in [
         ("ablate-one.csv", "self,1,1,", "self,1,5,", "its checksum is not the one in its signature"),
         ("ablate-one-questions.csv", "self,2,4,accuracy", "self", "line 9, is not a row of this file"),
-        ("importance.csv", "attention,layer", "layer", "since it was complete: `attention` is missing"),
+        ("importance.csv", "attention,layer", "layer", "the header of these results: `attention` is missing"),
     ] {
         let (folder, _) = changed(&format!("tiny-language/{file}"), from, to);
         let (code, _, stderr) = run(&folder, "all tiny-language --format svg");

@@ -1,4 +1,4 @@
-//! What rows must be, checked in one place: each by itself, those of a run, and those of a family.
+//! Checks of rows in one place: each by itself, those of a run, and those of a family.
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub struct Limit {
     pub column: &'static str,
     /// Its value; absent where the cell is empty, which is allowed.
     pub value: Option<f64>,
-    /// What is allowed.
+    /// Allowed values.
     pub allowed: RangeInclusive<f64>,
     /// The same in words.
     pub words: &'static str,
@@ -105,7 +105,7 @@ pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> 
     scores.into_iter().chain([delta]).chain(ends).chain([order]).chain(p_values).collect()
 }
 
-/// What a score can be; rounding may put a perfect one a little above 100 points.
+/// Range of a score; rounding may put a perfect one a little above 100 points.
 fn score_range(metric: MetricName) -> (RangeInclusive<f64>, &'static str) {
     const MOST_POINTS: f64 = 100.0 + 1e-6;
     match metric {
@@ -120,7 +120,7 @@ fn score_range(metric: MetricName) -> (RangeInclusive<f64>, &'static str) {
 pub struct Checked<R> {
     /// The rows in the order of their keys; at least one.
     pub rows: Vec<R>,
-    /// Whether the last line was torn by an interruption, and left out.
+    /// `true` if the last line was torn by an interruption, and left out.
     pub is_torn: bool,
 }
 
@@ -131,20 +131,18 @@ pub struct Checked<R> {
 pub fn read_checked<R: Row>(path: &Path, signature: Option<&Signature>) -> Result<Checked<R>, Error> {
     let bytes = file::read(path)?;
     let complete = signature.and_then(|signature| signature.complete.as_ref());
-    let parsed = parse(path, &bytes);
+    let table = parse(path, &bytes)?;
+    let is_torn = table.complete < bytes.len();
     if let Some(complete) = complete.filter(|complete| sha256(&bytes) != complete.sha256) {
-        let found = match &parsed {
-            Ok(table) if table.complete < bytes.len() => "its last line is torn".to_owned(),
-            Ok(table) if table.rows.len() != complete.rows => {
-                format!("it has {} rows instead of {}", table.rows.len(), complete.rows)
-            }
-            Ok(_) => "its checksum is not the one in its signature".to_owned(),
-            Err(error) => error.to_string(),
+        let found = if is_torn {
+            "its last line is torn".to_owned()
+        } else if table.rows.len() != complete.rows {
+            format!("it has {} rows instead of {}", table.rows.len(), complete.rows)
+        } else {
+            "its checksum is not the one in its signature".to_owned()
         };
         return Err(Error::of(path, format!("was edited or mixed since it was complete: {found}")));
     }
-    let table = parsed?;
-    let is_torn = table.complete < bytes.len();
     let rows: Vec<R> = table.rows.into_values().collect();
     check_rows(path, &rows)?;
     check_metric(path, &rows[0], signature)?;
@@ -232,7 +230,7 @@ fn check_same<R: Row>(
     })
 }
 
-/// What a row asks of the one before it.
+/// Demand of a row on the one before it.
 fn check_order<R: Row>(path: &Path, before: &R, row: &R) -> Result<(), Error> {
     row.against(before).map_or(Ok(()), |fault| Err(range(path, row, fault)))
 }

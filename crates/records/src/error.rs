@@ -37,7 +37,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// Message of the operating system.
         source: io::Error,
     },
 
@@ -46,7 +46,7 @@ pub enum Error {
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system says.
+        /// Message of the operating system.
         source: io::Error,
     },
 }

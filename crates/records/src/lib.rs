@@ -33,12 +33,12 @@ pub use rows::{
 pub use rules::{Difference, Rule};
 pub use segments::{Block, Blocks};
 pub use shard::{Part, Shard, is_shard, shards_in, shards_of};
-/// What the scores of rows are counted in.
+/// Metric of the scores of rows.
 pub use stats::MetricName;
 
 pub use signature::{Complete, Identity, Measured, Provenance, Signature, Testing, sha256_file};
 pub use stands_for::StandsFor;
 pub use stored::Stored;
 pub use sum::Sum;
-pub use table::{read_complete, read_rows};
+pub use table::{columns, read_complete, read_rows};
 pub use writer::{RowWriter, check_writable};

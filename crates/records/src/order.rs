@@ -29,7 +29,7 @@ pub enum Order {
     Floor,
 }
 
-/// All values, in the order of legends and tables. At the end are the searches, which have an argument of their own, and what is no
+/// All values, in the order of legends and tables. At the end are the searches of `joint-search`, and what is no
 /// order.
 static ORDERS: LazyLock<Vec<Order>> = LazyLock::new(|| {
     let measures = Measure::ALL.into_iter().filter(|measure| measure.entry().order.is_some()).map(Order::By);
@@ -76,12 +76,12 @@ impl Order {
         }
     }
 
-    /// Whether heads are scored on the model, so that they can be scored again with some of them masked.
+    /// Returns true if heads are scored on the model, so that they can be scored again with some of them masked.
     pub fn is_measured(self) -> bool {
         matches!(self, Self::Importance | Self::By(_))
     }
 
-    /// Whether it is made on the split that is `scored`, so that its curve is optimistic: the oracle's always is, and those of
+    /// Returns true if it is made on the split that is `scored`, so that its curve is optimistic: the oracle's always is, and those of
     /// scores that were estimated on that split.
     pub fn is_made_on(self, scored: Option<&str>, estimated_on: Option<&str>) -> bool {
         self == Self::Oracle || self.is_measured() && scored.is_some() && estimated_on == scored

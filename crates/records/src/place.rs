@@ -136,7 +136,7 @@ impl Held {
 pub struct Destination {
     /// The CSV file.
     pub path: PathBuf,
-    /// What is in its place, if it is not the one that was asked for.
+    /// The results in its place, if it is not the one that was asked for.
     pub taken: Option<Taken>,
 }
 
@@ -145,7 +145,7 @@ pub struct Destination {
 pub struct Taken {
     /// Their CSV file.
     pub path: PathBuf,
-    /// How the other run differs.
+    /// Differences of the other run.
     pub differences: String,
 }
 

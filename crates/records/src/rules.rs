@@ -10,12 +10,12 @@ use crate::{PruningRow, TestedRow};
 /// The loss that is tolerated, in percent of the score with all heads.
 pub const MARGIN_PERCENT: f64 = 2.0;
 
-/// What a comparison with the intact model shows.
+/// Result of a comparison with the intact model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
     /// Score of the intact model.
     pub base_score: f64,
-    /// How much better the score is with heads masked; below 0 it is worse, so they were useful.
+    /// Gain of the score with heads masked; below 0 it is worse, so they were useful.
     pub gain: f64,
     /// The worse end of the 95 % interval of `gain`; absent if it was not tested, or with too few resamples for an interval.
     pub least_gain: Option<f64>,
@@ -41,7 +41,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Whether the difference is one that this rule accepts. What was not tested, or could not have been significant, never
+    /// Returns true if the difference is one that this rule accepts. What was not tested, or could not have been significant, never
     /// is.
     pub fn accepts(self, difference: &Difference) -> bool {
         match self {

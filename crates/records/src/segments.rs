@@ -36,10 +36,10 @@ const LONG: usize = 1 << 26;
 /// Segments of a test set beyond this are faults.
 const MOST_SEGMENTS: usize = 1 << 22;
 
-/// What was measured of a model with heads masked, or of a base.
+/// Measurements of a model with heads masked, or of a base.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
-    /// What it is stored under.
+    /// Name that it is stored under.
     pub name: String,
     /// The segments that differ from the base, all of a base: place, counted from 0, and numbers. Places ascend.
     pub segments: Vec<(usize, Cells)>,
@@ -245,7 +245,7 @@ impl Readable {
     }
 }
 
-/// Whether these may be the first bytes of a gzip member (RFC 1952, Section 2.3.1).
+/// Returns true if these may be the first bytes of a gzip member (RFC 1952, Section 2.3.1).
 fn may_be_gzip(bytes: &[u8]) -> bool {
     bytes.iter().zip([0x1f, 0x8b]).all(|(&byte, own)| byte == own)
 }

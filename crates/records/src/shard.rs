@@ -37,7 +37,7 @@ impl Shard {
         Self::at(place, self.of) == self
     }
 
-    /// How many shards there are.
+    /// Number of shards.
     pub fn of(self) -> usize {
         self.of
     }

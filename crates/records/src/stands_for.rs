@@ -1,4 +1,4 @@
-//! What of the paper a subject stands for.
+//! The model of the paper that a subject stands for.
 use serde::{Deserialize, Serialize};
 
 use crate::MetricName;
@@ -22,7 +22,7 @@ pub enum StandsFor {
 }
 
 impl StandsFor {
-    /// What the paper scores it by. Other scores of a subject stand beside nothing.
+    /// Metric of the paper. Other scores of a subject stand beside nothing.
     pub fn metric(self) -> MetricName {
         match self {
             Self::Wmt | Self::Iwslt => MetricName::Bleu,
@@ -44,12 +44,12 @@ impl StandsFor {
         }
     }
 
-    /// Whether it is a translator.
+    /// Returns true for a translator.
     pub fn translates(self) -> bool {
         matches!(self, Self::Wmt | Self::Iwslt)
     }
 
-    /// Whether it is BERT on MultiNLI.
+    /// Returns true for BERT on MultiNLI.
     pub fn is_inference(self) -> bool {
         self == Self::Mnli
     }

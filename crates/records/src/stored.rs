@@ -97,7 +97,7 @@ impl<R: Row> Stored<R> {
         }
         let differences = differences.join("; ");
         let fault = format!(
-            "belongs to another run ({differences}): --again replaces it, --output names another file"
+            "belongs to another run ({differences}): the experiment's --again replaces it, its --output names another file"
         );
         Err(Error::of(&self.path, fault))
     }
@@ -128,13 +128,32 @@ impl<R: Row> Stored<R> {
         self.signature.runs.retain(|run| !run.rows.is_empty());
     }
 
+    /// [Takes rows out](Self::take_out) that nobody is to measure any more.
+    pub(crate) fn give_up(&mut self, unwanted: impl Fn(&R) -> bool) {
+        let names: BTreeSet<String> = self.rows.values().filter(|row| unwanted(row)).map(Row::name).collect();
+        self.take_out(unwanted);
+        if let Some(part) = &mut self.signature.part {
+            part.rows.retain(|name, _| !names.contains(name));
+        }
+    }
+
     /// Adds the rows of others that are missing here, with all that belongs to them.
     ///
     /// # Errors
     /// If they are compared with another base.
     pub(crate) fn add(&mut self, mut others: Self) -> Result<(), Error> {
         others.take_out(|row| self.rows.contains_key(&row.key()));
-        others.blocks.iter().try_for_each(|block| self.check_base(block))?;
+        let differs = |block: &Block| self.check_base(block).is_err();
+        if others.blocks.iter().any(differs) {
+            let (path, other) = (self.path.display(), others.path.display());
+            return Err(Error::Invalid(format!(
+                "the intact model differs between `{path}` and `{other}`, on other machines or with other libraries: measure one \
+                 of them again with the experiment's --again"
+            )));
+        }
+        if self.rows.is_empty() {
+            self.path.clone_from(&others.path);
+        }
         self.rows.append(&mut others.rows);
         self.blocks.add(others.blocks);
         self.signature.inherit(others.signature);

@@ -26,7 +26,7 @@ impl Sum {
         }
     }
 
-    /// What [`Display`](fmt::Display) wrote; absent for any other text.
+    /// The value of text that [`Display`](fmt::Display) wrote; absent for any other text.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             return text.parse().ok().map(Self::Count);

@@ -77,7 +77,7 @@ fn check_header<R: Row>(path: &Path, first: Option<&[u8]>, bytes: &[u8]) -> Resu
     Err(Error::of(path, format!("does not begin with the header of these results: {fault}")))
 }
 
-/// What is wrong with a first line.
+/// Fault of a first line.
 fn header_fault<R: Row>(line: &str) -> String {
     let line = line.strip_suffix('\n').unwrap_or(line);
     if line.ends_with('\r') {
@@ -89,12 +89,12 @@ fn header_fault<R: Row>(line: &str) -> String {
     if line.is_empty() {
         return "its first line is empty".to_owned();
     }
-    let columns: Vec<&str> = line.split(',').collect();
-    if !columns.iter().any(|column| R::COLUMNS.contains(column)) {
+    let (columns, known): (Vec<&str>, _) = (line.split(',').collect(), columns::<R>());
+    if !columns.iter().any(|column| known.contains(column)) {
         return format!("it begins with `{}`", excerpt(line));
     }
-    let missing = R::COLUMNS.iter().find(|column| !columns.contains(column));
-    let unknown = columns.iter().find(|column| !R::COLUMNS.contains(column));
+    let missing = known.iter().find(|column| !columns.contains(column));
+    let unknown = columns.iter().find(|column| !known.contains(column));
     let missing = missing.map(|column| format!("`{column}` is missing"));
     let unknown = unknown.map(|column| format!("`{}` is unknown", excerpt(column)));
     let faults: Vec<String> = missing.into_iter().chain(unknown).collect();
@@ -109,17 +109,17 @@ fn parse_row<R: Row>(line: &[u8]) -> Result<R, String> {
     let mut reader = ReaderBuilder::new().has_headers(false).from_reader(line);
     reader.read_record(&mut record).map_err(|_| "it is not UTF-8 text".to_owned())?;
     // serde would take missing cells at the end for empty ones.
-    if record.len() != R::COLUMNS.len() {
-        return Err(format!("{} cells instead of {}", record.len(), R::COLUMNS.len()));
+    if record.len() != columns::<R>().len() {
+        return Err(format!("{} cells instead of {}", record.len(), columns::<R>().len()));
     }
-    record.deserialize(Some(&StringRecord::from(R::COLUMNS))).map_err(|error| match error.into_kind() {
+    record.deserialize(Some(&StringRecord::from(columns::<R>()))).map_err(|error| match error.into_kind() {
         csv::ErrorKind::Deserialize { err, .. } => in_words::<R>(&err),
         other => format!("{other:?}"),
     })
 }
 
 fn in_words<R: Row>(error: &csv::DeserializeError) -> String {
-    let column = error.field().and_then(|field| R::COLUMNS.get(field as usize));
+    let column = error.field().and_then(|field| columns::<R>().get(field as usize));
     match column {
         Some(column) => format!("`{column}`: {}", cell_fault(error.kind())),
         None => cell_fault(error.kind()),
@@ -135,21 +135,54 @@ fn cell_fault(kind: &DeserializeErrorKind) -> String {
     }
 }
 
+/// Names of the fields of a row, in their order, which are the columns of its file.
+pub fn columns<R: Row>() -> &'static [&'static str] {
+    let mut fields = Fields(&[]);
+    let _ = R::deserialize(&mut fields); // which reads nothing
+    fields.0
+}
+
+/// A deserializer that only learns which fields a struct asks for.
+struct Fields(&'static [&'static str]);
+
+impl<'de> serde::Deserializer<'de> for &mut Fields {
+    type Error = serde::de::value::Error;
+
+    fn deserialize_struct<V: serde::de::Visitor<'de>>(
+        self,
+        _name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        self.0 = fields;
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_any<V: serde::de::Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Self::Error> {
+        Err(serde::de::Error::custom("there is nothing to read"))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
 /// The first line of a file.
 pub(crate) fn header<R: Row>() -> String {
-    R::COLUMNS.join(",") + "\n"
+    columns::<R>().join(",") + "\n"
 }
 
 /// A row as one line.
 ///
 /// # Panics
-/// If `Row::COLUMNS` are not the fields of the row, or its text has a line break.
+/// If its text has a line break.
 pub(crate) fn line<R: Row>(row: &R) -> String {
     let mut writer = Writer::from_writer(Vec::new());
     writer.serialize(row).expect("a row is flat");
     let bytes = writer.into_inner().expect("memory takes every byte");
     let text = String::from_utf8(bytes).expect("a row is UTF-8 text");
-    let line = text.strip_prefix(&header::<R>()).expect("COLUMNS names the fields in their order");
+    let line = text.strip_prefix(&header::<R>()).expect("the header has the names of the fields");
     assert_eq!(line.find('\n'), Some(line.len() - 1), "a row has no line breaks: {line:?}");
     line.to_owned()
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::file::{GrowingFile, remove};
 use crate::place::Held;
 use crate::segments::{Block, Blocks};
-use crate::signature::{Complete, Provenance, Signature, Testing, sha256};
+use crate::signature::{Complete, Identity, Provenance, Signature, Testing, sha256};
 use crate::stored::Stored;
 use crate::table::{header, line};
 use crate::{Error, Row};
@@ -31,6 +31,8 @@ pub struct RowWriter<R: Row> {
     is_again: bool,
     /// `true` if the growing files hold rows of this run, or of the unfinished one that it continues.
     is_begun: bool,
+    /// Fault of an unfinished run of other numbers, which is in the way of new rows.
+    obstacle: Option<Error>,
     /// Settings of the tests of rows that were there.
     tested: Option<Testing>,
     /// The growing files of rows and of statistics, once there is something to add.
@@ -54,8 +56,13 @@ impl<R: Row> RowWriter<R> {
     /// cannot be written.
     pub fn open(path: &Path, signature: &Signature, again: bool) -> Result<Self, Error> {
         let files = Held::take(path)?;
-        let usable = |found: Result<Option<Stored<R>>, Error>, signature: &Path| match found {
-            Err(Error::Invalid(_)) if again && matches!(Signature::read(signature), Ok(Some(_))) => Ok(None),
+        let name = |identity: &Identity| (identity.experiment.clone(), identity.subject.clone());
+        let is_of_kind = |path: &Path| {
+            let stored = Signature::read(path).ok().flatten();
+            stored.is_some_and(|stored| name(&stored.identity) == name(&signature.identity))
+        };
+        let usable = |found: Result<Option<Stored<R>>, Error>, path: &Path| match found {
+            Err(Error::Invalid(_)) if again && is_of_kind(path) => Ok(None),
             found => found,
         };
         let fits = |stored: Stored<R>| {
@@ -65,9 +72,13 @@ impl<R: Row> RowWriter<R> {
             if lacks_segments { Err(Error::of(&stored.path, fault)) } else { Ok(stored) }
         };
         let unfinished = Stored::unfinished(&files.partial).and_then(|found| found.map(fits).transpose());
-        let unfinished = usable(unfinished, &files.partial.signature)?;
+        let unfinished = usable(unfinished, &files.partial.signature);
         let old = Stored::complete(&files.place, Some(&signature.identity));
         let old = usable(old.and_then(|found| found.map(fits).transpose()), &files.place.signature)?;
+        let (unfinished, obstacle) = match unfinished {
+            Err(error @ Error::Invalid(_)) if old.is_some() => (None, Some(error)),
+            found => (found?, None),
+        };
 
         let mut runs = signature.runs.clone();
         let run = runs.pop();
@@ -82,7 +93,7 @@ impl<R: Row> RowWriter<R> {
             new.add(unfinished)?;
         }
         let (growing, added, started) = (None, Vec::new(), Instant::now());
-        Ok(Self { files, new, old, run, is_again, is_begun, tested, growing, added, started })
+        Ok(Self { files, new, old, run, is_again, is_begun, obstacle, tested, growing, added, started })
     }
 
     /// Opens results, which need not be there, to put the rows of others into them; no run is added to their signature.
@@ -92,7 +103,7 @@ impl<R: Row> RowWriter<R> {
     pub fn join(path: &Path, signature: &Signature, again: bool) -> Result<Self, Error> {
         let signature = Signature { runs: Vec::new(), part: None, ..signature.clone() };
         let writer = Self::open(path, &signature, again)?;
-        if writer.is_begun {
+        if writer.is_begun || writer.obstacle.is_some() {
             let fault = "is an unfinished run: give its command again to finish it, or remove the file";
             return Err(Error::of(&writer.new.path, fault));
         }
@@ -148,10 +159,9 @@ impl<R: Row> RowWriter<R> {
 
     /// Takes rows out that do not fit any more. Complete results that are there stay as they are until this run is complete.
     pub fn discard(&mut self, unwanted: impl Fn(&R) -> bool) {
-        if let Some(old) = &mut self.old {
-            old.take_out(&unwanted);
+        for stored in self.old.iter_mut().chain([&mut self.new]) {
+            stored.give_up(&unwanted);
         }
-        self.new.take_out(unwanted);
         self.growing = None; // which is written anew
     }
 
@@ -234,6 +244,9 @@ impl<R: Row> RowWriter<R> {
     /// Replaces the growing files by what is known. A kill in between leaves rows without statistics, which the next run
     /// measures, but no rows under the signature of another run.
     fn begin(&mut self) -> Result<(), Error> {
+        if let Some(obstacle) = self.obstacle.take() {
+            return Err(obstacle);
+        }
         let partial = &self.files.partial;
         if !self.is_begun {
             remove(&partial.csv)?;
@@ -248,8 +261,16 @@ impl<R: Row> RowWriter<R> {
         Ok(())
     }
 
-    /// Lets `complete` fill in what needs all rows, such as tests, then makes these rows, in the order of their keys, the
-    /// results, and returns them.
+    /// Makes the rows, in the order of their keys, the results, and returns them.
+    ///
+    /// # Errors
+    /// As for [`finish_with`](Self::finish_with).
+    pub fn finish(self) -> Result<Vec<R>, Error> {
+        self.finish_with(|_, _, _| Ok(()))
+    }
+
+    /// Lets `complete` fill in what needs all rows and their signature, such as tests, then makes these rows, in the order of
+    /// their keys, the results, and returns them.
     ///
     /// Complete results can be opened again for more rows.
     ///
@@ -258,15 +279,15 @@ impl<R: Row> RowWriter<R> {
     ///
     /// # Panics
     /// If `complete` changes a key.
-    pub fn finish<E: From<Error>>(
+    pub fn finish_with<E: From<Error>>(
         mut self,
-        complete: impl FnOnce(&mut [R], &mut Blocks) -> Result<(), E>,
+        complete: impl FnOnce(&mut [R], &mut Blocks, &Signature) -> Result<(), E>,
     ) -> Result<Vec<R>, E> {
         let rest = Stored::empty(&self.new.path, self.new.signature.clone());
         let mut all = std::mem::replace(&mut self.new, rest);
         self.old.take().map_or(Ok(()), |old| all.add(old))?;
         let (keys, mut rows): (Vec<_>, Vec<_>) = all.rows.into_iter().unzip();
-        complete(&mut rows, &mut all.blocks)?;
+        complete(&mut rows, &mut all.blocks, &all.signature)?;
         let has_its_key = |(row, key): (&R, &R::Key)| row.key() == *key;
         assert!(rows.iter().zip(&keys).all(has_its_key), "completing rows must not change their keys");
         let signature = self.sign_off(all.signature);
@@ -277,7 +298,6 @@ impl<R: Row> RowWriter<R> {
     /// The signature with how long this run took and, where there were others, what it wrote. A run that added nothing is
     /// left out.
     fn sign_off(&mut self, mut signature: Signature) -> Signature {
-        signature.again &= signature.part.is_some();
         let run = self.run.take().filter(|_| !self.added.is_empty() || signature.runs.is_empty());
         signature.runs.extend(run.map(|run| Provenance {
             duration_seconds: Some(self.started.elapsed().as_secs_f64()),
@@ -306,6 +326,10 @@ impl<R: Row> RowWriter<R> {
         // Before the rows, which would pass for those of an unfinished run.
         signature.write(&partial.signature)?;
         durable::write(&partial.csv, text)?;
+        // Not before: a run whose last write failed goes on with the rows that it has measured again.
+        if signature.part.is_none() && std::mem::take(&mut signature.again) {
+            signature.write(&partial.signature)?;
+        }
         partial.publish(place, &complete)
     }
 

@@ -1,16 +1,16 @@
-//! What rows are called and how they belong together: signatures, statistics and shards of results find them by it.
+//! Names of rows, and the families that they belong to: signatures, statistics and shards of results find them by it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use records::{
     AblationRow, BASE, CorrelationRow, DynamicsRow, Identity, Measure, Measured, MetricName, Order,
     Provenance, PruningRow, Row, RowWriter, ScoreRow, Signature, SpeedRow, TestedRow, Testing, TrainingRow,
-    read_checked, read_complete,
+    columns, read_checked, read_complete,
 };
 
 /// The only row of a file with this line.
 fn row<R: Row>(line: &str) -> R {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.csv");
-    std::fs::write(&path, format!("{}\n{line}\n", R::COLUMNS.join(","))).unwrap();
+    std::fs::write(&path, format!("{}\n{line}\n", columns::<R>().join(","))).unwrap();
     let mut rows = read_complete::<R>(&path).unwrap();
     assert_eq!(rows.len(), 1);
     rows.remove(0)
@@ -88,7 +88,7 @@ fn a_writer_knows_its_rows_until_they_are_discarded() {
     assert!(writer.contains(&(1, 400)) && writer.contains(&(2, 800)) && !writer.contains(&(2, 400)));
     writer.discard(|row| row.best);
     assert!(writer.contains(&(1, 400)) && !writer.contains(&(2, 800)));
-    let rows = writer.finish(|_, _| Ok::<(), records::Error>(())).unwrap();
+    let rows = writer.finish().unwrap();
     assert_eq!(rows, read_complete::<TrainingRow>(&path).unwrap());
     assert_eq!(rows.iter().map(Row::name).collect::<Vec<_>>(), ["1/400"]);
 }
@@ -109,7 +109,7 @@ fn a_signature_says_what_is_tested_and_how() {
 fn rows_are_of_the_metric_that_their_signature_names() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ablate-one.csv");
-    let text = format!("{}\nself,2,3,bleu,36.0,35.0,-1.0,,,,,,,,\n", AblationRow::COLUMNS.join(","));
+    let text = format!("{}\nself,2,3,bleu,36.0,35.0,-1.0,,,,,,,,\n", columns::<AblationRow>().join(","));
     std::fs::write(&path, text).unwrap();
     let read = |metric| {
         let run = Provenance::collect("cpu", 1, std::collections::BTreeMap::new());

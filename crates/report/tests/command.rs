@@ -44,7 +44,7 @@ fn text(page: &Html, selector: &str) -> String {
     all(page, selector).into_iter().flat_map(|element| element.text()).collect()
 }
 
-/// What every page must be, by what a parser makes of it.
+/// Demands on every page, by what a parser makes of it.
 fn check(page: &Html, name: &str) {
     assert!(page.errors.is_empty(), "{name}: {:?}", page.errors);
     let levels =
@@ -109,7 +109,7 @@ fn all_subjects_have_a_report_and_an_index_leads_to_them() {
     );
 }
 
-/// What stands in the report is what stands in the files: the table of all heads has a row for each, with its numbers.
+/// The report shows what stands in the files: the table of all heads has a row for each, with its numbers.
 #[test]
 fn every_head_has_a_button_and_a_row_with_its_numbers() {
     let folder = made_up_results();

@@ -1,4 +1,4 @@
-//! How far two sweeps over the same heads agree, and how far they could (Michel et al. 2019, Section 3.4, Figure 2).
+//! Agreement of two sweeps over the same heads, and how large it could be (Michel et al. 2019, Section 3.4, Figure 2).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -189,7 +189,7 @@ fn known(found: Result<Correlation, stats::Error>) -> Result<Option<Correlation>
     }
 }
 
-/// How many of the `top` lowest values on both sides are of the same heads: the mean over all ways to break ties.
+/// Number of the `top` lowest values on both sides are of the same heads: the mean over all ways to break ties.
 fn overlap(first: &[f64], second: &[f64], top: usize) -> f64 {
     shares(first, top).into_iter().zip(shares(second, top)).map(|(first, second)| first * second).sum()
 }

@@ -7,7 +7,7 @@ use stats::family::{MOST_RESAMPLES, RESAMPLES};
 /// Seed unless something else is asked for.
 pub const SEED: u64 = 1;
 
-/// How differences are tested.
+/// Settings of the tests of differences.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Tests")]
 pub struct TestArgs {
@@ -22,7 +22,7 @@ pub struct TestArgs {
 }
 
 impl TestArgs {
-    /// How results are tested that were tested so `before`, or never.
+    /// Settings for results that were tested with those `before`, or never.
     ///
     /// - `seed`: that was asked for; if absent as before, or [`SEED`]
     pub fn testing(&self, before: Option<Testing>, seed: Option<u64>) -> Testing {

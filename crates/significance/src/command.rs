@@ -1,4 +1,4 @@
-//! What the commands of this crate share.
+//! Parts that the commands of this crate share.
 
 /// Starts this many threads, or one on each core.
 ///

@@ -16,7 +16,7 @@ use stats::bootstrap::smallest_p_value;
 use crate::agreement::{Sweep, agreement, no_row};
 use crate::{Error, RowType, metric_of, test_rows};
 
-/// What testing a file came to.
+/// Outcome of testing a file.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Retested {
@@ -24,7 +24,7 @@ pub enum Retested {
     Tested {
         /// The CSV file.
         path: PathBuf,
-        /// How many rows.
+        /// Number of rows.
         rows: usize,
         /// Of pruning curves, the share of heads that can go.
         shares: Vec<Share>,
@@ -36,7 +36,7 @@ pub enum Retested {
     },
 }
 
-/// How many heads of a curve can go.
+/// Share of the heads of a curve that can go.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Share {
     /// The curve, such as `all/importance`.
@@ -47,7 +47,7 @@ pub struct Share {
     pub safe: Option<usize>,
     /// Masked heads without a significant loss, the paper's rule.
     pub without_loss: Option<usize>,
-    /// Whether the heads were ordered by the segments that are tested. Then chance is in the order too, and the shares are no
+    /// `true` if the heads were ordered by the segments that are tested. Then chance is in the order too, and the shares are no
     /// claim about other segments.
     pub is_ordered_by_tested_segments: bool,
 }
@@ -101,7 +101,7 @@ pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retest
 fn retest_rows<R: TestedRow>(path: &Path, measured: &Measured, testing: Testing) -> Result<Vec<R>, Error> {
     let mut writer = RowWriter::<R>::revise(path)?;
     writer.signature_mut().testing = Some(testing);
-    writer.finish(|rows, blocks| test_rows(rows, blocks, measured, testing))
+    writer.finish_with(|rows, blocks, _| test_rows(rows, blocks, measured, testing))
 }
 
 /// Under this name a comparison has the arguments of the sweep of its second split, where they differ from those of the first.
@@ -145,7 +145,7 @@ fn retest_agreement(
     let found = agreement(&first, &second, testing)?;
     let mut writer = RowWriter::<CorrelationRow>::revise(path)?;
     writer.signature_mut().testing = Some(testing);
-    let rows = writer.finish(|rows, _| {
+    let rows = writer.finish_with(|rows, _, _| {
         for row in rows.iter_mut() {
             let of_type = found.iter().find(|found| found.attention == row.attention);
             row.clone_from(of_type.ok_or_else(|| no_row(row.attention))?);
@@ -155,7 +155,7 @@ fn retest_agreement(
     Ok(Retested::Tested { path: path.to_owned(), rows: rows.len(), shares: Vec::new() })
 }
 
-/// How many heads can go along each curve.
+/// Shares of heads that can go along each curve.
 fn shares(rows: &[PruningRow], testing: Testing, (measured, identity): (&Measured, &Identity)) -> Vec<Share> {
     let estimated_on = identity.arguments.get("estimate_on").and_then(Value::as_str);
     let safe = Rule::ShownSafe { margin_percent: testing.margin_percent };

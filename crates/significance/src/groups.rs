@@ -14,15 +14,15 @@ use stats::proportion::wilson;
 pub struct Group {
     /// Its name.
     pub name: String,
-    /// How many there are.
+    /// Number of questions.
     pub segments: usize,
-    /// How many the intact model has right.
+    /// Number that the intact model has right.
     pub right: usize,
-    /// What each head does to it.
+    /// Effect of each head on it.
     pub changes: Vec<Change>,
 }
 
-/// What masking one head does to one group.
+/// Effect of masking one head on one group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
     /// Accuracy without the head minus that of the intact model, in percentage points.
@@ -43,7 +43,7 @@ impl Group {
         Interval { low: 100.0 * low, high: 100.0 * high }
     }
 
-    /// How far the same heads matter as for another group: Spearman's rho of the changes; absent where all heads change
+    /// Agreement with another group on which heads matter: Spearman's rho of the changes; absent where all heads change
     /// nothing, or are fewer than three.
     pub fn likeness(&self, other: &Self) -> Option<f64> {
         let deltas = |group: &Self| group.changes.iter().map(|change| change.delta).collect::<Vec<_>>();

@@ -49,7 +49,7 @@ pub const EXPERIMENTS: [&str; 8] = [
 ];
 
 impl RowType {
-    /// Those of this experiment, by the name that signatures have.
+    /// The rows of this experiment, by the name that signatures have.
     pub(crate) fn of(experiment: &str) -> Self {
         match experiment {
             "iterative-prune" | "joint-search" => Self::Pruning,
@@ -61,7 +61,7 @@ impl RowType {
     }
 }
 
-/// What a signature has of a metric.
+/// Metric as a signature has it.
 ///
 /// - `families`: number of rows that a family has when it is whole, by name; 0 where any number does
 pub fn measured(metric: Metric, families: BTreeMap<String, usize>) -> Measured {
@@ -89,7 +89,7 @@ pub fn metric_of(measured: &Measured) -> Result<Metric, Error> {
     }
 }
 
-/// What is stored of a model's segments; of one with a base, only where it differs from it.
+/// Stored statistics of a model's segments; of one with a base, only where it differs from it.
 pub fn block(name: String, segments: &Segments, base: Option<&Segments>) -> Block {
     let cells = |segments: &Segments| (0..segments.len()).map(|n| segments.cells(n)).collect::<Vec<Cells>>();
     Block::new(name, &cells(segments), base.map(cells).as_deref())

@@ -12,7 +12,7 @@ use words::{exit_code, print_error, print_line};
 
 /// Recomputes all p-values, intervals, adjustments and shares of heads that can go, from the stored statistics of segments.
 ///
-/// What is not given stays as it was. Neither the model nor its data is needed.
+/// Settings that are not given stay as they were. Neither the model nor its data is needed.
 #[derive(Debug, Parser)]
 #[command(name = "retest", version)]
 struct Args {

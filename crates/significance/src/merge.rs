@@ -37,7 +37,11 @@ pub fn merge(path: &Path) -> Result<Merged, Error> {
     drop(Held::take(path)?); // what a killed merge was publishing is there now
     let files: Vec<&Path> = shards.iter().map(|(csv, _)| csv.as_path()).collect();
     let rows = match experiment(&files)?.as_deref().map(RowType::of) {
-        None => None,
+        None => {
+            // of which none may have rows
+            files.iter().try_for_each(|csv| Stored::<AblationRow>::read(csv).map(drop))?;
+            None
+        }
         Some(RowType::Pruning) => join::<PruningRow>(path, &files)?,
         Some(RowType::Dynamics) => join::<DynamicsRow>(path, &files)?,
         Some(RowType::Gates) => join::<GateRow>(path, &files)?,
@@ -66,32 +70,56 @@ fn join<R: TestedRow + Clone>(path: &Path, files: &[&Path]) -> Result<Option<usi
     let shards: Vec<Stored<R>> = shards.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect();
     let Some(first) = shards.first() else { return Ok(None) };
     let parts = shards.iter().map(part).collect::<Result<Vec<_>, _>>()?;
-    if let Some(rows) = published(path, &shards)? {
+    if let Some(rows) = published(path, &shards) {
         return Ok(Some(rows));
     }
     shards.iter().try_for_each(|shard| check_same(first, shard))?;
     check_whole(path, &shards, &parts)?;
+    check_agreement(&shards)?;
     let again = shards.iter().any(|shard| shard.signature.again);
-    let (measured, testing) = (first.signature.measured.clone(), first.signature.testing);
     let mut writer =
         RowWriter::<R>::join(path, &Signature { again: false, ..first.signature.clone() }, again)?;
     shards.into_iter().try_for_each(|shard| writer.adopt(shard))?;
     check_curves(writer.rows())?;
-    let rows = writer.finish(|rows, blocks| match (&measured, testing) {
-        (Some(measured), Some(testing)) => test_rows(rows, blocks, measured, testing),
-        _ => Ok(()),
-    })?;
+    let rows =
+        writer.finish_with(|rows, blocks, signature| match (&signature.measured, signature.testing) {
+            (Some(measured), Some(testing)) => test_rows(rows, blocks, measured, testing),
+            _ => Ok(()),
+        })?;
     Ok(Some(rows.len()))
 }
 
-/// Number of rows of the results, if these name all runs of the shards: a merge was killed before it could remove them.
-fn published<R: Row>(path: &Path, shards: &[Stored<R>]) -> Result<Option<usize>, Error> {
+/// Number of rows of the results, if these have all rows of the shards, by the same runs: a merge was killed before it could
+/// remove them.
+fn published<R: Row>(path: &Path, shards: &[Stored<R>]) -> Option<usize> {
     let without_rows = |run: &Provenance| Provenance { rows: Vec::new(), ..run.clone() };
-    let Some(results) = Signature::read(&Signature::path_beside(path))? else { return Ok(None) };
-    let known: Vec<Provenance> = results.runs.iter().map(without_rows).collect();
+    let results = Stored::<R>::read(path).ok().flatten()?;
+    let known: Vec<Provenance> = results.signature.runs.iter().map(without_rows).collect();
     let mut runs = shards.iter().flat_map(|shard| &shard.signature.runs);
-    let rows = results.complete.map(|complete| complete.rows);
-    Ok(rows.filter(|_| runs.all(|run| known.contains(&without_rows(run)))))
+    let mut keys = shards.iter().flat_map(|shard| shard.rows.keys());
+    let has_all =
+        runs.all(|run| known.contains(&without_rows(run))) && keys.all(|key| results.rows.contains_key(key));
+    (has_all && results.signature.complete.is_some()).then_some(results.rows.len())
+}
+
+/// Refuses shards that have the same row with different scores, as on machines that round differently.
+fn check_agreement<R: TestedRow>(shards: &[Stored<R>]) -> Result<(), Error> {
+    let mut seen: BTreeMap<&R::Key, (&Path, f64)> = BTreeMap::new();
+    for shard in shards {
+        for (key, row) in &shard.rows {
+            let score = row.tests().variant;
+            let (first, found) = *seen.entry(key).or_insert((&shard.path, score));
+            if (found - score).abs() > 1e-6 * found.abs() {
+                return Err(Error::Invalid(format!(
+                    "`{}` scores {found} in `{}` and {score} in `{}`: measure one of them again with the experiment's --again",
+                    row.name(),
+                    first.display(),
+                    shard.path.display()
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Refuses shards of different runs, or that are to be tested differently.

@@ -45,7 +45,7 @@ fn results(folder: &Path) -> PathBuf {
         let block = significance::block(row.name(), &variant, Some(&base));
         writer.push_measured(row, columns, block).unwrap();
     }
-    writer.finish(|rows, blocks| significance::test_rows(rows, blocks, &measured, TESTING)).unwrap();
+    writer.finish_with(|rows, blocks, _| significance::test_rows(rows, blocks, &measured, TESTING)).unwrap();
     path
 }
 
@@ -165,10 +165,10 @@ fn curves(folder: &Path) {
         let block = significance::block(row.name(), &variant, Some(&base));
         writer.push_measured(row, columns, block).unwrap();
     }
-    writer.finish(|rows, blocks| significance::test_rows(rows, blocks, &measured, TESTING)).unwrap();
+    writer.finish_with(|rows, blocks, _| significance::test_rows(rows, blocks, &measured, TESTING)).unwrap();
 }
 
-/// What was ordered by the segments that are tested promises nothing about others.
+/// An order made on the segments that are tested promises nothing about others.
 #[test]
 fn shares_of_the_oracle_are_marked() {
     let folder = tempfile::tempdir().unwrap();
@@ -221,7 +221,7 @@ fn comparison(path: &Path) {
     for attention in ["all", "self"] {
         writer.push(untested(attention)).unwrap();
     }
-    writer.finish(|_, _| Ok::<(), records::Error>(())).unwrap();
+    writer.finish().unwrap();
 }
 
 #[test]

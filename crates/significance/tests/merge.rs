@@ -114,8 +114,10 @@ impl Run {
         let of_run = writer.signature_mut().measured.clone().unwrap();
         let is_shard = self.shard.is_some();
         writer
-            .finish(
-                |rows, blocks| if is_shard { Ok(()) } else { test_rows(rows, blocks, &of_run, self.testing) },
+            .finish_with(
+                |rows, blocks, _| {
+                    if is_shard { Ok(()) } else { test_rows(rows, blocks, &of_run, self.testing) }
+                },
             )
             .unwrap();
         measured
@@ -365,7 +367,52 @@ fn shards_of_different_bases_are_refused() {
     Run::shard(folder.path(), "1/2").go();
     Run { machine: 1, again: true, ..Run::shard(folder.path(), "2/2") }.go();
     let message = refusal(folder.path());
-    assert!(message.starts_with("the intact model differs in "), "{message}");
+    let files = [1, 2].map(|shard| format!("ablate-one.shard-{shard}-of-2.csv`"));
+    assert!(message.starts_with("the intact model differs between "), "{message}");
+    assert!(files.iter().all(|file| message.contains(file)), "{message}");
+}
+
+/// The same rows by shards of other numbers, on a machine that computes masked models otherwise.
+#[test]
+fn rows_that_are_not_the_same_twice_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    all_shards(folder.path(), 2);
+    Run::shard(folder.path(), "1/1").go();
+    merge(&Run::of(folder.path()).path).unwrap();
+    assert_eq!(bytes(&Run::of(folder.path()).path), unsharded());
+    all_shards(folder.path(), 2);
+    Run { slip: 1, ..Run::shard(folder.path(), "1/1") }.go();
+    let message = refusal(folder.path());
+    assert!(message.contains(" scores ") && message.contains("shard-1-of-1.csv`"), "{message}");
+}
+
+/// As where only the CSV files were copied from a cluster.
+#[test]
+fn shards_without_signatures_are_refused_and_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    all_shards(folder.path(), 2);
+    let path = Run::of(folder.path()).path;
+    for place in 0..2 {
+        fs::remove_file(Shard::at(place, 2).path(&path).with_extension("json")).unwrap();
+    }
+    let message = refusal(folder.path());
+    assert!(message.contains("has rows, but its signature"), "{message}");
+}
+
+/// The results were lost after the merge, and the shards are back from a copy.
+#[test]
+fn shards_are_kept_until_the_results_have_their_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    all_shards(folder.path(), 2);
+    let path = Run::of(folder.path()).path;
+    let results = folder.path().join("results/demo");
+    let copy: Vec<_> = fs::read_dir(&results).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let copy: Vec<_> = copy.into_iter().map(|path| (fs::read(&path).unwrap(), path)).collect();
+    merge(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    copy.iter().for_each(|(bytes, path)| fs::write(path, bytes).unwrap());
+    merge(&path).unwrap();
+    assert_eq!(bytes(&path), unsharded());
 }
 
 #[test]
@@ -422,7 +469,7 @@ fn curves_of_different_orders_are_refused() {
             let statistics = block(row.name(), &base, Some(&base));
             writer.push_measured(row, columns, statistics).unwrap();
         }
-        writer.finish(|_, _| Ok::<(), records::Error>(())).unwrap();
+        writer.finish().unwrap();
     }
     let message = merge(&path).unwrap_err().to_string();
     assert!(

@@ -154,7 +154,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     for count in removed {
         bench.share(&order[..count].iter().copied().collect(), &mut rows)?;
     }
-    rows.finish(|_, _| Ok::<(), records::Error>(()))?;
+    rows.finish()?;
     words::print_line(path.display())?;
     Ok(())
 }

@@ -116,7 +116,7 @@ mod tests {
         }
     }
 
-    /// What is stored of a segment leaves out the totals, which follow from its length.
+    /// Stored statistics of a segment leave out the totals, which follow from its length.
     #[test]
     fn totals_follow_from_the_length() {
         for text in ["", "one", "two words", "now three words", "a b c d e f g"] {

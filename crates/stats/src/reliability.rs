@@ -36,7 +36,7 @@ pub struct Swept<'a> {
 /// z_g is z without group g, so the side's part is (G - 1) / G Σ (z_g - mean)². Resampling instead would add to the noise
 /// that draws r towards 0.
 ///
-/// What the noises of both sides do together is in both parts. It is taken off once, as far as the groups show it, which are
+/// The common effect of the noises of both sides is in both parts. It is taken off once, as far as the groups show it, which are
 /// also left out in pairs, one of each side (Efron and Stein 1981, *The Jackknife Estimate of Variance*, Annals of
 /// Statistics 9, 586-596), but s² is no smaller than either part. In simulation the interval then holds what it should in 94
 /// to 98 % of test sets.

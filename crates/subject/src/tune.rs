@@ -22,7 +22,7 @@ use crate::train::{Trained, learner};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TrainedWeights {
-    /// Those of a translator's encoder; all else is frozen, embeddings too if the decoder has the same
+    /// Weights of a translator's encoder; all else is frozen, embeddings too if the decoder has the same
     // Differs from the paper, whose source embeddings are trained too: they are a table of their own there.
     Encoder,
     /// All of them

@@ -68,7 +68,7 @@ impl Film {
     /// # Errors
     /// If the file cannot be written.
     pub fn finish(self) -> anyhow::Result<()> {
-        self.0.finish(|_, _| Ok::<(), records::Error>(()))?;
+        self.0.finish()?;
         Ok(())
     }
 }

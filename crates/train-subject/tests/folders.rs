@@ -86,6 +86,12 @@ fn the_rest_of_another_training_is_refused_and_removed_when_training_anew() {
     edit(&folder.path().join("tiny.toml"), "seed = 1", "seed = 2");
     let message = refusal(folder.path());
     assert!(message.contains("tiny.partial` was trained from other settings"), "{message}");
+    edit(&folder.path().join("tiny.toml"), "seed = 2", "seed = 1");
+    edit(&folder.path().join(TRAIN), "\tgood", "\tbad");
+    let message = refusal(folder.path());
+    assert!(message.contains("was trained when other contents were in split `train`"), "{message}");
+    write_reviews(folder.path());
+    edit(&folder.path().join("tiny.toml"), "seed = 1", "seed = 2");
     command(folder.path()).args(AGAIN).assert().success();
     let unbroken = test_support::folder(&CLASSIFIER.replace("seed = 1", "seed = 2"));
     write_reviews(unbroken.path());

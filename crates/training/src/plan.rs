@@ -188,7 +188,7 @@ impl TrainingPlan<'_> {
             states.push(state);
             self.drop_weights(&checkpoints, &states);
         }
-        curve.finish(|_, _| Ok::<(), records::Error>(())).map_err(Error::from)?;
+        curve.finish().map_err(Error::from)?;
         let Some(kept) = self.kept(&states) else { return Ok(()) };
         run.progress.line(&format!("epoch {} is the model: {}", kept.epoch, described(kept)));
         checkpoints.publish(kept.epoch)?;

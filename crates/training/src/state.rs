@@ -17,6 +17,11 @@ const MOMENTS: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
 const MODEL: &str = "model.safetensors";
 
+/// More than any training has.
+const MOST_STEPS: usize = 1 << 40;
+/// More threads than any machine has.
+const MOST_SHARDS: usize = 1 << 12;
+
 /// State of a training after an epoch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct EpochState {
@@ -24,6 +29,18 @@ pub(crate) struct EpochState {
     pub row: TrainingRow,
     /// The number of parts that batches were divided into.
     pub shards: NonZeroUsize,
+}
+
+impl EpochState {
+    /// The state, if it can be that of this epoch.
+    fn checked(self, epoch: usize) -> Result<Self, String> {
+        let Self { row, shards } = &self;
+        if row.epoch == epoch && row.step <= MOST_STEPS && shards.get() <= MOST_SHARDS {
+            return Ok(self);
+        }
+        let (step, shards) = (row.step, self.shards);
+        Err(format!("epoch {}, step {step} and {shards} shards where epoch {epoch} is expected", row.epoch))
+    }
 }
 
 /// Checkpoints that stay when training has ended.
@@ -115,14 +132,19 @@ impl Checkpoints {
     pub(crate) fn states(&self) -> Result<Vec<EpochState>, Error> {
         let mut states = Vec::new();
         loop {
-            let path = self.epoch(states.len() + 1).join(STATE);
+            let epoch = states.len() + 1;
+            let path = self.epoch(epoch).join(STATE);
             match fs::read(&path) {
                 Ok(bytes) => {
-                    let fault = |error: serde_json::Error| {
-                        let path = path.display();
-                        Error::Invalid(format!("`{path}`: not the state of a training run: {error}"))
-                    };
-                    states.push(serde_json::from_slice(&bytes).map_err(fault)?);
+                    let read =
+                        serde_json::from_slice::<EpochState>(&bytes).map_err(|error| error.to_string());
+                    let state = read.and_then(|state| state.checked(epoch)).map_err(|fault| {
+                        Error::Invalid(format!(
+                            "`{}`: not the state of a training run: {fault}",
+                            path.display()
+                        ))
+                    })?;
+                    states.push(state);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(states),
                 Err(source) => return Err(Error::read(&path, source)),

@@ -27,8 +27,7 @@ impl Svg {
         let size = [width, height].map(|inches| units(inches * 72.0).unsigned_abs());
         let head = r#"<svg xmlns="http://www.w3.org/2000/svg""#;
         let sizes = format!(r#"width="{width}in" height="{height}in" viewBox="0 0 {} {}""#, size[0], size[1]);
-        let text =
-            format!("{head} {sizes} font-family=\"{FAMILY}\">\n<title>{}</title>\n", escaped(title));
+        let text = format!("{head} {sizes} font-family=\"{FAMILY}\">\n<title>{}</title>\n", escaped(title));
         Self { text, look: String::new(), last: Default::default(), size: size.into() }
     }
 

@@ -14,7 +14,9 @@ use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
 use crate::storage::Storage;
-use crate::weights::{Inventory, check_counts, check_divides, check_inventory, check_rates, linear, norm};
+use crate::weights::{
+    EPSILONS, Inventory, check_counts, check_divides, check_inventory, check_range, check_rates, linear, norm,
+};
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
 /// Sizes of a classifier, under the names that Hugging Face transformers has for BERT.
@@ -175,7 +177,8 @@ impl ClassifierConfig {
     /// Refuses an impossible model: the fault, in words.
     ///
     /// # Errors
-    /// If a size is zero, heads do not divide the width, or an unsupported variant is asked for.
+    /// If a number is out of its range, heads do not divide the width, no head would be left, classes are not two or more with
+    /// names of their own, or an unsupported variant is asked for.
     pub fn validate(&self) -> Result<(), String> {
         self.validate_sizes()?;
         self.validate_labels()
@@ -186,7 +189,9 @@ impl ClassifierConfig {
         let heads = (entry("num_attention_heads"), self.num_attention_heads);
         check_counts([(entry("num_hidden_layers"), self.num_hidden_layers), heads])?;
         check_divides(heads, (entry("hidden_size"), self.hidden_size))?;
-        check_inventory(&Self { pruned_heads: PrunedHeads::new(), ..self.clone() }.inventory())?;
+        // the classes may not matter; those that do are checked by themselves
+        let (pruned_heads, id2label) = (PrunedHeads::new(), two_classes());
+        check_inventory(&Self { pruned_heads, id2label, ..self.clone() }.inventory())?;
         if i64::from(self.pad_token_id) >= self.vocab_size {
             return Err(format!("pad_token_id is not below vocab_size ({})", self.vocab_size));
         }
@@ -199,6 +204,7 @@ impl ClassifierConfig {
             (entry("attention_probs_dropout_prob"), self.attention_probs_dropout_prob),
             ("classifier_dropout", self.classifier_dropout()),
         ])?;
+        check_range(EPSILONS, [(entry("layer_norm_eps"), self.layer_norm_eps)])?;
         let removed = self.layout().removed().clone();
         self.unpruned_layout().without(&removed).map_err(|fault| format!("pruned_heads: {fault}"))?;
         if self.position_embedding_type != "absolute" {

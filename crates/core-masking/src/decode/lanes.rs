@@ -255,7 +255,8 @@ mod tests {
         ((Tensor::arange(count, (Kind::Double, Device::Cpu)) * step).sin() * 3.0).view(shape)
     }
 
-    /// Fewer heads than lanes, as many, more, and with a rest; widths with a rest too. Each query sees all keys but some.
+    /// Fewer heads than lanes, as many, more, and with a rest; widths with a rest too. Each query sees all keys but some, with a
+    /// bias on each in turn, or without.
     #[test]
     fn attention_is_that_of_libtorch() {
         for (heads, d_head) in [(3, 5), (8, 16), (11, 4), (16, 1)] {
@@ -263,34 +264,38 @@ mod tests {
             let [q, k, v] = [(queries, 0.7), (keys, 1.3), (keys, 2.1)]
                 .map(|(rows, step)| numbers(&[rows, heads * d_head], step));
             let by_head = |all: &Tensor| all.unflatten(1, [heads, d_head]).transpose(0, 1); // [heads, row, d_head]
-            let hidden = Tensor::zeros([queries, keys], (Kind::Double, Device::Cpu));
-            let sees = |query: i64, key: i64| key == 0 || (query + key) % 3 != 0;
-            for (query, key) in (0..queries).flat_map(|query| (0..keys).map(move |key| (query, key))) {
-                if !sees(query, key) {
-                    let _ = hidden.get(query).get(key).fill_(f64::NEG_INFINITY);
-                }
-            }
-            let expected = Tensor::scaled_dot_product_attention(
-                &by_head(&q),
-                &by_head(&k),
-                &by_head(&v),
-                Some(&hidden),
-                0.0,
-                false,
-                None,
-                false,
-            );
-            let expected = expected.transpose(0, 1).flatten(1, 2); // [query, heads * d_head]
-
+            let seen_by = |query: i64| (0..keys).filter(move |&key| key == 0 || (query + key) % 3 != 0);
             let layout = LaneLayout { heads: heads as usize, d_head: d_head as usize };
             let memory = PackedKeyValue { key: layout.pack(&k, 1.0), value: layout.pack(&v, 1.0) };
-            let found =
-                layout.attend(&q.to_kind(Kind::Float), (d_head as f64).sqrt(), None, |query, seen| {
-                    let seen_keys = (0..keys).filter(|&key| sees(query as i64, key));
-                    seen_keys.for_each(|key| seen.add(&memory, key as usize));
+            let some = numbers(&[keys, heads], 0.9);
+            for (biases, of_key) in [(None, some.zeros_like()), (Some(&some), some.shallow_clone())] {
+                let options = (Kind::Double, Device::Cpu);
+                let visible = Tensor::full([heads, queries, keys], f64::NEG_INFINITY, options);
+                for query in 0..queries {
+                    for (place, key) in (0..).zip(seen_by(query)) {
+                        visible.select(1, query).select(1, key).copy_(&of_key.get(place)); // [heads]
+                    }
+                }
+                let [q_by_head, k, v] = [&q, &k, &v].map(by_head);
+                let expected = Tensor::scaled_dot_product_attention(
+                    &q_by_head,
+                    &k,
+                    &v,
+                    Some(&visible),
+                    0.0,
+                    false,
+                    None,
+                    false,
+                );
+                let expected = expected.transpose(0, 1).flatten(1, 2); // [query, heads * d_head]
+                let divisor = (d_head as f64).sqrt();
+                let found = layout.attend(&q.to_kind(Kind::Float), divisor, biases, |query, seen| {
+                    seen_by(query as i64).for_each(|key| seen.add(&memory, key as usize));
                 });
-            let gap = (found - expected).abs().max().double_value(&[]);
-            assert!(gap < 2e-6, "{heads} heads of {d_head}: {gap:e}");
+                let gap = (found - expected).abs().max().double_value(&[]);
+                let is_biased = biases.is_some();
+                assert!(gap < 2e-6, "{heads} heads of {d_head}, biased: {is_biased}: {gap:e}");
+            }
         }
     }
 

@@ -13,7 +13,8 @@ use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
 use crate::storage::Storage;
 use crate::weights::{
-    Inventory, MOST_ROWS, check_counts, check_divides, check_inventory, check_rates, scale,
+    EPSILONS, Inventory, MOST_ROWS, check_counts, check_divides, check_inventory, check_range, check_rates,
+    scale,
 };
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
@@ -166,7 +167,8 @@ impl LanguageConfig {
     /// Refuses an impossible model: the fault, in words.
     ///
     /// # Errors
-    /// If a size is zero, groups do not divide the heads, or an unsupported variant is asked for.
+    /// If a number is out of its range, groups do not divide the heads, no head would be left, or an unsupported variant is
+    /// asked for.
     pub fn validate(&self) -> Result<(), String> {
         let keys = &self.family.keys;
         let heads = (keys.own("num_attention_heads"), self.num_attention_heads);
@@ -184,16 +186,28 @@ impl LanguageConfig {
         if self.family.names.positions.is_none() && self.d_head() % 2 != 0 {
             return Err(format!("head_dim ({}) must be even for rotary positions", self.d_head()));
         }
+        self.validate_numbers()?;
+        self.validate_layer_types()?;
+        let windows = (0..self.num_hidden_layers).filter_map(|layer| self.window(layer));
+        if let Some(width) = windows.min().filter(|&width| width < 1) {
+            return Err(format!("sliding_window ({width}) must be at least 1"));
+        }
+        let removed = self.layout().removed().clone();
+        let entry = keys.own("pruned_heads");
+        self.unpruned_layout().without(&removed).map_err(|fault| format!("{entry}: {fault}"))?;
+        Ok(())
+    }
+
+    fn validate_numbers(&self) -> Result<(), String> {
+        let keys = &self.family.keys;
         check_rates([
             (keys.own("embd_pdrop"), self.embd_pdrop),
             (keys.own("resid_pdrop"), self.resid_pdrop),
             (keys.own("attention_dropout"), self.attention_dropout),
         ])?;
-        self.validate_layer_types()?;
-        let removed = self.layout().removed().clone();
-        let entry = keys.own("pruned_heads");
-        self.unpruned_layout().without(&removed).map_err(|fault| format!("{entry}: {fault}"))?;
-        Ok(())
+        check_range(EPSILONS, [(keys.own("rms_norm_eps"), self.rms_norm_eps)])?;
+        check_range(1.0..=1e16, [("rope_theta", self.rope_theta)])?;
+        self.rope_scaling.map_or(Ok(()), RotaryScaling::validate)
     }
 
     fn validate_layer_types(&self) -> Result<(), String> {
@@ -373,25 +387,25 @@ impl ModelConfig for LanguageConfig {
             module.kept_key_values().iter().map(heads).collect()
         };
         let first = groups_of(0);
-        let heads = first.first().copied().unwrap_or(0);
-        let is_like_others =
-            |groups: &[usize]| groups == first && !groups.is_empty() && groups.iter().all(|&of| of == heads);
-        for layer in 0..self.num_hidden_layers {
-            let groups = groups_of(layer);
-            if !is_like_others(&groups) {
-                let layer = layer + 1;
-                return Err(format!(
-                    "layer {layer} has groups of {groups:?} heads left, layer 1 of {first:?}"
-                ));
-            }
+        for layer in 1..=self.num_hidden_layers {
+            let groups = groups_of(layer - 1);
+            return Err(match groups.first() {
+                None => format!("layer {layer} has no head left"),
+                Some(heads) if groups.iter().any(|other| other != heads) => {
+                    format!("the groups of layer {layer} have {groups:?} heads left")
+                }
+                Some(_) if groups != first => {
+                    format!("layer {layer} has groups of {groups:?} heads left, layer 1 of {first:?}")
+                }
+                Some(_) => continue,
+            });
         }
         if self.family.names.positions.is_some() {
             return Err(format!("{} has no entry for the width of a head", self.model_type));
         }
-        let groups = first.len();
         Ok(Self {
-            num_attention_heads: groups * heads,
-            num_key_value_heads: Some(groups),
+            num_attention_heads: first.iter().sum(),
+            num_key_value_heads: Some(first.len()),
             head_dim: Some(self.d_head()),
             pruned_heads: PrunedHeads::new(),
             ..self.clone()

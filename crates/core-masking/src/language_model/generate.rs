@@ -92,8 +92,9 @@ impl LanguageModel {
         Ok(made)
     }
 
-    /// Hidden state that the last of these positions predicts from: `[batch, d_model]`. `ids`: `[batch, position]`, behind those of the
-    /// cache, which they join.
+    /// Hidden state that the last of these positions predicts from: `[batch, d_model]`.
+    ///
+    /// `ids`: `[batch, position]`, behind those of the cache, which they join
     fn step(&self, ids: &Tensor, cache: &mut Cache, gates: &Gates) -> Tensor {
         let (first, count) = (cache.used, ids.size()[1]);
         let (turns, mut x) = (self.turns(first, count), self.embed(ids, first, &ModelDropout::OFF));

@@ -5,6 +5,8 @@ use serde_json::{Map, Value};
 use tch::{Device, Kind, Tensor};
 use words::excerpt;
 
+use crate::weights::check_range;
+
 /// Scaling of the frequencies of Su et al. (2021), for texts longer than the model was first trained on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "rope_type", rename_all = "lowercase")]
@@ -29,6 +31,31 @@ pub enum RotaryScaling {
 }
 
 impl RotaryScaling {
+    /// Refuses numbers that some frequency would not be finite with: the fault, in words.
+    pub(super) fn validate(self) -> Result<(), String> {
+        let positive = 1e-6..=1e16;
+        match self {
+            Self::Linear { factor } => check_range(positive, [("rope_scaling.factor", factor)]),
+            Self::Llama3 { factor, low_freq_factor, high_freq_factor, original_max_position_embeddings } => {
+                let length = f64::from(original_max_position_embeddings);
+                check_range(
+                    positive,
+                    [
+                        ("rope_scaling.factor", factor),
+                        ("rope_scaling.low_freq_factor", low_freq_factor),
+                        ("rope_scaling.high_freq_factor", high_freq_factor),
+                        ("rope_scaling.original_max_position_embeddings", length),
+                    ],
+                )?;
+                if low_freq_factor < high_freq_factor {
+                    return Ok(());
+                }
+                let low = format!("rope_scaling.low_freq_factor ({low_freq_factor:?})");
+                Err(format!("{low} must be below high_freq_factor ({high_freq_factor:?})"))
+            }
+        }
+    }
+
     /// A frequency, in radians a token, as it is scaled.
     fn scale(self, frequency: f64) -> f64 {
         match self {

@@ -185,6 +185,24 @@ mod tests {
         assert_equal(&found.sum(None), &Tensor::from(3.0), "and no other");
     }
 
+    /// Relevance (1, 3) of outputs to which inputs of 0, or two that cancel, add nothing: half of each to either term of a sum,
+    /// half of all to either input of a map or of a normalisation.
+    #[test]
+    fn outputs_that_nothing_adds_to_are_divided_equally() {
+        let given = Tensor::from_slice(&[1.0, 3.0]).view([1, 1, 2]);
+        let (x, half) =
+            (Tensor::from_slice2(&[[5.0, -2.0]]), Tensor::from_slice(&[2.0, 2.0]).view([1, 1, 2]));
+        for term in Rule::Paper.residual(&given, &x, &x.neg()) {
+            assert_equal(&term, &(&given * 0.5), "residual");
+        }
+        let (zero, bias) = (x.zeros_like(), Tensor::from_slice(&[7.0, -1.0]));
+        let weight = Tensor::from_slice2(&[[3.0, 1.0], [1.0, -1.0]]);
+        assert_equal(&Rule::Paper.affine(&given, &zero, &weight, &bias), &half, "linear");
+        let parts = ["norm.weight", "norm.bias"].map(|name| (name.to_owned(), bias.shallow_clone()));
+        let norm = LayerNorm::new(&crate::Weights::from_tensors(parts), "norm", 1e-12).unwrap();
+        assert_equal(&Rule::Paper.norm(&given, &zero, &norm), &half, "norm");
+    }
+
     /// x = (1, 2), W = ((3, 1), (1, -1)), b = (1, 0), R = (1, 0): z = (3, 2) to the first output, without its bias. In shares
     /// 3/5 and 2/5; with half of the bias each 3.5 and 2.5: 7/12 and 5/12, all of it positive.
     #[test]

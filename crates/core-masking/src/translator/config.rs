@@ -105,8 +105,8 @@ impl TranslatorConfig {
     /// Refuses an impossible model: the fault, in words.
     ///
     /// # Errors
-    /// If a size is zero, heads do not divide `d_model`, a symbol lies outside the vocabulary, or an unsupported
-    /// variant is asked for.
+    /// If a number is out of its range, heads do not divide `d_model`, no head would be left, a symbol lies outside the
+    /// vocabulary, or symbols or vocabularies contradict each other.
     pub fn validate(&self) -> Result<(), String> {
         let heads = [
             ("encoder_attention_heads", self.encoder_attention_heads),

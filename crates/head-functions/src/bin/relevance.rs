@@ -102,7 +102,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(warning) = args.lrp.warning(lost).filter(|_| !machine.quiet) {
         words::say!("{warning}");
     }
-    writer.finish(|_, _| Ok::<(), records::Error>(()))?;
+    writer.finish()?;
     words::print_line(path.display())?;
     Ok(())
 }

@@ -71,7 +71,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         rows.discard(|row| row.measure == Measure::Oracle);
         push(&mut rows, Measure::Oracle, &lost)?;
     }
-    rows.finish(|_, _| Ok::<(), records::Error>(()))?;
+    rows.finish()?;
     words::print_line(path.display())?;
     Ok(())
 }

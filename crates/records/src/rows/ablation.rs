@@ -80,24 +80,6 @@ impl Row for AblationRow {
     /// Attention type, layer, head and metric.
     type Key = (&'static str, usize, usize, &'static str);
 
-    const COLUMNS: &'static [&'static str] = &[
-        "attention",
-        "layer",
-        "head",
-        "metric",
-        "base_score",
-        "score",
-        "score_delta",
-        "delta_low",
-        "delta_high",
-        "p_value",
-        "p_koehn",
-        "p_adjusted",
-        "p_benjamini_hochberg",
-        "p_unpaired_t",
-        "p_mcnemar",
-    ];
-
     fn key(&self) -> Self::Key {
         (self.attention.name(), self.layer, self.head, self.metric.name())
     }

@@ -42,38 +42,18 @@ pub struct CorrelationRow {
     pub spearman: Option<f64>,
     /// Its two-sided p-value, likewise.
     pub spearman_p_value: Option<f64>,
-    /// How many heads of each split `top_overlap` is about: ten, or all if there are fewer.
+    /// Number of heads of each split `top_overlap` is about: ten, or all if there are fewer.
     pub top: usize,
-    /// How many of the `top` heads whose masking costs most on one split are among those on the other; where heads tie at
+    /// Number of the `top` heads whose masking costs most on one split are among those on the other; where heads tie at
     /// the edge, the mean over all ways to break the tie.
     pub top_overlap: f64,
-    /// What chance would give: `top`² / `heads`.
+    /// Expectation by chance: `top`² / `heads`.
     pub top_overlap_by_chance: f64,
 }
 
 impl Row for CorrelationRow {
     /// Attention type.
     type Key = &'static str;
-
-    const COLUMNS: &'static [&'static str] = &[
-        "attention",
-        "heads",
-        "metric",
-        "first_base_score",
-        "second_base_score",
-        "pearson",
-        "pearson_p_value",
-        "pearson_low",
-        "pearson_high",
-        "first_reliability",
-        "second_reliability",
-        "pearson_ceiling",
-        "spearman",
-        "spearman_p_value",
-        "top",
-        "top_overlap",
-        "top_overlap_by_chance",
-    ];
 
     fn key(&self) -> Self::Key {
         self.attention.name()

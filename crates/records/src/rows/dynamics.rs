@@ -51,7 +51,7 @@ pub struct DynamicsRow {
 }
 
 impl DynamicsRow {
-    /// What the row of a step after this many updates is called, such as `1200/3`.
+    /// Name of the row of a step after this many updates, such as `1200/3`.
     pub fn name_of(updates: usize, step: usize) -> String {
         format!("{updates}/{step}")
     }
@@ -60,27 +60,6 @@ impl DynamicsRow {
 impl Row for DynamicsRow {
     /// Updates and step.
     type Key = (usize, usize);
-
-    const COLUMNS: &'static [&'static str] = &[
-        "epoch",
-        "updates",
-        "step",
-        "masked",
-        "heads",
-        "metric",
-        "base_score",
-        "score",
-        "score_delta",
-        "delta_low",
-        "delta_high",
-        "p_value",
-        "p_koehn",
-        "p_adjusted",
-        "p_benjamini_hochberg",
-        "p_unpaired_t",
-        "p_mcnemar",
-        "masked_heads",
-    ];
 
     fn key(&self) -> Self::Key {
         (self.updates, self.step)

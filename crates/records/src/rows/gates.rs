@@ -6,7 +6,7 @@ use super::{BASE, Goal, Row, TestedRow};
 use crate::check::{Limit, MOST, finite, head_limits, step_limits, test_limits};
 use stats::MetricName;
 
-/// How the heads of a row were chosen. The model was then trained further for as many updates, whatever the method but [`Self::Scratch`].
+/// Choice of the heads of a row. The model was then trained further for as many updates, whatever the method but [`Self::Scratch`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
     /// By gates that were trained (Voita et al. 2019).
@@ -16,15 +16,15 @@ pub enum Method {
     Ungated,
     /// The most important ones are kept (Michel et al. 2019, Equation 2).
     Importance,
-    /// Those are kept that cost most when masked alone: the oracle of Michel et al. (2019), Section 4.
+    /// The heads are kept that cost most when masked alone: the oracle of Michel et al. (2019), Section 4.
     Oracle,
     /// Random ones are kept, one choice for each seed.
     Random,
-    /// Those are kept whose gates would close first.
+    /// The heads are kept whose gates would close first.
     Complement,
-    /// Those are kept that trained gates keep; the others were masked from the first update on, and no gate was trained.
+    /// The heads are kept that trained gates keep; the others were masked from the first update on, and no gate was trained.
     Chosen,
-    /// Those are kept that trained gates keep, in a new model that never had the others: trained for as many epochs as the model
+    /// The heads are kept that trained gates keep, in a new model that never had the others: trained for as many epochs as the model
     /// and what trained it on together (Voita et al. 2019, Section 6.3).
     Scratch,
 }
@@ -42,7 +42,7 @@ impl Method {
         Self::Ungated,
     ];
 
-    /// Whether its heads are those that trained gates keep, or hang on them otherwise.
+    /// Returns true if its heads are those that trained gates keep, or hang on them otherwise.
     pub fn hangs_on_gates(self) -> bool {
         matches!(self, Self::Complement | Self::Chosen | Self::Scratch)
     }
@@ -71,11 +71,11 @@ named!(Method, "method", Method::ALL);
 pub struct GateRow {
     /// The heads that can be pruned.
     pub attention: Scope,
-    /// How heads were chosen.
+    /// Choice of the heads.
     pub method: Method,
     /// Seed of a random choice; empty for all others.
     pub method_seed: Option<u64>,
-    /// What an open gate costs, in nats per prediction, of gates that were trained with such a penalty, and of controls that have the heads
+    /// Cost of an open gate, in nats per prediction, of gates that were trained with such a penalty, and of controls that have the heads
     /// that these leave, or none of them.
     pub lambda: Option<f64>,
     /// Number of heads that was to be kept; empty where a penalty decided, or none is pruned.
@@ -133,7 +133,7 @@ pub struct GateRow {
 }
 
 impl GateRow {
-    /// What sets it apart from other rows of its method.
+    /// The setting that tells it apart from other rows of its method.
     pub fn goal(&self) -> Goal {
         match (self.lambda, self.target) {
             (Some(lambda), _) => Goal::Penalty(lambda),
@@ -161,38 +161,6 @@ impl GateRow {
 impl Row for GateRow {
     /// Attention type, method, seed of a random choice, target, and bits of λ, which are in its order.
     type Key = (&'static str, Method, Option<u64>, Option<usize>, Option<u64>);
-
-    const COLUMNS: &'static [&'static str] = &[
-        "attention",
-        "method",
-        "method_seed",
-        "lambda",
-        "target",
-        "kept",
-        "heads",
-        "kept_enc_enc",
-        "kept_enc_dec",
-        "kept_dec_dec",
-        "kept_self",
-        "metric",
-        "base_score",
-        "score",
-        "score_delta",
-        "delta_low",
-        "delta_high",
-        "p_value",
-        "p_koehn",
-        "p_adjusted",
-        "p_benjamini_hochberg",
-        "p_unpaired_t",
-        "p_mcnemar",
-        "dev_score",
-        "dev_loss",
-        "epoch",
-        "steps",
-        "gap",
-        "kept_heads",
-    ];
 
     fn key(&self) -> Self::Key {
         (self.attention.name(), self.method, self.method_seed, self.target, self.lambda.map(f64::to_bits))
@@ -264,7 +232,7 @@ impl TestedRow for GateRow {
 pub struct GateFilmRow {
     /// The heads that have gates.
     pub gates: Scope,
-    /// What they are trained for, as the row of `train-gates` has it.
+    /// Goal of their training, as the row of `train-gates` has it.
     #[serde(rename = "point")]
     pub goal: Goal,
     /// Epochs so far, 0 before the first update.
@@ -275,7 +243,7 @@ pub struct GateFilmRow {
     pub layer: usize,
     /// Head, counted from 1.
     pub head: usize,
-    /// What is trained of the gate: above 0 it is open at test time, unless a number of heads was wanted.
+    /// Trained parameter of the gate: above 0 it is open at test time, unless a number of heads was wanted.
     pub log_alpha: f64,
     /// Probability that the gate of a batch is not 0.
     pub p_open: f64,
@@ -291,9 +259,6 @@ impl GateFilmRow {
 impl Row for GateFilmRow {
     /// Heads with gates, name of their goal, epoch, and head.
     type Key = (&'static str, String, usize, &'static str, usize, usize);
-
-    const COLUMNS: &'static [&'static str] =
-        &["gates", "point", "epoch", "attention", "layer", "head", "log_alpha", "p_open"];
 
     fn key(&self) -> Self::Key {
         (self.gates.name(), self.goal.to_string(), self.epoch, self.attention.name(), self.layer, self.head)
@@ -314,36 +279,6 @@ impl Row for GateFilmRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn header<R: Row>(row: &R) -> String {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.serialize(row).unwrap();
-        let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
-        text.lines().next().unwrap().to_owned()
-    }
-
-    /// Plots and other people's scripts read columns by name.
-    #[test]
-    fn headers_are_pinned() {
-        let columns = "attention,method,method_seed,lambda,target,kept,heads,kept_enc_enc,kept_enc_dec,kept_dec_dec,\
-                       kept_self,metric,base_score,score,score_delta,delta_low,delta_high,p_value,p_koehn,p_adjusted,\
-                       p_benjamini_hochberg,p_unpaired_t,p_mcnemar,dev_score,dev_loss,epoch,steps,gap,kept_heads";
-        assert_eq!(header(&GateRow::default()), columns);
-        assert_eq!(GateRow::COLUMNS.join(","), columns);
-        let film = GateFilmRow {
-            gates: Scope::All,
-            goal: Goal::Heads(3),
-            epoch: 2,
-            attention: Attention::SelfAttention,
-            layer: 1,
-            head: 4,
-            log_alpha: -1.0,
-            p_open: 0.25,
-        };
-        let columns = "gates,point,epoch,attention,layer,head,log_alpha,p_open";
-        assert_eq!((header(&film), film.name()), (columns.to_owned(), "all/heads-3/2/self:1:4".to_owned()));
-        assert_eq!(GateFilmRow::COLUMNS.join(","), columns);
-    }
 
     #[test]
     fn rows_have_names_and_an_order() {

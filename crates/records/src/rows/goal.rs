@@ -1,17 +1,17 @@
-//! What gates are trained for; files name models after it.
+//! Goals of trained gates; files name models after it.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What the gates of a model were trained for. A control has the goal of the gates that it stands beside.
+/// Goal of the gates of a model. A control has the goal of the gates that it stands beside.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Goal {
     /// To keep this many heads.
     Heads(usize),
-    /// That an open gate costs this many nats per prediction: λ of Voita et al. (2019), Equation 6.
+    /// A penalty: an open gate costs this many nats per prediction: λ of Voita et al. (2019), Equation 6.
     Penalty(f64),
-    /// That all heads are kept: no gate was trained.
+    /// All heads are kept: no gate was trained.
     AllHeads,
 }
 

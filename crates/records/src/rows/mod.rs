@@ -41,11 +41,8 @@ pub use training::TrainingRow;
 
 /// A line of a result file. Rows are flat, and their text has no line breaks.
 pub trait Row: Serialize + DeserializeOwned {
-    /// What makes a row unique in its file; a finished file is in the order of its keys.
+    /// The cells that make a row unique in its file; a finished file is in the order of its keys.
     type Key: Ord + Debug;
-
-    /// The header: the names of the fields, in their order.
-    const COLUMNS: &'static [&'static str];
 
     /// The key of this row.
     fn key(&self) -> Self::Key;
@@ -53,7 +50,7 @@ pub trait Row: Serialize + DeserializeOwned {
     /// The key as text, such as `enc-enc:6:13`; what is measured of its segments is stored under it.
     fn name(&self) -> String;
 
-    /// What messages call the row.
+    /// Name of the row in messages.
     fn title(&self) -> String {
         self.name()
     }
@@ -63,7 +60,7 @@ pub trait Row: Serialize + DeserializeOwned {
         Vec::new()
     }
 
-    /// What else is wrong with the row.
+    /// Any other fault of the row.
     fn fault(&self) -> Option<String> {
         None
     }
@@ -94,7 +91,7 @@ pub(crate) fn falls(before: usize, masked: usize) -> Option<(&'static str, f64, 
     (masked < before).then_some(("masked", masked as f64, "no less than in the step before"))
 }
 
-/// What is wrong with a list of masked heads that should have this many.
+/// Fault of a list of masked heads that should have this many.
 pub(crate) fn heads_fault(names: &str, masked: usize) -> Option<String> {
     match names.parse::<HeadSet>() {
         Err(fault) => Some(fault.to_string()),
@@ -113,10 +110,10 @@ pub trait TestedRow: Row {
     /// The rows that are tested together.
     fn family(&self) -> String;
 
-    /// What the statistics of the model that it is compared with are stored under.
+    /// Name of the stored statistics of the model that it is compared with.
     fn base(&self) -> String;
 
-    /// Whether nothing is masked, so that there is nothing to test.
+    /// Returns true if nothing is masked, so that there is nothing to test.
     fn is_intact(&self) -> bool {
         false
     }
@@ -126,7 +123,7 @@ pub trait TestedRow: Row {
         None
     }
 
-    /// What scores are counted in.
+    /// Metric of the scores.
     fn metric(&self) -> MetricName;
 
     /// Which of two scores is the better one.
@@ -134,7 +131,7 @@ pub trait TestedRow: Row {
         self.metric().direction()
     }
 
-    /// What was measured and what a test said.
+    /// Scores, and the results of the tests.
     fn tests(&self) -> Comparison;
 
     /// Fills in what a test says.

@@ -16,11 +16,11 @@ use stats::MetricName;
 pub struct PruningRow {
     /// The heads that can be masked.
     pub attention: Scope,
-    /// What the heads are ordered by, or how they are searched for; or `floor`, the one row in which all are masked.
+    /// Order of the heads, or search for them; or `floor`, the one row in which all are masked.
     pub order: Order,
     /// Seed of a random order; empty for all others.
     pub order_seed: Option<u64>,
-    /// Whether the order is reversed: at the same numbers, the heads that the order masks first are kept, and the others
+    /// `true` if the order is reversed: at the same numbers, the heads that the order masks first are kept, and the others
     /// masked (Prasanna et al. 2020).
     pub complement: bool,
     /// Step of the curve, counted from 0, where nothing is masked.
@@ -66,16 +66,16 @@ pub struct PruningRow {
 pub struct CurveId {
     /// The heads that can be masked.
     pub attention: Scope,
-    /// What they are ordered by, or how they are searched for.
+    /// Order of the heads, or search for them.
     pub order: Order,
     /// Seed of a random order.
     pub order_seed: Option<u64>,
-    /// Whether the order is reversed.
+    /// `true` if the order is reversed.
     pub complement: bool,
 }
 
 impl CurveId {
-    /// What the row of one of its steps is called, such as `all/importance/3`.
+    /// Name of the row of one of its steps, such as `all/importance/3`.
     pub fn step(self, step: usize) -> String {
         format!("{self}/{step}")
     }
@@ -101,30 +101,6 @@ impl PruningRow {
 impl Row for PruningRow {
     /// Attention type, order, seed of a random order, whether it is reversed, and step.
     type Key = (&'static str, &'static str, Option<u64>, bool, usize);
-
-    const COLUMNS: &'static [&'static str] = &[
-        "attention",
-        "order",
-        "order_seed",
-        "complement",
-        "step",
-        "masked",
-        "heads",
-        "metric",
-        "base_score",
-        "score",
-        "score_delta",
-        "delta_low",
-        "delta_high",
-        "p_value",
-        "p_koehn",
-        "p_adjusted",
-        "p_benjamini_hochberg",
-        "p_unpaired_t",
-        "p_mcnemar",
-        "search_score",
-        "masked_heads",
-    ];
 
     fn key(&self) -> Self::Key {
         (self.attention.name(), self.order.name(), self.order_seed, self.complement, self.step)

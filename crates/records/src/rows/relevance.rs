@@ -37,7 +37,7 @@ pub struct RelevanceRow {
 }
 
 impl RelevanceRow {
-    /// What is to be said where rules of this name lose this share of the relevance, or add it: nothing up to 1 %. Above 100 %
+    /// Caveat where rules of this name lose this share of the relevance, or add it: nothing up to 1 %. Above 100 %
     /// the share has no number, since single positions that divide by next to nothing make it as large as they like.
     pub fn doubt(rules: &str, lost: f64) -> Option<String> {
         let share = if lost > 1.0 { "more than all".to_owned() } else { format!("{:.1} %", 100.0 * lost) };
@@ -60,18 +60,6 @@ impl RelevanceRow {
 impl Row for RelevanceRow {
     /// Attention type, layer and head.
     type Key = (&'static str, usize, usize);
-
-    const COLUMNS: &'static [&'static str] = &[
-        "attention",
-        "layer",
-        "head",
-        "relevance",
-        "relevance_low",
-        "relevance_high",
-        "undivided",
-        "lost",
-        "targets",
-    ];
 
     fn key(&self) -> Self::Key {
         (self.attention.name(), self.layer, self.head)
@@ -105,28 +93,5 @@ mod tests {
             assert!(RelevanceRow::doubt(rules, 0.238).unwrap().starts_with("23.8 % of"));
             assert!(RelevanceRow::doubt(rules, 3.6e11).unwrap().starts_with("more than all of"));
         }
-    }
-
-    /// Plots and other people's scripts read columns by name.
-    #[test]
-    fn the_header_is_pinned() {
-        let row = RelevanceRow {
-            attention: Attention::SelfAttention,
-            layer: 1,
-            head: 2,
-            relevance: 0.5,
-            relevance_low: None,
-            relevance_high: None,
-            undivided: 0.25,
-            lost: 0.0,
-            targets: 3,
-        };
-        assert_eq!(row.name(), "self:1:2");
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.serialize(row).unwrap();
-        let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
-        let header = "attention,layer,head,relevance,relevance_low,relevance_high,undivided,lost,targets";
-        assert_eq!(text.lines().next(), Some(header));
-        assert_eq!(RelevanceRow::COLUMNS.join(","), header);
     }
 }

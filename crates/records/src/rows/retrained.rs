@@ -13,11 +13,11 @@ use stats::MetricName;
 pub struct RetrainedRow {
     /// The heads that can be masked.
     pub attention: Scope,
-    /// What the heads are ordered by; or `floor`, the one row in which all are masked.
+    /// Order of the heads; or `floor`, the one row in which all are masked.
     pub order: Order,
     /// Seed of a random order; empty for all others.
     pub order_seed: Option<u64>,
-    /// Whether the order is reversed, as in [`PruningRow`].
+    /// `true` if the order is reversed, as in [`PruningRow`].
     pub complement: bool,
     /// Step of the curve, counted from 0, where no head is masked: the control, which was trained further too.
     pub step: usize,
@@ -53,7 +53,7 @@ pub struct RetrainedRow {
     pub dev_loss: f64,
     /// Epoch that counts, of those that the model was trained further for; chosen on the development split.
     pub epoch: usize,
-    /// What the row has cost: updates of all epochs.
+    /// Cost of the row: updates of all epochs.
     pub updates: usize,
     /// The masked heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
     pub masked_heads: String,
@@ -108,32 +108,6 @@ impl From<&RetrainedRow> for PruningRow {
 
 impl Row for RetrainedRow {
     type Key = <PruningRow as Row>::Key;
-
-    const COLUMNS: &'static [&'static str] = &[
-        "attention",
-        "order",
-        "order_seed",
-        "complement",
-        "step",
-        "masked",
-        "heads",
-        "metric",
-        "base_score",
-        "score",
-        "score_delta",
-        "delta_low",
-        "delta_high",
-        "p_value",
-        "p_koehn",
-        "p_adjusted",
-        "p_benjamini_hochberg",
-        "p_unpaired_t",
-        "p_mcnemar",
-        "dev_loss",
-        "epoch",
-        "updates",
-        "masked_heads",
-    ];
 
     fn key(&self) -> Self::Key {
         PruningRow::from(self).key()
@@ -195,19 +169,6 @@ impl TestedRow for RetrainedRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Plots and other people's scripts read columns by name.
-    #[test]
-    fn the_header_is_pinned() {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.serialize(RetrainedRow::default()).unwrap();
-        let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
-        let header = "attention,order,order_seed,complement,step,masked,heads,metric,base_score,score,score_delta,delta_low,\
-                      delta_high,p_value,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,dev_loss,epoch,updates,\
-                      masked_heads";
-        assert_eq!(text.lines().next(), Some(header));
-        assert_eq!(RetrainedRow::COLUMNS.join(","), header);
-    }
 
     /// A step keeps its place in the curve. Where no head is masked the model is another one all the same, so that it is tested.
     #[test]

@@ -38,8 +38,6 @@ impl Row for ScoreRow {
     /// Attention type, layer, head and measure.
     type Key = (&'static str, usize, usize, Measure);
 
-    const COLUMNS: &'static [&'static str] = &["attention", "layer", "head", "measure", "value"];
-
     fn key(&self) -> Self::Key {
         (self.attention.name(), self.layer, self.head, self.measure)
     }

@@ -30,7 +30,7 @@ pub struct SpeedRow {
     pub pruned_per_second: f64,
     /// Standard deviation of `pruned_per_second` between passes.
     pub pruned_deviation: f64,
-    /// How many times as fast the pruned model is: geometric mean over pairs of neighbouring passes.
+    /// Speed of the pruned model as a multiple of the original's: geometric mean over pairs of neighbouring passes.
     pub ratio: f64,
     /// Lower end of the 95 % interval of `ratio`.
     pub ratio_low: f64,
@@ -59,31 +59,6 @@ pub struct SpeedRow {
 impl Row for SpeedRow {
     /// Removed heads and batch size.
     type Key = (usize, usize);
-
-    const COLUMNS: &'static [&'static str] = &[
-        "removed",
-        "heads",
-        "batch_size",
-        "segments",
-        "tokens",
-        "repeats",
-        "original_per_second",
-        "original_deviation",
-        "pruned_per_second",
-        "pruned_deviation",
-        "ratio",
-        "ratio_low",
-        "ratio_high",
-        "neighbours",
-        "predicted_ratio",
-        "original_multiply_adds",
-        "pruned_multiply_adds",
-        "original_parameters",
-        "pruned_parameters",
-        "original_peak_bytes",
-        "pruned_peak_bytes",
-        "removed_heads",
-    ];
 
     fn key(&self) -> Self::Key {
         (self.removed, self.batch_size)

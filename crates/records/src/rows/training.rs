@@ -20,16 +20,13 @@ pub struct TrainingRow {
     pub dev_score: Option<f64>,
     /// Learning rate of the last update.
     pub learning_rate: f64,
-    /// Whether this is the best epoch so far, by `dev_score` or, without one, by `dev_loss`.
+    /// `true` if this is the best epoch so far, by `dev_score` or, without one, by `dev_loss`.
     pub best: bool,
 }
 
 impl Row for TrainingRow {
     /// Epoch and step.
     type Key = (usize, usize);
-
-    const COLUMNS: &'static [&'static str] =
-        &["epoch", "step", "train_loss", "dev_loss", "dev_score", "learning_rate", "best"];
 
     fn key(&self) -> Self::Key {
         (self.epoch, self.step)

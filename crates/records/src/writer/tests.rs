@@ -64,7 +64,7 @@ fn measure(writer: &mut Writer, names: &[&str]) {
 
 /// Stands for the tests: needs the statistics, and looks at all rows of the attention type.
 fn finish(writer: Writer) {
-    let test = |rows: &mut [AblationRow], blocks: &mut Blocks| {
+    let test = |rows: &mut [AblationRow], blocks: &mut Blocks, _: &Signature| {
         let names: BTreeSet<String> = rows.iter().map(Row::name).chain([BASE.to_owned()]).collect();
         assert!(names.iter().all(|name| blocks.get(name).is_some()), "a row has no statistics");
         blocks.retain(|name| names.contains(name));
@@ -74,7 +74,7 @@ fn finish(writer: Writer) {
         }
         Ok::<(), Error>(())
     };
-    writer.finish(test).unwrap();
+    writer.finish_with(test).unwrap();
 }
 
 /// A whole run.
@@ -153,7 +153,7 @@ fn a_resumed_run_without_statistics_leaves_no_file_of_them() {
         let mut writer = Writer::open(&path, &signature, false).unwrap();
         writer.push(row(name)).unwrap();
         if *name == WORK[1] {
-            writer.finish(|_, _| Ok::<_, Error>(())).unwrap();
+            writer.finish().unwrap();
         }
     }
     assert_eq!(names(&path), ["ablate-one.csv", "ablate-one.json"]);
@@ -230,6 +230,19 @@ fn a_kill_while_publishing_is_made_up_for() {
             assert_eq!(names(&path).len(), 3, "killed after {renamed} renames");
         }
     }
+}
+
+/// It is refused only where rows are to be added, which would replace it.
+#[test]
+fn an_unfinished_run_of_other_numbers_leaves_complete_results_in_use() {
+    let (_folder, path) = place();
+    run(&path, &WORK);
+    killed(&path, 2, Some(""), &WORK[..1]);
+    run(&path, &WORK);
+    let added = opened(&path, 1, false).add_base(&COLUMNS, block(BASE, 0)).unwrap_err().to_string();
+    assert!(added.contains("partial.csv` belongs to another run"), "{added}");
+    assert_eq!(bytes(&path), unbroken());
+    assert_eq!(rows(&opened(&path, 2, true)), WORK[..1], "it goes on");
 }
 
 /// Killed after each of the files that a run begins with, where it takes the place of an unfinished run of another.
@@ -376,11 +389,11 @@ fn testing_again_adds_no_run_and_waits_for_unfinished_ones() {
     assert_eq!(writer.tested(), before.testing);
     let testing = Testing { resamples: 5, seed: 3, margin_percent: 2.0 };
     writer.signature_mut().testing = Some(testing);
-    let test = |rows: &mut [AblationRow], _: &mut Blocks| {
+    let test = |rows: &mut [AblationRow], _: &mut Blocks, _: &Signature| {
         rows.iter_mut().for_each(|row| row.p_value = Some(0.5));
         Ok::<(), Error>(())
     };
-    writer.finish(test).unwrap();
+    writer.finish_with(test).unwrap();
     assert_eq!((stored(&path).runs, stored(&path).testing), (before.runs, Some(testing)));
     assert!(read_rows::<AblationRow>(&path).unwrap().iter().all(|row| row.p_value == Some(0.5)));
     killed(&path, 1, None, &["dec-dec:1:1"]);
@@ -563,7 +576,7 @@ fn changed_keys_panic() {
     let (_folder, path) = place();
     let mut writer = opened(&path, 1, false);
     writer.push(row(WORK[0])).unwrap();
-    let _ = writer.finish(|rows, _| {
+    let _ = writer.finish_with(|rows, _, _| {
         rows[0].head = 2;
         Ok::<(), Error>(())
     });

@@ -62,7 +62,7 @@ impl Translation {
     /// Tokens of a source sentence, each of which the model has a row for.
     fn source(&self, model: &Translator, text: &str) -> Result<Vec<u32>, Error> {
         let ids = self.tokenizer.encode(text)?;
-        check_rows(&ids, Some(model.config().vocab_size), |id| Some(self.tokenizer.decode(&[id])))?;
+        check_rows(&ids, Some(model.config().vocab_size), |_| None)?; // only targets are decoded
         Ok(ids)
     }
 
@@ -222,6 +222,8 @@ impl Task for Translation {
     }
 
     fn read_texts(model: &Translator, texts: &[&[u32]], gates: &Gates) -> Result<(), Error> {
+        let rows = Some(model.config().vocab_size);
+        texts.iter().try_for_each(|ids| check_rows(ids, rows, |_| None))?;
         let batch = TokenBatch::new(texts, model.config().pad_token_id, GatedModel::options(model));
         drop(model.encode(&batch, gates, &ModelDropout::OFF));
         Ok(())
