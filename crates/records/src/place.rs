@@ -92,7 +92,7 @@ impl Place {
 }
 
 /// Returns true if there is a file with this checksum.
-fn holds(path: &Path, expected: &str) -> Result<bool, Error> {
+pub(crate) fn holds(path: &Path, expected: &str) -> Result<bool, Error> {
     Ok(read_if_there(path)?.is_some_and(|bytes| sha256(&bytes) == expected))
 }
 

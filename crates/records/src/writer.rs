@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::file::{GrowingFile, remove};
-use crate::place::Held;
+use crate::place::{Held, holds};
 use crate::segments::{Block, Blocks};
 use crate::signature::{Complete, Identity, Provenance, Signature, Testing, sha256};
 use crate::stored::Stored;
@@ -338,7 +338,8 @@ impl<R: Row> RowWriter<R> {
         let Some(stored) = Signature::read(&self.files.place.signature)? else { return Ok(false) };
         let is_same =
             (&stored.measured, &stored.testing, &stored.part) == (&now.measured, &now.testing, &now.part);
-        Ok(is_same && stored.complete.is_some_and(|complete| complete.sha256 == sha256))
+        let is_complete = stored.complete.is_some_and(|complete| complete.sha256 == sha256);
+        Ok(is_same && is_complete && holds(&self.files.place.csv, sha256)?)
     }
 }
 

@@ -414,7 +414,8 @@ fn what_does_not_fit_is_refused_and_can_be_replaced() {
         Signature { measured: None, ..stored(path) }.write(&Signature::path_beside(path)).unwrap();
     };
     let other = |path: &Path| signature(2).write(&Signature::path_beside(path)).unwrap();
-    let cases: [(&dyn Fn(&Path), bool, &str); 7] = [
+    type Spoil<'a> = &'a dyn Fn(&Path);
+    let cases: [(Spoil<'_>, bool, &str); 7] = [
         (&edit, false, "ablate-one.csv` was edited"),
         (&tear, false, "segments.csv.gz` was edited"),
         (&age, false, "`p_holm` is unknown"),

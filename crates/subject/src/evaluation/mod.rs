@@ -101,7 +101,7 @@ impl Batches {
             return run(&groups);
         }
         let started = Instant::now();
-        run(&[0..1])?;
+        run(std::slice::from_ref(&(0..1)))?;
         groups[0].start = 1;
         let rest = rounds(&groups, most_together(started.elapsed(), self.plan.sets_per_batch));
         stop::check()?;
