@@ -126,7 +126,9 @@ fn check_agreement<R: TestedRow>(shards: &[Stored<R>]) -> Result<(), Error> {
 fn check_same<R: Row>(first: &Stored<R>, shard: &Stored<R>) -> Result<(), Error> {
     let mut differences = shard.signature.identity.differences(&first.signature.identity);
     if shard.signature.testing != first.signature.testing {
-        differences.push("they are to be tested with different --resamples, --margin or --seed".to_owned());
+        let fault = "they are to be tested with different --resamples, --margin or --seed: name those of one in the command of \
+                     the other";
+        differences.push(fault.to_owned());
     }
     if differences.is_empty() {
         return Ok(());
