@@ -72,12 +72,14 @@ impl<R: TestedRow> MeasuredRows<R> {
         let part = shared.shard.map(|shard| Part { shard, rows: places });
         let signature =
             Signature { part: part.clone(), ..Signature::new(identity, run).tested(measured, testing) };
-        let of_results = Signature::read(&Signature::path_beside(path)).ok().flatten();
-        let of_results = of_results.filter(|_| part.is_some());
-        let of_results =
-            of_results.filter(|stored| signature.identity.differences(&stored.identity).is_empty());
+        let of_whole = || {
+            let whole = Signature::read(&Signature::path_beside(path)).ok().flatten()?;
+            let is_same = signature.identity.differences(&whole.identity).is_empty();
+            whole.testing.filter(|_| is_same)
+        };
+        let of_whole = part.as_ref().and_then(|_| of_whole()); // a shard's own file may not be there yet
         let OpenRows { path, mut writer } = shared.open_rows(path, &signature)?;
-        let tested = writer.tested().or(of_results.and_then(|stored| stored.testing));
+        let tested = writer.tested().or(of_whole);
         let testing = test.testing(tested, shared.seed);
         writer.signature_mut().testing = Some(testing);
         Ok(Self { path, part, writer, testing, bases: BTreeMap::new() })

@@ -116,8 +116,8 @@ impl<R: Row> Stored<R> {
         }
     }
 
-    /// Takes out rows with all that belongs to them; bases too when no row is left.
-    pub(crate) fn take_out(&mut self, unwanted: impl Fn(&R) -> bool) {
+    /// Takes out rows with all that belongs to them, and returns their names; bases too when no row is left.
+    pub(crate) fn take_out(&mut self, unwanted: impl Fn(&R) -> bool) -> BTreeSet<String> {
         let gone: BTreeSet<String> = self.rows.values().filter(|row| unwanted(row)).map(Row::name).collect();
         self.rows.retain(|_, row| !gone.contains(&row.name()));
         self.blocks.retain(|name| !gone.contains(name));
@@ -126,14 +126,14 @@ impl<R: Row> Stored<R> {
         }
         self.signature.runs.iter_mut().for_each(|run| run.rows.retain(|name| !gone.contains(name)));
         self.signature.runs.retain(|run| !run.rows.is_empty());
+        gone
     }
 
     /// [Takes rows out](Self::take_out) that nobody is to measure any more.
     pub(crate) fn give_up(&mut self, unwanted: impl Fn(&R) -> bool) {
-        let names: BTreeSet<String> = self.rows.values().filter(|row| unwanted(row)).map(Row::name).collect();
-        self.take_out(unwanted);
+        let gone = self.take_out(unwanted);
         if let Some(part) = &mut self.signature.part {
-            part.rows.retain(|name, _| !names.contains(name));
+            part.rows.retain(|name, _| !gone.contains(name));
         }
     }
 

@@ -56,10 +56,10 @@ impl<R: Row> RowWriter<R> {
     /// cannot be written.
     pub fn open(path: &Path, signature: &Signature, again: bool) -> Result<Self, Error> {
         let files = Held::take(path)?;
-        let name = |identity: &Identity| (identity.experiment.clone(), identity.subject.clone());
         let is_of_kind = |path: &Path| {
-            let stored = Signature::read(path).ok().flatten();
-            stored.is_some_and(|stored| name(&stored.identity) == name(&signature.identity))
+            let now = &signature.identity;
+            let is_same = |old: &Identity| (&old.experiment, &old.subject) == (&now.experiment, &now.subject);
+            Signature::read(path).ok().flatten().is_some_and(|stored| is_same(&stored.identity))
         };
         let usable = |found: Result<Option<Stored<R>>, Error>, path: &Path| match found {
             Err(Error::Invalid(_)) if again && is_of_kind(path) => Ok(None),
