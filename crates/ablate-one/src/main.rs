@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use experiment::{HeadSweep, Selection, SharedArgs};
 use significance::TestArgs;
-use subject::{Description, Scored};
+use subject::Scored;
 
 /// Masks one head at a time and scores the test set (Table 1).
 ///
@@ -34,12 +34,12 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    experiment::exit_code(run(&Args::parse()))
+    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.shared.machine()?;
-    let description = Description::read(&args.shared.subject)?;
+    let description = args.shared.subject.read()?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;

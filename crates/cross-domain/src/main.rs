@@ -11,7 +11,7 @@ use experiment::{HeadSweep, OpenRows, SharedArgs};
 use records::{Row, Signature};
 use significance::TestArgs;
 use significance::{AGAINST_ARGUMENTS, Sweep, agreement};
-use subject::{Description, Scored, Subject};
+use subject::{Scored, Subject};
 use training::Machine;
 
 /// Masks one head at a time on two splits and compares the effects (Figure 2).
@@ -38,7 +38,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    experiment::exit_code(run(&Args::parse()))
+    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -46,7 +46,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         "what is measured here are two sweeps of ablate-one: shard these, merge them, and compare them then",
     )?;
     let machine = args.shared.machine()?;
-    let description = Description::read(&args.shared.subject)?;
+    let description = args.shared.subject.read()?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let first = description.split(args.shared.split.as_deref(), &machine)?;
     let against = args.against.as_deref().or(description.shifted_split());

@@ -1,5 +1,7 @@
 //! Command-line arguments that every experiment shares.
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use clap::builder::RangedU64ValueParser;
 use records::{Row, RowWriter, Shard, Signature, Taken};
@@ -8,15 +10,15 @@ use subject::{Description, Scored};
 use training::{Machine, Memory, Precision, device, start_threads};
 
 use crate::error::Error;
+use crate::exit::exit_code;
 
 /// Arguments that every experiment takes.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Shared options")]
 pub struct SharedArgs {
-    /// Subject to experiment on: a file of `experiments/`, or its name without `.toml`; its model is trained on first
-    /// use
-    #[arg(value_name = "SUBJECT")]
-    pub subject: PathBuf,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap would take it for the text of --help")]
+    pub subject: SubjectArgs,
 
     /// Seed for every random choice; equal seeds give equal files [default: 1; tests of existing results keep theirs]
     #[arg(long, value_name = "SEED")]
@@ -31,7 +33,7 @@ pub struct SharedArgs {
     pub limit: Option<usize>,
 
     /// Result file [default: `<results>/<subject>/<experiment>.csv`, with the split and the limit in its name]
-    #[arg(long, value_name = "FILE.csv")]
+    #[arg(long, value_name = "FILE.csv", conflicts_with = "replicate")]
     pub output: Option<PathBuf>,
 
     /// Compute the results again, or replace those of another run; the old ones stay until the new ones are complete.
@@ -55,6 +57,79 @@ pub struct SharedArgs {
     #[command(flatten)]
     #[expect(missing_docs, reason = "clap would take it for the text of --help")]
     pub machine: MachineArgs,
+}
+
+/// The subject, and which of its models.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SubjectArgs {
+    /// Subject to experiment on: a file of `experiments/`, or its name without `.toml`; its model is trained on first use
+    #[arg(value_name = "SUBJECT")]
+    pub subject: PathBuf,
+
+    /// Replicate, of those that `replicates` in section [training] of the subject's file asks for, or all, one after another; results
+    /// of the N-th lie in `<results>/<subject>/replicate-<N>/`, of the first in `<results>/<subject>/` [default: 1]
+    #[arg(long, value_name = "N", value_parser = replicate)]
+    pub replicate: Option<Replicate>,
+}
+
+/// Which models of a subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replicate {
+    /// Each of them.
+    All,
+    /// The n-th, from 1.
+    One(usize),
+}
+
+fn replicate(text: &str) -> Result<Replicate, String> {
+    if text == "all" {
+        return Ok(Replicate::All);
+    }
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.map(Replicate::One).ok_or_else(|| "must be a whole number of at least 1, or all".to_owned())
+}
+
+impl SubjectArgs {
+    /// Reads the subject's file.
+    ///
+    /// # Errors
+    /// If there is no such file, it cannot be understood, or it has no such replicate.
+    pub fn read(&self) -> Result<Description, Error> {
+        Ok(Description::read(&self.subject)?.replicate(self.number())?)
+    }
+
+    /// Number of the replicate, from 1.
+    pub fn number(&self) -> usize {
+        match self.replicate {
+            Some(Replicate::One(n)) => n,
+            _ => 1,
+        }
+    }
+
+    /// One by one, where all replicates are asked for.
+    fn each(&self) -> Result<Vec<Self>, Error> {
+        if self.replicate != Some(Replicate::All) {
+            return Ok(vec![self.clone()]);
+        }
+        let one = |n| Self { replicate: Some(Replicate::One(n)), ..self.clone() };
+        Ok((1..=self.read()?.replicates()).map(one).collect())
+    }
+}
+
+/// Runs a binary on its subject or, with `--replicate all`, on each replicate, and ends it as [`exit_code`] does.
+///
+/// - `subject`: where the arguments say which
+pub fn run_each<A, E: From<Error> + Display>(
+    mut args: A,
+    subject: impl Fn(&mut A) -> &mut SubjectArgs,
+    run: impl Fn(&A) -> Result<(), E>,
+) -> ExitCode {
+    exit_code(subject(&mut args).each().map_err(E::from).and_then(|each| {
+        each.into_iter().try_for_each(|one| {
+            *subject(&mut args) = one;
+            run(&args)
+        })
+    }))
 }
 
 impl SharedArgs {

@@ -13,7 +13,7 @@ mod order;
 mod pool;
 mod unit;
 
-pub use args::{MachineArgs, OpenRows, SharedArgs, has_duplicates};
+pub use args::{MachineArgs, OpenRows, Replicate, SharedArgs, SubjectArgs, has_duplicates, run_each};
 pub use curve::check_heads;
 pub use error::Error;
 pub use exit::exit_code;

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use core_masking::{HeadLayout, HeadSet, Removal};
-use experiment::{Export, MachineArgs};
+use experiment::{Export, MachineArgs, SubjectArgs};
 use records::{PruningRow, Signature};
 use serde_json::{Map, Value};
-use subject::{Description, Scored};
+use subject::Scored;
 
 use curve::MeasuredCurve;
 
@@ -21,9 +21,8 @@ use curve::MeasuredCurve;
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
-    /// Subject: a file of `experiments/`, or its name without `.toml`
-    #[arg(value_name = "SUBJECT")]
-    subject: PathBuf,
+    #[command(flatten)]
+    subject: SubjectArgs,
 
     /// Folder to write
     #[arg(value_name = "FOLDER")]
@@ -94,13 +93,13 @@ impl Form {
 }
 
 fn main() -> ExitCode {
-    experiment::exit_code(run(&Args::parse()))
+    experiment::run_each(Args::parse(), |args| &mut args.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
     let export = Export::new(&args.folder, args.replace)?;
     let machine = args.machine.build()?;
-    let description = Description::read(&args.subject)?;
+    let description = args.subject.read()?;
     let scored = Scored::first(description.test_split().to_owned(), None, false);
     let default = || description.result_path(&args.results, "iterative-prune", &scored);
     let curve = MeasuredCurve::read(&args.from.clone().unwrap_or_else(default), args.curve.as_deref())?;

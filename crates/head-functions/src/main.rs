@@ -70,7 +70,7 @@ struct Args {
 const FREQUENT: usize = 500;
 
 fn main() -> ExitCode {
-    experiment::exit_code(run(&Args::parse()))
+    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -78,7 +78,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         "all heads are looked at in the same pass over the sentences, so that no row can be had by itself",
     )?;
     let machine = args.shared.machine()?;
-    let description = Description::read(&args.shared.subject)?;
+    let description = args.shared.subject.read()?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let mut texts = Texts::read(&args.trees, args.shared.split.as_deref(), &description, &machine)?;
     texts.trees.truncate(args.shared.limit.unwrap_or(usize::MAX));

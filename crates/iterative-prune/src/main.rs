@@ -17,7 +17,7 @@ use experiment::{
 use records::{Identity, Order, PruningRow};
 use significance::TestArgs;
 use stats::Metric;
-use subject::{Description, Scored, Subject};
+use subject::{Scored, Subject};
 
 use curve::Curve;
 use retrain::Retraining;
@@ -79,13 +79,13 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    experiment::exit_code(run(&Args::parse()))
+    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
     check(args)?;
     let machine = args.shared.machine()?;
-    let description = Description::read(&args.shared.subject)?;
+    let description = args.shared.subject.read()?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;

@@ -84,13 +84,13 @@ impl Method {
 }
 
 fn main() -> ExitCode {
-    experiment::exit_code(run(&Args::parse()))
+    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.refuse_shard("a search measures each set of heads because of what it found before")?;
     let machine = args.shared.machine()?;
-    let description = Description::read(&args.shared.subject)?;
+    let description = args.shared.subject.read()?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let pools = args.steps.pools(&description.layout(&machine)?, Together::ONE_BY_ONE)?;

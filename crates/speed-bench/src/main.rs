@@ -14,7 +14,7 @@ use clap::Parser;
 use core_masking::{HeadId, HeadSet};
 use experiment::{Estimate, EstimateArgs, OpenRows, Sampling, SharedArgs, has_duplicates, random_order};
 use records::{Identity, Order, RowWriter, Signature, SpeedRow};
-use subject::{Description, Scored, Subject, Work};
+use subject::{Scored, Subject, Work};
 use training::{Machine, Precision};
 
 use memory::PeakOf;
@@ -77,7 +77,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    experiment::exit_code(run(&Args::parse()))
+    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
 }
 
 impl Args {
@@ -108,7 +108,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.shared
         .refuse_shard("what is timed is a ratio on one machine, which other machines have no part in")?;
     let machine = args.shared.machine()?;
-    let description = Description::read(&args.shared.subject)?;
+    let description = args.shared.subject.read()?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let scored = Scored::first(split, args.shared.limit, false);
@@ -267,7 +267,8 @@ impl Bench<'_> {
         (removed, batch_size): (&HeadSet, u64),
     ) -> anyhow::Result<SpeedRow> {
         let ratio = timed.ratio()?;
-        let peak = |model| memory::peak(self.machine, model, removed, batch_size);
+        let replicate = self.args.shared.subject.number();
+        let peak = |model| memory::peak(self.machine, (model, replicate), removed, batch_size);
         let [original, without] = [&timed.original, &timed.pruned];
         Ok(SpeedRow {
             removed: removed.len(),

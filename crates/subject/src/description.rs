@@ -34,6 +34,30 @@ impl Description {
         Ok(Self { file: tasks::read(&name, &path)?, name, path })
     }
 
+    /// The n-th of the models that training makes of this subject, from 1: the first is the subject itself, and each other a subject
+    /// of its own, `<name>/replicate-<n>`, whose results lie in a folder of that name.
+    ///
+    /// # Errors
+    /// If the model is not trained here, or the file asks for fewer replicates.
+    pub fn replicate(mut self, n: usize) -> Result<Self, Error> {
+        let replicates = self.replicates();
+        if n > 1 && n <= replicates {
+            self.name = format!("{}/replicate-{n}", self.name);
+            self.file.replicate(n, &self.name);
+        }
+        if (1..=replicates).contains(&n) {
+            return Ok(self);
+        }
+        let (file, allowed) = (self.path.display(), words::count(replicates, "replicate"));
+        let entry = "`replicates` of its section [training] says how many there are";
+        Err(Error::Invalid(format!("`{file}` has {allowed}, and no replicate {n}: {entry}")))
+    }
+
+    /// Number of models that training makes of this subject; 1 of a checkpoint that is taken as it is.
+    pub fn replicates(&self) -> usize {
+        self.file.outline().replicates
+    }
+
     /// Name of the subject.
     pub fn name(&self) -> &str {
         &self.name

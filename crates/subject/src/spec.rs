@@ -1,4 +1,5 @@
 //! Entries and checks that the files of all tasks, `experiments/<subject>.toml`, have in common.
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use corpus::splits::check;
@@ -44,6 +45,10 @@ pub(crate) fn test() -> String {
 
 pub(crate) fn initializer_range() -> f64 {
     0.02
+}
+
+pub(crate) fn one() -> NonZeroUsize {
+    NonZeroUsize::MIN
 }
 
 pub(crate) fn clip_norm() -> f64 {

@@ -23,6 +23,9 @@ pub(crate) trait AnySubjectFile: Any + Debug {
     /// Refuses values that make no sense: the fault, in words.
     fn validate(&self) -> Result<(), String>;
 
+    /// Makes this the n-th replicate, from 1, which goes by another name.
+    fn replicate(&mut self, n: usize, name: &str);
+
     /// The heads of the model, as far as they are known before it is there.
     fn layout(&self, machine: &Machine) -> Result<HeadLayout, Error>;
 
@@ -95,6 +98,13 @@ impl<T: Trained> AnySubjectFile for SubjectFile<T> {
 
     fn validate(&self) -> Result<(), String> {
         self.spec.validate()
+    }
+
+    fn replicate(&mut self, n: usize, name: &str) {
+        name.clone_into(&mut self.name);
+        if let Some(seed) = self.spec.seed() {
+            *seed = seed.wrapping_add(n as u64 - 1);
+        }
     }
 
     fn layout(&self, machine: &Machine) -> Result<HeadLayout, Error> {

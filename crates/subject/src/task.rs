@@ -31,6 +31,9 @@ pub(crate) trait Spec: Clone + Debug + DeserializeOwned + 'static {
     /// The entries that the files of all tasks have.
     fn outline(&self) -> Outline<'_>;
 
+    /// Seed of the training, if there is one.
+    fn seed(&mut self) -> Option<&mut u64>;
+
     /// The heads of a model that is made as `[model]` says, if there is that section.
     fn layout(&self) -> Option<HeadLayout>;
 
@@ -220,6 +223,8 @@ pub(crate) struct Outline<'a> {
     pub checkpoint: Option<&'a CheckpointSpec>,
     /// Passes over the training split; none if a checkpoint is taken as it is.
     pub epochs: Option<usize>,
+    /// Number of models that are trained, which differ in their seeds; 1 of a checkpoint that is taken as it is.
+    pub replicates: usize,
     /// Checkpoints of the training that stay; those of all epochs if absent.
     pub dynamics: Option<&'a DynamicsSpec>,
     /// True if relevance can be followed through its models.

@@ -14,7 +14,7 @@ use anyhow::Context;
 use clap::Parser;
 use experiment::{Finished, MeasuredRows, RowPlan, Sampling};
 use records::{GateRow, Method, Signature};
-use subject::{Description, Scored};
+use subject::Scored;
 
 use args::Args;
 use film::Film;
@@ -22,7 +22,7 @@ use gating::GateExperiment;
 use tuning::{Choice, Tuner};
 
 fn main() -> ExitCode {
-    experiment::exit_code(run(&Args::parse()))
+    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -30,7 +30,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         "models are trained one after another, and controls are as small as gates have made them",
     )?;
     let machine = args.shared.machine()?;
-    let description = Description::read(&args.shared.subject)?;
+    let description = args.shared.subject.read()?;
     if args.asks_for(Method::Scratch) {
         description.check_from_nothing()?;
     }

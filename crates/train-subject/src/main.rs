@@ -3,8 +3,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use experiment::MachineArgs;
-use subject::Description;
+use experiment::{MachineArgs, SubjectArgs};
 
 /// Trains the model of a subject.
 ///
@@ -14,9 +13,8 @@ use subject::Description;
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
-    /// Subject to train: a file of `experiments/`, or its name without `.toml`
-    #[arg(value_name = "SUBJECT")]
-    subject: PathBuf,
+    #[command(flatten)]
+    subject: SubjectArgs,
 
     /// Train again; the finished model stays until the new one is complete
     #[arg(long)]
@@ -31,11 +29,11 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    experiment::exit_code(run(&Args::parse()))
+    experiment::run_each(Args::parse(), |args| &mut args.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
-    let description = Description::read(&args.subject)?;
+    let description = args.subject.read()?;
     let folder = description.train(&args.machine.build()?, &args.results, args.again)?;
     words::print_line(folder.display())?;
     Ok(())

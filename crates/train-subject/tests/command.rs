@@ -135,3 +135,26 @@ fn usage_is_explained() {
     let mut device = command(folder.path());
     device.args(["--device", "cuda:99"]).assert().code(1).stderr(contains("no "));
 }
+
+/// A replicate is the training with another seed, and nothing else: its weights are those of a subject with that seed. How many
+/// there are changes no weight.
+#[test]
+fn replicates_are_trainings_of_other_seeds() {
+    let of = |seed: &str| TRANSLATOR.replace("[training]\nseed = 1\n", &format!("[training]\n{seed}\n"));
+    let replicated = folder(&of("seed = 1\nreplicates = 2"));
+    let models = "data/models/tiny\ndata/models/tiny.replicate-2\n";
+    command(replicated.path()).args(["--replicate", "all"]).assert().success().stdout(models);
+    let model = |folder: &Path, name: &str| read(folder, &format!("data/models/{name}/model.safetensors"));
+    for (seed, name) in [("seed = 1", "tiny"), ("seed = 2", "tiny.replicate-2")] {
+        let single = folder(&of(seed));
+        command(single.path()).assert().success();
+        assert_eq!(model(single.path(), "tiny"), model(replicated.path(), name));
+    }
+    read(replicated.path(), "results/tiny/replicate-2/training.csv");
+    fs::write(replicated.path().join("tiny.toml"), of("seed = 1\nreplicates = 3")).unwrap();
+    command(replicated.path()).assert().success();
+    let third = test_support::refusal(command(replicated.path()).args(["--replicate", "4"]));
+    assert!(third.contains("has 3 replicates, and no replicate 4"), "{third}");
+    fs::write(replicated.path().join("tiny.toml"), of("seed = 1\nreplicates = 0")).unwrap();
+    assert!(refusal(replicated.path()).contains("nonzero"));
+}

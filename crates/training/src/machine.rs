@@ -106,7 +106,8 @@ impl Machine {
 
     /// Folder of a trained model of that name.
     pub fn model_folder(&self, name: &str) -> PathBuf {
-        self.data.join("models").join(name)
+        // a replicate's beside the subject's, which is replaced as a whole
+        self.data.join("models").join(name.replace("/replicate-", ".replicate-"))
     }
 }
 
@@ -118,7 +119,10 @@ pub fn start_threads(threads: Option<usize>) -> Result<usize, Error> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.unwrap_or(cores);
     let fault = |error| Error::Invalid(format!("cannot start {threads} threads: {error}"));
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().map_err(fault)?;
+    let started = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+    // a binary that runs on one replicate after another has them already
+    started
+        .or_else(|error| if rayon::current_num_threads() == threads { Ok(()) } else { Err(fault(error)) })?;
     Ok(threads)
 }
 

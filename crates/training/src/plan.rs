@@ -113,7 +113,9 @@ impl TrainingPlan<'_> {
 
     fn check<E: From<Error>>(&self, folder: &Path, ingredients: &[Ingredient<'_, E>]) -> Result<(), E> {
         let Some(fault) = Record::fault(folder, &self.recipe.settings, ingredients)? else { return Ok(()) };
-        let again = format!("train it anew with `train-subject {} --again`", self.path.display());
+        let replicate =
+            self.name.rsplit_once("/replicate-").map_or(String::new(), |(_, n)| format!(" --replicate {n}"));
+        let again = format!("train it anew with `train-subject {}{replicate} --again`", self.path.display());
         Err(Error::Invalid(format!("`{}` {fault}: {again}", folder.display())).into())
     }
 

@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use core_masking::HeadSet;
-use experiment::MachineArgs;
-use subject::Description;
+use experiment::{MachineArgs, SubjectArgs};
 
 /// Shows what a model makes of a text, with all its heads and with some masked.
 ///
@@ -13,9 +12,8 @@ use subject::Description;
 #[derive(Debug, Parser)]
 #[command(name = "say", version, args_override_self = true)]
 struct Args {
-    /// Subject: a file of `experiments/`, or its name without `.toml`
-    #[arg(value_name = "SUBJECT")]
-    subject: PathBuf,
+    #[command(flatten)]
+    subject: SubjectArgs,
 
     /// The text
     #[arg(value_name = "TEXT")]
@@ -38,12 +36,12 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    experiment::exit_code(run(&Args::parse()))
+    experiment::run_each(Args::parse(), |args| &mut args.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.machine.build()?;
-    let description = Description::read(&args.subject)?;
+    let description = args.subject.read()?;
     let layout = description.layout(&machine)?;
     for id in args.mask.iter().flat_map(HeadSet::iter) {
         layout.check(id)?;

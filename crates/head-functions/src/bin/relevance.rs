@@ -8,7 +8,7 @@ use experiment::{OpenRows, SharedArgs};
 use records::rows::relevance::PAPER_RULES;
 use records::{RelevanceRow, Signature};
 use stats::ratio::{RatioStatistics, ResampledShare, resampled_shares};
-use subject::{Description, Scored, SegmentRelevance};
+use subject::{Scored, SegmentRelevance};
 
 /// Beginning of the names of results; the rules follow.
 const EXPERIMENT: &str = "relevance";
@@ -64,7 +64,7 @@ impl Lrp {
 }
 
 fn main() -> ExitCode {
-    experiment::exit_code(run(&Args::parse()))
+    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -72,7 +72,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         "all heads are reached by the same passes over the data, so that no row can be had by itself",
     )?;
     let machine = args.shared.machine()?;
-    let description = Description::read(&args.shared.subject)?;
+    let description = args.shared.subject.read()?;
     description.check_relevance()?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;

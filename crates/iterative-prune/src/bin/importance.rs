@@ -5,7 +5,7 @@ use clap::Parser;
 use core_masking::{HeadScores, HeadSet, Measure};
 use experiment::{EstimateArgs, OpenRows, Oracle, Sampling, SharedArgs};
 use records::{RowWriter, ScoreRow, Signature};
-use subject::{Description, Scored};
+use subject::Scored;
 
 /// Scores every head by gradients and attention weights, one row for each head and measure.
 ///
@@ -27,7 +27,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    experiment::exit_code(run(&Args::parse()))
+    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -35,7 +35,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         "all heads are scored by the same passes over the data, so that no row can be had by itself",
     )?;
     let machine = args.shared.machine()?;
-    let description = Description::read(&args.shared.subject)?;
+    let description = args.shared.subject.read()?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let sampling = Sampling { seed: args.shared.seed(), rescale: args.rescale };

@@ -1,5 +1,6 @@
 //! The size of a BERT model, its tokeniser, and how it is trained.
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 use core_masking::families::BERT;
 use core_masking::{Activation, ClassifierConfig};
@@ -55,6 +56,9 @@ impl Default for TextTokenizerSpec {
 pub(crate) struct FineTuningSpec {
     /// Seed of new weights, batches and dropout.
     pub seed: u64,
+    /// Number of models that are trained, each from a seed of its own; no weight depends on it.
+    #[serde(default = "crate::spec::one", skip_serializing)]
+    pub replicates: NonZeroUsize,
     /// Passes over the training split.
     pub epochs: usize,
     /// Examples of a batch.

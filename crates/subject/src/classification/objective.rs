@@ -93,6 +93,7 @@ mod tests {
     fn settings(warmup_share: f64) -> FineTuningSpec {
         FineTuningSpec {
             seed: 0,
+            replicates: std::num::NonZeroUsize::MIN,
             epochs: 1,
             batch_size: 1,
             learning_rate: 1.0,

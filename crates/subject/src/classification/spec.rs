@@ -159,11 +159,16 @@ pub(crate) enum ScoredBy {
 impl Spec for ClassificationSpec {
     type Examples = Vec<Example>;
 
+    fn seed(&mut self) -> Option<&mut u64> {
+        self.training.as_mut().map(|training| &mut training.seed)
+    }
+
     fn outline(&self) -> Outline<'_> {
         let ClassificationData { train, dev, test, shifted, estimate, grammar, .. } = &self.data;
         Outline {
             checkpoint: self.checkpoint.as_ref(),
             epochs: self.training.map(|training| training.epochs),
+            replicates: self.training.map_or(1, |training| training.replicates.get()),
             dynamics: self.dynamics.as_ref(),
             follows_relevance: true,
             functions: self.functions.as_ref(),

@@ -1,4 +1,6 @@
 //! The size of a language model that is trained from scratch, its tokeniser, and how it is trained.
+use std::num::NonZeroUsize;
+
 use core_masking::families::{GPT2, LLAMA};
 use core_masking::language_model::{LanguageFamily, TokenIds};
 use core_masking::{Activation, LanguageConfig, ModelConfig};
@@ -83,6 +85,9 @@ pub(crate) enum TokenKind {
 pub(crate) struct PretrainingSpec {
     /// Seed of new weights, batches and dropout.
     pub seed: u64,
+    /// Number of models that are trained, each from a seed of its own; no weight depends on it.
+    #[serde(default = "crate::spec::one", skip_serializing)]
+    pub replicates: NonZeroUsize,
     /// Passes over the training split; with `steps`, a pass is that many updates.
     pub epochs: usize,
     /// Tokens of a batch of whole documents, padding included.

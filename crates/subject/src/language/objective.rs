@@ -98,6 +98,7 @@ mod tests {
     fn the_learning_rate_rises_linearly_and_falls_with_a_cosine() {
         let settings = PretrainingSpec {
             seed: 0,
+            replicates: std::num::NonZeroUsize::MIN,
             epochs: 1,
             batch_tokens: Some(1),
             blocks: None,

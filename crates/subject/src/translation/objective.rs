@@ -78,6 +78,7 @@ mod tests {
     fn the_learning_rate_rises_linearly_and_falls_with_the_root() {
         let settings = TrainingSpec {
             seed: 0,
+            replicates: std::num::NonZeroUsize::MIN,
             epochs: 1,
             batch_tokens: 1,
             peak_learning_rate: 1.0,

@@ -1,5 +1,6 @@
 //! The description of a translator.
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use core_masking::families::MARIAN;
@@ -119,6 +120,9 @@ pub(crate) struct ModelSpec {
 pub(crate) struct TrainingSpec {
     /// Seed of initial weights, batches and dropout.
     pub seed: u64,
+    /// Number of models that are trained, each from a seed of its own; no weight depends on it.
+    #[serde(default = "crate::spec::one", skip_serializing)]
+    pub replicates: NonZeroUsize,
     /// Passes over the training split.
     pub epochs: usize,
     /// Bound of a batch: rows times the longest sentence of either side, in tokens.
@@ -195,11 +199,16 @@ impl DecodingSpec {
 impl Spec for TranslationSpec {
     type Examples = ParallelText;
 
+    fn seed(&mut self) -> Option<&mut u64> {
+        self.training.as_mut().map(|training| &mut training.seed)
+    }
+
     fn outline(&self) -> Outline<'_> {
         let DataSpec { train, dev, test, shifted, estimate, grammar, splits, .. } = &self.data;
         Outline {
             checkpoint: self.checkpoint.as_ref(),
             epochs: self.training.map(|training| training.epochs),
+            replicates: self.training.map_or(1, |training| training.replicates.get()),
             dynamics: self.dynamics.as_ref(),
             follows_relevance: true,
             functions: self.functions.as_ref(),
