@@ -71,14 +71,17 @@ impl MeasuredCurve {
         if let Some(step) = self.steps.iter().filter(can_go).find(|step| step.masked == count) {
             return Ok(step);
         }
+        // the greatest whole share that finds the step
+        let share = |step: &PruningRow| step.masked as u128 * 100 / of as u128;
+        let is_found = |step: &&PruningRow| (of as u128 * share(step)).div_ceil(100) == step.masked as u128;
         let some: Vec<String> =
-            self.steps.iter().filter(can_go).map(|step| step.masked.to_string()).collect();
+            self.steps.iter().filter(can_go).filter(is_found).map(|step| share(step).to_string()).collect();
         ensure!(
             !some.is_empty(),
-            "no step masks {count} of {of} heads ({percent} %): the steps mask no head or all, and all cannot go; measure a \
+            "no step masks {count} of {of} heads ({percent} %): no other share has a step, and all heads cannot go; measure a \
              curve with a smaller --step-percent"
         );
-        bail!("no step masks {count} of {of} heads ({percent} %): the steps mask {}", some.join(", "))
+        bail!("no step masks {count} of {of} heads ({percent} %): --percent can be {}", some.join(", "))
     }
 
     /// The last step that is shown to be safe: the 95 % interval of its loss lies below the margin, in percent of the intact
@@ -163,10 +166,10 @@ mod tests {
         assert_eq!(thirds.step_at(100, 18).unwrap().masked, 6);
         assert_eq!(thirds.step_at(50, 6).unwrap().masked, 3);
         let refusal = thirds.step_at(100, 6).unwrap_err().to_string();
-        assert_eq!(refusal, "no step masks 6 of 6 heads (100 %): the steps mask 3");
+        assert_eq!(refusal, "no step masks 6 of 6 heads (100 %): --percent can be 50");
         let refusal = curve(24, &[0, 24]).step_at(50, 24).unwrap_err().to_string();
         assert!(
-            refusal.ends_with("all cannot go; measure a curve with a smaller --step-percent"),
+            refusal.ends_with("all heads cannot go; measure a curve with a smaller --step-percent"),
             "{refusal}"
         );
     }

@@ -25,7 +25,7 @@ use search::Search;
 /// beside the curves of iterative-prune with the same steps. A killed run is resumed; existing results are used, and
 /// --again measures everything again.
 #[derive(Debug, Parser)]
-#[command(version, args_override_self = true)]
+#[command(version, args_override_self = true, mut_arg("shard", |shard| shard.hide(true)))]
 struct Args {
     /// Way to search
     #[arg(long, value_enum, default_value_t = Method::GreedyForward)]
