@@ -212,7 +212,7 @@ prune-and-retrain subject="demo-translation" *args: (build "iterative-prune" "pl
 joint-search subject="demo-inference" *args: (build "joint-search")
     {{ run }} joint-search -- "$@"
 
-# Beyond the paper: the model without the heads that a curve of Figure 3 shows to be safe to remove, as a Hugging Face folder; `--form zeros` for any tool, `--percent` for another step
+# Beyond the paper: the model without the heads that a curve of Figure 3 shows to be dispensable, as a Hugging Face folder; `--form zeros` for any tool, `--percent` for another step
 [group('beyond the paper')]
 export-model subject="demo-inference" folder="data/smaller" *args: (build "export-model")
     {{ run }} export-model -- "$@"

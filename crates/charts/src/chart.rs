@@ -4,6 +4,7 @@ use std::fmt::Display;
 use serde::Serialize;
 use words::name_among;
 
+use crate::palette::INK;
 use crate::scale::Step;
 use crate::sentences::Sentences;
 
@@ -15,6 +16,9 @@ pub const TEXT: f64 = 5.5;
 
 /// The colours of cells whose numbers stand below a bar of colours.
 pub const BAR_COLORS: [f64; 5] = [-1.0, -0.5, 0.0, 0.5, 1.0];
+
+/// Radius of the signs of cells.
+pub(crate) const SIGN_RADIUS: f64 = 1.3;
 
 /// A colour: red, green and blue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -136,6 +140,12 @@ impl Entry {
     /// With such a mark.
     pub fn mark(text: impl Into<String>, mark: Mark) -> Self {
         Self { mark: Some(mark), ..Self::text(text) }
+    }
+
+    /// With the sign of a cell.
+    pub fn sign(text: impl Into<String>, sign: Sign) -> Self {
+        let mark = Mark::new(Shape::Circle, SIGN_RADIUS, INK);
+        Self::mark(text, if sign == Sign::Ring { mark.hollow() } else { mark })
     }
 
     /// With an area of a colour.
@@ -296,8 +306,16 @@ pub struct Cell {
     pub value: Option<f64>,
     /// Text in its middle; may be empty.
     pub text: String,
-    /// `true` if it has a dot.
-    pub is_marked: bool,
+    /// Its mark.
+    pub sign: Option<Sign>,
+}
+
+/// Mark of a cell, legible in black and white.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "they are what they are called")]
+pub enum Sign {
+    Dot,
+    Ring,
 }
 
 /// Look of a line.

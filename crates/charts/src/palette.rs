@@ -18,7 +18,8 @@ pub const GREY: Color = Color(96, 96, 96);
 /// Series that is only there to compare with.
 pub const SILVER: Color = Color(150, 150, 150);
 pub(crate) const LIGHT: Color = Color(222, 222, 222);
-pub(crate) const WHITE: Color = Color(255, 255, 255);
+/// Paper.
+pub const WHITE: Color = Color(255, 255, 255);
 /// Further series.
 pub const ORANGE: Color = Color(230, 159, 0);
 /// Further series.

@@ -295,7 +295,7 @@ impl Oracle {
     pub fn scores(&self, heads: &[HeadId]) -> Option<HeadScores> {
         let lost = |&id: &HeadId| {
             let row = self.rows.iter().find(|row| row.head_id() == id)?;
-            Some((id, -row.difference(None).gain))
+            Some((id, -row.gain()))
         };
         heads.iter().map(lost).collect()
     }

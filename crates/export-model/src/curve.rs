@@ -84,28 +84,28 @@ impl MeasuredCurve {
         bail!("no step masks {count} of {of} heads ({percent} %): --percent can be {}", some.join(", "))
     }
 
-    /// The last step that is shown to be safe: the 95 % interval of its loss lies below the margin, in percent of the intact
-    /// score, as does that of all before. Not all `heads` of the model can go.
+    /// The last step whose heads are dispensable, as are those of all before: the 95 % interval of the loss lies below the margin,
+    /// in percent of the intact score. Not all `heads` of the model can go.
     ///
     /// # Errors
     /// If there is none, the order is made on the split that is scored, or nothing was tested.
-    pub fn largest_safe(&self, margin: Option<f64>, heads: usize) -> anyhow::Result<&PruningRow> {
+    pub fn largest_dispensable(&self, margin: Option<f64>, heads: usize) -> anyhow::Result<&PruningRow> {
         let identity = &self.signature.identity;
         let estimated_on = identity.arguments.get("estimate_on").and_then(|split| split.as_str());
         ensure!(
             !self.steps[0].order.is_made_on(Some(&identity.split), estimated_on),
-            "the order is made on the split that is scored, where its shares look safer than they are: give --percent, or \
+            "the order is made on the split that is scored, where its shares look greater than they are: give --percent, or \
              measure a curve whose order is made on another split"
         );
         ensure!(
             self.steps.iter().any(|step| step.delta_low.is_some()),
-            "no step of `{}` has an interval, so that none can be shown to be safe: give --percent, or test it by retest",
+            "no step of `{}` has an interval, so that no heads can be shown to be dispensable: give --percent, or test it by retest",
             self.path.display()
         );
-        let rule = Rule::ShownSafe { margin_percent: margin.unwrap_or_else(|| self.margin_percent()) };
+        let rule = Rule::Dispensable { margin_percent: margin.unwrap_or_else(|| self.margin_percent()) };
         let found = rule.last_accepted(self.steps.iter().filter(|step| step.masked < heads));
         found.filter(|step| step.masked > 0).context(
-            "no step is shown to be safe: nothing is exported; --margin allows larger losses, --percent overrules",
+            "no heads are shown to be dispensable: nothing is exported; --margin allows larger losses, --percent overrules",
         )
     }
 

@@ -16,7 +16,7 @@ use curve::MeasuredCurve;
 
 /// Writes a model without the heads that a step of a pruning curve masks, as a Hugging Face folder.
 ///
-/// The curve is one that iterative-prune or joint-search has measured. The step is the largest that is shown to be safe,
+/// The curve is one that iterative-prune or joint-search has measured. The step is the largest whose heads are dispensable,
 /// or that of --percent. pruning.json, beside the weights, says what was removed and what it costs.
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
@@ -40,13 +40,14 @@ struct Args {
     #[arg(long, value_name = "NAME")]
     curve: Option<String>,
 
-    /// Share of the curve's heads to remove, in percent, at which it has a step [default: the largest that is shown to be
-    /// safe]
+    /// Share of the curve's heads to remove, in percent, at which it has a step [default: the largest whose heads are
+    /// dispensable]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
     percent: Option<u64>,
 
-    /// Loss that counts as safe, in percent of the score with all heads [default: that of the results]
-    #[arg(long, value_name = "PERCENT", value_parser = significance::percent, conflicts_with = "percent")]
+    /// Loss that is tolerated, in percent of the score with all heads; for nats per token, of the perplexity [default: that of the
+    /// results]
+    #[arg(long, value_name = "PERCENT", value_parser = significance::margin, conflicts_with = "percent")]
     margin: Option<f64>,
 
     /// Replace an export that is there
@@ -106,7 +107,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let heads = description.layout(&machine)?.heads().len();
     let step = match args.percent {
         Some(percent) => curve.step_at(percent, heads)?,
-        None => curve.largest_safe(args.margin, heads)?,
+        None => curve.largest_dispensable(args.margin, heads)?,
     };
     let subject = description.open(&machine, &args.results)?;
     curve.check_model(subject.as_ref())?;

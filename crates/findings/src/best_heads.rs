@@ -7,7 +7,7 @@ use words::count;
 
 use crate::ablations::Ablations;
 use crate::error::{Result, faulty, no_results};
-use crate::judge::{Judge, RuleKind};
+use crate::judge::{Judge, RuleKind, Verdicts};
 use crate::paper::{Masked, PAPER};
 use crate::source::{ResultFile, Source, experiment};
 
@@ -79,6 +79,11 @@ impl BestHeads {
         best
     }
 
+    /// Verdicts on the other heads of each layer of a type; `None` where there are none.
+    pub fn verdicts(&self, attention: Attention, judge: Judge) -> Option<Verdicts> {
+        judge.verdicts(self.of(attention).into_values())
+    }
+
     /// Sentences on heads that are not there, without which a layer may lack its best one.
     pub fn missing_heads(&self) -> Vec<String> {
         if self.selected_on.is_some() { Vec::new() } else { self.sweep.missing_heads() }
@@ -97,7 +102,7 @@ fn selected_on(file: &ResultFile) -> Option<String> {
     Some(file.text("select_on").or(stem.strip_prefix(SELECTED))?.to_owned())
 }
 
-/// Number of layers for which one head is enough, of those that could tell: `3 of 6 layers`.
+/// Number of layers whose best head alone has no significant loss, of those that could tell: `3 of 6 layers`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layers {
     /// Layers with one head that is enough.
@@ -114,13 +119,14 @@ impl Layers {
         (!each.is_empty()).then_some(Self { enough, tested: each.len() })
     }
 
-    /// By one rule.
-    pub fn ours(best: &BTreeMap<usize, &AblationRow>, judge: Judge, which: RuleKind) -> Option<Self> {
+    /// By the paper's rule.
+    pub fn ours(best: &BTreeMap<usize, &AblationRow>, judge: Judge) -> Option<Self> {
+        let which = RuleKind::NoSignificantLoss;
         let tested = best.values().filter(|row| judge.can_tell(which, **row));
         Self::of(tested.map(|row| judge.accepts(which, *row)))
     }
 
-    /// Of the published layers of one attention type, by the paper's rule.
+    /// Of the published layers of one attention type, by the same.
     pub fn published(cells: &[Masked], attention: Attention) -> Option<Self> {
         let all = cells.iter().filter(|cell| cell.attention == attention);
         Self::of(all.map(|cell| !cell.significant || cell.delta >= 0.0))

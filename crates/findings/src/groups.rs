@@ -1,8 +1,10 @@
 //! Heads that matter for some segments: a sweep by group of segments, which its signature names.
-use records::{AblationRow, HeadId};
-use significance::{Group, groups};
-use stats::Segments;
+use records::rules::margin;
+use records::{AblationRow, HeadId, Verdict};
+use significance::{Change, Group, groups};
+use stats::bootstrap::Interval;
 use stats::classification::{ClassificationMetric, Outcome};
+use stats::{MetricName, Segments};
 
 use crate::ablations::Ablations;
 use crate::error::{Result, faulty};
@@ -47,5 +49,12 @@ impl Groups {
             return Err(faulty(path, fault));
         };
         Ok(Self { sweep, heads, groups })
+    }
+
+    /// What the interval of a head's loss says of a group, beside a margin in percent of the group's accuracy.
+    pub fn verdict(group: &Group, change: &Change, margin_percent: f64) -> Verdict {
+        let Interval { low, high } = change.interval;
+        let margin = margin(MetricName::Accuracy, group.accuracy(), margin_percent);
+        Verdict::of(Interval { low: -high, high: -low }, margin)
     }
 }

@@ -1,7 +1,7 @@
-//! Criteria for heads that matter and heads that can go: significance, and the two rules.
+//! Criteria for heads that are needed and heads that can go: verdicts, which lead, and significance, the paper's reading.
 use clap::ValueEnum;
-use records::rules::{ALPHA, MARGIN_PERCENT};
-use records::{AblationRow, Rule, TestedRow, Testing};
+use records::rules::{ALPHA, MARGIN_PERCENT, margin};
+use records::{AblationRow, Rule, TestedRow, Testing, Verdict};
 use stats::bootstrap::smallest_p_value;
 use words::{count, short};
 
@@ -63,7 +63,7 @@ impl Criterion {
 
     /// `true` if it is significantly worse than the base.
     pub fn is_loss(self, row: &impl TestedRow) -> bool {
-        row.difference(None).gain < 0.0 && self.holds(row)
+        row.gain() < 0.0 && self.holds(row)
     }
 
     /// `p < 0.01, not adjusted`
@@ -106,7 +106,7 @@ impl Tally {
             let is_significant = p_value < alpha;
             tally.tested += 1;
             tally.significant += usize::from(is_significant);
-            tally.better += usize::from(is_significant && row.difference(None).gain > 0.0);
+            tally.better += usize::from(is_significant && row.gain() > 0.0);
         }
         tally
     }
@@ -118,30 +118,70 @@ impl Tally {
     }
 }
 
+/// Numbers of verdicts over one family.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are what they are called")]
+pub struct Verdicts {
+    pub needed: usize,
+    pub dispensable: usize,
+    pub undecided: usize,
+}
+
+impl Verdicts {
+    /// Counts the verdicts that there are; `None` if there are none.
+    pub fn of(verdicts: impl IntoIterator<Item = Option<Verdict>>) -> Option<Self> {
+        let mut counts = Self::default();
+        for verdict in verdicts.into_iter().flatten() {
+            *counts.count_mut(verdict) += 1;
+        }
+        (counts.all() > 0).then_some(counts)
+    }
+
+    fn count_mut(&mut self, verdict: Verdict) -> &mut usize {
+        match verdict {
+            Verdict::Needed => &mut self.needed,
+            Verdict::Dispensable => &mut self.dispensable,
+            Verdict::Undecided => &mut self.undecided,
+        }
+    }
+
+    /// Number of them.
+    pub fn all(self) -> usize {
+        self.needed + self.dispensable + self.undecided
+    }
+
+    /// `1 needed, 33 dispensable, 14 undecided`
+    pub fn in_words(self) -> String {
+        let Self { needed, dispensable, undecided } = self;
+        format!("{needed} needed, {dispensable} dispensable, {undecided} undecided")
+    }
+}
+
 /// One of the two rules: the default, that the interval shows that the loss is small, and the paper's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleKind {
     /// The interval shows that the loss is small.
-    ShownSafe,
+    Dispensable,
     /// The paper's: no loss is significant.
     NoSignificantLoss,
 }
 
 impl RuleKind {
     /// The default first.
-    pub const BOTH: [Self; 2] = [Self::ShownSafe, Self::NoSignificantLoss];
+    pub const BOTH: [Self; 2] = [Self::Dispensable, Self::NoSignificantLoss];
 }
 
 /// Reason why the paper's rule is not the default.
 pub const CAUTION: &str = "the smaller the test set, the more it lets pass, since a small one hides losses";
 
-/// Criteria of one file: heads that matter, and heads that can go.
+/// Criteria of one file: heads that are needed, and heads that can go.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judge {
     /// Condition under which a difference is significant.
     pub criterion: Criterion,
-    /// The loss that counts as safe, in percent of the base.
+    /// The loss that is tolerated, in percent of the base.
     pub margin_percent: f64,
+    metric: Metric,
     /// Accuracies go by paired t-tests as in Michel et al. (2019), all else by paired bootstrap (Koehn 2004).
     is_t_test: bool,
     resamples: Option<usize>,
@@ -153,9 +193,39 @@ impl Judge {
         Self {
             criterion,
             margin_percent: testing.map_or(MARGIN_PERCENT, |testing| testing.margin_percent),
+            metric: *metric,
             is_t_test: metric.is_accuracy(),
             resamples: testing.map(|testing| testing.resamples),
         }
+    }
+
+    /// The margin in the unit of the metric, of a base in that unit.
+    pub fn margin(self, base: f64) -> f64 {
+        margin(self.metric.name(), base, self.margin_percent)
+    }
+
+    /// The margin in words: `2 % of the base`.
+    pub fn margin_in_words(self) -> String {
+        let of = if self.metric.is_nats() { "perplexity" } else { "base" };
+        format!("{} % of the {of}", short(self.margin_percent))
+    }
+
+    /// What the 95 % interval of the loss says; absent where there is none.
+    pub fn verdict(self, row: &impl TestedRow) -> Option<Verdict> {
+        row.verdict(self.margin_percent)
+    }
+
+    /// The same of all rows.
+    pub fn verdicts<'a, R: TestedRow + 'a>(self, rows: impl IntoIterator<Item = &'a R>) -> Option<Verdicts> {
+        Verdicts::of(rows.into_iter().map(|row| self.verdict(row)))
+    }
+
+    /// A sentence on what verdicts mean.
+    pub fn of_verdicts(self) -> String {
+        format!(
+            "needed, dispensable: the whole 95 % interval of the loss lies above, below {}; else undecided",
+            self.margin_in_words()
+        )
     }
 
     /// The name of the method that adjusts p-values; absent for none.
@@ -196,7 +266,7 @@ impl Judge {
     pub(crate) fn rule(self, which: RuleKind) -> Rule {
         let (alpha, smallest_p_value) = (self.criterion.alpha, self.smallest_p_value());
         match which {
-            RuleKind::ShownSafe => Rule::ShownSafe { margin_percent: self.margin_percent },
+            RuleKind::Dispensable => Rule::Dispensable { margin_percent: self.margin_percent },
             RuleKind::NoSignificantLoss => Rule::NoSignificantLoss { alpha, smallest_p_value },
         }
     }
@@ -204,7 +274,7 @@ impl Judge {
     /// `true` if a row could tell: what was not tested, or could not be significant, proves nothing.
     pub(crate) fn can_tell(self, which: RuleKind, row: &impl TestedRow) -> bool {
         match which {
-            RuleKind::ShownSafe => row.difference(None).least_gain.is_some(),
+            RuleKind::Dispensable => self.verdict(row).is_some(),
             RuleKind::NoSignificantLoss => {
                 self.out_of_reach().is_none() && self.criterion.p_value(row).is_some()
             }
@@ -213,19 +283,18 @@ impl Judge {
 
     /// `true` if the heads that a row masks can go.
     pub(crate) fn accepts(self, which: RuleKind, row: &impl TestedRow) -> bool {
-        self.rule(which).accepts(&row.difference(self.criterion.p_value(row)))
+        self.rule(which).accepts(row, self.criterion.p_value(row))
     }
 
     /// Both rules in words; `tests` is what a family has several of.
     pub fn rules(self, tests: &str) -> Vec<String> {
-        let (margin, criterion) = (short(self.margin_percent), self.description(tests));
-        let safe = format!(
-            "shown safe, the default: at the worse end of the 95 % interval the loss is at most {margin} % of the base"
-        );
+        let dispensable =
+            format!("dispensable: the whole 95 % interval of the loss lies below {}", self.margin_in_words());
+        let criterion = self.description(tests);
         let no_loss = format!(
             "no significant loss, the paper's rule: not worse than the base at {criterion}; {CAUTION}"
         );
-        [safe, no_loss].into_iter().chain(self.out_of_reach()).collect()
+        [dispensable, no_loss].into_iter().chain(self.out_of_reach()).collect()
     }
 }
 
@@ -252,8 +321,14 @@ mod tests {
     /// 2 / (199 + 1) is 0.01, which is not below 0.01; 2 / 201 is. A t-test has no resamples, so nothing bounds its p.
     #[test]
     fn too_few_resamples_are_said_to_be_too_few() {
-        let judge =
-            |is_t_test, resamples| Judge { criterion: CRITERION, margin_percent: 2.0, is_t_test, resamples };
+        let metric = Metric::new(MetricName::Bleu);
+        let judge = |is_t_test, resamples| Judge {
+            criterion: CRITERION,
+            margin_percent: 2.0,
+            metric,
+            is_t_test,
+            resamples,
+        };
         let expected = "nothing could be significant: no p is below 0.01; for 0.01 it takes 200 resamples";
         assert_eq!(judge(false, Some(199)).out_of_reach().unwrap(), expected);
         assert_eq!(judge(false, Some(200)).out_of_reach(), None);

@@ -40,7 +40,7 @@ pub use functions::{Functions, Relevance};
 pub use gates::{Film, Gates};
 pub use groups::Groups;
 pub use importance::{HeadScore, Importance};
-pub use judge::{Adjustment, Criterion, Judge, RuleKind, parse_alpha};
+pub use judge::{Adjustment, Criterion, Judge, RuleKind, Verdicts, parse_alpha};
 pub use metric::Metric;
 pub use orders::Orders;
 pub use pair::Pair;

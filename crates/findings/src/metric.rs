@@ -13,6 +13,11 @@ impl Metric {
         Self(metric)
     }
 
+    /// The name in files.
+    pub fn name(self) -> MetricName {
+        self.0
+    }
+
     /// The name in running text.
     pub fn label(self) -> &'static str {
         match self.0 {
@@ -62,6 +67,11 @@ impl Metric {
     /// An interval of such differences: ` [-0.35, +0.08]`; nothing where there is none.
     pub fn brackets(self, ends: Option<(f64, f64)>) -> String {
         brackets(ends, ", ", |delta| self.change(delta))
+    }
+
+    /// The loss by a difference, in percent of the base score; of nats, the rise of the perplexity in percent.
+    pub fn percent_lost(self, delta: f64, base: f64) -> f64 {
+        if self.is_nats() { 100.0 * delta.exp_m1() } else { -100.0 * delta / base.abs() }
     }
 
     /// Name of the score that percentages are taken of, since none of nats mean anything: `BLEU`; `1/perplexity`, the geometric mean of the

@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use records::check::check_rows;
-use records::{Attention, CurveId, HeadSet, Identity, Order, PruningRow, Scope, TestedRow};
+use records::{Attention, CurveId, HeadSet, Identity, Order, PruningRow, Scope, TestedRow, Verdict};
 use words::brackets;
 
 use crate::error::{LeftOut, Result, command, faulty, no_attention};
@@ -56,14 +56,14 @@ impl Change {
     }
 }
 
-/// The heads that can go with a loss of at most the margin of the rule [`RuleKind::ShownSafe`]: shares of the heads in percent.
+/// The heads that can go with a loss of at most the margin of the rule [`RuleKind::Dispensable`]: shares of the heads in percent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tolerable {
     /// As measured: the last step before the first that loses more.
     pub percent: f64,
-    /// The last step before the first whose 95 % interval holds a greater loss: shown to be safe.
+    /// The last step before the first whose 95 % interval reaches the margin: dispensable.
     pub low: f64,
-    /// The last step before the first whose 95 % interval holds greater losses only: from there on it is shown to lose more.
+    /// The last step before the first whose 95 % interval lies above the margin: from there on heads are needed.
     pub high: f64,
 }
 
@@ -290,19 +290,13 @@ impl Series {
     /// several runs, or where no step was tested.
     pub fn tolerable(&self, judge: Judge) -> Option<Tolerable> {
         let [steps] = &self.runs[..] else { return None };
-        let low = self.removable(judge, RuleKind::ShownSafe)?.percent;
-        let before = |gain: &dyn Fn(&PruningRow) -> f64| {
-            let margin = |row: &PruningRow| row.base_score.abs() * judge.margin_percent / 100.0;
-            let kept =
-                without_gap(steps).iter().take_while(|row| row.masked == 0 || gain(row) >= -margin(row));
+        let low = self.removable(judge, RuleKind::Dispensable)?.percent;
+        let before = |goes_on: &dyn Fn(&PruningRow) -> bool| {
+            let kept = without_gap(steps).iter().take_while(|row| row.masked == 0 || goes_on(row));
             kept.last().map_or(0.0, share)
         };
-        let most = |row: &PruningRow| {
-            let ends = row.delta_interval().map(|(low, high)| [low, high]);
-            let gains = ends.unwrap_or([f64::INFINITY; 2]).map(|delta| row.direction().gain(delta));
-            gains[0].max(gains[1])
-        };
-        Some(Tolerable { percent: before(&|row| row.difference(None).gain), low, high: before(&most) })
+        let percent = before(&|row| row.gain() >= -judge.margin(row.base_score));
+        Some(Tolerable { percent, low, high: before(&|row| judge.verdict(row) != Some(Verdict::Needed)) })
     }
 
     /// The step nearest to `percent`, if one is near; of several runs that of the first.

@@ -19,7 +19,7 @@ use crate::view::{
 pub const ARTEFACTS: &[Artefact] = &[
     Artefact::new(
         ["table1", "reproduce-table1", chapter::SINGLE_HEADS],
-        "Score change for each masked head, layer x head, with the significant ones marked",
+        "Score change for each masked head, layer x head, with verdicts: needed, dispensable, undecided",
         Reads::Each(experiment::SWEEP),
         |file, asked, _| single_heads::tables(&Results::read(file)?, asked),
     )
@@ -229,8 +229,8 @@ pub const ARTEFACTS: &[Artefact] = &[
         Reads::Groups,
         |file, asked, _| {
             let found = Groups::read(Results::read(file)?)?;
-            let alpha = asked.criterion.alpha;
-            let (chart, tables) = (groups::figure(&found, alpha), groups::tables(&found, alpha));
+            let criterion = asked.criterion;
+            let (chart, tables) = (groups::figure(&found, criterion), groups::tables(&found, criterion));
             Ok(vec![sheet(&found.sweep.file, groups::STEM, chart, tables)])
         },
     ),

@@ -30,7 +30,7 @@ pub use rows::{
     AblationRow, BASE, CorrelationRow, CurveId, DynamicsRow, GateFilmRow, GateRow, Goal, HeadFunctionRow,
     Method, PruningRow, RelevanceRow, RetrainedRow, Row, ScoreRow, SpeedRow, TestedRow, TrainingRow,
 };
-pub use rules::{Difference, Rule};
+pub use rules::{Rule, Verdict};
 pub use segments::{Block, Blocks};
 pub use shard::{Part, Shard, is_shard, shards_in, shards_of};
 /// Metric of the scores of rows.

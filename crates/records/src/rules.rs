@@ -1,8 +1,11 @@
-//! When heads can go: two rules.
+//! What the interval of a loss says beside a margin, and two rules for heads that can go.
 //!
-//! A loss that is not significant may be large all the same, the more so the smaller the test set. So a loss counts as safe
-//! where its interval shows that it is small, and the paper's rule stands beside it.
+//! A loss that is not significant may be large all the same, the more so the smaller the test set, and a significant one small.
+//! So size is read from the interval, and the paper's rule, significance, stands beside it.
+use std::fmt;
 
+use stats::MetricName;
+use stats::bootstrap::Interval;
 pub use stats::family::ALPHA;
 
 use crate::{PruningRow, TestedRow};
@@ -10,25 +13,60 @@ use crate::{PruningRow, TestedRow};
 /// The loss that is tolerated, in percent of the score with all heads.
 pub const MARGIN_PERCENT: f64 = 2.0;
 
-/// Result of a comparison with the intact model.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Difference {
-    /// Score of the intact model.
-    pub base_score: f64,
-    /// Gain of the score with heads masked; below 0 it is worse, so they were useful.
-    pub gain: f64,
-    /// The worse end of the 95 % interval of `gain`; absent if it was not tested, or with too few resamples for an interval.
-    pub least_gain: Option<f64>,
-    /// Two-sided p-value; absent if it was not tested.
-    pub p_value: Option<f64>,
+/// Tells if a margin, in percent of the score with all heads, is one: above 0 and at most 100.
+pub fn is_margin(percent: f64) -> bool {
+    percent > 0.0 && percent <= 100.0
+}
+
+/// Returns the loss that is tolerated, in the unit of the metric: so many percent of the intact score or, of nats per token, as
+/// many as make the perplexity so many percent greater, ln(1.02) = 0.0198 for 2 %.
+pub fn margin(metric: MetricName, base_score: f64, percent: f64) -> f64 {
+    match metric {
+        MetricName::Nats => (percent / 100.0).ln_1p(),
+        _ => base_score.abs() * percent / 100.0,
+    }
+}
+
+/// What masking heads costs, as far as the test set can tell: the 95 % interval of the loss beside the margin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// The whole interval lies above the margin.
+    Needed,
+    /// The whole interval lies below the margin.
+    Dispensable,
+    /// The interval holds the margin.
+    Undecided,
+}
+
+impl Verdict {
+    /// Judges a loss by its interval, in the unit of the margin.
+    pub fn of(loss: Interval, margin: f64) -> Self {
+        if loss.low > margin {
+            Self::Needed
+        } else if loss.high < margin {
+            Self::Dispensable
+        } else {
+            Self::Undecided
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Needed => "needed",
+            Self::Dispensable => "dispensable",
+            Self::Undecided => "undecided",
+        })
+    }
 }
 
 /// A way to decide whether heads can go.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {
-    /// The 95 % interval of the gain does not reach below minus this margin, in percent of the intact score.
-    ShownSafe {
-        /// In percent.
+    /// The verdict is [`Verdict::Dispensable`].
+    Dispensable {
+        /// The margin, in percent of the intact score.
         margin_percent: f64,
     },
     /// The score is not significantly worse; the paper's rule.
@@ -41,17 +79,14 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Returns true if the difference is one that this rule accepts. What was not tested, or could not have been significant, never
-    /// is.
-    pub fn accepts(self, difference: &Difference) -> bool {
+    /// Returns true if this rule accepts what a row masks, with the two-sided p-value that counts. What was not tested, or could not
+    /// have been significant, it never accepts.
+    pub fn accepts(self, row: &impl TestedRow, p_value: Option<f64>) -> bool {
         match self {
-            Self::ShownSafe { margin_percent } => {
-                let margin = difference.base_score.abs() * margin_percent / 100.0;
-                difference.least_gain.is_some_and(|least| least >= -margin)
-            }
+            Self::Dispensable { margin_percent } => row.verdict(margin_percent) == Some(Verdict::Dispensable),
             Self::NoSignificantLoss { alpha, smallest_p_value } => {
-                let is_loss = |p: f64| difference.gain < 0.0 && p < alpha;
-                smallest_p_value < alpha && difference.p_value.is_some_and(|p| !is_loss(p))
+                let is_loss = |p: f64| row.gain() < 0.0 && p < alpha;
+                smallest_p_value < alpha && p_value.is_some_and(|p| !is_loss(p))
             }
         }
     }
@@ -69,8 +104,7 @@ impl Rule {
         let follows = |(place, row): &(usize, &PruningRow)| row.step == *place || row.search_score.is_some();
         let is_intact = |row: &PruningRow| row.step == 0 && row.masked == 0;
         let climb = steps.into_iter().enumerate().take_while(follows);
-        let accepted =
-            climb.take_while(|(_, row)| is_intact(row) || self.accepts(&row.difference(row.p_value)));
+        let accepted = climb.take_while(|(_, row)| is_intact(row) || self.accepts(*row, row.p_value));
         accepted.last().map(|(_, row)| row)
     }
 }
@@ -79,103 +113,90 @@ impl Rule {
 mod tests {
     use super::*;
     use crate::{Order, Scope};
-    use stats::MetricName;
 
-    const SAFE: Rule = Rule::ShownSafe { margin_percent: 2.0 };
+    const DISPENSABLE: Rule = Rule::Dispensable { margin_percent: 2.0 };
     const PAPER: Rule = Rule::NoSignificantLoss { alpha: 0.01, smallest_p_value: 0.0002 };
 
-    fn difference(gain: f64, least_gain: f64, p_value: f64) -> Difference {
-        Difference { base_score: 50.0, gain, least_gain: Some(least_gain), p_value: Some(p_value) }
-    }
-
-    /// 2 % of 50 points are 1 point.
-    #[test]
-    fn a_small_loss_is_safe_where_the_interval_shows_it() {
-        assert!(SAFE.accepts(&difference(-0.5, -1.0, 0.001)));
-        assert!(!SAFE.accepts(&difference(-0.5, -1.01, 0.4)));
-        assert!(SAFE.accepts(&difference(3.0, 1.0, 0.001)));
-        let negative = Difference { base_score: -50.0, ..difference(-0.5, -0.9, 0.5) };
-        assert!(SAFE.accepts(&negative), "a margin is a size");
-    }
-
-    #[test]
-    fn only_a_significant_loss_counts_against_the_papers_rule() {
-        assert!(!PAPER.accepts(&difference(-0.5, -1.0, 0.009)));
-        assert!(PAPER.accepts(&difference(-0.5, -1.0, 0.01)));
-        assert!(PAPER.accepts(&difference(-27.4, -40.0, 0.02)), "the rule sees no size");
-        assert!(PAPER.accepts(&difference(0.5, 0.2, 0.001)));
-    }
-
-    #[test]
-    fn what_was_not_or_could_not_be_shown_proves_nothing() {
-        let untested = Difference { least_gain: None, p_value: None, ..difference(0.0, 0.0, 1.0) };
-        assert!(!SAFE.accepts(&untested) && !PAPER.accepts(&untested));
-        let blind = Rule::NoSignificantLoss { alpha: 0.01, smallest_p_value: 0.01 };
-        assert!(!blind.accepts(&difference(-0.5, -1.0, 0.5)));
-    }
-
-    fn row(step: usize, delta: f64, delta_low: Option<f64>) -> PruningRow {
-        let p_value = delta_low.map(|_| 0.5);
+    fn row(step: usize, delta: f64, ends: Option<(f64, f64)>) -> PruningRow {
+        let (delta_low, delta_high) = ends.unzip();
         PruningRow {
             attention: Scope::All,
             order: Order::Importance,
-            order_seed: None,
-            complement: false,
             step,
             masked: 3 * step,
             heads: 30,
-            metric: MetricName::Bleu,
             base_score: 50.0,
             score: 50.0 + delta,
             score_delta: delta,
             delta_low,
-            delta_high: delta_low.map(|_| 1.0),
-            p_value,
-            p_koehn: None,
-            p_adjusted: None,
-            p_benjamini_hochberg: None,
-            p_unpaired_t: None,
-            p_mcnemar: None,
-            search_score: None,
-            masked_heads: String::new(),
+            delta_high,
+            p_value: ends.map(|_| 0.5),
+            ..PruningRow::default()
         }
+    }
+
+    fn verdict(row: &PruningRow) -> Option<Verdict> {
+        row.verdict(2.0)
+    }
+
+    /// 2 % of 50 points are 1 point.
+    #[test]
+    fn a_verdict_reads_the_whole_interval_beside_the_margin() {
+        use Verdict::{Dispensable, Needed, Undecided};
+        let of = |low, high| verdict(&row(1, -0.5, Some((low, high))));
+        assert_eq!(of(-0.99, 3.0), Some(Dispensable));
+        assert_eq!(of(-0.99, -0.01), Some(Dispensable), "significant, and small");
+        assert_eq!(of(-1.0, 0.0), Some(Undecided), "the margin itself is not below it");
+        assert_eq!(of(-30.0, 10.0), Some(Undecided), "not significant, and perhaps large");
+        assert_eq!(of(-3.0, -1.0), Some(Undecided));
+        assert_eq!(of(-3.0, -1.01), Some(Needed));
+        assert_eq!(verdict(&row(1, -0.5, None)), None);
+        let of_base = |base_score| verdict(&PruningRow { base_score, ..row(1, -0.5, Some((-0.9, 0.0))) });
+        assert_eq!(of_base(-50.0), Some(Dispensable), "a margin is a size");
+        assert_eq!(of_base(0.0), Some(Undecided));
+    }
+
+    /// A perplexity that is 2 % greater is one of ln(1.02) = 0.0198 more nats, whatever the base.
+    #[test]
+    fn more_nats_are_a_loss_and_their_margin_is_of_the_perplexity() {
+        let of = |low, high| {
+            let row = PruningRow { metric: MetricName::Nats, ..row(1, 0.5, Some((low, high))) };
+            (verdict(&row), PAPER.accepts(&row, Some(0.001)))
+        };
+        assert_eq!(of(0.01, 0.0197), (Some(Verdict::Dispensable), false));
+        assert_eq!(of(0.01, 0.0199), (Some(Verdict::Undecided), false));
+        assert_eq!(of(0.0199, 0.9), (Some(Verdict::Needed), false));
+        assert_eq!(of(-6.0, -4.0).0, Some(Verdict::Dispensable));
+        assert!((margin(MetricName::Nats, 3.0, 2.0) - 1.02_f64.ln()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn only_a_significant_loss_counts_against_the_papers_rule() {
+        let accepts = |delta, p| PAPER.accepts(&row(1, delta, None), p);
+        assert!(!accepts(-0.5, Some(0.009)));
+        assert!(accepts(-0.5, Some(0.01)));
+        assert!(accepts(-27.4, Some(0.02)), "the rule sees no size");
+        assert!(accepts(0.5, Some(0.001)));
+        assert!(!accepts(0.0, None), "what was not tested proves nothing");
+        let blind = Rule::NoSignificantLoss { alpha: 0.01, smallest_p_value: 0.01 };
+        assert!(!blind.accepts(&row(1, -0.5, None), Some(0.5)));
     }
 
     #[test]
     fn the_climb_ends_at_the_first_step_that_is_not_accepted() {
+        let row = |step, delta, low: Option<f64>| row(step, delta, low.map(|low| (low, 1.0)));
         let steps =
             [row(0, 0.0, None), row(1, -0.1, Some(-0.5)), row(2, -0.9, Some(-1.5)), row(3, -0.1, Some(-0.5))];
-        assert_eq!(SAFE.last_accepted(&steps).map(|row| row.step), Some(1));
-        assert_eq!(PAPER.last_accepted(&steps).map(|row| row.step), Some(3));
+        let last = |rule: Rule, steps: &[PruningRow]| rule.last_accepted(steps).map(|row| row.step);
+        assert_eq!(last(DISPENSABLE, &steps), Some(1));
+        assert_eq!(last(PAPER, &steps), Some(3));
         let untested = [row(0, 0.0, None), row(1, -0.1, None), row(2, -0.1, Some(-0.5))];
-        assert_eq!(SAFE.last_accepted(&untested).map(|row| row.step), Some(0));
-        assert_eq!(SAFE.last_accepted(&[]), None);
-        assert_eq!(SAFE.last_accepted(&steps[1..2]), None, "a climb begins at the intact model");
+        assert_eq!(last(DISPENSABLE, &untested), Some(0));
+        assert_eq!(last(DISPENSABLE, &[]), None);
+        assert_eq!(last(DISPENSABLE, &steps[1..2]), None, "a climb begins at the intact model");
         let mut gap = [row(0, 0.0, None), row(2, -0.1, Some(-0.5))];
-        assert_eq!(SAFE.last_accepted(&gap).map(|row| row.step), Some(0));
+        assert_eq!(last(DISPENSABLE, &gap), Some(0));
         gap[1].search_score = Some(49.0);
-        assert_eq!(SAFE.last_accepted(&gap).map(|row| row.step), Some(2), "a search makes no steps between");
-    }
-
-    /// 2 % of 50 nats are 1: a rise of up to that is safe, and any fall is.
-    #[test]
-    fn more_nats_are_a_loss() {
-        let nats = |delta, interval: (f64, f64)| {
-            let row = row(1, delta, Some(interval.0));
-            PruningRow { metric: MetricName::Nats, delta_high: Some(interval.1), ..row }
-        };
-        let difference = |row: PruningRow| row.difference(Some(0.001));
-        assert!(SAFE.accepts(&difference(nats(0.5, (0.1, 1.0)))));
-        assert!(!SAFE.accepts(&difference(nats(0.5, (0.1, 1.01)))));
-        assert!(SAFE.accepts(&difference(nats(-5.0, (-6.0, -4.0)))));
-        assert!(!PAPER.accepts(&difference(nats(0.5, (0.1, 1.0)))));
-        assert!(PAPER.accepts(&difference(nats(-5.0, (-6.0, -4.0)))));
-        let fallen = |step, delta| PruningRow { step, ..nats(delta, (delta - 0.1, delta + 0.1)) };
-        let steps = [row(0, 0.0, None), fallen(1, -8.0), fallen(2, 0.5), fallen(3, 2.0), fallen(4, 0.0)];
-        assert_eq!(
-            SAFE.last_accepted(&steps).map(|row| row.step),
-            Some(2),
-            "a fall ends no climb, a rise does"
-        );
+        assert_eq!(last(DISPENSABLE, &gap), Some(2), "a search makes no steps between");
     }
 }

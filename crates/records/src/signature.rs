@@ -14,6 +14,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use words::excerpt;
 
+use crate::rules::is_margin;
 use crate::{Error, Part, file};
 
 /// Description of a result file: the inputs of its numbers, and the runs that wrote it.
@@ -64,7 +65,7 @@ pub struct Testing {
     pub resamples: usize,
     /// Seed that draws them.
     pub seed: u64,
-    /// The loss that counts as safe, in percent of the score with all heads.
+    /// The loss that is tolerated, in percent of the score with all heads.
     pub margin_percent: f64,
 }
 
@@ -301,11 +302,11 @@ impl Signature {
             .map_err(|source| Error::of(path, format!("is not the signature of a run: {source}")))?;
         match signature.testing {
             Some(Testing { resamples, margin_percent, .. })
-                if resamples > MOST_RESAMPLES || !(0.0..=100.0).contains(&margin_percent) =>
+                if resamples > MOST_RESAMPLES || !is_margin(margin_percent) =>
             {
                 let fault = format!(
-                    "asks for {resamples} resamples and a margin of {margin_percent} %: at most {MOST_RESAMPLES} and 100 % are \
-                     possible"
+                    "asks for {resamples} resamples and a margin of {margin_percent} %: at most {MOST_RESAMPLES}, and a margin \
+                     above 0 and at most 100 %, are possible"
                 );
                 Err(Error::of(path, fault))
             }

@@ -35,8 +35,8 @@ pub struct Gathered {
     pub described: SubjectFile,
     /// Findings, in sentences without full stops.
     pub claim: Vec<String>,
-    /// The base, how many heads change it significantly after adjustment, and the share that can go.
-    pub key_numbers: [Cell; 3],
+    /// The base, the verdicts on single heads, and the share that can go.
+    pub key_numbers: [Cell; 5],
     /// Facts on the sweep over single heads or, without one, on the pruning curves.
     pub facts: Facts,
     /// `true` if it is a language model, of which the paper has no numbers.

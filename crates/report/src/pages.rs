@@ -72,7 +72,8 @@ fn limits(gathered: &Gathered) -> Vec<&'static str> {
         "A head that can go alone need not be one that can go with others: the curves of masked heads say how many can go at once.",
         "The oracle's order is made on the very split that is scored, so its curve is optimistic.",
         "The interval of a share of heads is that of the score at each step by itself, not of the whole curve.",
-        "That a test sees no significant loss does not show that there is none; a small test set sees little.",
+        "A significant change may be small, and one that is not significant large: a small test set sees little. Verdicts read \
+         the interval.",
     ];
     let of_kind = [(gathered.subject.kind.is_demo, demo), (gathered.is_language, nats)];
     of_kind.into_iter().filter(|(holds, _)| *holds).map(|(_, text)| text).chain(fixed).collect()
@@ -88,7 +89,7 @@ pub fn index(all: &[Gathered]) -> Value {
     let table = Table::new("Subjects", "subjects", title)
         .columns(["Subject", ""], ["what it is"].into_iter().chain(claim::KEY_NUMBERS))
         .rows(all.iter().map(row))
-        .note("adjusted: the chance of even one false alarm among the heads of an attention type is at most the level")
+        .note("needed, dispensable: of heads masked one at a time the whole 95 % interval of the loss lies above, below the margin")
         .note("the share is masked by importance, with a loss within the margin");
     let names: Vec<_> = all.iter().map(|gathered| &gathered.subject.name).collect();
     let broken = all.iter().filter(|gathered| !gathered.faults.is_empty());

@@ -12,7 +12,8 @@ const SHORT: usize = 24;
 pub fn of_table(prefix: &str, table: &Table) -> Value {
     let numeric: Vec<bool> = (0..table.columns.len()).map(|column| is_numeric(table, column)).collect();
     let mark = table.mark.iter().map(|mark| format!("marked with *: {mark}"));
-    let notes: Vec<String> = mark.chain(table.summary.iter().chain(&table.remarks).cloned()).collect();
+    let notes: Vec<String> =
+        table.summary.iter().cloned().chain(mark).chain(table.remarks.iter().cloned()).collect();
     let id = id(&format!("{prefix}-{}", table.label));
     let own = context! { id, numeric, notes, corner => table.corner() };
     context! { ..own, ..Value::from_serialize(table) }

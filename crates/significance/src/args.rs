@@ -1,6 +1,6 @@
 //! Command-line arguments of tests.
 
-use records::rules::MARGIN_PERCENT;
+use records::rules::{MARGIN_PERCENT, is_margin};
 use records::signature::Testing;
 use stats::family::{MOST_RESAMPLES, RESAMPLES};
 
@@ -16,8 +16,9 @@ pub struct TestArgs {
     #[arg(long, value_name = "N", value_parser = resamples)]
     pub resamples: Option<usize>,
 
-    /// Loss that counts as safe, in percent of the score with all heads [default: as before, or 2]
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    /// Loss that is tolerated, in percent of the score with all heads; for nats per token, of the perplexity [default: as before,
+    /// or 2]
+    #[arg(long, value_name = "PERCENT", value_parser = margin)]
     pub margin: Option<f64>,
 }
 
@@ -45,13 +46,13 @@ pub fn resamples(text: &str) -> Result<usize, String> {
     resamples.ok_or_else(|| format!("must be a whole number from 0 to {MOST_RESAMPLES}"))
 }
 
-/// A percentage, for arguments.
+/// A margin in percent, for arguments.
 ///
 /// # Errors
-/// In words, if it is none from 0 to 100.
-pub fn percent(text: &str) -> Result<f64, String> {
-    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    percent.ok_or_else(|| "must be a number from 0 to 100".to_owned())
+/// In words, if it is none above 0 and at most 100.
+pub fn margin(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent| is_margin(*percent));
+    percent.ok_or_else(|| "must be a number above 0 and at most 100".to_owned())
 }
 
 #[cfg(test)]
@@ -71,6 +72,10 @@ mod tests {
         assert_eq!(none.testing(None, None).seed, SEED);
         let more = TestArgs { resamples: Some(0), margin: None };
         assert_eq!(more.testing(Some(before), None), Testing { resamples: 0, ..before });
-        assert!(resamples("1000001").is_err() && percent("101").is_err() && percent("NaN").is_err());
+        assert!(resamples("1000001").is_err());
+        assert_eq!(
+            ["0", "-1", "100.1", "NaN", "100", "0.5"].map(|text| margin(text).is_ok()),
+            [false, false, false, false, true, true]
+        );
     }
 }

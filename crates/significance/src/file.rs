@@ -43,8 +43,8 @@ pub struct Share {
     pub curve: String,
     /// Heads that could be masked.
     pub heads: usize,
-    /// Masked heads that are shown to be safe; absent if the curve does not start at the intact model.
-    pub safe: Option<usize>,
+    /// Masked heads that are dispensable together; absent if the curve does not start at the intact model.
+    pub dispensable: Option<usize>,
     /// Masked heads without a significant loss, the paper's rule.
     pub without_loss: Option<usize>,
     /// `true` if the heads were ordered by the segments that are tested. Then chance is in the order too, and the shares are no
@@ -158,7 +158,7 @@ fn retest_agreement(
 /// Shares of heads that can go along each curve.
 fn shares(rows: &[PruningRow], testing: Testing, (measured, identity): (&Measured, &Identity)) -> Vec<Share> {
     let estimated_on = identity.arguments.get("estimate_on").and_then(Value::as_str);
-    let safe = Rule::ShownSafe { margin_percent: testing.margin_percent };
+    let dispensable = Rule::Dispensable { margin_percent: testing.margin_percent };
     let is_resampled = metric_of(measured).is_ok_and(Metric::is_resampled);
     let smallest_p_value = if is_resampled { smallest_p_value(testing.resamples) } else { 0.0 };
     let paper = Rule::NoSignificantLoss { alpha: records::rules::ALPHA, smallest_p_value };
@@ -166,7 +166,7 @@ fn shares(rows: &[PruningRow], testing: Testing, (measured, identity): (&Measure
     let share = |curve: &[PruningRow]| Share {
         curve: curve[0].family(),
         heads: curve[0].heads,
-        safe: safe.last_accepted(curve).map(|row| row.masked),
+        dispensable: dispensable.last_accepted(curve).map(|row| row.masked),
         without_loss: paper.last_accepted(curve).map(|row| row.masked),
         is_ordered_by_tested_segments: curve[0].order.is_made_on(Some(&identity.split), estimated_on),
     };

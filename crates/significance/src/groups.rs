@@ -7,7 +7,7 @@ use stats::bootstrap::Interval;
 use stats::classification::Outcome;
 use stats::correlation::spearman;
 use stats::mcnemar::mid_p;
-use stats::proportion::wilson;
+use stats::proportion::{tango, wilson};
 
 /// Some neighbouring segments of the split.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +27,8 @@ pub struct Group {
 pub struct Change {
     /// Accuracy without the head minus that of the intact model, in percentage points.
     pub delta: f64,
+    /// Its 95 % interval by [`tango`], likewise.
+    pub interval: Interval,
     /// Mid-p of McNemar's test on the segments of the group, adjusted by Holm for all heads and groups, 0 to 1.
     pub p_adjusted: f64,
 }
@@ -72,7 +74,9 @@ pub fn groups(named: &[(String, usize)], base: &[Outcome], heads: &[Vec<Outcome>
             let (lost, won) = exchanged(base, head.get(range.clone())?);
             let delta = 100.0 * (won as f64 - lost as f64) / *segments as f64;
             p_values.push(mid_p(lost, won));
-            changes.push(Change { delta, p_adjusted: 1.0 });
+            let Interval { low, high } = tango(lost, won, *segments);
+            let interval = Interval { low: 100.0 * low, high: 100.0 * high };
+            changes.push(Change { delta, interval, p_adjusted: 1.0 });
         }
         let right = base.iter().filter(|outcome| outcome.is_right()).count();
         groups.push(Group { name: name.clone(), segments: *segments, right, changes });
@@ -136,7 +140,10 @@ mod tests {
             assert!((found.delta - delta).abs() < 1e-12, "{found:?}");
             assert!((found.p_adjusted - p_adjusted).abs() < 1e-12, "{found:?}");
         }
-        assert_eq!(groups[0].changes[0], Change { delta: 0.0, p_adjusted: 1.0 });
+        let unchanged = groups[0].changes[0];
+        assert_eq!((unchanged.delta, unchanged.p_adjusted), (0.0, 1.0));
+        // no change of 20 is Wilson's share of none, either way: z² / (n + z²)
+        assert!((unchanged.interval.high - 100.0 * 3.841_459 / 23.841_459).abs() < 1e-4);
         assert_eq!((groups[1].right, groups[1].accuracy()), (15, 93.75));
     }
 
@@ -171,7 +178,7 @@ mod tests {
             let found = groups[0].likeness(&groups[other]).unwrap();
             assert!((found - expected).abs() < 1e-12, "{found}");
         }
-        let none = Group { changes: vec![Change { delta: 0.0, p_adjusted: 1.0 }; 8], ..groups[0].clone() };
+        let none = Group { changes: vec![groups[0].changes[0]; 8], ..groups[0].clone() };
         assert_eq!(none.likeness(&groups[1]), None);
     }
 }

@@ -20,7 +20,7 @@ mod groups;
 mod merge;
 
 pub use agreement::{Sweep, agreement};
-pub use args::{SEED, TestArgs, percent, resamples};
+pub use args::{SEED, TestArgs, margin, resamples};
 pub use error::Error;
 pub use file::{AGAINST_ARGUMENTS, Retested, Share, retest};
 pub use groups::{Change, Group, groups};
@@ -329,7 +329,7 @@ mod tests {
         test_rows(&mut rows, &mut stored(&base, &[&worse]), &whole, TESTING).unwrap();
         assert_eq!((rows[0].p_value, rows[0].p_adjusted), (Some(0.2), Some(0.2)));
         assert!((rows[0].score_delta - 1.1 / 12.0).abs() < 1e-6, "{}", rows[0].score_delta);
-        assert!(rows[0].difference(None).gain < 0.0);
+        assert!(rows[0].gain() < 0.0);
     }
 
     #[test]

@@ -96,9 +96,9 @@ fn described(share: &Share) -> String {
         ""
     };
     format!(
-        "{}: {} of heads shown to be safe to mask, {} without a significant loss{remark}",
+        "{}: {} of heads dispensable, {} without a significant loss{remark}",
         share.curve,
-        percent(share.safe),
+        percent(share.dispensable),
         percent(share.without_loss)
     )
 }

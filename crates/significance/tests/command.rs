@@ -177,7 +177,7 @@ fn shares_of_the_oracle_are_marked() {
     let text = String::from_utf8(output.stdout).unwrap();
     let marked: Vec<(bool, bool)> = text
         .lines()
-        .filter(|line| line.contains("25.0 % of heads shown to be safe"))
+        .filter(|line| line.contains("25.0 % of heads dispensable"))
         .map(|line| (line.contains("oracle"), line.contains("made on the segments that are tested")))
         .collect();
     assert_eq!(marked, [(false, false), (true, true)], "{text}");

@@ -22,13 +22,13 @@ pub fn typeset(value: f64, decimals: usize) -> String {
     with_minus(&fixed(value, decimals))
 }
 
-/// `text` with a proper minus sign (U+2212) where a number has a hyphen: before a digit, at the beginning or after a space or
-/// a bracket. Hyphens of names stay.
+/// `text` with a proper minus sign (U+2212) where a number has a hyphen: before a digit, at the beginning or after a space, a
+/// bracket or the sign of a verdict. Hyphens of names stay.
 pub fn with_minus(text: &str) -> String {
     let mut shown = String::new();
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
-        let begins = shown.is_empty() || shown.ends_with([' ', '(', '[']);
+        let begins = shown.is_empty() || shown.ends_with([' ', '(', '[', '!', '?']);
         let is_minus = character == '-' && begins && characters.peek().is_some_and(char::is_ascii_digit);
         shown.push(if is_minus { '\u{2212}' } else { character });
     }

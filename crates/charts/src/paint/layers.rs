@@ -5,7 +5,7 @@ use super::axes::Plane;
 use super::canvas::{Canvas, Paint, SMALL, Spot, TextStyle, points, spot, width};
 use super::layout::Place;
 use super::marks::draw_mark;
-use crate::chart::{At, Cell, Color, Layer, Panel, Style};
+use crate::chart::{At, Cell, Color, Layer, Panel, SIGN_RADIUS, Sign, Style};
 use crate::palette::{GREY, INK, LIGHT, WHITE, diverging, text_on};
 
 /// Opacity of bands.
@@ -89,12 +89,18 @@ fn draw_cells(canvas: &mut Canvas, plane: &Plane<'_>, cells: &[Cell]) {
     for cell in cells {
         let [from, to] = corners(cell);
         let middle = ((from.0 + to.0) / 2, (from.1 + to.1) / 2);
-        if cell.is_marked {
-            canvas.circle(middle, 1.2, Paint::area(text_on(paper(cell))));
+        let ink = text_on(paper(cell));
+        match cell.sign {
+            Some(Sign::Dot) => canvas.circle(middle, SIGN_RADIUS, Paint::area(ink)),
+            Some(Sign::Ring) => {
+                let outline = Some(Style::line(ink, 0.6));
+                canvas.circle(middle, SIGN_RADIUS, Paint { area: None, outline });
+            }
+            None => {}
         }
         let room = points(to.0 - from.0) - 2.0;
         let size = (SMALL * room / width(&cell.text, SMALL)).min(SMALL);
-        let color = if cell.value.is_some() { text_on(paper(cell)) } else { GREY };
+        let color = if cell.value.is_some() { ink } else { GREY };
         let style = TextStyle { size, color, anchor: HPos::Center };
         style.write_centered(canvas, &cell.text, (points(middle.0), points(middle.1)));
     }

@@ -30,7 +30,7 @@ pub fn render(table: &Table) -> String {
     }
     text.push('\n');
     let mark = table.mark.iter().map(|mark| format!("* {mark}"));
-    for note in mark.chain(table.summary.iter().chain(&table.remarks).cloned()) {
+    for note in table.summary.iter().cloned().chain(mark).chain(table.remarks.iter().cloned()) {
         push_line(&mut text, &one_line(&note));
     }
     text

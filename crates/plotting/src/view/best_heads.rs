@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use charts::table::{Cell, Row, Table};
 use findings::ablations::Model;
 use findings::best_heads::Layers;
+use findings::judge::CAUTION;
 use findings::origin::OPEN_QUESTION;
 use findings::paper::Masked;
-use findings::{BestHeads, Criterion, Judge, RuleKind};
+use findings::{BestHeads, Criterion, Judge};
 use records::{AblationRow, Attention};
 use words::{count, signed};
 
-/// Name of the paper's rule.
-const NO_LOSS: &str = "no significant loss";
+use super::{SIGNS, judged};
 
 /// The name of the files of the table of the paper that one stands beside, or has the layout of, what that is called, and its model,
 /// test set and unit.
@@ -55,9 +55,10 @@ pub fn table(best: &BestHeads, criterion: Criterion) -> Table {
     let is_tested = criterion.tally(&sweep.rows).tested > 0;
     let split = best.selected_on.as_ref().map_or(String::new(), |split| format!("-{split}"));
     let metric = sweep.metric();
-    let counts = counts(best, judge);
-    let of_paper = |attention| Layers::published(best.published(), attention);
-    let paper = in_words(best, of_paper, NO_LOSS);
+    let verdicts = verdicts(best, judge);
+    let paper = |enough: &dyn Fn(Attention) -> Option<Layers>| in_words(best, enough);
+    let ours = paper(&|attention| Layers::ours(&best.of(attention), judge));
+    let published = paper(&|attention| Layers::published(best.published(), attention));
     let title = format!(
         "Best head alone in its layer (its number in brackets): {0} minus the base {0}{1}",
         metric.label(),
@@ -68,9 +69,17 @@ pub fn table(best: &BestHeads, criterion: Criterion) -> Table {
         .rows((1..=layers).map(row))
         .mark(is_tested.then(|| judge.description("heads")))
         .note(sweep.base_line())
-        .note(counts.is_empty().then_some("no layer was tested for significance"))
-        .note(counts)
-        .note(judge.rules("heads"))
+        .note(verdicts.is_empty().then_some("no layer was tested"))
+        .note(
+            (!verdicts.is_empty()).then(|| format!("the other heads of a layer are {}", verdicts.join("; "))),
+        )
+        .note(
+            (!verdicts.is_empty())
+                .then(|| [judge.of_verdicts(), SIGNS.to_owned()].to_vec())
+                .unwrap_or_default(),
+        )
+        .note(ours.map(|sentence| format!("the paper's reading: {sentence}; {CAUTION}")))
+        .note(judge.out_of_reach())
         .note(choice(best))
         .note(
             sweep
@@ -79,26 +88,26 @@ pub fn table(best: &BestHeads, criterion: Criterion) -> Table {
                 .then(|| format!("laid out as a table of Michel et al. (2019), {OPEN_QUESTION}")),
         )
         .remark(best.missing_heads())
-        .remark(paper.map(|sentence| format!("paper: Michel et al. (2019), {name}, {what}; {sentence}")))
+        .remark(published.map(|sentence| format!("paper: Michel et al. (2019), {name}, {what}; {sentence}")))
 }
 
-/// In how many layers one head is enough, by each rule.
-fn counts(best: &BestHeads, judge: Judge) -> Vec<String> {
-    let rules = [(RuleKind::ShownSafe, "shown safe"), (RuleKind::NoSignificantLoss, NO_LOSS)];
-    let counts = rules.map(|(which, rule)| {
-        in_words(best, |attention| Layers::ours(&best.of(attention), judge, which), rule)
-    });
-    counts.into_iter().flatten().collect()
+/// Verdicts on the other heads of the layers of each attention type.
+fn verdicts(best: &BestHeads, judge: Judge) -> Vec<String> {
+    let of = |attention: Attention| {
+        let counts = best.verdicts(attention, judge)?;
+        Some(format!("{} in {} of {attention}", counts.in_words(), count(counts.all(), "layer")))
+    };
+    best.sweep.attentions().into_iter().filter_map(of).collect()
 }
 
 /// The paper's layers beyond ours are left out: with other depths they compare nothing.
 fn columns(best: &BestHeads, criterion: Criterion) -> Vec<(&'static str, BTreeMap<usize, Cell>)> {
-    let (mut columns, metric) = (Vec::new(), best.sweep.metric());
+    let (mut columns, metric, judge) = (Vec::new(), best.sweep.metric(), best.sweep.judge(criterion));
     for attention in best.sweep.attentions() {
         let rows = best.of(attention);
         let cell = |row: &AblationRow| {
             let text = format!("{} ({})", metric.change(row.score_delta), row.head);
-            Cell::number(text, row.score_delta).marked(criterion.holds(row))
+            judged(Cell::number(text, row.score_delta), judge.verdict(row)).marked(criterion.holds(row))
         };
         columns.push((attention.name(), rows.iter().map(|(&layer, row)| (layer, cell(row))).collect()));
         let is_ours = |cell: &&Masked| cell.attention == attention && rows.contains_key(&cell.layer);
@@ -111,11 +120,11 @@ fn columns(best: &BestHeads, criterion: Criterion) -> Vec<(&'static str, BTreeMa
     columns
 }
 
-/// Number of layers for which one head is enough, by attention type and the rule of this name.
-fn in_words(best: &BestHeads, enough: impl Fn(Attention) -> Option<Layers>, rule: &str) -> Option<String> {
+/// Number of layers for which one head is enough by the paper's rule, by attention type.
+fn in_words(best: &BestHeads, enough: &dyn Fn(Attention) -> Option<Layers>) -> Option<String> {
     let of = |attention: Attention| Some(format!("{} of {attention}", enough(attention)?));
     let tested: Vec<_> = best.sweep.attentions().into_iter().filter_map(of).collect();
-    (!tested.is_empty()).then(|| format!("one head is enough ({rule}) in {}", tested.join(", ")))
+    (!tested.is_empty()).then(|| format!("one head is enough (no significant loss) in {}", tested.join(", ")))
 }
 
 /// Sentence on the split that heads were chosen on, and its effect on the numbers.

@@ -11,7 +11,7 @@ use records::{AblationRow, Attention, HeadFunctionRow, HeadId, Measure, StandsFo
 use words::{tenths, typeset, with_minus};
 
 use super::heat_map::counts;
-use super::ranked;
+use super::{SIGNS, judged, ranked};
 
 pub const TABLE: &str = "v19-table1";
 const SAME_HEADS: &str = "v19-table1-heads";
@@ -105,10 +105,10 @@ pub fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) 
         confidence.map(|row| (row.head_id(), Cell::printed(row.share, |share| typeset(share, 2))));
     columns.push(("confidence".to_owned(), confidence.collect()));
     columns.extend(sweep.as_ref().map(|sweep| {
-        let metric = sweep.metric();
+        let (metric, judge) = (sweep.metric(), sweep.judge(criterion));
         let change = |row: &AblationRow| {
             let text = with_minus(&(metric.change(row.score_delta) + &metric.brackets(row.delta_interval())));
-            Cell::number(text, row.score_delta).marked(criterion.holds(row))
+            judged(Cell::number(text, row.score_delta), judge.verdict(row))
         };
         let cells = sweep.rows.iter().map(|row| (row.head_id(), change(row)));
         (format!("change of {} if masked", metric.label()), cells.collect())
@@ -145,8 +145,8 @@ pub fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) 
         .rows(best.into_iter().map(row))
         .note("ranks are among all heads that were measured, 1 for the greatest")
         .note((!data.is_empty()).then(|| data.join(", ")));
-    let criterion = sweep.as_ref().map(|_| format!("the change is significant ({})", criterion.in_words()));
-    Some(table.mark(criterion))
+    let verdicts = sweep.as_ref().map(|sweep| format!("{} ({SIGNS})", sweep.judge(criterion).of_verdicts()));
+    Some(table.note(verdicts))
 }
 
 /// Number of heads of each layer with each function, a panel for each attention type: Figures 1c and 2b.

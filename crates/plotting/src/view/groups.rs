@@ -1,14 +1,28 @@
 //! Accuracy by group of segments, which heads each group needs, and which groups need the same heads.
-use charts::chart::{self, BAR_COLORS, Chart, Layer, Panel, Style};
+use charts::chart::{self, BAR_COLORS, Chart, Entry, Layer, Panel, Sign, Style};
 use charts::palette::INK;
 use charts::table::{Cell, Row, Table};
-use findings::Groups;
+use findings::{Criterion, Groups, Verdicts};
 use records::{Attention, HeadId};
 use significance::{Change, Group};
 use stats::bootstrap::Interval;
 use words::{count, fixed, signed, with_minus};
 
+use super::heat_map::sign;
+use super::three;
+
 pub const STEM: &str = "groups";
+
+const COLUMNS: [&str; 8] = [
+    "segments",
+    "base",
+    "95 % interval",
+    "needed",
+    "dispensable",
+    "undecided",
+    "worse without",
+    "better without",
+];
 
 /// Heads that are named in each direction.
 const MOST_NAMED: usize = 3;
@@ -20,35 +34,42 @@ const MOST_PAIRS: usize = 12;
 const MOST_SHOWN: usize = 24;
 
 /// The accuracy of each group with the heads that change it, and how far pairs of groups need the same heads.
-pub fn tables(groups: &Groups, alpha: f64) -> Vec<Table> {
-    vec![heads_of_groups(groups, alpha), likeness(groups)]
+pub fn tables(groups: &Groups, criterion: Criterion) -> Vec<Table> {
+    vec![heads_of_groups(groups, criterion), likeness(groups)]
 }
 
-fn heads_of_groups(groups: &Groups, alpha: f64) -> Table {
+fn heads_of_groups(groups: &Groups, criterion: Criterion) -> Table {
+    let (alpha, judge) = (criterion.alpha, groups.sweep.judge(criterion));
+    let margin_percent = judge.margin_percent;
     let row = |group: &Group| {
         let (Interval { low, high }, tenth) = (group.interval(), |percent| fixed(percent, 1));
-        let cells = [
+        let base = [
             group.segments.into(),
             Cell::printed(group.accuracy(), tenth),
             Cell::interval((low, high), tenth),
+        ];
+        let verdicts =
+            group.changes.iter().map(|change| Some(Groups::verdict(group, change, margin_percent)));
+        let significant = [
             named(groups, group, alpha, |delta| -delta).into(),
             named(groups, group, alpha, |delta| delta).into(),
         ];
-        Row::new(&group.name[..], cells)
+        Row::new(&group.name[..], base.into_iter().chain(three(Verdicts::of(verdicts))).chain(significant))
     };
     let (heads, number) = (count(groups.heads.len(), "head"), count(groups.groups.len(), "group"));
-    let title = "Accuracy by group of segments, in percent, and the heads whose masking changes it significantly, \
-         with the change in percentage points";
+    let title = "Accuracy by group of segments, in percent, the verdicts on single heads, and the heads whose masking changes \
+         it significantly, with the change in percentage points";
     Table::new("Heads by group of segments", groups.sweep.file.label(STEM), groups.sweep.file.titled(title))
-        .columns(["Group", "Accuracy"], ["segments", "base", "95 % interval", "worse without", "better without"])
+        .columns(["Group", "Accuracy"], COLUMNS)
         .rows(groups.groups.iter().map(row))
+        .note(judge.of_verdicts())
         .note(format!(
             "significant: p < {} (McNemar's test with mid-p on the segments of the group; adjusted by Holm (1979) for {heads} \
              in {number})",
             alpha
         ))
         .note(format!("of more than {MOST_NAMED} such heads the {MOST_NAMED} with the largest changes"))
-        .note("interval: Wilson (1927)")
+        .note("intervals: Wilson (1927) of the base, Tango (1998) of the changes")
         .remark(groups.sweep.file.open_question())
         .remark(groups.sweep.missing_heads())
 }
@@ -134,19 +155,20 @@ fn shown(groups: &Groups) -> Vec<usize> {
     heads
 }
 
-/// Changes of accuracy as colours, red where it falls, significant ones with a dot; lines between layers and between the heads
+/// Changes of accuracy as colours, red where it falls, with the signs of verdicts; lines between layers and between the heads
 /// that share keys and values.
-pub fn figure(groups: &Groups, alpha: f64) -> Chart {
+pub fn figure(groups: &Groups, criterion: Criterion) -> Chart {
+    let judge = groups.sweep.judge(criterion);
     let (heads, all) = (shown(groups), groups.heads.len());
     let changes = groups.groups.iter().flat_map(|group| heads.iter().map(|&head| group.changes[head].delta));
     let most = changes.fold(f64::MIN_POSITIVE, |most, delta| most.max(delta.abs()));
     let cell = |row: usize, column: usize| {
-        let Change { delta, p_adjusted } = groups.groups[row].changes[heads[column]];
-        chart::Cell { value: Some(-delta / most), is_marked: p_adjusted < alpha, ..chart::Cell::default() }
+        let (group, change) = (&groups.groups[row], &groups.groups[row].changes[heads[column]]);
+        let verdict = Groups::verdict(group, change, judge.margin_percent);
+        chart::Cell { value: Some(-change.delta / most), sign: sign(verdict), ..chart::Cell::default() }
     };
     let which = format!("the {} of {all} heads with the smallest p", heads.len());
     let which = if heads.len() == all { count(all, "head") } else { which };
-    let dot = format!("p < {alpha} (McNemar, adjusted by Holm for all heads and groups)");
     let is_single = groups.heads.iter().all(|head| head.attention() == Attention::SelfAttention);
     let columns =
         (if is_single { "head, layer" } else { "head, type and layer" }, head_names(groups, &heads));
@@ -158,12 +180,12 @@ pub fn figure(groups: &Groups, alpha: f64) -> Chart {
     let title = file.titled("What masking one head does to each group") + &format!("; {which}");
     Chart::new("Heads by group of segments", file.label(&format!("{STEM}-map")), title)
         .note("orange: accuracy falls without the head; blue, striped: it rises")
-        .note(format!("dot: {dot}"))
+        .note(format!("dot: needed, ring: undecided, no sign: dispensable; {}", judge.of_verdicts()))
         .note(
             "below the map: head numbers, with the layer number at the first head of each layer; lines separate layers, and groups \
              of heads that share keys and values",
         )
-        .entries([super::heat_map::dot(dot)])
+        .entries([Entry::sign("needed", Sign::Dot), Entry::sign("undecided", Sign::Ring)])
         .panels(1, vec![panel])
         .wide()
         .bar("change of accuracy with the head masked (percentage points)", numbers)

@@ -1,13 +1,12 @@
 //! Heat maps of heads, layer x head, for what masking each does, for every score, and for relevance (Figures 1a and 2a of Voita et
 //! al. 2019; Michel et al. 2019 have none).
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use charts::chart::{BAR_COLORS, Cell, Chart, Entry, Layer, Mark, Panel, Shape};
-use charts::palette::INK;
+use charts::chart::{BAR_COLORS, Cell, Chart, Entry, Layer, Panel, Sign};
 use findings::results::{distinct, extent};
-use findings::{Ablations, Criterion, HeadScore, Importance, Relevance, ResultFile};
-use records::{AblationRow, Attention, HeadId};
+use findings::{Ablations, Criterion, HeadScore, Importance, Relevance, ResultFile, Verdicts};
+use records::{AblationRow, Attention, HeadId, TestedRow as _, Verdict};
 use words::{decimals, name_among, typeset, with_minus};
 
 /// Names of the files: of what masking does, of scores, and of relevance.
@@ -19,16 +18,16 @@ pub(crate) const RELEVANCE: &str = "v19-figure1a";
 /// white.
 const OUTLIER: f64 = 10.0;
 
-/// Numbers of heads, and which of these stand out.
+/// Numbers of heads, and verdicts on them.
 pub struct Values {
-    numbers: BTreeMap<HeadId, (f64, bool)>,
+    numbers: BTreeMap<HeadId, (f64, Option<Verdict>)>,
     /// The number at which the colours end: the greatest distance from 0; 1 if all are 0.
     pub end: f64,
     is_root: bool,
 }
 
 impl Values {
-    fn new(numbers: impl Iterator<Item = (HeadId, (f64, bool))>) -> Self {
+    fn new(numbers: impl Iterator<Item = (HeadId, (f64, Option<Verdict>))>) -> Self {
         let numbers: BTreeMap<_, _> = numbers.collect();
         let mut sizes: Vec<_> = numbers.values().map(|(number, _)| number.abs()).collect();
         sizes.sort_by(f64::total_cmp);
@@ -39,15 +38,15 @@ impl Values {
 
     /// Of numbers from 0 to 1, whose colours end at 1.
     pub fn shares(numbers: impl Iterator<Item = (HeadId, f64)>) -> Self {
-        let numbers = numbers.map(|(head, number)| (head, (number, false))).collect();
+        let numbers = numbers.map(|(head, number)| (head, (number, None))).collect();
         Self { numbers, end: 1.0, is_root: false }
     }
 
-    /// The colour of a head, -1 to 1, and whether it stands out; absent where nothing was measured.
-    pub fn of(&self, head: HeadId) -> Option<(f64, bool)> {
-        let (number, is_marked) = self.numbers.get(&head)?;
+    /// The colour of a head, -1 to 1, and the verdict on it; absent where nothing was measured.
+    pub fn of(&self, head: HeadId) -> Option<(f64, Option<Verdict>)> {
+        let (number, verdict) = self.numbers.get(&head)?;
         let share = number / self.end;
-        Some((if self.is_root { share.abs().sqrt().copysign(share) } else { share }, *is_marked))
+        Some((if self.is_root { share.abs().sqrt().copysign(share) } else { share }, *verdict))
     }
 
     /// The number that a colour stands for.
@@ -63,9 +62,9 @@ impl Values {
 
 /// Cost of masking each head, above 0 where the score gets worse, whichever way the metric points.
 pub fn effects_of(sweep: &Ablations, criterion: Criterion) -> Values {
-    let direction = sweep.metric().direction();
-    let cost = |row: &AblationRow| -direction.gain(row.score_delta);
-    Values::new(sweep.rows.iter().map(|row| (row.head_id(), (cost(row), criterion.holds(row)))))
+    let judge = sweep.judge(criterion);
+    let cost = |row: &AblationRow| -row.gain();
+    Values::new(sweep.rows.iter().map(|row| (row.head_id(), (cost(row), judge.verdict(row)))))
 }
 
 /// Label and numbers of their colour bar.
@@ -77,24 +76,41 @@ pub fn effects_bar(sweep: &Ablations, values: &Values) -> (String, [String; 5]) 
     (label, BAR_COLORS.map(number))
 }
 
-/// Each score that all heads have; these heads stand out.
+/// Each score that all heads have, with verdicts on heads.
 pub fn scores_of(
     importance: &Importance,
-    marked: &BTreeSet<HeadId>,
+    verdicts: &BTreeMap<HeadId, Verdict>,
 ) -> impl Iterator<Item = (HeadScore, Values)> {
     importance.known().into_iter().map(|score| {
         let heads = importance.heads().into_iter().zip(&score.values);
-        let values = Values::new(heads.map(|(head, &number)| (head, (number, marked.contains(&head)))));
+        let values = Values::new(heads.map(|(head, &number)| (head, (number, verdicts.get(&head).copied()))));
         (score, values)
     })
 }
 
-/// Legend of a dot in a cell.
-pub(super) fn dot(text: String) -> Entry {
-    Entry::mark(text, Mark::new(Shape::Circle, 1.2, INK))
+/// The sign of a verdict; dispensable heads have none.
+pub(super) fn sign(verdict: Verdict) -> Option<Sign> {
+    match verdict {
+        Verdict::Needed => Some(Sign::Dot),
+        Verdict::Undecided => Some(Sign::Ring),
+        Verdict::Dispensable => None,
+    }
 }
 
-/// Changes of the score by masking each head: orange where it gets worse; dots are significant.
+/// Legend of the signs, with the number of each verdict.
+fn legend(sweep: &Ablations, criterion: Criterion) -> Vec<Entry> {
+    let Some(Verdicts { needed, dispensable, undecided }) = sweep.judge(criterion).verdicts(&sweep.rows)
+    else {
+        return Vec::new();
+    };
+    vec![
+        Entry::sign(format!("needed: {needed}"), Sign::Dot),
+        Entry::sign(format!("undecided: {undecided}"), Sign::Ring),
+        Entry::text(format!("no sign, dispensable: {dispensable}")),
+    ]
+}
+
+/// Changes of the score by masking each head: orange where it gets worse; signs are verdicts.
 pub fn effects(sweep: &Ablations, criterion: Criterion) -> Chart {
     let values = effects_of(sweep, criterion);
     let (label, numbers) = effects_bar(sweep, &values);
@@ -106,26 +122,28 @@ pub fn effects(sweep: &Ablations, criterion: Criterion) -> Chart {
             "orange: the score gets worse without the head, so that it was useful; blue, striped: it gets \
              better",
         )
-        .note(format!("dot: {}", sweep.judge(criterion).description("heads")))
+        .note(sweep.judge(criterion).of_verdicts())
         .note("crossed out: not measured")
-        .entries([dot(criterion.in_words())])
+        .entries(legend(sweep, criterion))
         .panels(attentions.len(), by_attention(&sweep.file, &attentions, &values))
         .bar(label, numbers)
 }
 
-/// One row of panels for each score that all heads have; the colours of each end at its greatest value. Dots are heads whose
-/// masking is significant, where that was measured.
+/// One row of panels for each score that all heads have; the colours of each end at its greatest value. Signs are the
+/// verdicts on single heads, where those were measured.
 pub fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Criterion) -> Chart {
-    let significant = sweep.iter().flat_map(|sweep| &sweep.rows).filter(|row| criterion.holds(*row));
-    let significant: BTreeSet<HeadId> = significant.map(AblationRow::head_id).collect();
-    let what_dots_are = sweep.map(|sweep| {
+    let judged = sweep.into_iter().flat_map(|sweep| {
+        let judge = sweep.judge(criterion);
+        sweep.rows.iter().filter_map(move |row| Some((row.head_id(), judge.verdict(row)?)))
+    });
+    let verdicts: BTreeMap<HeadId, Verdict> = judged.collect();
+    let what_signs_are = sweep.map(|sweep| {
         let on = sweep.file.scored().map(|scored| format!(" on {scored}")).unwrap_or_default();
-        let test = sweep.judge(criterion).description("heads");
-        format!("dot: masking the head alone is significant{on}, {test}")
+        format!("signs: masking the head alone{on}; {}", sweep.judge(criterion).of_verdicts())
     });
     let attentions = distinct(importance.rows.iter().map(|row| row.attention));
     let columns = if attentions.len() == 1 { 2 } else { attentions.len() };
-    let (known, mut panels): (Vec<_>, _) = (scores_of(importance, &significant).collect(), Vec::new());
+    let (known, mut panels): (Vec<_>, _) = (scores_of(importance, &verdicts).collect(), Vec::new());
     for (place, (score, values)) in known.iter().enumerate() {
         let end = typeset(values.end, decimals(values.end));
         let unit = if score.unit.is_empty() { String::new() } else { format!(" {}", score.unit) };
@@ -147,10 +165,10 @@ pub fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Cri
             "orange is above 0, blue and striped below; the name of a row says where its colours end, and where they go by \
              the square root",
         )
-        .note(what_dots_are)
+        .note(what_signs_are)
         .note(importance.notes())
         .note(importance.unknown())
-        .entries(sweep.map(|_| dot(criterion.in_words())))
+        .entries(sweep.map(|sweep| legend(sweep, criterion)).unwrap_or_default())
         .panels(columns, panels)
         .bar(
             "score of a head, or its square root, as a share of the greatest in its row",
@@ -162,7 +180,7 @@ pub fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Cri
 pub fn relevance(relevance: &Relevance) -> Chart {
     let (file, rows) = (&relevance.file, &relevance.rows);
     let attentions = distinct(rows.iter().map(|row| row.attention));
-    let values = Values::new(rows.iter().map(|row| (row.head_id(), (row.relevance, false))));
+    let values = Values::new(rows.iter().map(|row| (row.head_id(), (row.relevance, None))));
     let title = "Relevance of each head for the greatest logit (Voita et al. 2019)";
     Chart::new("Figures 1a and 2a", file.label(RELEVANCE), file.titled(title))
         .note(format!("rules: {}", relevance.rules()))
@@ -191,8 +209,8 @@ pub(super) fn panel(file: &ResultFile, attention: Attention, values: &Values, is
     let of_type = values.numbers.keys().filter(|head| head.attention() == attention);
     let (layers, heads) = extent(of_type.copied());
     let cell = |layer: usize, head: usize| {
-        let (value, is_marked) = values.of(HeadId::from_index(attention, layer, head)).unzip();
-        Cell { value, is_marked: is_marked.unwrap_or_default(), ..Cell::default() }
+        let (value, verdict) = values.of(HeadId::from_index(attention, layer, head)).unzip();
+        Cell { value, sign: verdict.flatten().and_then(sign), ..Cell::default() }
     };
     // of many numbers every other one is enough
     let number = |most: usize, number: usize| {
@@ -231,7 +249,7 @@ mod tests {
     fn one_great_number_leaves_the_others_visible() {
         let head = |head| HeadId::numbered(Attention::EncEnc, 1, head);
         let values =
-            |last| Values::new([1.0, -1.0, last].into_iter().zip(1..).map(|(n, at)| (head(at), (n, false))));
+            |last| Values::new([1.0, -1.0, last].into_iter().zip(1..).map(|(n, at)| (head(at), (n, None))));
         let colors = |values: &Values| [1, 2, 3].map(|at| values.of(head(at)).unwrap().0);
         assert_eq!(colors(&values(100.0)), [0.1, -0.1, 1.0]);
         assert_eq!(colors(&values(4.0)), [0.25, -0.25, 1.0]);

@@ -21,9 +21,9 @@ use charts::chart::{Chart, Mark, Shape};
 use charts::palette::{BLUE, GREEN, VERMILLION};
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
-use findings::{Criterion, Folders, LeftOut, Metric, Result, ResultFile};
+use findings::{Criterion, Folders, LeftOut, Metric, Result, ResultFile, Verdicts};
 use heads::Selection;
-use records::{Attention, HeadId, TestedRow};
+use records::{Attention, HeadId, TestedRow, Verdict};
 use stats::family::Comparison;
 use words::typeset;
 
@@ -56,6 +56,25 @@ impl<'a> Asked<'a> {
     pub(crate) fn if_there<T>(&self, read: Result<T>, left_out: &mut LeftOut) -> Result<Option<T>> {
         if self.is_all { Ok(left_out.keep_if_there(read)) } else { read.map(Some) }
     }
+}
+
+/// Signs of verdicts in the cells of tables.
+const SIGNS: &str = "!: needed, ?: undecided, no sign: dispensable";
+
+/// A cell with the sign of a verdict before it.
+fn judged(cell: Cell, verdict: Option<Verdict>) -> Cell {
+    let sign = match verdict {
+        Some(Verdict::Needed) => "!",
+        Some(Verdict::Undecided) => "?",
+        _ => "",
+    };
+    Cell { text: format!("{sign}{}", cell.text), ..cell }
+}
+
+/// Numbers of verdicts in three cells: needed, dispensable, undecided; empty where there are none.
+pub fn three(verdicts: Option<Verdicts>) -> [Cell; 3] {
+    let three = verdicts.map(|Verdicts { needed, dispensable, undecided }| [needed, dispensable, undecided]);
+    three.map_or_else(Default::default, |three| three.map(Cell::from))
 }
 
 /// Sheet of a file under a name, with a remark on what the signature cannot vouch for.

@@ -172,7 +172,7 @@ fn curve(series: &Series, look: Curve, criterion: Criterion) -> Curve {
 fn cuts(pruning: &Pruning, criterion: Criterion) -> Vec<Layer> {
     let Some(series) = pruning.find(Scope::All, Order::Importance) else { return Vec::new() };
     let judge = pruning.results.judge(criterion);
-    let looks = [("safe", Style::line(INK, 0.6)), ("no sig. loss", Style::dashed(INK, 0.6))];
+    let looks = [("dispensable", Style::line(INK, 0.6)), ("no sig. loss", Style::dashed(INK, 0.6))];
     let (mut layers, mut names) = (Vec::new(), Vec::<(f64, String, _)>::new());
     for (which, (name, style)) in RuleKind::BOTH.into_iter().zip(looks) {
         let Some(removable) = series.removable(judge, which) else { continue };

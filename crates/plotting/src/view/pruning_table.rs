@@ -18,7 +18,8 @@ pub const COMPLEMENT: &str =
     "as many heads masked in the opposite order, so that those which the order masks first are kept";
 
 /// The last is left out where nothing published stands beside a subject.
-const COLUMNS: [&str; 6] = ["safe (%)", "change", "no sig. loss (%)", "change", "score at 50 %", "paper (%)"];
+const COLUMNS: [&str; 6] =
+    ["dispensable (%)", "change", "no sig. loss (%)", "change", "score at 50 %", "paper (%)"];
 
 type BothShares = [Option<Removable>; 2];
 
@@ -36,7 +37,7 @@ pub fn table(pruning: &Pruning, criterion: Criterion) -> Table {
     let of_floors = pruning.floors.iter().map(|(&scope, row)| floor(&metric, scope, row));
     let (label, unit) = (metric.label(), metric.in_unit(", changes in"));
     let title =
-        "Largest share of heads that can be masked: shown to be safe, and without a significant loss of";
+        "Largest share of heads that can be masked: dispensable together, and without a significant loss of";
     Table::new("Heads that can go", file.label(STEM), file.titled(format!("{title} {label}{unit}")))
         .columns(["Order", "Largest share"], names.iter().copied())
         .rows(of_series.chain(of_floors).map(|row| row.cut(names.len())))

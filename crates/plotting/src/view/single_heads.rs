@@ -1,8 +1,8 @@
 //! Table 1 and Figure 1: what masking one head does to the score (Michel et al. 2019, Section 3.2).
 use std::collections::BTreeMap;
 
-use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
-use charts::palette::{INK, PALE, VERMILLION};
+use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
+use charts::palette::{INK, ORANGE, PALE, VERMILLION, WHITE};
 use charts::scale::{Bins, Step, extent};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
@@ -11,12 +11,12 @@ use findings::error::no_attention;
 use findings::judge::Tally;
 use findings::origin::OPEN_QUESTION;
 use findings::paper::Summary;
-use findings::{Ablations, Adjustment, Criterion, PAPER, Result, experiment};
+use findings::{Ablations, Adjustment, Criterion, Judge, PAPER, Result, Verdicts, experiment};
 use heads::Selection;
-use records::{AblationRow, Attention, StandsFor};
+use records::{AblationRow, Attention, StandsFor, Verdict};
 use words::{count, fixed, short};
 
-use super::{Asked, sheet};
+use super::{Asked, SIGNS, judged, sheet};
 
 /// Names of files: of a translator, a classifier and a language model.
 type Names = [&'static str; 3];
@@ -91,15 +91,16 @@ fn by_selection(
     Ok(sheets.into_iter().chain(outdated).collect())
 }
 
-/// The layer x head matrix of one attention type, with the names of key-value heads over the heads that read them. Below it: base
-/// and significant heads, and where nothing or not all was tested, or could not be significant.
+/// The layer x head matrix of one attention type, with the names of key-value heads over the heads that read them. Below it: base,
+/// verdicts and significant heads, and where nothing or not all was tested, or could not be significant.
 fn table1(sweep: &Ablations, attention: Attention, criterion: Criterion) -> Table {
-    let (family, metric) = (sweep.family(attention), sweep.metric());
+    let (family, metric, judge) = (sweep.family(attention), sweep.metric(), sweep.judge(criterion));
     let (layers, heads) = sweep.extent(attention);
     let is_self = attention == Attention::SelfAttention;
     let by_head: BTreeMap<_, _> = family.iter().map(|row| ((row.layer, row.head), *row)).collect();
     let cell = |row: &&AblationRow| {
-        Cell::printed(row.score_delta, |delta| metric.change(delta)).marked(criterion.holds(*row))
+        let change = Cell::printed(row.score_delta, |delta| metric.change(delta));
+        judged(change, judge.verdict(*row)).marked(criterion.holds(*row))
     };
     let row = |layer: usize| {
         Row::new(layer, (1..=heads).map(|head| Cell::from(by_head.get(&(layer, head)).map(cell))))
@@ -130,9 +131,11 @@ fn table1(sweep: &Ablations, attention: Attention, criterion: Criterion) -> Tabl
     Table { column_groups: (1..=key_values).map(key_value).collect(), ..table }
 }
 
-/// Adds how many heads are significant, how many would be by chance, and how many could not be.
+/// Adds the verdicts, then, as the paper reads it, how many heads are significant, how many would be by chance, and how many could
+/// not be.
 fn with_counts(table: Table, sweep: &Ablations, family: &[&AblationRow], criterion: Criterion) -> Table {
     let judge = sweep.judge(criterion);
+    let table = table.note(verdicts_of(judge, family));
     let tally = criterion.tally(family.iter().copied());
     if tally.tested == 0 {
         return table.note(match judge.method(criterion.adjustment) {
@@ -151,11 +154,21 @@ fn with_counts(table: Table, sweep: &Ablations, family: &[&AblationRow], criteri
     let without = format!("{} without a test", count(family.len() - tally.tested, "head"));
     table
         .mark(judge.description("heads"))
-        .note(tally.in_words())
+        .note(format!("the paper's reading: {}", tally.in_words()))
         .note((criterion.adjustment == Adjustment::None).then_some(by_chance))
         .note((one_sided.tested > 0).then_some(one_sided_counts))
         .note(judge.out_of_reach())
         .note((tally.tested < family.len()).then_some(without))
+}
+
+/// Sentences on the verdicts on these heads; none where there are none.
+fn verdicts_of(judge: Judge, family: &[&AblationRow]) -> Vec<String> {
+    let counts = judge.verdicts(family.iter().copied());
+    let sentences = |counts: Verdicts| {
+        let all = count(counts.all(), "head");
+        vec![format!("{} of {all}", counts.in_words()), judge.of_verdicts(), SIGNS.to_owned()]
+    };
+    counts.map(sentences).unwrap_or_default()
 }
 
 /// Counts by the other p-values, which are there once all heads are, and what other tests say.
@@ -221,16 +234,26 @@ const STRIP: f64 = 0.14;
 
 const BASE: Style = Style::dashed(INK, 0.9);
 
-/// The bars of significant heads and those of the others above them: left, right, low and high end of each.
-type Bars = [Vec<[f64; 4]>; 2];
+/// Stripes of a bar as high as the plot.
+const STRIPES: f64 = 24.0;
+
+/// Kinds of heads from the bottom of the bars up, with their colours; heads without a verdict look like dispensable ones.
+const KINDS: [(Verdict, Color); 3] =
+    [(Verdict::Needed, VERMILLION), (Verdict::Undecided, ORANGE), (Verdict::Dispensable, PALE)];
+
+/// Lines across the bars of undecided heads, so that they are seen in black and white too.
+const STRIPE: Style = Style::line(WHITE, 0.7);
+
+/// The bars of each kind: left, right, low and high end of each.
+type Bars = [Vec<[f64; 4]>; 3];
 
 /// One plot for each attention type, one above the other over the same scores. An edge of the bins is the base; of the heads
-/// in a bin, those that are significant stand at the bottom in another colour; each head is a stroke below.
+/// in a bin, those that are needed stand at the bottom, undecided ones above them; each head is a stroke below.
 fn figure1(sweep: &Ablations, attentions: &[Attention], criterion: Criterion) -> Chart {
-    let (metric, base) = (sweep.metric(), sweep.base());
+    let (metric, base, judge) = (sweep.metric(), sweep.base(), sweep.judge(criterion));
     let families: Vec<_> = attentions.iter().map(|&attention| sweep.family(attention)).collect();
     let bins = Bins::around(base, families.iter().flatten().map(|row| row.score));
-    let bars: Vec<Bars> = families.iter().map(|family| bars(family, bins, criterion)).collect();
+    let bars: Vec<Bars> = families.iter().map(|family| bars(family, bins, judge)).collect();
     let edges = bars.iter().flatten().flatten().flat_map(|bar| [bar[0], bar[1]]);
     let label = format!("{} with one head masked", metric.label_in_unit());
     let x = Axis::of_at_least(&label, extent(edges.chain([base])), FEWEST * bins.width);
@@ -240,30 +263,39 @@ fn figure1(sweep: &Ablations, attentions: &[Attention], criterion: Criterion) ->
         let x = if index == last { x.clone() } else { x.clone().silent() };
         let label = if index == attentions.len() / 2 { "number of heads" } else { "" };
         let y = Axis { label: label.to_owned(), ..y.clone() };
-        let layers = histogram(&families[index], &bars[index], &y, base, criterion);
+        let layers = histogram(&families[index], &bars[index], &y, base, judge);
         if last == 0 {
             return Panel::new([x, y], 100.0, layers);
         }
         Panel::new([x, y], 58.0, layers).named(format!("{attention} ({})", sweep.file.description(attention)))
     };
-    let all = families.iter().flatten();
-    let significant = all.clone().filter(|row| criterion.holds(**row)).count();
+    let all = || families.iter().flatten().copied();
+    let kinds = judge.verdicts(all()).map(|Verdicts { needed, dispensable, undecided }| {
+        let fill = |name: &str, number: usize, place: usize| {
+            Entry::fill(format!("{name}: {number}"), KINDS[place].1)
+        };
+        let undecided = Entry { line: Some(STRIPE), ..fill("undecided", undecided, 1) };
+        [fill("needed", needed, 0), undecided, fill("dispensable", dispensable, 2)]
+    });
+    let tally = criterion.tally(all());
+    let significant = (tally.tested > 0)
+        .then(|| format!("the paper's reading: {} with {}", tally.in_words(), judge.description("heads")));
     let paper = figure1b(sweep, attentions).map(|[base, lowest, highest]| {
         format!("Figure 1b of the paper (MNLI): {base} %, masked {lowest} to {highest} %")
     });
     let name = if sweep.model() == Model::Classifier { "Figure 1b" } else { "Figure 1" };
     Chart::new(name, sweep.file.label(name_of(sweep, HISTOGRAMS)), sweep.file.titled(label))
         .note(format!("{}, dashed, is an edge of the bins", sweep.base_line()))
-        .note(format!("significant: {}", sweep.judge(criterion).description("heads")))
+        .note(kinds.is_some().then(|| judge.of_verdicts()))
+        .note(significant)
         .note("each stroke below the bars is a head")
         .note(paper)
         .note(sweep.missing_heads())
         .entries([
             Entry::line(format!("base {}", metric.amount(base)), BASE),
-            Entry::fill(format!("significant: {significant}"), VERMILLION),
-            Entry::fill(format!("not: {}", all.count() - significant), PALE),
             Entry::mark("each head", Mark::new(Shape::Tick, 2.4, INK)),
         ])
+        .entries(kinds.into_iter().flatten())
         .panels(1, attentions.iter().enumerate().map(panel).collect())
 }
 
@@ -276,36 +308,38 @@ fn numbers_of_heads(bars: &[Bars]) -> Axis {
 }
 
 /// Bars, a stroke below them for each head, and the base.
-fn histogram(
-    family: &[&AblationRow],
-    [significant, others]: &Bars,
-    y: &Axis,
-    base: f64,
-    criterion: Criterion,
-) -> Vec<Layer> {
-    let strokes = |is_meant: bool, color| {
-        let meant = family.iter().filter(|row| criterion.holds(**row) == is_meant);
+fn histogram(family: &[&AblationRow], bars: &Bars, y: &Axis, base: f64, judge: Judge) -> Vec<Layer> {
+    let strokes = |is_needed: bool, color| {
+        let meant = family.iter().filter(|row| (judge.verdict(**row) == Some(Verdict::Needed)) == is_needed);
         Layer::Points(meant.map(|row| (row.score, y.low / 2.0)).collect(), Mark::new(Shape::Tick, 2.4, color))
     };
-    vec![
-        Layer::Bars(others.clone(), PALE),
-        Layer::Bars(significant.clone(), VERMILLION),
-        strokes(false, INK),
-        strokes(true, VERMILLION),
-        Layer::Rule(At::X(base), BASE),
-    ]
+    let solid = bars.iter().zip(KINDS).map(|(bars, (_, color))| Layer::Bars(bars.clone(), color));
+    let [_, undecided, _] = bars;
+    let stripes = undecided.iter().flat_map(|&[left, right, low, high]| {
+        // at even distances, at least one in each bar
+        let stripes = ((high - low) / y.high * STRIPES).ceil();
+        let height = move |stripe: u32| low + (high - low) * (f64::from(stripe) + 0.5) / stripes;
+        let line = move |stripe| Layer::Line(vec![(left, height(stripe)), (right, height(stripe))], STRIPE);
+        (0..stripes as u32).map(line)
+    });
+    solid
+        .chain(stripes)
+        .chain([strokes(false, INK), strokes(true, VERMILLION), Layer::Rule(At::X(base), BASE)])
+        .collect()
 }
 
 /// Number of heads in each bin.
-fn bars(family: &[&AblationRow], bins: Bins, criterion: Criterion) -> Bars {
+fn bars(family: &[&AblationRow], bins: Bins, judge: Judge) -> Bars {
     let mut bars = Bars::default();
-    let mut rows: Vec<_> = family.iter().map(|row| (bins.of(row.score), criterion.holds(*row))).collect();
+    let kind = |row: &AblationRow| judge.verdict(row).unwrap_or(Verdict::Dispensable);
+    let mut rows: Vec<_> = family.iter().map(|row| (bins.of(row.score), kind(row))).collect();
     rows.sort_by(|(one, _), (other, _)| one.0.total_cmp(&other.0));
     for bin in rows.chunk_by(|(one, _), (next, _)| one == next) {
-        let ((left, right), all) = (bin[0].0, bin.len() as f64);
-        let significant = bin.iter().filter(|(_, is_significant)| *is_significant).count() as f64;
-        for (bars, [low, high]) in bars.iter_mut().zip([[0.0, significant], [significant, all]]) {
+        let ((left, right), mut low) = (bin[0].0, 0.0);
+        for (bars, (kind, _)) in bars.iter_mut().zip(KINDS) {
+            let high = low + bin.iter().filter(|(_, own)| *own == kind).count() as f64;
             bars.extend((high > low).then_some([left, right, low, high]));
+            low = high;
         }
     }
     bars

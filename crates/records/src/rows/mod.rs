@@ -20,8 +20,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stats::Direction;
 
-use crate::Difference;
 use crate::check::Limit;
+use crate::rules::{Verdict, margin};
 use stats::MetricName;
 use stats::bootstrap::Interval;
 use stats::family::Comparison;
@@ -142,20 +142,22 @@ pub trait TestedRow: Row {
         self.tests().interval.map(|Interval { low, high }| (low, high))
     }
 
-    /// The difference from the intact model, with the two-sided p-value that counts.
-    fn difference(&self, p_value: Option<f64>) -> Difference {
-        let tests = self.tests();
-        let direction = self.direction();
-        let worst = |ends: Interval| match direction {
-            Direction::HigherIsBetter => ends.low,
-            Direction::LowerIsBetter => ends.high,
-        };
-        Difference {
-            base_score: tests.base,
-            gain: direction.gain(tests.delta),
-            least_gain: tests.interval.map(|ends| direction.gain(worst(ends))),
-            p_value,
-        }
+    /// Gain of the score with the heads masked; below 0 it is worse, so they were useful.
+    fn gain(&self) -> f64 {
+        self.direction().gain(self.tests().delta)
+    }
+
+    /// What the 95 % interval of the loss says beside a margin in percent of the intact score; absent where there is none.
+    fn verdict(&self, margin_percent: f64) -> Option<Verdict> {
+        self.verdict_by(self.tests().interval, margin_percent)
+    }
+
+    /// The same by another interval of the difference.
+    fn verdict_by(&self, delta: Option<Interval>, margin_percent: f64) -> Option<Verdict> {
+        let ends =
+            delta.map(|Interval { low, high }| [low, high].map(|delta| -self.direction().gain(delta)))?;
+        let loss = Interval { low: ends[0].min(ends[1]), high: ends[0].max(ends[1]) };
+        Some(Verdict::of(loss, margin(self.metric(), self.tests().base, margin_percent)))
     }
 }
 

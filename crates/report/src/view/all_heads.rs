@@ -80,6 +80,7 @@ fn table(subject: &SubjectResults, columns: &[Column], criterion: Criterion) -> 
     let table = Table::new("All heads", file.label("all-heads"), file.titled(title))
         .columns(["Head", "Measured"], columns.iter().map(|(name, _)| name))
         .rows(heads(subject).iter().map(row))
+        .note(judge.map(|judge| judge.of_verdicts()))
         .mark(judge.map(|judge| judge.description("heads")))
         .note("numbers in brackets are ranks among all heads, 1 for the greatest score")
         .note(
@@ -90,9 +91,9 @@ fn table(subject: &SubjectResults, columns: &[Column], criterion: Criterion) -> 
     Some(table)
 }
 
-/// The change with its interval and p-values.
-fn tested(sweep: &Ablations, criterion: Criterion) -> [Column; 4] {
-    let metric = sweep.metric();
+/// The change with its interval, verdict and p-values.
+fn tested(sweep: &Ablations, criterion: Criterion) -> [Column; 5] {
+    let (metric, judge) = (sweep.metric(), sweep.judge(criterion));
     let column = |name: &str, cell: &dyn Fn(&AblationRow) -> Option<Cell>| {
         let cells = sweep.rows.iter().filter_map(|row| Some((row.head_id(), cell(row)?)));
         (name.to_owned(), cells.collect())
@@ -109,6 +110,7 @@ fn tested(sweep: &Ablations, criterion: Criterion) -> [Column; 4] {
     [
         column(&format!("change of {}", metric.label()), &change),
         column("95 % interval", &interval),
+        column("verdict", &|row| Some(judge.verdict(row)?.to_string().into())),
         column("p", &|row| p(row.p_value)),
         column("adjusted p", &|row| p(row.p_adjusted)),
     ]
@@ -206,8 +208,8 @@ struct MapCell {
     label: String,
     /// Its number in its layer.
     number: usize,
-    /// `true` if masking it changes the score significantly, adjusted for the number of heads.
-    is_significant: bool,
+    /// `needed`, `dispensable` or `undecided`; empty where nothing was tested.
+    verdict: String,
     /// For each measure the colour of its cell and that of text on it, as `#rrggbb`, separated by spaces.
     colors: String,
 }
@@ -228,14 +230,14 @@ fn maps(
     criterion: Criterion,
 ) -> (Vec<ColorScale>, Vec<HeadMap>) {
     let heads = heads(subject);
-    let (mut measures, mut painted, unmarked) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let (mut measures, mut painted, unjudged) = (Vec::new(), Vec::new(), BTreeMap::new());
     if let Some(sweep) = &subject.sweep {
-        let values = heat_map::effects_of(sweep, criterion.adjusted());
+        let values = heat_map::effects_of(sweep, criterion);
         let (name, [low, .., high]) = heat_map::effects_bar(sweep, &values);
         measures.push(ColorScale { name, ends: [low, high] });
         painted.push(values);
     }
-    for (score, values) in subject.importance.iter().flat_map(|found| heat_map::scores_of(found, &unmarked)) {
+    for (score, values) in subject.importance.iter().flat_map(|found| heat_map::scores_of(found, &unjudged)) {
         let ends = [typeset(-values.end, 3), fixed(values.end, 3)];
         measures.push(ColorScale { name: score.label, ends });
         painted.push(values);
@@ -264,13 +266,14 @@ fn map_cell(head: HeadId, first: Option<&Column>, painted: &[Values]) -> MapCell
         let paper = values.of(head).map_or(SILVER, |(share, _)| diverging(share));
         format!("{} {}", hex(paper), hex(text_on(paper)))
     };
+    let verdict = painted.first().and_then(|values| values.of(head)?.1);
     let known =
         first.and_then(|(name, cells)| Some(format!(": {name} {}", with_minus(&cells.get(&head)?.text))));
     MapCell {
         head: head.to_string(),
         label: format!("{head}{}", known.unwrap_or_default()),
         number: head.head_number(),
-        is_significant: painted.iter().filter_map(|values| values.of(head)).any(|(_, is_marked)| is_marked),
+        verdict: verdict.map(|verdict| verdict.to_string()).unwrap_or_default(),
         colors: painted.iter().map(color).collect::<Vec<_>>().join(" "),
     }
 }

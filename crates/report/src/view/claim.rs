@@ -1,76 +1,66 @@
-//! Findings on one subject, in sentences and in three numbers.
+//! Findings on one subject, in sentences and in a few numbers.
 use charts::table::Cell;
 use findings::{Ablations, Criterion, Pruning, SubjectResults, Tolerable};
-use records::{AblationRow, TestedRow};
-use words::{count, range, short, tenths};
+use plotting::view::three;
+use records::TestedRow as _;
+use words::{count, range, tenths};
 
 /// The names of [`key_numbers`].
-pub const KEY_NUMBERS: [&str; 3] =
-    ["base", "heads that change it, adjusted", "share of heads that can go (%) [95 % interval]"];
+pub const KEY_NUMBERS: [&str; 5] =
+    ["base", "needed", "dispensable", "undecided", "share of heads that can go (%) [95 % interval]"];
 
-/// Sentences on the number of heads that matter, the one that matters most, and the share that can go; none where neither was measured.
+/// Sentences on the verdicts on single heads, the one that costs most, and the share that can go; none where neither was measured.
 pub fn sentences(subject: &SubjectResults, criterion: Criterion) -> Vec<String> {
     let heads = subject.sweep.iter().flat_map(|sweep| heads(sweep, criterion));
     heads.chain(subject.pruning.iter().filter_map(|pruning| share(pruning, criterion))).collect()
 }
 
 fn heads(sweep: &Ablations, criterion: Criterion) -> Vec<String> {
-    let (criterion, metric) = (criterion.adjusted(), sweep.metric());
-    let tally = criterion.tally(&sweep.rows);
-    let verb = if tally.significant == 1 { "changes" } else { "change" };
-    let (heads, significant) = (count(tally.tested, "head"), tally.significant);
-    let counted = if tally.tested > 0 {
-        let number = if sweep.attentions().len() > 1 {
-            "their number within each attention type"
-        } else {
-            "their number"
-        };
-        format!(
-            "{significant} of {heads} {verb} {} significantly after adjustment for {number}",
-            metric.label()
-        )
-    } else {
-        "no head was tested for significance".to_owned()
-    };
-    let size = |row: &&AblationRow| row.score_delta.abs();
-    let most = sweep.rows.iter().max_by(|one, other| size(one).total_cmp(&size(other)));
-    let most = most.map(|row| {
+    let (adjusted, metric, judge) = (criterion.adjusted(), sweep.metric(), sweep.judge(criterion));
+    let verdicts = judge.verdicts(&sweep.rows);
+    let counted = verdicts.map_or("no head was tested".to_owned(), |verdicts| {
+        format!("{} of {}", verdicts.in_words(), count(verdicts.all(), "head"))
+    });
+    let most = sweep.rows.iter().min_by(|one, other| one.gain().total_cmp(&other.gain()));
+    let most = most.filter(|row| row.gain() < 0.0).map(|row| {
         let change = |delta| metric.change(delta);
         let ends = row.delta_interval();
         let ends = ends.map(|ends| format!(" (95 % interval {})", range(ends, change))).unwrap_or_default();
         let (base, change, head) = (sweep.base_line(), change(row.score_delta), row.head_id());
-        format!("; the largest change of the {base} is {change}{ends}, without head {head}")
+        format!("; the greatest loss changes the {base} by {change}{ends}, without head {head}")
     });
     let alone =
         format!("masked one at a time in {}, {counted}{}", sweep.file.title(), most.unwrap_or_default());
-    let test = format!("significant: {}", sweep.judge(criterion).description("heads"));
-    [alone, test].into_iter().chain(sweep.missing_heads()).collect()
+    let meaning = verdicts.map(|_| judge.of_verdicts());
+    let tally = adjusted.tally(&sweep.rows);
+    let reading = (tally.tested > 0).then(|| {
+        let test = sweep.judge(adjusted).description("heads");
+        format!("the paper's reading, adjusted: {} with {test}", tally.in_words())
+    });
+    [alone].into_iter().chain(meaning).chain(reading).chain(sweep.missing_heads()).collect()
 }
 
 fn share(pruning: &Pruning, criterion: Criterion) -> Option<String> {
     let Tolerable { percent, low, high } = pruning.tolerable(criterion)?;
-    let margin = short(pruning.results.judge(criterion).margin_percent);
-    let safe = if low > 0.0 { format!("{} % are", tenths(low)) } else { "none is".to_owned() };
+    let margin = pruning.results.judge(criterion).margin_in_words();
+    let dispensable = if low > 0.0 { format!("{} % are", tenths(low)) } else { "none are".to_owned() };
     let [percent, low, high] = [percent, low, high].map(tenths);
     Some(format!(
-        "masked together by importance, {percent} % of the heads can go with a loss of at most {margin} % of the score (95 % \
-         interval {low} to {high} %); {safe} shown to be safe"
+        "masked together by importance, {percent} % of the heads can go with a loss of at most {margin} (95 % interval {low} to \
+         {high} %); {dispensable} dispensable together"
     ))
 }
 
-/// The base, how many heads change it significantly after adjustment, and the share that can go.
-pub fn key_numbers(subject: &SubjectResults, criterion: Criterion) -> [Cell; 3] {
+/// The base, the verdicts on single heads, and the share that can go.
+pub fn key_numbers(subject: &SubjectResults, criterion: Criterion) -> [Cell; 5] {
     let (sweep, pruning) = (subject.sweep.as_ref(), subject.pruning.as_ref());
     let base = sweep.map(|sweep| sweep.described_base());
     let base = base.or(pruning.map(|pruning| pruning.results.described_base()));
-    let tally = sweep.map(|sweep| criterion.adjusted().tally(&sweep.rows));
-    let heads = tally.filter(|tally| tally.tested > 0).map(|tally| {
-        let share = tally.significant as f64 / tally.tested as f64;
-        Cell::number(format!("{} of {}", tally.significant, tally.tested), share)
-    });
+    let [needed, dispensable, undecided] =
+        three(sweep.and_then(|sweep| sweep.judge(criterion).verdicts(&sweep.rows)));
     let share = pruning.and_then(|pruning| pruning.tolerable(criterion)).map(|found| {
         let ends = range((found.low, found.high), tenths);
         Cell::number(format!("{} [{ends}]", tenths(found.percent)), found.percent)
     });
-    [base.into(), heads.into(), share.into()]
+    [base.into(), needed, dispensable, undecided, share.into()]
 }

@@ -10,8 +10,9 @@ use charts::write::Sheet;
 use findings::paper::Share;
 use findings::{Ablations, Criterion, PAPER, Pairing, Pruning, SubjectResults, Tolerable};
 use plotting::view::cross_domain::{COLUMNS, HOW_TO_READ, cells};
+use plotting::view::three;
 use records::rules::MARGIN_PERCENT;
-use records::{AblationRow, Attention, TestedRow as _};
+use records::{AblationRow, Attention, TestedRow as _, Verdict};
 use words::{range, tenths, typeset};
 
 /// A panel with a row for each name, as high as a line of text.
@@ -67,8 +68,8 @@ impl Compared<'_> {
 fn of_shares() -> String {
     format!(
         "masked by importance. The dot is the share up to which the measured loss is within the margin, {MARGIN_PERCENT} % of the score \
-         unless the files say otherwise. Up to the lower end of the interval this is shown; beyond the upper end the loss is shown \
-         to be larger. The interval is that of the score at each step by itself, and as fine as the steps. The paper's shares are \
+         (of the perplexity, for nats) unless the files say otherwise. Up to the lower end of the interval heads are dispensable \
+         together; beyond the upper end they are needed. The interval is that of the score at each step by itself, and as fine as the steps. The paper's shares are \
          judged by eye; they are of other models and other data"
     )
 }
@@ -112,7 +113,7 @@ type Family<'a> = (&'a Ablations, Attention);
 
 const EFFECTS: &str = "Effect sizes";
 const TITLE_OF_EFFECTS: &str =
-    "What masking one head costs, in percent of the score; for nats per token, their rise in percent";
+    "What masking one head costs, in percent of the score or, for nats per token, of the perplexity";
 
 const CHOSEN: &str =
     "the greatest loss is selected from many, and its interval does not account for this selection";
@@ -126,7 +127,6 @@ pub fn effects(all: &[SubjectResults], criterion: Criterion) -> Option<Sheet> {
     if families.is_empty() {
         return None;
     }
-    let criterion = criterion.adjusted();
     let (chart, table) = (chart_of_effects(&families, criterion), table_of_effects(&families, criterion));
     Some(Sheet::new("comparison-effects", chart, [table]))
 }
@@ -139,40 +139,67 @@ fn table_of_effects(families: &[Family<'_>], criterion: Criterion) -> Table {
             let value = losses[(share * (losses.len() - 1) as f64).round() as usize];
             Cell::printed(value, |value| typeset(value, 2))
         };
-        let significant = criterion.tally(sweep.family(attention)).significant;
+        let significant = criterion.adjusted().tally(sweep.family(attention)).significant;
+        let verdicts = three(sweep.judge(criterion).verdicts(sweep.family(attention)));
         let ends = greatest(sweep, attention).and_then(|row| interval_of_loss(sweep, row));
         let ends = ends.map(|ends| Cell::interval(ends, |value| typeset(value, 2)));
-        let cells = [losses.len().into(), at(0.0), at(0.5), at(1.0), ends.into(), significant.into()];
+        let sizes = [at(0.0), at(0.5), at(1.0), ends.into(), significant.into()];
+        let cells = [losses.len().into()].into_iter().chain(verdicts).chain(sizes);
         Row::new(format!("{}, {attention}", sweep.file.title()), cells)
     };
-    let columns =
-        ["heads", "least (%)", "median (%)", "greatest (%)", "its 95 % interval", "significant, adjusted"];
+    let columns = [
+        "heads",
+        "needed",
+        "dispensable",
+        "undecided",
+        "least (%)",
+        "median (%)",
+        "greatest (%)",
+        "its 95 % interval",
+        "significant, adjusted",
+    ];
     Table::new(EFFECTS, "comparison-effects", TITLE_OF_EFFECTS)
         .columns(["Subject and attention", "Loss"], columns)
         .rows(families.iter().map(row))
+        .note(of_verdicts())
         .note("below 0 the score gets better without the head; adjusted for the heads of the attention type")
         .note(CHOSEN)
 }
 
-/// One row of marks for each family, those of significant heads in another colour.
+fn of_verdicts() -> String {
+    format!(
+        "needed, dispensable: the whole 95 % interval lies above, below {MARGIN_PERCENT} %, the margin unless the files say \
+         otherwise"
+    )
+}
+
+/// One row of marks for each family, with another mark for each verdict; heads without one look like dispensable ones.
 fn chart_of_effects(families: &[Family<'_>], criterion: Criterion) -> Chart {
-    let points = |is_meant: bool| -> Vec<(f64, f64)> {
+    let points = |verdict: Verdict| -> Vec<(f64, f64)> {
         let each = families.iter().enumerate().flat_map(|(place, (sweep, attention))| {
-            let rows = sweep.family(*attention).into_iter().filter(|row| criterion.holds(*row) == is_meant);
+            let judge = sweep.judge(criterion);
+            let own =
+                move |row: &&AblationRow| judge.verdict(*row).unwrap_or(Verdict::Dispensable) == verdict;
+            let rows = sweep.family(*attention).into_iter().filter(own);
             rows.map(move |row| (loss(sweep, row), place as f64 + 0.5))
         });
         each.collect()
     };
-    let (others, significant) = (points(false), points(true));
+    let kinds = [Verdict::Dispensable, Verdict::Undecided, Verdict::Needed];
+    let marks = [
+        Mark::new(Shape::Tick, 4.0, BLUE),
+        Mark::new(Shape::Circle, 1.6, INK).hollow(),
+        Mark::new(Shape::Circle, 1.8, VERMILLION),
+    ];
+    let points = kinds.map(points);
     let intervals = families.iter().enumerate().filter_map(|(place, (sweep, attention))| {
         let ends = interval_of_loss(sweep, greatest(sweep, *attention)?)?;
         Some((place as f64 + 0.5, ends))
     });
     let intervals: Vec<(f64, (f64, f64))> = intervals.collect();
     let ends = intervals.iter().flat_map(|(_, (low, high))| [*low, *high]);
-    let x = extent(others.iter().chain(&significant).map(|(loss, _)| *loss).chain(ends).chain([0.0]));
+    let x = extent(points.iter().flatten().map(|(loss, _)| *loss).chain(ends).chain([0.0]));
     let x = Axis::of_at_least("loss with the head masked (%)", x, 1.0);
-    let marks = [Mark::new(Shape::Tick, 4.0, BLUE), Mark::new(Shape::Circle, 1.8, VERMILLION).faint(0.4)];
     let of_greatest = Style::line(INK, 0.5);
     let mut layers = vec![Layer::Rule(At::X(0.0), Style::dashed(GREY, 0.6))];
     layers.extend(
@@ -180,12 +207,13 @@ fn chart_of_effects(families: &[Family<'_>], criterion: Criterion) -> Chart {
             .into_iter()
             .map(|(height, (low, high))| Layer::Line(vec![(low, height), (high, height)], of_greatest)),
     );
-    layers.extend([Layer::Points(others, marks[0]), Layer::Points(significant, marks[1])]);
+    layers.extend(points.into_iter().zip(marks).map(|(points, mark)| Layer::Points(points, mark)));
     let names = families.iter().map(|(sweep, one)| format!("{}, {one}", sweep.file.subject)).collect();
     Chart::new(EFFECTS, "comparison-effects-chart", TITLE_OF_EFFECTS)
         .note("a mark for each head; one on the right of 0 is useful")
+        .note(of_verdicts())
         .note(CHOSEN)
-        .entries([Entry::mark("not significant", marks[0]), Entry::mark("significant, adjusted", marks[1])])
+        .entries(kinds.into_iter().zip(marks).map(|(verdict, mark)| Entry::mark(verdict.to_string(), mark)))
         .entries([Entry::line("95 % interval of the greatest", of_greatest)])
         .panels(1, rows(x, names, layers))
         .wide()
@@ -196,20 +224,20 @@ fn greatest(sweep: &Ablations, attention: Attention) -> Option<&AblationRow> {
     rows.max_by(|one, other| loss(sweep, one).total_cmp(&loss(sweep, other)))
 }
 
-/// The 95 % interval of what is lost without a head, in percent of the score.
+/// The 95 % interval of the same.
 fn interval_of_loss(sweep: &Ablations, row: &AblationRow) -> Option<(f64, f64)> {
     let ends = row.delta_interval()?;
     let [one, other] = [ends.0, ends.1].map(|delta| percent_lost(sweep, delta));
     Some((one.min(other), one.max(other)))
 }
 
-/// Loss without a head, in percent of the score.
+/// Loss without a head, in percent of the score or perplexity.
 fn loss(sweep: &Ablations, row: &AblationRow) -> f64 {
     percent_lost(sweep, row.score_delta)
 }
 
 fn percent_lost(sweep: &Ablations, delta: f64) -> f64 {
-    -100.0 * sweep.metric().direction().gain(delta) / sweep.base().abs()
+    sweep.metric().percent_lost(delta, sweep.base())
 }
 
 /// The same as a matrix of the tasks for each model: below the diagonal r, above it its interval.

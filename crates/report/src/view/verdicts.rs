@@ -5,8 +5,8 @@ use findings::best_heads::Layers;
 use findings::paper::{FewHeads, PAPER, Summary};
 use findings::results::interval;
 use findings::{
-    Ablations, Adjustment, BestHeads, Criterion, Dynamics, Functions, Gates, Pair, Pruning, RuleKind, Speed,
-    SubjectResults,
+    Ablations, Adjustment, BestHeads, Criterion, Dynamics, Functions, Gates, Pair, Pruning, Speed,
+    SubjectResults, Verdicts,
 };
 use plotting::view::best_heads::published;
 use records::rows::functions::leaders;
@@ -90,22 +90,34 @@ fn inside(number: f64, (low, high): (f64, f64)) -> String {
     if (low..=high).contains(&number) { "yes" } else { "no" }.to_owned()
 }
 
-/// Section 3.2: few single heads matter.
+/// Tells by verdicts whether most of some things are dispensable, as in the paper if `most_in_paper`.
+fn most_dispensable(verdicts: Verdicts, most_in_paper: bool, of: &str) -> String {
+    let half = |number: usize| 2 * number > verdicts.all();
+    if half(verdicts.dispensable) {
+        said(most_in_paper, &format!("most {of} are dispensable"))
+    } else if half(verdicts.needed) {
+        said(!most_in_paper, &format!("most {of} are needed"))
+    } else {
+        "cannot be said: too many are undecided, or neither are most".to_owned()
+    }
+}
+
+/// Section 3.2: few single heads matter, by the paper's reading; ours by verdicts, with that beside them.
 fn single_heads(sweep: &Ablations, criterion: Criterion) -> Option<Row> {
     let family = sweep.family(Attention::EncEnc);
     sweep.beside().filter(|beside| beside.translates() && !family.is_empty())?;
+    let verdicts = sweep.judge(criterion).verdicts(family.iter().copied())?;
     let tally = Criterion { adjustment: Adjustment::None, ..criterion }.tally(family.iter().copied());
     let Summary { heads, significant, .. } = PAPER.summary;
-    let is_same = (2 * tally.significant < tally.tested) == (2.0 * significant < heads);
     let whole = count(family.len(), "head");
     let cells = [
-        format!("{significant} of {heads}"),
-        format!("{} of {}", tally.significant, tally.tested),
+        format!("{significant} of {heads} significant"),
+        format!("{}; {} of {} significant", verdicts.in_words(), tally.significant, tally.tested),
         String::new(),
-        said(is_same, "fewer than half of the heads matter alone in the paper"),
+        most_dispensable(verdicts, 2.0 * significant < heads, "single heads"),
         format!("cannot be said: all {whole} were tested, so that the number has no interval"),
     ];
-    (tally.tested > 0).then(|| Row::new("encoder heads whose masking changes the score", cells))
+    Some(Row::new("encoder heads that are needed alone", cells))
 }
 
 /// Section 3.3: one head of a layer is often enough.
@@ -113,17 +125,18 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Row> {
     let judge = best.sweep.judge(criterion);
     let of = |attention: Attention| {
         let theirs = Layers::published(best.published(), attention)?;
-        let ours = Layers::ours(&best.of(attention), judge, RuleKind::NoSignificantLoss)?;
-        let [most, many] = [theirs, ours].map(|layers| 2 * layers.enough > layers.tested);
-        let half = if most { "more than half" } else { "at most half" };
+        let ours = best.verdicts(attention, judge)?;
+        let most = 2 * theirs.enough > theirs.tested;
+        let no_loss = Layers::ours(&best.of(attention), judge);
+        let no_loss = no_loss.map(|layers| format!("; no significant loss in {layers}")).unwrap_or_default();
         let cells = [
-            format!("{theirs} of {attention} ({})", published(best)[1]),
-            ours.to_string(),
+            format!("no significant loss in {theirs} of {attention} ({})", published(best)[1]),
+            ours.in_words() + &no_loss,
             String::new(),
-            said(most == many, &format!("{half} of the layers in the paper")),
+            most_dispensable(ours, most, "other heads of a layer"),
             NO_INTERVAL.to_owned(),
         ];
-        Some(Row::new("layers in which one head is enough, by the paper's rule", cells))
+        Some(Row::new("layers by their heads beside the best one", cells))
     };
     best.sweep.attentions().into_iter().filter_map(of).collect()
 }
@@ -147,9 +160,9 @@ fn share(pruning: &Pruning, criterion: Criterion) -> Option<Row> {
     let theirs = pruning.published(&PAPER.shares)?;
     let found = pruning.tolerable(criterion)?;
     let direction = match (found.low > 0.0, found.high > 0.0) {
-        (true, _) => said(true, "some heads are shown to be safe to remove"),
+        (true, _) => said(true, "some heads are dispensable together"),
         (false, true) => "cannot be said: our interval begins at 0".to_owned(),
-        (false, false) => said(false, "the first step is shown to cost more than the margin"),
+        (false, false) => said(false, "the heads of the first step are needed"),
     };
     let ends = (found.low, found.high);
     let cells = [

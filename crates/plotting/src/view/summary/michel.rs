@@ -8,22 +8,24 @@ use findings::{
     SubjectResults,
 };
 use records::{AblationRow, Attention, Order, Scope, TestedRow};
-use words::{count, fixed, signed, tenths};
+use words::{fixed, signed, tenths};
 
 use super::Claim;
 use crate::view::cross_domain::cells;
 use crate::view::pruning_curves::retrained_rows;
 use crate::view::pruning_table::{score_at, share};
+use crate::view::three;
 
 /// Section 3.2: most single heads can go.
 pub fn single_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let sweeps = || all.iter().filter_map(|subject| subject.sweep.as_ref());
     let own = &PAPER.summary;
     let base = format!("BLEU {}", fixed(own.base_bleu, 2));
-    let [heads, significant, better] =
-        [own.heads, own.significant, own.better].map(|number| Cell::printed(number, |n| n.to_string()));
-    let first = ["enc-enc".into(), base.into(), heads, Cell::default(), Cell::default(), Cell::default()];
-    let paper = Row::new("M19: WMT, newstest2013 (Table 1)", first.into_iter().chain([significant, better]));
+    let [heads, significant] =
+        [own.heads, own.significant].map(|number| Cell::printed(number, |n| n.to_string()));
+    let before = ["enc-enc".into(), base.into(), heads].into_iter().chain([(); 4].map(|()| Cell::default()));
+    let by_the_papers_p = [Cell::default(), Cell::default(), significant];
+    let paper = Row::new("M19: WMT, newstest2013 (Table 1)", before.chain(by_the_papers_p));
     Claim {
         published: vec![paper],
         measured: sweeps().flat_map(|sweep| counts(sweep, criterion)).collect(),
@@ -40,20 +42,17 @@ fn counts(sweep: &Ablations, criterion: Criterion) -> Vec<Row> {
     let counts = |attention: Attention| {
         let family = sweep.family(attention);
         let rows = || family.iter().copied();
-        let ours = criterion.tally(rows());
         let papers = Tally::of(rows(), criterion.alpha, |row| row.p_koehn.or(row.p_value));
-        let of = |tally: Tally| {
-            let is_tested = tally.tested > 0;
-            [tally.significant, tally.better].map(|count| Cell::from(is_tested.then_some(count)))
-        };
-        let [adjusted, _] = of(criterion.adjusted().tally(rows()));
-        let loss = |row: &AblationRow| -100.0 * row.difference(None).gain / row.base_score.abs();
+        let significant = [criterion.tally(rows()), criterion.adjusted().tally(rows()), papers]
+            .map(|tally| Cell::from((tally.tested > 0).then_some(tally.significant)));
+        let metric = sweep.metric();
+        let loss = |row: &AblationRow| metric.percent_lost(row.score_delta, row.base_score);
         let greatest = rows().map(loss).max_by(f64::total_cmp);
         let greatest = greatest.map(|loss| Cell::printed(loss, |loss| format!("{} %", fixed(loss, 2))));
         let cells =
             [attention.name().into(), sweep.described_base().into(), family.len().into(), greatest.into()];
-        let cells = cells.into_iter().chain([ours, papers].into_iter().flat_map(of)).chain([adjusted]);
-        Row::new(sweep.file.title(), cells)
+        let verdicts = three(sweep.judge(criterion).verdicts(rows()));
+        Row::new(sweep.file.title(), cells.into_iter().chain(verdicts).chain(significant))
     };
     sweep.attentions().into_iter().map(counts).collect()
 }
@@ -72,7 +71,8 @@ pub fn best_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
             let deltas = cells.iter().filter(|cell| cell.attention == attention).map(|cell| cell.delta);
             let lowest = Cell::printed(deltas.min_by(f64::total_cmp)?, |delta| signed(delta, 2));
             let layers = of_layers(Layers::published(cells, attention)?);
-            let cells = [attention.name().into(), chosen.into(), Cell::default(), layers, lowest];
+            let empty = || Cell::default();
+            let cells = [attention.name().into(), chosen.into(), empty(), empty(), empty(), layers, lowest];
             Some(Row::new(model, cells))
         };
         Attention::ALL.into_iter().filter_map(of)
@@ -93,15 +93,13 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Row> {
     let (sweep, judge) = (&best.sweep, best.sweep.judge(criterion));
     let of = |attention: Attention| {
         let of_type = best.of(attention);
-        let gain = |row: &AblationRow| row.difference(None).gain;
-        let worst = of_type.values().min_by(|one, other| gain(one).total_cmp(&gain(other)));
+        let worst = of_type.values().min_by(|one, other| one.gain().total_cmp(&other.gain()));
         let worst = worst.map(|row| Cell::printed(row.score_delta, |delta| sweep.metric().change(delta)));
-        let [safe, no_loss] = RuleKind::BOTH.map(|which| Layers::ours(&of_type, judge, which).map(of_layers));
+        let no_loss = Layers::ours(&of_type, judge).map(of_layers);
         let chosen = best.selected_on.as_deref().unwrap_or("the same");
-        Row::new(
-            sweep.file.title(),
-            [attention.name().into(), Cell::from(chosen), safe.into(), no_loss.into(), worst.into()],
-        )
+        let verdicts = three(best.verdicts(attention, judge));
+        let cells = [attention.name().into(), Cell::from(chosen)].into_iter().chain(verdicts);
+        Row::new(sweep.file.title(), cells.chain([no_loss.into(), worst.into()]))
     };
     sweep.attentions().into_iter().map(of).collect()
 }
@@ -164,14 +162,14 @@ fn floor(pruning: &Pruning, scope: Scope) -> Cell {
 /// The share by each rule and the change there; empty if it has no share.
 fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) -> [Cell; 4] {
     let (judge, metric) = (pruning.results.judge(criterion), pruning.results.metric());
-    let [safe, no_loss] = RuleKind::BOTH.map(|which| {
+    let [dispensable, no_loss] = RuleKind::BOTH.map(|which| {
         let found = series.removable(judge, which);
         let change = found.as_ref().and_then(|found| found.change);
         let share = found.map(|found| Cell::number(format!("{} %", share(&found)), found.percent));
         let change = change.map(|change| Cell::number(change.in_words(&metric), change.delta));
         (share.into(), change.into())
     });
-    [safe.0, safe.1, no_loss.0, no_loss.1]
+    [dispensable.0, dispensable.1, no_loss.0, no_loss.1]
 }
 
 /// Beyond the paper: what further training without the heads recovers.
@@ -195,13 +193,13 @@ pub fn by_type(all: &[SubjectResults], criterion: Criterion) -> Claim {
     };
     let theirs = [left("enc-enc"), Row::new(model, ["enc-dec", "", "", &breaks]), left("dec-dec")];
     let of = |pruning: &Pruning, attention: Attention, series: &Series| {
-        let [safe, _, no_loss, _] = share_and_change(pruning, series, criterion);
+        let [dispensable, _, no_loss, _] = share_and_change(pruning, series, criterion);
         let [half, most] = [50.0, 80.0].map(|share| score_at(pruning, series, share));
         let base = pruning.results.described_base();
         let floor = floor(pruning, Scope::One(attention));
         let random = pruning.find(Scope::One(attention), Order::Random);
         let random = Cell::from(random.map(|random| score_at(pruning, random, 50.0)));
-        let cells = [attention.name().into(), base.into(), safe, no_loss, half, random, most, floor];
+        let cells = [attention.name().into(), base.into(), dispensable, no_loss, half, random, most, floor];
         Row::new(pruning.results.file.title(), cells)
     };
     let measured = all.iter().filter_map(|subject| subject.pruning.as_ref()).flat_map(|pruning| {
@@ -264,11 +262,7 @@ pub fn language(all: &[SubjectResults], criterion: Criterion) -> Claim {
 /// The row of a language model; none without a curve by importance or a sweep.
 fn answer(subject: &SubjectResults, criterion: Criterion) -> Option<Row> {
     let (sweep, pruning) = (subject.sweep.as_ref(), subject.pruning.as_ref());
-    let tally = sweep.map(|sweep| criterion.adjusted().tally(&sweep.rows)).filter(|tally| tally.tested > 0);
-    let alone = tally.map(|tally| {
-        let text = format!("{} of {}", tally.significant, count(tally.tested, "head"));
-        Cell::number(text, tally.significant as f64)
-    });
+    let verdicts = three(sweep.and_then(|sweep| sweep.judge(criterion).verdicts(&sweep.rows)));
     let words = subject.nats_a_word.map(|nats| Cell::printed(nats, |nats| fixed(nats, 3)));
     let of_sweep = sweep.map(|sweep| (sweep.file.title(), sweep.metric(), sweep.base()));
     let of_curves =
@@ -280,6 +274,6 @@ fn answer(subject: &SubjectResults, criterion: Criterion) -> Option<Row> {
         Some(share_and_change(pruning, series, criterion))
     });
     let floor = pruning.map_or(Cell::default(), |pruning| floor(pruning, Scope::All));
-    let cells = [base, words.into(), alone.into()].into_iter().chain(shares.unwrap_or_default());
+    let cells = [base, words.into()].into_iter().chain(verdicts).chain(shares.unwrap_or_default());
     Some(Row::new(title, cells.chain([floor])))
 }
