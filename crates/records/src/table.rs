@@ -47,13 +47,13 @@ pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8]) -> Result<Table<R>, Error
     let complete = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let mut rows = BTreeMap::new();
     let mut lines = bytes[..complete].split_inclusive(|&byte| byte == b'\n');
-    check_header::<R>(path, lines.next(), bytes)?;
+    let columns = header_columns::<R>(path, lines.next(), bytes)?;
     for (index, line) in lines.enumerate() {
         let fault = |reason: String| {
             let (path, line) = (path.display(), index + 2);
             Error::Invalid(format!("`{path}`, line {line}, is not a row of this file: {reason}"))
         };
-        let row: R = parse_row(line).map_err(fault)?;
+        let row: R = parse_row(line, &columns).map_err(fault)?;
         match rows.entry(row.key()) {
             Entry::Vacant(place) => drop(place.insert(row)),
             Entry::Occupied(there) => return Err(fault(format!("{} is there twice", there.get().title()))),
@@ -62,17 +62,31 @@ pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8]) -> Result<Table<R>, Error
     Ok(Table { rows, complete })
 }
 
-/// The first line must be the header; a file without a complete line may be the start of one.
-fn check_header<R: Row>(path: &Path, first: Option<&[u8]>, bytes: &[u8]) -> Result<(), Error> {
-    let expected = header::<R>();
-    let fits = match first {
-        Some(line) => line == expected.as_bytes(),
-        None => expected.as_bytes().starts_with(bytes),
-    };
-    if fits {
-        return Ok(());
-    }
+/// Columns that results of earlier versions lack; their cells are read as empty.
+const LATER: [&str; 5] = [
+    "pearson_ceiling_low",
+    "pearson_ceiling_high",
+    "influential_head",
+    "pearson_without",
+    "spearman_without",
+];
+
+/// The columns of the first line, which must be the header; a file without a complete line may be the start of one.
+fn header_columns<R: Row>(
+    path: &Path,
+    first: Option<&[u8]>,
+    bytes: &[u8],
+) -> Result<Vec<&'static str>, Error> {
     let found = String::from_utf8_lossy(first.unwrap_or(bytes));
+    let there: Vec<&str> = found.trim_end_matches('\n').split(',').collect();
+    let mut expected = columns::<R>().to_vec();
+    if first.is_some() {
+        expected.retain(|column| there.contains(column) || !LATER.contains(column));
+    }
+    let line = expected.join(",") + "\n";
+    if first.map_or(line.starts_with(&*found), |_| line == found) {
+        return Ok(expected);
+    }
     let fault = header_fault::<R>(&found);
     Err(Error::of(path, format!("does not begin with the header of these results: {fault}")))
 }
@@ -93,7 +107,7 @@ fn header_fault<R: Row>(line: &str) -> String {
     if !columns.iter().any(|column| known.contains(column)) {
         return format!("it begins with `{}`", excerpt(line));
     }
-    let missing = known.iter().find(|column| !columns.contains(column));
+    let missing = known.iter().find(|column| !columns.contains(column) && !LATER.contains(column));
     let unknown = columns.iter().find(|column| !known.contains(column));
     let missing = missing.map(|column| format!("`{column}` is missing"));
     let unknown = unknown.map(|column| format!("`{}` is unknown", excerpt(column)));
@@ -104,22 +118,22 @@ fn header_fault<R: Row>(line: &str) -> String {
     format!("{}; results of an older version are made anew by the experiment's --again", faults.join(" and "))
 }
 
-fn parse_row<R: Row>(line: &[u8]) -> Result<R, String> {
+fn parse_row<R: Row>(line: &[u8], columns: &[&str]) -> Result<R, String> {
     let mut record = StringRecord::new();
     let mut reader = ReaderBuilder::new().has_headers(false).from_reader(line);
     reader.read_record(&mut record).map_err(|_| "it is not UTF-8 text".to_owned())?;
     // serde would take missing cells at the end for empty ones.
-    if record.len() != columns::<R>().len() {
-        return Err(format!("{} cells instead of {}", record.len(), columns::<R>().len()));
+    if record.len() != columns.len() {
+        return Err(format!("{} cells instead of {}", record.len(), columns.len()));
     }
-    record.deserialize(Some(&StringRecord::from(columns::<R>()))).map_err(|error| match error.into_kind() {
-        csv::ErrorKind::Deserialize { err, .. } => in_words::<R>(&err),
+    record.deserialize(Some(&StringRecord::from(columns))).map_err(|error| match error.into_kind() {
+        csv::ErrorKind::Deserialize { err, .. } => in_words(&err, columns),
         other => format!("{other:?}"),
     })
 }
 
-fn in_words<R: Row>(error: &csv::DeserializeError) -> String {
-    let column = error.field().and_then(|field| columns::<R>().get(field as usize));
+fn in_words(error: &csv::DeserializeError, columns: &[&str]) -> String {
+    let column = error.field().and_then(|field| columns.get(field as usize));
     match column {
         Some(column) => format!("`{column}`: {}", cell_fault(error.kind())),
         None => cell_fault(error.kind()),
@@ -190,7 +204,7 @@ pub(crate) fn line<R: Row>(row: &R) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AblationRow, Attention, MetricName, PruningRow, TrainingRow};
+    use crate::{AblationRow, Attention, CorrelationRow, MetricName, PruningRow, TrainingRow};
     use proptest::num::f64::{NORMAL, SUBNORMAL, ZERO};
     use proptest::option;
     use proptest::prelude::*;
@@ -242,6 +256,20 @@ mod tests {
         let text = header::<AblationRow>() + "self,1,1,bleu,1.0,1.0,0.0,,\n";
         let error = parse::<AblationRow>(Path::new("a.csv"), text.as_bytes()).unwrap_err();
         assert!(error.to_string().ends_with("9 cells instead of 15"), "{error}");
+    }
+
+    #[test]
+    fn columns_that_came_later_are_empty_in_older_files() {
+        let row =
+            CorrelationRow { pearson: Some(0.5), pearson_without: Some(0.25), ..CorrelationRow::default() };
+        let (header, line) = (header::<CorrelationRow>(), line(&row));
+        let cells: Vec<_> = header.trim().split(',').zip(line.trim().split(',')).collect();
+        let older: Vec<_> = cells.into_iter().filter(|(column, _)| !LATER.contains(column)).collect();
+        let joined = |part: fn(&(&str, &str)) -> String| older.iter().map(part).collect::<Vec<_>>().join(",");
+        let text = format!("{}\n{}\n", joined(|cell| cell.0.to_owned()), joined(|cell| cell.1.to_owned()));
+        let back = parse::<CorrelationRow>(Path::new("c.csv"), text.as_bytes()).unwrap().rows;
+        let expected = CorrelationRow { pearson_without: None, ..row };
+        assert_eq!(back.into_values().collect::<Vec<_>>(), [expected]);
     }
 
     #[test]
@@ -306,7 +334,7 @@ mod tests {
         #[test]
         fn rows_read_back_bit_by_bit(row in any_row()) {
             let text = line(&row);
-            let back: AblationRow = parse_row(text.as_bytes()).unwrap();
+            let back: AblationRow = parse_row(text.as_bytes(), columns::<AblationRow>()).unwrap();
             prop_assert_eq!(&back, &row);
             prop_assert_eq!(back.score.to_bits(), row.score.to_bits());
             prop_assert_eq!(line(&back), text);
@@ -315,7 +343,7 @@ mod tests {
         #[test]
         fn texts_read_back(masked_heads in TEXT) {
             let row = PruningRow { masked_heads, ..PruningRow::default() };
-            let back: PruningRow = parse_row(line(&row).as_bytes()).unwrap();
+            let back: PruningRow = parse_row(line(&row).as_bytes(), columns::<PruningRow>()).unwrap();
             prop_assert_eq!(back, row);
         }
 

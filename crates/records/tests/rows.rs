@@ -27,7 +27,7 @@ fn heads_are_rows_of_their_attention_type() {
     let key = ("self", 1, 4, Measure::Entropy);
     assert_eq!((score.name().as_str(), score.key()), ("self:1:4/entropy", key));
     let correlation: CorrelationRow =
-        self::row("dec-dec,96,bleu,36.0,26.0,0.5,0.01,0.25,0.75,0.5,0.5,0.5,0.5,0.01,10,3.5,1.0");
+        self::row("dec-dec,96,bleu,36.0,26.0,0.5,0.01,0.25,0.75,0.5,0.5,0.5,,,0.5,0.01,,,,10,3.5,1.0");
     assert_eq!((correlation.name().as_str(), correlation.key()), ("dec-dec", "dec-dec"));
 }
 

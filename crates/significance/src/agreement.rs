@@ -10,8 +10,8 @@ use records::{
 };
 use serde_json::Value;
 use stats::Segments;
-use stats::correlation::{Correlation, pearson, spearman};
-use stats::reliability::{Swept, ceiling, correlation_interval, split_half};
+use stats::correlation::{Correlation, most_influential, pearson, spearman};
+use stats::reliability::{Swept, ceiling, correlation_intervals, split_half};
 
 use crate::{Error, Store, metric_of};
 
@@ -153,9 +153,12 @@ fn row(
     };
     let (x, y) = (first.scores(), second.scores());
     let (pearson, spearman) = (known(pearson(&x, &y))?, known(spearman(&x, &y))?);
-    let interval = correlation_interval(first.swept(), second.swept(), testing.seed)?;
     let reliability = |side: &Side<'_>| split_half(side.swept(), SPLITS, testing.seed);
-    let reliabilities = (reliability(&first)?, reliability(&second)?);
+    let reliabilities = [reliability(&first)?, reliability(&second)?];
+    let intervals = correlation_intervals(first.swept(), second.swept(), reliabilities, testing.seed)?;
+    let (low, high) = intervals.pearson.map(|ends| (ends.low, ends.high)).unzip();
+    let (ceiling_low, ceiling_high) = intervals.ceiling.map(|ends| (ends.low, ends.high)).unzip();
+    let influence = most_influential(&x, &y);
     let top = TOP.min(names.len());
     let direction = first_base.direction();
     let gains = |scores: &[f64]| -> Vec<f64> { scores.iter().map(|&score| direction.gain(score)).collect() };
@@ -167,13 +170,18 @@ fn row(
         second_base_score: second_base.base_score,
         pearson: pearson.map(|found| found.coefficient),
         pearson_p_value: pearson.map(|found| found.p_value),
-        pearson_low: interval.map(|interval| interval.low),
-        pearson_high: interval.map(|interval| interval.high),
-        first_reliability: reliabilities.0,
-        second_reliability: reliabilities.1,
-        pearson_ceiling: ceiling(reliabilities.0, reliabilities.1),
+        pearson_low: low,
+        pearson_high: high,
+        first_reliability: reliabilities[0],
+        second_reliability: reliabilities[1],
+        pearson_ceiling: ceiling(reliabilities[0], reliabilities[1]),
+        pearson_ceiling_low: ceiling_low,
+        pearson_ceiling_high: ceiling_high,
         spearman: spearman.map(|found| found.coefficient),
         spearman_p_value: spearman.map(|found| found.p_value),
+        influential_head: influence.map(|found| names[found.place].clone()),
+        pearson_without: influence.and_then(|found| found.pearson),
+        spearman_without: influence.and_then(|found| found.spearman),
         top,
         top_overlap: overlap(&gains(&x), &gains(&y), top),
         top_overlap_by_chance: (top * top) as f64 / names.len() as f64,

@@ -184,25 +184,7 @@ fn shares_of_the_oracle_are_marked() {
 }
 
 fn untested(attention: &str) -> CorrelationRow {
-    CorrelationRow {
-        attention: attention.parse().unwrap(),
-        heads: 0,
-        metric: MetricName::Bleu,
-        first_base_score: 0.0,
-        second_base_score: 0.0,
-        pearson: None,
-        pearson_p_value: None,
-        pearson_low: None,
-        pearson_high: None,
-        first_reliability: None,
-        second_reliability: None,
-        pearson_ceiling: None,
-        spearman: None,
-        spearman_p_value: None,
-        top: 0,
-        top_overlap: 0.0,
-        top_overlap_by_chance: 0.0,
-    }
+    CorrelationRow { attention: attention.parse().unwrap(), ..CorrelationRow::default() }
 }
 
 /// A comparison of the sweep with itself, as if there were two splits.

@@ -61,6 +61,35 @@ pub fn spearman(x: &[f64], y: &[f64]) -> Result<Correlation, Error> {
     pearson(&mid_ranks(x), &mid_ranks(y))
 }
 
+/// The pair whose leaving out changes Pearson's r most, and the correlations of all others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Influence {
+    /// Its place.
+    pub place: usize,
+    /// Pearson's r without it; absent if one side of the others does not vary, the greatest change of all.
+    pub pearson: Option<f64>,
+    /// Spearman's rho without it, likewise.
+    pub spearman: Option<f64>,
+}
+
+/// Finds the most influential pair, the first one of several; `None` where r is undefined, or with fewer than four pairs.
+///
+/// # Panics
+/// If `x` and `y` differ in length.
+pub fn most_influential(x: &[f64], y: &[f64]) -> Option<Influence> {
+    let r = pearson(x, y).ok()?.coefficient;
+    let without = |place: usize| [x, y].map(|side| [&side[..place], &side[place + 1..]].concat());
+    let change = |place: usize| {
+        let [x, y] = without(place);
+        pearson(&x, &y).map_or(f64::INFINITY, |found| (found.coefficient - r).abs())
+    };
+    let places = (0..x.len()).filter(|_| x.len() > FEWEST).rev();
+    let place = places.max_by(|&one, &other| change(one).total_cmp(&change(other)))?;
+    let [x, y] = without(place);
+    let coefficient = |found: Result<Correlation, Error>| found.ok().map(|found| found.coefficient);
+    Some(Influence { place, pearson: coefficient(pearson(&x, &y)), spearman: coefficient(spearman(&x, &y)) })
+}
+
 /// Kendall's tau-b = (C - D) / sqrt((P - X)(P - Y)), where of the P = n (n - 1) / 2 pairs of pairs C are in the same
 /// order on both sides, D in opposite orders, X tied on the first side and Y on the second.
 ///

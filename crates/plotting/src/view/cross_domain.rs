@@ -20,10 +20,11 @@ const RELIABLE: f64 = 0.5;
 /// Instructions to read r, its interval and its ceiling.
 pub const HOW_TO_READ: &str = "reliability: the share of the variation between heads that would recur on another test set of the same \
      kind (split halves); ceiling: the greatest r that the noise of both axes allows, absent where one axis is only noise; an r \
-     near its ceiling is full agreement, an r near 0 is informative only if the ceiling is high";
+     near its ceiling is full agreement, an r near 0 is informative only if the ceiling is high; one head: the most influential one, \
+     whose leaving out changes r most";
 
 /// The columns of [`cells`].
-pub const COLUMNS: [&str; 9] = [
+pub const COLUMNS: [&str; 10] = [
     "heads",
     "r",
     "95 % interval",
@@ -31,6 +32,7 @@ pub const COLUMNS: [&str; 9] = [
     "reliability",
     "ceiling of r",
     "rho",
+    "r, rho without one head",
     "top heads shared",
     "reading",
 ];
@@ -54,12 +56,12 @@ fn table(pair: &Pair) -> Table {
         .columns(["Attention", "Agreement"], COLUMNS)
         .rows(pair.rows.iter().map(|row| Row::new(row.attention.name(), cells(row))))
         .note(format!("{}, {}", base(first, &pair.splits[0]), base(second, &pair.splits[1])))
-        .note("interval of r: jackknife over the segments of both splits")
+        .note("intervals of r and of its ceiling: jackknife over the segments of both splits")
         .note(HOW_TO_READ)
 }
 
 /// The numbers of a row and what they say; empty where they are undefined or were not measured.
-pub fn cells(row: &CorrelationRow) -> [Cell; 9] {
+pub fn cells(row: &CorrelationRow) -> [Cell; 10] {
     let plain = |value: f64| fixed(value, 2);
     let number = |value: Option<f64>| value.map(|value| Cell::printed(value, plain)).into();
     let interval = row.pearson_low.zip(row.pearson_high).map(|ends| Cell::interval(ends, plain));
@@ -67,17 +69,32 @@ pub fn cells(row: &CorrelationRow) -> [Cell; 9] {
     let both = reliability.map(|value| value.map_or("?".to_owned(), plain)).join(", ");
     let both = Cell::number(both, row.first_reliability.unwrap_or(f64::NAN));
     let (shared, chance) = (tenths(row.top_overlap), tenths(row.top_overlap_by_chance));
+    let ceiling = row.pearson_ceiling.map(|value| Cell::number(ceiling(row, value, plain), value));
     [
         row.heads.into(),
         number(row.pearson),
         interval.into(),
         row.pearson_p_value.map(|p| Cell::printed(p, p_value)).into(),
         Some(both).filter(|_| reliability != [None; 2]).into(),
-        number(row.pearson_ceiling),
+        ceiling.into(),
         number(row.spearman),
+        row.influential_head.as_ref().map(|head| without(row, head, plain)).into(),
         Cell::number(format!("{shared} of {} ({chance} by chance)", row.top), row.top_overlap),
         reading(row).into(),
     ]
+}
+
+/// `0.54 [0.32, 0.68]`: the noise ceiling with its interval.
+fn ceiling(row: &CorrelationRow, value: f64, number: fn(f64) -> String) -> String {
+    let ends = row.pearson_ceiling_low.zip(row.pearson_ceiling_high);
+    number(value) + &brackets(ends, ", ", number)
+}
+
+/// `0.36, 0.41 (enc-enc:1:3)`: r and rho of all heads but the most influential one.
+fn without(row: &CorrelationRow, head: &str, number: fn(f64) -> String) -> Cell {
+    let [r, rho] =
+        [row.pearson_without, row.spearman_without].map(|value| value.map_or("undefined".to_owned(), number));
+    Cell::number(format!("{r}, {rho} ({head})"), row.pearson_without.unwrap_or(f64::NAN))
 }
 
 /// Reading of r once noise is taken into account.
@@ -131,6 +148,10 @@ fn figure2(pair: &Pair) -> Chart {
     let title = "Scores with one head masked on two test sets";
     Chart::new("Figure 2", label(pair), format!("{title}; {}; {}", pair.title(), count(row.heads, "head")))
         .note(format!("Pearson {}", correlation(row)))
+        .note(row.influential_head.as_ref().map(|head| {
+            let r = row.pearson_without.map_or("undefined".to_owned(), |r| typeset(r, 2));
+            format!("without {head}, the most influential head, r is {r}")
+        }))
         .note(reading(row))
         .note(others.iter().map(of_type).collect::<Vec<_>>())
         .note(format!("{} most important heads: {shared} in common ({chance} by chance)", row.top))
@@ -192,13 +213,13 @@ fn regression(line: &Line, (low, high): (f64, f64), y: &Axis) -> [Layer; 2] {
     [Layer::Band(band.collect(), GREY), Layer::Line(along.collect(), REGRESSION)]
 }
 
-/// `r = 0.49 [0.33, 0.63], noise ceiling 0.54`.
+/// `r = 0.49 [0.33, 0.63], noise ceiling 0.54 [0.32, 0.68]`.
 fn correlation(row: &CorrelationRow) -> String {
     let Some(r) = row.pearson else { return "r undefined".to_owned() };
     let interval = brackets(row.pearson_low.zip(row.pearson_high), ", ", |r| typeset(r, 2));
     let is_measured = row.first_reliability.or(row.second_reliability).is_some();
     let ceiling = match row.pearson_ceiling {
-        Some(ceiling) => format!(", noise ceiling {}", typeset(ceiling, 2)),
+        Some(value) => format!(", noise ceiling {}", ceiling(row, value, |value| typeset(value, 2))),
         None if is_measured => ", but one axis is noise only".to_owned(),
         None => String::new(),
     };

@@ -1,5 +1,5 @@
 //! Rows of comparisons between two splits.
-use heads::Scope;
+use heads::{HeadId, Scope};
 use serde::{Deserialize, Serialize};
 
 use super::Row;
@@ -25,8 +25,8 @@ pub struct CorrelationRow {
     pub pearson: Option<f64>,
     /// Its two-sided p-value, 0 to 1, by t with `heads` - 2 degrees of freedom.
     pub pearson_p_value: Option<f64>,
-    /// Lower end of the 95 % interval of `pearson`, by a jackknife over the segments of both splits; empty where that has no
-    /// number, as at a coefficient of 1.
+    /// Lower end of the 95 % interval of `pearson`, by a jackknife over the segments of both splits, the mean over 50 random deals
+    /// of these into groups; empty where that has no number, as at a coefficient of 1.
     pub pearson_low: Option<f64>,
     /// Upper end, likewise.
     pub pearson_high: Option<f64>,
@@ -38,10 +38,22 @@ pub struct CorrelationRow {
     /// The noise ceiling, the greatest `pearson` that noise allows: the root of the product of the reliabilities; empty if one of them is not
     /// above 0.
     pub pearson_ceiling: Option<f64>,
+    /// Lower end of the 95 % interval of `pearson_ceiling`, by the same jackknife, 0 to 1; empty where that has no number, and in files
+    /// of earlier versions.
+    pub pearson_ceiling_low: Option<f64>,
+    /// Upper end, likewise.
+    pub pearson_ceiling_high: Option<f64>,
     /// Spearman's rho, -1 to 1; empty if one side does not vary.
     pub spearman: Option<f64>,
     /// Its two-sided p-value, likewise.
     pub spearman_p_value: Option<f64>,
+    /// The most influential head: leaving it out changes `pearson` more than leaving out any other one does; empty with fewer than four
+    /// heads, where `pearson` is, and in files of earlier versions.
+    pub influential_head: Option<String>,
+    /// Pearson's r of all other heads; empty where `influential_head` is, or if one side does not vary without it.
+    pub pearson_without: Option<f64>,
+    /// Spearman's rho of all other heads, likewise.
+    pub spearman_without: Option<f64>,
     /// Number of heads of each split `top_overlap` is about: ten, or all if there are fewer.
     pub top: usize,
     /// Number of the `top` heads whose masking costs most on one split are among those on the other; where heads tie at
@@ -74,15 +86,24 @@ impl Row for CorrelationRow {
             unit("pearson_low", self.pearson_low),
             unit("pearson_high", self.pearson_high),
             unit("spearman", self.spearman),
+            unit("pearson_without", self.pearson_without),
+            unit("spearman_without", self.spearman_without),
             reliability("first_reliability", self.first_reliability),
             reliability("second_reliability", self.second_reliability),
             share("pearson_ceiling", self.pearson_ceiling),
+            share("pearson_ceiling_low", self.pearson_ceiling_low),
+            share("pearson_ceiling_high", self.pearson_ceiling_high),
             share("pearson_p_value", self.pearson_p_value),
             share("spearman_p_value", self.spearman_p_value),
             Limit::new("top", top, 0.0..=heads, "at most the number of heads"),
             Limit::new("top_overlap", self.top_overlap, 0.0..=top, "0 to top"),
             Limit::new("top_overlap_by_chance", self.top_overlap_by_chance, 0.0..=MOST, "a number of heads"),
         ]
+    }
+
+    fn fault(&self) -> Option<String> {
+        let fault = |head: &String| head.parse::<HeadId>().err().map(|fault| fault.to_string());
+        self.influential_head.as_ref().and_then(fault)
     }
 
     fn of_run(&self) -> Vec<(&'static str, String)> {

@@ -40,7 +40,8 @@ fn headers_are_pinned() {
     );
     pinned::<CorrelationRow>(
         "attention,heads,metric,first_base_score,second_base_score,pearson,pearson_p_value,pearson_low,\
-         pearson_high,first_reliability,second_reliability,pearson_ceiling,spearman,spearman_p_value,top,\
+         pearson_high,first_reliability,second_reliability,pearson_ceiling,pearson_ceiling_low,\
+         pearson_ceiling_high,spearman,spearman_p_value,influential_head,pearson_without,spearman_without,top,\
          top_overlap,top_overlap_by_chance",
     );
     pinned::<SpeedRow>(

@@ -123,3 +123,15 @@ proptest! {
         prop_assert_eq!(kendall(&bent, &y), kendall(&x, &y));
     }
 }
+
+/// The square of the points (±1, ±1) has r = 0, whatever (4, 4) makes of it.
+#[test]
+fn one_pair_can_make_a_correlation() {
+    let (x, y) = ([1.0, 1.0, 4.0, -1.0, -1.0], [1.0, -1.0, 4.0, 1.0, -1.0]);
+    assert!(pearson(&x, &y).unwrap().coefficient > 0.7);
+    let found = most_influential(&x, &y).unwrap();
+    assert_eq!((found.place, found.pearson, found.spearman), (2, Some(0.0), Some(0.0)));
+    let alone = most_influential(&[0.0, 0.0, 3.0, 0.0], &[1.0, 2.0, 9.0, 4.0]).unwrap();
+    assert_eq!((alone.place, alone.pearson), (2, None), "all others are equal on one side");
+    assert_eq!(most_influential(&[1.0, 2.0, 4.0], &[1.0, 3.0, 2.0]), None);
+}
