@@ -220,6 +220,15 @@ impl Judge {
         Verdicts::of(rows.into_iter().map(|row| self.verdict(row)))
     }
 
+    /// The stricter ones of intervals that hold for all rows of a family at once; `None` where there are none.
+    pub fn verdicts_at_once<'a, R: TestedRow + 'a>(
+        self,
+        rows: impl IntoIterator<Item = &'a R>,
+    ) -> Option<Verdicts> {
+        let verdict = |row: &R| row.verdict_by(row.simultaneous_interval(), self.margin_percent);
+        Verdicts::of(rows.into_iter().map(verdict))
+    }
+
     /// A sentence on what verdicts mean.
     pub fn of_verdicts(self) -> String {
         format!(

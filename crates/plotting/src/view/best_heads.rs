@@ -56,6 +56,10 @@ pub fn table(best: &BestHeads, criterion: Criterion) -> Table {
     let split = best.selected_on.as_ref().map_or(String::new(), |split| format!("-{split}"));
     let metric = sweep.metric();
     let verdicts = verdicts(best, judge);
+    let of_verdicts = (!verdicts.is_empty()).then(|| {
+        let counts = format!("the other heads of a layer are {}", verdicts.join("; "));
+        vec![counts, judge.of_verdicts(), SIGNS.to_owned()]
+    });
     let paper = |enough: &dyn Fn(Attention) -> Option<Layers>| in_words(best, enough);
     let ours = paper(&|attention| Layers::ours(&best.of(attention), judge));
     let published = paper(&|attention| Layers::published(best.published(), attention));
@@ -70,14 +74,7 @@ pub fn table(best: &BestHeads, criterion: Criterion) -> Table {
         .mark(is_tested.then(|| judge.description("heads")))
         .note(sweep.base_line())
         .note(verdicts.is_empty().then_some("no layer was tested"))
-        .note(
-            (!verdicts.is_empty()).then(|| format!("the other heads of a layer are {}", verdicts.join("; "))),
-        )
-        .note(
-            (!verdicts.is_empty())
-                .then(|| [judge.of_verdicts(), SIGNS.to_owned()].to_vec())
-                .unwrap_or_default(),
-        )
+        .note(of_verdicts)
         .note(ours.map(|sentence| format!("the paper's reading: {sentence}; {CAUTION}")))
         .note(judge.out_of_reach())
         .note(choice(best))

@@ -164,9 +164,14 @@ fn with_counts(table: Table, sweep: &Ablations, family: &[&AblationRow], criteri
 /// Sentences on the verdicts on these heads; none where there are none.
 fn verdicts_of(judge: Judge, family: &[&AblationRow]) -> Vec<String> {
     let counts = judge.verdicts(family.iter().copied());
-    let sentences = |counts: Verdicts| {
+    let sentences = |counts: Verdicts| -> Vec<String> {
         let all = count(counts.all(), "head");
-        vec![format!("{} of {all}", counts.in_words()), judge.of_verdicts(), SIGNS.to_owned()]
+        let at_once = judge.verdicts_at_once(family.iter().copied());
+        let at_once = at_once.map(|counts| {
+            format!("simultaneously, by intervals that hold for all heads at once: {}", counts.in_words())
+        });
+        let first = [format!("{} of {all}", counts.in_words())];
+        first.into_iter().chain(at_once).chain([judge.of_verdicts(), SIGNS.to_owned()]).collect()
     };
     counts.map(sentences).unwrap_or_default()
 }

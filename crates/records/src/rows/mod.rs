@@ -142,6 +142,11 @@ pub trait TestedRow: Row {
         self.tests().interval.map(|Interval { low, high }| (low, high))
     }
 
+    /// The interval of the difference that holds for all rows of its family at once; absent where there is none.
+    fn simultaneous_interval(&self) -> Option<Interval> {
+        None
+    }
+
     /// Gain of the score with the heads masked; below 0 it is worse, so they were useful.
     fn gain(&self) -> f64 {
         self.direction().gain(self.tests().delta)

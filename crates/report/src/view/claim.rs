@@ -37,7 +37,8 @@ fn heads(sweep: &Ablations, criterion: Criterion) -> Vec<String> {
         let test = sweep.judge(adjusted).description("heads");
         format!("the paper's reading, adjusted: {} with {test}", tally.in_words())
     });
-    [alone].into_iter().chain(meaning).chain(reading).chain(sweep.missing_heads()).collect()
+    let one = "this is one training of the model: another may need other heads".to_owned();
+    [alone].into_iter().chain(meaning).chain([one]).chain(reading).chain(sweep.missing_heads()).collect()
 }
 
 fn share(pruning: &Pruning, criterion: Criterion) -> Option<String> {

@@ -5,7 +5,7 @@ use findings::best_heads::Layers;
 use findings::judge::Tally;
 use findings::{
     Ablations, BestHeads, Checkpoint, Criterion, Dynamics, PAPER, Pruning, Retrained, RuleKind, Series,
-    SubjectResults,
+    SubjectResults, Verdicts,
 };
 use records::{AblationRow, Attention, Order, Scope, TestedRow};
 use words::{fixed, signed, tenths};
@@ -23,7 +23,7 @@ pub fn single_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let base = format!("BLEU {}", fixed(own.base_bleu, 2));
     let [heads, significant] =
         [own.heads, own.significant].map(|number| Cell::printed(number, |n| n.to_string()));
-    let before = ["enc-enc".into(), base.into(), heads].into_iter().chain([(); 4].map(|()| Cell::default()));
+    let before = ["enc-enc".into(), base.into(), heads].into_iter().chain([(); 5].map(|()| Cell::default()));
     let by_the_papers_p = [Cell::default(), Cell::default(), significant];
     let paper = Row::new("M19: WMT, newstest2013 (Table 1)", before.chain(by_the_papers_p));
     Claim {
@@ -51,7 +51,11 @@ fn counts(sweep: &Ablations, criterion: Criterion) -> Vec<Row> {
         let greatest = greatest.map(|loss| Cell::printed(loss, |loss| format!("{} %", fixed(loss, 2))));
         let cells =
             [attention.name().into(), sweep.described_base().into(), family.len().into(), greatest.into()];
-        let verdicts = three(sweep.judge(criterion).verdicts(rows()));
+        let judge = sweep.judge(criterion);
+        let at_once = judge.verdicts_at_once(rows()).map(|Verdicts { needed, dispensable, undecided }| {
+            Cell::number(format!("{needed} / {dispensable} / {undecided}"), needed as f64)
+        });
+        let verdicts = three(judge.verdicts(rows())).into_iter().chain([at_once.into()]);
         Row::new(sweep.file.title(), cells.into_iter().chain(verdicts).chain(significant))
     };
     sweep.attentions().into_iter().map(counts).collect()
