@@ -48,6 +48,10 @@ fn a_folder_and_two_text_files_are_a_subject() {
     let folder = folder("opus");
     let message = test_support::refusal(&mut command(folder.path()));
     assert!(message.contains("no model in `data/opus`"), "{message}");
+    fs::create_dir_all(folder.path().join("data/opus")).unwrap();
+    fs::write(folder.path().join("data/opus/adapter_config.json"), "{}").unwrap();
+    let message = test_support::refusal(&mut command(folder.path()));
+    assert!(message.contains("this is an adapter and no model"), "{message}");
     copy_files(&hub_folder(), &folder.path().join("data/opus"));
     command(folder.path()).assert().success();
     let table = String::from_utf8(read(folder.path(), "results/tiny/ablate-one.csv")).unwrap();

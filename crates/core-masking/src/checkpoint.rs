@@ -35,12 +35,17 @@ pub(crate) fn read_config<F>(
 }
 
 /// Refuses a folder that lacks `file` and holds an adapter instead of a model.
-pub(crate) fn refuse_adapter(file: &Path) -> Result<(), Error> {
+///
+/// # Errors
+/// If so; the line of Python that merges the adapter is in the message.
+pub fn refuse_adapter(file: &Path) -> Result<(), Error> {
     let adapter = file.with_file_name("adapter_config.json");
     if file.exists() || !adapter.exists() {
         return Ok(());
     }
-    let fault = "this is an adapter and no model: save its base model with the adapter merged into it";
+    let fault = "this is an adapter and no model: merge it into its base model with python -c \"from peft import \
+         AutoPeftModelForSequenceClassification as M; M.from_pretrained('DIR').merge_and_unload().save_pretrained('NEW')\" \
+         (ForCausalLM or ForSeq2SeqLM for other tasks), and copy the tokeniser";
     Err(Error::file(&adapter, fault))
 }
 

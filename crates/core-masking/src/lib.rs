@@ -30,6 +30,7 @@ mod weights;
 
 pub use attention::Projections;
 pub use batch::{SegmentBatch, TokenBatch, causal_bias};
+pub use checkpoint::refuse_adapter;
 pub use classifier::{Classifier, ClassifierConfig};
 pub use decode::{BeamSearch, OutputRules, SentenceBytes, Stopping, Translation};
 pub use dropout::{Dropout, DropoutRates, ModelDropout};

@@ -66,11 +66,16 @@ struct Index {
 /// The files that hold a model's weights: `model.safetensors`, or an index and its shards.
 ///
 /// # Errors
-/// If the index cannot be read, or names a file that is not beside it.
+/// If there is neither, or the index cannot be read or names a file that is not beside it.
 pub fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let [whole, index] = ["model.safetensors", "model.safetensors.index.json"].map(|name| folder.join(name));
     if whole.exists() || !index.exists() {
         checkpoint::refuse_adapter(&whole)?;
+        if !whole.exists() {
+            let allowed =
+                "it must have a model.safetensors, or a model.safetensors.index.json and its shards";
+            return Err(Error::file(folder, format!("no weights are there: {allowed}")));
+        }
         return Ok(vec![whole]);
     }
     let Index { weight_map } = checkpoint::read_json(&index)?;

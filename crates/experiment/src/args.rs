@@ -29,7 +29,7 @@ pub struct SharedArgs {
     pub split: Option<String>,
 
     /// Score only the first N segments of the split; of a split with groups, the first of each in proportion
-    #[arg(long, value_name = "N", value_parser = positive())]
+    #[arg(long, value_name = "N", value_parser = positive)]
     pub limit: Option<usize>,
 
     /// Result file [default: `<results>/<subject>/<experiment>.csv`, with the split and the limit in its name]
@@ -202,9 +202,10 @@ impl SharedArgs {
         let writer = RowWriter::open(&path, signature, self.again)?;
         if writer.rows().len() > 0 && !self.again && !self.machine.quiet {
             words::say!(
-                "`{}`: {} rows are there and fit (--again computes them anew)",
+                "`{}`: {} rows are there and fit{} (--again computes them anew)",
                 path.display(),
-                writer.rows().len()
+                writer.rows().len(),
+                if writer.continues() { ", and this run goes on with the unfinished one" } else { "" }
             );
         }
         Ok(OpenRows { path, writer })
@@ -256,9 +257,10 @@ fn bytes(text: &str) -> Result<u64, String> {
     size.ok_or_else(|| "must be a whole number of bytes, such as 500M or 8G".to_owned())
 }
 
-/// Parser of numbers of at least 1.
-pub(crate) fn positive() -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(1..)
+/// A number of at least 1.
+pub(crate) fn positive(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.ok_or_else(|| "must be a whole number of at least 1".to_owned())
 }
 
 impl MachineArgs {

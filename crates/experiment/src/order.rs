@@ -43,7 +43,7 @@ pub struct EstimateArgs {
     pub estimate_on: Option<String>,
 
     /// Segments of that split to measure on, drawn at random with --seed; all if there are fewer
-    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = positive())]
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = positive)]
     pub estimate_limit: usize,
 
     /// Average of importance

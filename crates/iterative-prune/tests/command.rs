@@ -179,24 +179,32 @@ fn a_classifier_without_heads_gives_all_texts_one_class() {
 /// Rows of an unfinished run that are of another order, as those of an oracle that was measured again would be, are refused.
 #[test]
 fn a_killed_run_goes_on_to_the_file_of_an_unbroken_one() {
-    let (unbroken, killed) = (folder(), folder());
+    let unbroken = folder();
     let arguments = [&ARGUMENTS[..], &["--order", "importance,random"]].concat();
     command(unbroken.path()).args(&arguments).assert().success();
-    let growing = killed.path().join(TABLE.replace(".csv", ".partial.csv"));
-    // The intact model's rows come first, one of each curve.
-    let has_step =
-        || fs::read_to_string(&growing).is_ok_and(|text| text.contains('+') && text.ends_with('\n'));
-    kill_when("iterative-prune", &arguments, killed.path(), has_step);
-    if let Ok(text) = fs::read_to_string(&growing) {
-        let mut forged: Vec<String> = text.lines().map(str::to_owned).collect();
-        let line = forged.iter().position(|line| line.contains('+')).unwrap();
-        let (start, heads) = forged[line].rsplit_once(',').unwrap();
-        forged[line] = format!("{start},{}", heads.split('+').skip(1).collect::<Vec<_>>().join("+"));
-        fs::write(&growing, forged.join("\n") + "\n").unwrap();
-        let message = refusal(killed.path(), &arguments);
-        assert!(message.contains("masked other heads than now"), "{message}");
-        fs::write(&growing, text).unwrap();
-    }
+    let growing = |killed: &Path| killed.join(TABLE.replace(".csv", ".partial.csv"));
+    let killed = loop {
+        let killed = folder();
+        // The intact model's rows come first, one of each curve.
+        let has_step = || {
+            fs::read_to_string(growing(killed.path()))
+                .is_ok_and(|text| text.contains('+') && text.ends_with('\n'))
+        };
+        kill_when("iterative-prune", &arguments, killed.path(), has_step);
+        if growing(killed.path()).exists() {
+            break killed; // else this process was not given the time to kill it
+        }
+    };
+    let growing = growing(killed.path());
+    let text = fs::read_to_string(&growing).unwrap();
+    let mut forged: Vec<String> = text.lines().map(str::to_owned).collect();
+    let line = forged.iter().position(|line| line.contains('+')).unwrap();
+    let (start, heads) = forged[line].rsplit_once(',').unwrap();
+    forged[line] = format!("{start},{}", heads.split('+').skip(1).collect::<Vec<_>>().join("+"));
+    fs::write(&growing, forged.join("\n") + "\n").unwrap();
+    let message = refusal(killed.path(), &arguments);
+    assert!(message.contains("masked other heads than now"), "{message}");
+    fs::write(&growing, text).unwrap();
     command(killed.path()).args(&arguments).args(["--threads", "1"]).assert().success();
     assert_eq!(read(killed.path(), TABLE), read(unbroken.path(), TABLE));
     command(killed.path()).args(&arguments).arg("--again").assert().success();

@@ -132,6 +132,11 @@ impl<R: Row> RowWriter<R> {
         self.new.rows.contains_key(key) || self.old.as_ref().is_some_and(|old| old.rows.contains_key(key))
     }
 
+    /// Returns true if an unfinished run is continued, such as a killed `--again`, or this one has added rows.
+    pub fn continues(&self) -> bool {
+        self.is_begun
+    }
+
     /// Settings of the tests of rows that are there; absent where there are none.
     pub fn tested(&self) -> Option<Testing> {
         self.tested

@@ -46,7 +46,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let change = |before: Testing| args.test.testing(Some(before), args.seed);
     let files = files(args)?;
     if let [path] = files.as_slice() {
-        let retested = retest(path, change).with_context(|| format!("`{}`", path.display()))?;
+        let retested = retest(path, change).map_err(|error| named(path, error))?;
         if matches!(retested, Retested::NotMeasured { .. }) && args.target.as_ref() == Some(path) {
             bail!("`{}` has no statistics of segments: --again measures them", path.display());
         }
@@ -58,8 +58,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
             Ok(retested) => print(&retested)?,
             Err(error) => {
                 faults += 1;
-                let error = anyhow::Error::from(error);
-                print_error(&error.context(format!("`{}`", path.display())));
+                print_error(&named(path, error));
             }
         }
     }
@@ -67,6 +66,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
         bail!("{faults} of {} files could not be tested", files.len());
     }
     Ok(())
+}
+
+/// A fault of a file, which says which file that is.
+fn named(path: &Path, error: significance::Error) -> anyhow::Error {
+    let name = format!("`{}`", path.display());
+    let is_named = error.to_string().contains(&name);
+    let error = anyhow::Error::from(error);
+    if is_named { error } else { error.context(name) }
 }
 
 fn print(retested: &Retested) -> anyhow::Result<()> {
@@ -113,7 +120,14 @@ fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
         None => listed(&args.results)?.into_iter().filter(|path| path.is_dir()).collect(),
     };
     let mut files = Vec::new();
-    for folder in folders {
+    let replicates = |folder: PathBuf| -> anyhow::Result<Vec<PathBuf>> {
+        let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let of_folder = listed(&folder)?;
+        let is_replicate = |path: &PathBuf| path.is_dir() && name(path).starts_with("replicate-");
+        Ok(std::iter::once(folder).chain(of_folder.into_iter().filter(is_replicate)).collect())
+    };
+    let folders = folders.into_iter().map(replicates).collect::<anyhow::Result<Vec<_>>>()?;
+    for folder in folders.into_iter().flatten() {
         let is_result = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             name.ends_with(".csv")
@@ -130,7 +144,9 @@ fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 fn listed(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
+    let allowed = "name a result file, or a subject with a folder of results";
+    let fault = || format!("cannot read `{}`: {allowed}", folder.display());
+    let entries = std::fs::read_dir(folder).with_context(fault)?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)

@@ -4,7 +4,7 @@
 //! resample is a function of a sum of segments, so resampling never looks at text again. [`Segments`] are what is known of a
 //! test set by any metric: [`bleu`], [`classification`], [`nats`]; [`ratio`] has shares. [`family`] tests a base and its
 //! variants. Agreement of two lists of numbers is in [`correlation`] and [`regression`], and the agreement that noise allows in
-//! [`reliability`].
+//! [`reliability`], that of several trainings in [`replicates`].
 
 pub mod adjust;
 pub mod bleu;
@@ -22,6 +22,7 @@ pub mod proportion;
 pub mod ratio;
 pub mod regression;
 pub mod reliability;
+pub mod replicates;
 mod segments;
 pub mod t_test;
 

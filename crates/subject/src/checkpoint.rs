@@ -3,7 +3,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use core_masking::{HeadLayout, HeadSet, Removal, weight_files};
+use core_masking::{HeadLayout, HeadSet, Removal, refuse_adapter, weight_files};
 use corpus::hub::{HubModel, HubOptions, PREFIX};
 use records::{Identity, sha256_file};
 use serde::{Deserialize, Serialize};
@@ -64,6 +64,7 @@ impl Checkpoint {
             let folder = machine.data.join(&spec.from);
             let config = folder.join("config.json");
             check_fetched(std::slice::from_ref(&config), spec.fetch.as_ref())?;
+            refuse_adapter(&config)?;
             if !config.exists() {
                 let allowed = "it must be a Hugging Face folder with a config.json";
                 return Err(Error::Invalid(format!("no model in `{}`: {allowed}", folder.display())));

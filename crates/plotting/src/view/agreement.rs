@@ -63,11 +63,9 @@ fn table(orders: &Orders, matrix: &Matrix) -> Table {
         .note(DIRECTION)
         .note(orders.notes())
         .remark(equal.then_some("n/a: all heads are equal in one of the two orders"))
-        .remark(
-            (missing > 0).then_some(format!(
-                "oracle left out: {missing} of {heads} without it, `ablate-one` measures it"
-            )),
-        )
+        .remark((missing > 0).then_some(format!(
+            "oracle left out: {missing} of {heads} without it; `importance` has it if `ablate-one` ran before"
+        )))
         .remark(importance.unknown())
 }
 

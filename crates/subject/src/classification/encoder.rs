@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use core_masking::families::BERT;
 use core_masking::{Activation, ClassifierConfig};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use training::Keep;
 
 use super::train::BETAS;
@@ -35,18 +35,32 @@ pub(crate) struct EncoderSpec {
 }
 
 /// Tokeniser of the texts.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct TextTokenizerSpec {
-    /// Greatest number of tokens; longer texts lose their end, of two texts the longer one first.
-    pub max_length: usize,
+    /// Greatest number of tokens; longer texts lose their end, of two texts the longer one first. If absent,
+    /// [`MAX_LENGTH`], or the model's positions if these are fewer.
+    #[serde(serialize_with = "max_length")]
+    pub max_length: Option<usize>,
     /// Greatest number of pieces that a tokeniser is trained to, if the model is trained from scratch.
     pub vocabulary: Option<usize>,
 }
 
-impl Default for TextTokenizerSpec {
-    fn default() -> Self {
-        Self { max_length: 128, vocabulary: None }
+/// Greatest number of tokens where a subject does not say.
+const MAX_LENGTH: usize = 128;
+
+/// Writes the default as the number, as recipes of trained models have it.
+fn max_length<S: Serializer>(length: &Option<usize>, serializer: S) -> Result<S::Ok, S::Error> {
+    length.unwrap_or(MAX_LENGTH).serialize(serializer)
+}
+
+impl TextTokenizerSpec {
+    /// Greatest number of tokens for a model.
+    ///
+    /// - `positions`: the model's; `None` if it is made for the tokeniser
+    pub(super) fn max_length(&self, positions: Option<i64>) -> usize {
+        let most = positions.and_then(|positions| usize::try_from(positions).ok());
+        self.max_length.unwrap_or_else(|| most.map_or(MAX_LENGTH, |most| most.min(MAX_LENGTH)))
     }
 }
 
@@ -117,7 +131,7 @@ impl EncoderSpec {
             num_attention_heads: self.heads,
             intermediate_size: self.d_ff,
             hidden_act: Activation::Gelu,
-            max_position_embeddings: tokenizer.max_length as i64,
+            max_position_embeddings: tokenizer.max_length(None) as i64,
             type_vocab_size: 2,
             layer_norm_eps: 1e-12,
             initializer_range: self.initializer_range,

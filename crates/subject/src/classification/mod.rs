@@ -93,7 +93,8 @@ impl Task for Classification {
         let model = Classifier::load(places.model, (Kind::Float, machine.device))?;
         model.check_gates()?;
         let rows = model.config().vocab_size;
-        let tokenizer = ClassifierTokenizer::load(folder, spec.tokenizer.max_length)?.for_rows(rows);
+        let length = spec.tokenizer.max_length(Some(model.config().longest_text()));
+        let tokenizer = ClassifierTokenizer::load(folder, length)?.for_rows(rows);
         check_tokenizer(folder, &tokenizer, &model)?;
         let labels = labels(spec, model.config(), folder)?;
         let (metric, positive) = (metric(spec, &labels)?, spec.score.positive.clone());

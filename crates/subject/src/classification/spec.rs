@@ -206,7 +206,7 @@ impl Spec for ClassificationSpec {
             ),
             (
                 "tokenizer.max_length must be from 3 to 65536",
-                (3..=1 << 16).contains(&self.tokenizer.max_length),
+                self.tokenizer.max_length.is_none_or(|length| (3..=1 << 16).contains(&length)),
             ),
             (
                 "[training] needs data.labels: the classes, in the order of the model's outputs",

@@ -1,7 +1,7 @@
 //! Fine-tuning a classifier, or training it from scratch.
 use std::path::Path;
 
-use core_masking::Classifier;
+use core_masking::{Classifier, ClassifierConfig};
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
 use serde_json::json;
@@ -53,11 +53,14 @@ impl Trained for Classification {
     ) -> Result<ClassifierTokenizer, Error> {
         let texts = train.iter().flat_map(|example| std::iter::once(&example.text).chain(&example.pair));
         let vocabulary = spec.tokenizer.vocabulary.unwrap_or_default();
-        Ok(ClassifierTokenizer::train(texts, vocabulary, spec.tokenizer.max_length)?)
+        Ok(ClassifierTokenizer::train(texts, vocabulary, spec.tokenizer.max_length(None))?)
     }
 
     fn load_tokenizer(spec: &ClassificationSpec, folder: &Path) -> Result<ClassifierTokenizer, Error> {
-        Ok(ClassifierTokenizer::load(folder, spec.tokenizer.max_length)?)
+        let base =
+            spec.checkpoint.as_ref().map(|_| ClassifierConfig::read_pretrained(&folder.join("config.json")));
+        let positions = base.transpose()?.map(|config| config.longest_text());
+        Ok(ClassifierTokenizer::load(folder, spec.tokenizer.max_length(positions))?)
     }
 
     fn save_tokenizer(tokenizer: &ClassifierTokenizer, path: &Path) -> Result<(), Error> {
