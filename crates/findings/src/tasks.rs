@@ -43,7 +43,7 @@ pub fn pairings(all: &[SubjectResults], left_out: &mut LeftOut) -> Vec<Pairing> 
     pairings
 }
 
-/// Agreement of two sweeps over all heads, with the seed of the first one's tests.
+/// Agreement of what heads cost in two sweeps over all of them, whatever the directions of the metrics, with the seed of the first one's tests.
 fn agreement_of(both: [&SubjectResults; 2]) -> Result<Option<CorrelationRow>> {
     let files = both.map(|subject| subject.sweep.as_ref().map(|sweep| &sweep.file));
     let [Some(first), Some(second)] = files else { return Ok(None) };

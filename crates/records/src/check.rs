@@ -99,6 +99,7 @@ pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> 
         ("p_benjamini_hochberg", tests.p_benjamini_hochberg),
         ("p_unpaired_t", tests.p_unpaired_t),
         ("p_mcnemar", tests.p_mcnemar),
+        ("power", tests.power),
     ];
     let p_values =
         p_values.map(|(column, value)| Limit::optional(column, value, 0.0..=1.0, "0 to 1 or empty"));

@@ -63,7 +63,9 @@ pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8]) -> Result<Table<R>, Error
 }
 
 /// Columns that results of earlier versions lack; their cells are read as empty.
-const LATER: [&str; 5] = [
+const LATER: [&str; 7] = [
+    "power",
+    "segments_for_power",
     "pearson_ceiling_low",
     "pearson_ceiling_high",
     "influential_head",
@@ -255,7 +257,7 @@ mod tests {
     fn missing_optional_cells_are_not_taken_for_empty() {
         let text = header::<AblationRow>() + "self,1,1,bleu,1.0,1.0,0.0,,\n";
         let error = parse::<AblationRow>(Path::new("a.csv"), text.as_bytes()).unwrap_err();
-        assert!(error.to_string().ends_with("9 cells instead of 15"), "{error}");
+        assert!(error.to_string().ends_with("9 cells instead of 17"), "{error}");
     }
 
     #[test]
@@ -309,7 +311,7 @@ mod tests {
         (
             (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<(usize, usize)>()),
             (float(), float(), float()),
-            [(); 8].map(|()| optional()),
+            [(); 10].map(|()| optional()),
         )
             .prop_map(|((attention, metric, (layer, head)), scores, optional)| AblationRow {
                 attention: *attention.get(&Attention::ALL),
@@ -327,6 +329,8 @@ mod tests {
                 p_benjamini_hochberg: optional[5],
                 p_unpaired_t: optional[6],
                 p_mcnemar: optional[7],
+                power: optional[8],
+                segments_for_power: optional[9],
             })
     }
 

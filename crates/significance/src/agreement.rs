@@ -10,6 +10,7 @@ use records::{
 };
 use serde_json::Value;
 use stats::Segments;
+use stats::bootstrap::Interval;
 use stats::correlation::{Correlation, most_influential, pearson, spearman};
 use stats::reliability::{Swept, ceiling, correlation_intervals, split_half};
 
@@ -112,8 +113,9 @@ impl Side<'_> {
         Swept { base: self.base, variants: &self.variants }
     }
 
-    fn scores(&self) -> Vec<f64> {
-        self.rows.iter().map(|row| row.score).collect()
+    /// The scores, by the sign of the metric such that more is better.
+    fn gains(&self) -> Vec<f64> {
+        self.rows.iter().map(|row| row.direction().gain(row.score)).collect()
     }
 }
 
@@ -151,17 +153,18 @@ fn row(
     let (Some(first_base), Some(second_base)) = (first.rows.first(), second.rows.first()) else {
         return Err(no_row(scope));
     };
-    let (x, y) = (first.scores(), second.scores());
+    // Of tasks with opposite directions the scores would correlate with the wrong sign.
+    let (x, y) = (first.gains(), second.gains());
     let (pearson, spearman) = (known(pearson(&x, &y))?, known(spearman(&x, &y))?);
     let reliability = |side: &Side<'_>| split_half(side.swept(), SPLITS, testing.seed);
     let reliabilities = [reliability(&first)?, reliability(&second)?];
     let intervals = correlation_intervals(first.swept(), second.swept(), reliabilities, testing.seed)?;
-    let (low, high) = intervals.pearson.map(|ends| (ends.low, ends.high)).unzip();
+    let is_opposite = first_base.direction() != second_base.direction();
+    let ends = |ends: Interval| if is_opposite { (-ends.high, -ends.low) } else { (ends.low, ends.high) };
+    let (low, high) = intervals.pearson.map(ends).unzip();
     let (ceiling_low, ceiling_high) = intervals.ceiling.map(|ends| (ends.low, ends.high)).unzip();
     let influence = most_influential(&x, &y);
     let top = TOP.min(names.len());
-    let direction = first_base.direction();
-    let gains = |scores: &[f64]| -> Vec<f64> { scores.iter().map(|&score| direction.gain(score)).collect() };
     Ok(CorrelationRow {
         attention: scope,
         heads: names.len(),
@@ -183,7 +186,7 @@ fn row(
         pearson_without: influence.and_then(|found| found.pearson),
         spearman_without: influence.and_then(|found| found.spearman),
         top,
-        top_overlap: overlap(&gains(&x), &gains(&y), top),
+        top_overlap: overlap(&x, &y, top),
         top_overlap_by_chance: (top * top) as f64 / names.len() as f64,
     })
 }
@@ -295,6 +298,27 @@ mod tests {
         let first = swept([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
         let second = swept([1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 9, 10]);
         assert_eq!(agreement(&first, &second, TESTING).unwrap()[0].top_overlap, 10.0);
+    }
+
+    /// Each head makes one example more wrong, and costs some nats: the accuracy falls where the nats rise.
+    #[test]
+    fn what_costs_on_both_sides_agrees_whatever_the_direction_of_the_metric() {
+        use stats::nats::NatsStatistics;
+        let accuracy = swept("dec-dec", 12, &[1, 2, 3, 4]);
+        let segments = |cost: f64| {
+            let document = |n: u32| NatsStatistics::new(f64::from(n) * (1.0 + cost), 10 + n, 10).unwrap();
+            Segments::Nats((1..9).map(document).collect())
+        };
+        let mut nats = swept("dec-dec", 12, &[1, 2, 3, 4]);
+        nats.base = segments(0.0);
+        nats.variants = [0.1, 0.3, 0.2, 0.4].map(segments).to_vec();
+        for (row, variant) in nats.rows.iter_mut().zip(&nats.variants) {
+            (row.metric, row.score) = (MetricName::Nats, variant.score().unwrap());
+        }
+        let found = &agreement(&nats, &accuracy, TESTING).unwrap()[0];
+        assert!((found.pearson.unwrap() - 0.8).abs() < 1e-6, "{found:?}");
+        assert!((found.spearman.unwrap() - 0.8).abs() < 1e-12);
+        assert!(found.pearson_low < found.pearson && found.pearson < found.pearson_high, "{found:?}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod error;
 mod file;
 mod groups;
 mod merge;
+mod power;
 
 pub use agreement::{Sweep, agreement};
 pub use args::{SEED, TestArgs, margin, resamples};
@@ -198,10 +199,11 @@ fn test_one_family<R: TestedRow>(
         record(rows[place], &untested, false)?;
     }
     let of_family: Vec<&Segments> = tested.iter().map(|&place| &variants[place]).collect();
-    let testing = stats::family::Testing { resamples: testing.resamples, seed: testing.seed };
-    let compared = test_family(&base_segments, &of_family, testing)?;
+    let settings = stats::family::Testing { resamples: testing.resamples, seed: testing.seed };
+    let compared = test_family(&base_segments, &of_family, settings)?;
     for (place, comparison) in tested.into_iter().zip(compared) {
-        record(rows[place], &comparison, is_whole)?;
+        let (sides, settings) = ([&base_segments, &variants[place]], (testing.margin_percent, testing.seed));
+        record(rows[place], &power::with_power(comparison, sides, settings)?, is_whole)?;
     }
     Ok(())
 }

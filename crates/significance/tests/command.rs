@@ -72,7 +72,7 @@ fn results_are_tested_again_by_subject_by_file_and_all_together() {
         retest(folder.path(), target).assert().success();
         let rows: Vec<AblationRow> = read_rows(&path).unwrap();
         assert!(rows.iter().all(|row| row.p_adjusted.is_some() && row.p_value.unwrap() >= 0.01));
-        let back = [target, &["--resamples", "99", "--seed", "1"]].concat();
+        let back = [target, &["--resamples", "99", "--seed", "1", "--margin", "2"]].concat();
         retest(folder.path(), &back).assert().success();
         assert_eq!(fs::read(&path).unwrap(), fresh);
     }

@@ -109,7 +109,7 @@ pub fn percentile_interval(values: &[f64]) -> Option<Interval> {
 }
 
 /// Percentile `share` (0 to 1) of values in ascending order.
-fn percentile(sorted: &[f64], share: f64) -> f64 {
+pub(crate) fn percentile(sorted: &[f64], share: f64) -> f64 {
     let position = share * (sorted.len() - 1) as f64;
     let below = position as usize;
     let above = (below + 1).min(sorted.len() - 1);

@@ -57,6 +57,11 @@ pub struct Comparison {
     pub p_unpaired_t: Option<f64>,
     /// Two-sided p-value of [`mcnemar::mid_p`]; of accuracies alone.
     pub p_mcnemar: Option<f64>,
+    /// Chance, 0 to 1, that a variant that costs nothing, but changes as many segments, is shown to be dispensable; absent if it was
+    /// not tested. [`test_family`] knows no margin, and leaves it out.
+    pub power: Option<f64>,
+    /// Number of segments that would give a chance of 80 %, likewise.
+    pub segments_for_power: Option<f64>,
 }
 
 impl Comparison {

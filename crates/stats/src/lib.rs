@@ -18,6 +18,7 @@ pub mod max_t;
 pub mod mcnemar;
 mod metric;
 pub mod nats;
+pub mod power;
 pub mod proportion;
 pub mod ratio;
 pub mod regression;

@@ -109,7 +109,7 @@ impl Segments {
     }
 
     /// The segments as their metric counts them.
-    fn counted(&self) -> Result<Counted, Error> {
+    pub(crate) fn counted(&self) -> Result<Counted, Error> {
         if self.is_empty() {
             return Err(Error::empty());
         }

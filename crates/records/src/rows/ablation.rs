@@ -45,6 +45,11 @@ pub struct AblationRow {
     pub p_unpaired_t: Option<f64>,
     /// Two-sided mid-p of McNemar's test, likewise.
     pub p_mcnemar: Option<f64>,
+    /// Chance, 0 to 1, that a model that loses nothing, but changes as many segments, is shown to be dispensable: by 1,000 swaps of
+    /// segments, with the interval and the margin of this row; empty if it was not tested, and in files of earlier versions.
+    pub power: Option<f64>,
+    /// Number of segments that would give a chance of 80 %, likewise.
+    pub segments_for_power: Option<f64>,
 }
 
 impl AblationRow {
@@ -67,6 +72,8 @@ impl AblationRow {
             p_benjamini_hochberg: None,
             p_unpaired_t: None,
             p_mcnemar: None,
+            power: None,
+            segments_for_power: None,
         }
     }
 

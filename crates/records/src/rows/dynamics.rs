@@ -46,6 +46,11 @@ pub struct DynamicsRow {
     pub p_unpaired_t: Option<f64>,
     /// Two-sided mid-p of McNemar's test, likewise.
     pub p_mcnemar: Option<f64>,
+    /// Chance, 0 to 1, that a model that loses nothing, but changes as many segments, is shown to be dispensable: by 1,000 swaps of
+    /// segments, with the interval and the margin of this row; empty if it was not tested, and in files of earlier versions.
+    pub power: Option<f64>,
+    /// Number of segments that would give a chance of 80 %, likewise.
+    pub segments_for_power: Option<f64>,
     /// The masked heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
     pub masked_heads: String,
 }

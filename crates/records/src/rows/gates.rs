@@ -118,6 +118,11 @@ pub struct GateRow {
     pub p_unpaired_t: Option<f64>,
     /// Two-sided mid-p of McNemar's test, likewise.
     pub p_mcnemar: Option<f64>,
+    /// Chance, 0 to 1, that a model that loses nothing, but changes as many segments, is shown to be dispensable: by 1,000 swaps of
+    /// segments, with the interval and the margin of this row; empty if it was not tested, and in files of earlier versions.
+    pub power: Option<f64>,
+    /// Number of segments that would give a chance of 80 %, likewise.
+    pub segments_for_power: Option<f64>,
     /// Score on the development split, in the unit of the metric.
     pub dev_score: f64,
     /// Loss on the development split, in nats per prediction, without what heads cost.

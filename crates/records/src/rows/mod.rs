@@ -183,6 +183,8 @@ macro_rules! tested_columns {
                 p_benjamini_hochberg: self.p_benjamini_hochberg,
                 p_unpaired_t: self.p_unpaired_t,
                 p_mcnemar: self.p_mcnemar,
+                power: self.power,
+                segments_for_power: self.segments_for_power,
                 ..stats::family::Comparison::untested(self.base_score, self.score)
             }
         }
@@ -199,6 +201,8 @@ macro_rules! tested_columns {
             self.p_benjamini_hochberg = tests.p_benjamini_hochberg;
             self.p_unpaired_t = tests.p_unpaired_t;
             self.p_mcnemar = tests.p_mcnemar;
+            self.power = tests.power;
+            self.segments_for_power = tests.segments_for_power;
         }
     };
 }

@@ -49,6 +49,11 @@ pub struct RetrainedRow {
     pub p_unpaired_t: Option<f64>,
     /// Two-sided mid-p of McNemar's test, likewise.
     pub p_mcnemar: Option<f64>,
+    /// Chance, 0 to 1, that a model that loses nothing, but changes as many segments, is shown to be dispensable: by 1,000 swaps of
+    /// segments, with the interval and the margin of this row; empty if it was not tested, and in files of earlier versions.
+    pub power: Option<f64>,
+    /// Number of segments that would give a chance of 80 %, likewise.
+    pub segments_for_power: Option<f64>,
     /// Loss on the development split without the masked heads, in nats per prediction.
     pub dev_loss: f64,
     /// Epoch that counts, of those that the model was trained further for; chosen on the development split.
@@ -100,6 +105,8 @@ impl From<&RetrainedRow> for PruningRow {
             p_benjamini_hochberg: row.p_benjamini_hochberg,
             p_unpaired_t: row.p_unpaired_t,
             p_mcnemar: row.p_mcnemar,
+            power: row.power,
+            segments_for_power: row.segments_for_power,
             search_score: None,
             masked_heads: row.masked_heads.clone(),
         }

@@ -12,7 +12,7 @@ fn headers_are_pinned() {
     pinned::<ScoreRow>("attention,layer,head,measure,value");
     pinned::<RetrainedRow>(
         "attention,order,order_seed,complement,step,masked,heads,metric,base_score,score,score_delta,\
-         delta_low,delta_high,p_value,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,\
+         delta_low,delta_high,p_value,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power,\
          dev_loss,epoch,updates,masked_heads",
     );
     pinned::<HeadFunctionRow>(
@@ -26,16 +26,16 @@ fn headers_are_pinned() {
     pinned::<GateRow>(
         "attention,method,method_seed,lambda,target,kept,heads,kept_enc_enc,kept_enc_dec,kept_dec_dec,\
          kept_self,metric,base_score,score,score_delta,delta_low,delta_high,p_value,p_koehn,p_adjusted,\
-         p_benjamini_hochberg,p_unpaired_t,p_mcnemar,dev_score,dev_loss,epoch,steps,gap,kept_heads",
+         p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power,dev_score,dev_loss,epoch,steps,gap,kept_heads",
     );
     pinned::<GateFilmRow>("gates,point,epoch,attention,layer,head,log_alpha,p_open");
     pinned::<AblationRow>(
         "attention,layer,head,metric,base_score,score,score_delta,delta_low,delta_high,p_value,p_koehn,\
-         p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar",
+         p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power",
     );
     pinned::<PruningRow>(
         "attention,order,order_seed,complement,step,masked,heads,metric,base_score,score,score_delta,\
-         delta_low,delta_high,p_value,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,\
+         delta_low,delta_high,p_value,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power,\
          search_score,masked_heads",
     );
     pinned::<CorrelationRow>(
@@ -52,6 +52,6 @@ fn headers_are_pinned() {
     );
     pinned::<DynamicsRow>(
         "epoch,updates,step,masked,heads,metric,base_score,score,score_delta,delta_low,delta_high,p_value,\
-         p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,masked_heads",
+         p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power,masked_heads",
     );
 }

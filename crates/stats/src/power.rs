@@ -1,0 +1,115 @@
+//! Power to show that heads are dispensable: the chance that a test set says so of a set that costs nothing.
+
+use rand::{RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::bootstrap::percentile;
+use crate::{Error, Segments};
+
+/// Draws of the swaps; the error of a share of 0.8 is then 0.013.
+const DRAWS: usize = 1_000;
+
+/// The power that a test set should have.
+const ENOUGH: f64 = 0.8;
+
+/// The chance to show that a variant is dispensable which costs nothing, but changes as many segments.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Power {
+    /// The chance with this test set, 0 to 1.
+    pub power: f64,
+    /// Number of segments that gives a chance of 80 %.
+    pub segments: f64,
+}
+
+/// Computes the power of a test set by swaps of its segments (Fisher; Noreen 1989, *Computer-Intensive Methods for Testing
+/// Hypotheses*): where each segment changes sides with probability 1/2, the differences are those that a change without a cost
+/// would show. It is shown to be dispensable where the worse end of its interval, `reach` away, lies above minus the margin.
+///
+/// Spread and reach shrink with the root of the number of segments, so with k times as many segments the chance is 80 % where
+/// sqrt(k) margin = reach - q, q being the percentile 20 of the differences.
+///
+/// - `reach`: distance from the difference to the worse end of its interval, in the unit of the metric
+/// - `margin`: the loss that is tolerated, above 0, likewise
+///
+/// # Errors
+/// If there are no segments, or a metric of two classes meets a class above 1.
+///
+/// # Panics
+/// If the variant covers other segments or has another metric.
+pub fn power(
+    base: &Segments,
+    variant: &Segments,
+    (reach, margin): (f64, f64),
+    seed: u64,
+) -> Result<Power, Error> {
+    let mut swapped = base.swapped(variant, DRAWS, seed)?;
+    swapped.sort_unstable_by(f64::total_cmp);
+    // Either side is as likely as the other, so it is the same which one is the worse.
+    let shown = swapped.iter().filter(|&&difference| difference - reach > -margin).count();
+    let longer = (reach - percentile(&swapped, 1.0 - ENOUGH)).max(0.0) / margin;
+    Ok(Power {
+        power: shown as f64 / DRAWS as f64,
+        segments: (base.len() as f64 * longer * longer).ceil().max(1.0),
+    })
+}
+
+impl Segments {
+    /// The difference, variant minus base, in each draw of swaps.
+    fn swapped(&self, variant: &Self, draws: usize, seed: u64) -> Result<Vec<f64>, Error> {
+        self.assert_paired(variant);
+        let counted = self.counted()?;
+        let (sums, variant) = (counted.sums(), counted.variant(&variant.counted()?));
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut of_draw = || {
+            let mut sides = [sums.clone(), sums.clone()];
+            let mut bits = 0;
+            for (place, changes) in variant.differences.chunks_exact(counted.width()).enumerate() {
+                if place % 64 == 0 {
+                    bits = random.next_u64();
+                }
+                let side = &mut sides[(bits >> (place % 64) & 1) as usize];
+                side.iter_mut().zip(changes).for_each(|(sum, change)| *sum += change);
+            }
+            counted.score_of(&sides[1]) - counted.score_of(&sides[0])
+        };
+        Ok((0..draws).map(|_| of_draw()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classification::{ClassificationMetric, Outcome};
+
+    /// `changed` of `examples` are wrong in the variant alone.
+    fn sides(changed: usize, examples: usize) -> [Segments; 2] {
+        [0, changed].map(|wrong| {
+            let outcome = |n| Outcome { gold: 1, predicted: usize::from(n >= wrong) };
+            Segments::Classes((0..examples).map(outcome).collect(), ClassificationMetric::Accuracy)
+        })
+    }
+
+    /// Of 100 examples one changes: the swapped differences are +1 and -1 point, half each. With a reach of 2 a margin above 3
+    /// is met by both, one above 1 by the better, a smaller one by none. The percentile 20 is -1, so that a margin of 1.5
+    /// needs ((2 + 1) / 1.5)² = 4 times as many segments.
+    #[test]
+    fn one_change_gives_all_half_or_nothing() {
+        let [base, variant] = sides(1, 100);
+        let found = |margin| power(&base, &variant, (2.0, margin), 1).unwrap();
+        assert_eq!((found(3.1).power, found(0.9).power), (1.0, 0.0));
+        assert!((found(1.5).power - 0.5).abs() < 0.06, "{:?}", found(1.5));
+        assert!((found(1.5).segments - 400.0).abs() <= 1.0, "{:?}", found(1.5));
+    }
+
+    /// 100 changes of 1 point in 10,000 examples: the difference in sums is normal with a deviation of 10 examples, 0.1 points. The
+    /// share above -0.0842 points is the normal distribution's 0.80; and as many segments as there are give it.
+    #[test]
+    fn many_changes_give_the_normal_share() {
+        let [base, variant] = sides(100, 10_000);
+        let found = power(&base, &variant, (0.2, 0.2842), 1).unwrap();
+        assert!((found.power - 0.8).abs() < 0.05, "{found:?}");
+        assert!((found.segments / 10_000.0 - 1.0).abs() < 0.15, "{found:?}");
+        let nothing = power(&base, &base, (0.2, 0.1), 1).unwrap();
+        assert_eq!((nothing.power, nothing.segments), (0.0, 40_000.0));
+    }
+}
