@@ -57,7 +57,7 @@ pub fn table(best: &BestHeads, criterion: Criterion) -> Table {
     let metric = sweep.metric();
     let verdicts = verdicts(best, judge);
     let of_verdicts = (!verdicts.is_empty()).then(|| {
-        let counts = format!("the other heads of a layer are {}", verdicts.join("; "));
+        let counts = format!("verdicts on the other heads of each layer: {}", verdicts.join("; "));
         vec![counts, judge.of_verdicts(), SIGNS.to_owned()]
     });
     let paper = |enough: &dyn Fn(Attention) -> Option<Layers>| in_words(best, enough);
@@ -92,7 +92,7 @@ pub fn table(best: &BestHeads, criterion: Criterion) -> Table {
 fn verdicts(best: &BestHeads, judge: Judge) -> Vec<String> {
     let of = |attention: Attention| {
         let counts = best.verdicts(attention, judge)?;
-        Some(format!("{} in {} of {attention}", counts.in_words(), count(counts.all(), "layer")))
+        Some(format!("{attention}: {} of {}", counts.in_words(), count(counts.all(), "layer")))
     };
     best.sweep.attentions().into_iter().filter_map(of).collect()
 }
