@@ -258,10 +258,16 @@ impl Ingredient {
     }
 }
 
-/// Shuffles heads; only the seed decides.
-pub fn random_order(heads: &[HeadId], seed: u64) -> Vec<HeadId> {
+/// Shuffles heads; the seed and the name of the subject decide, so that subjects of one size do not share their orders.
+pub fn random_order(heads: &[HeadId], subject: &str, seed: u64) -> Vec<HeadId> {
+    // FNV-1a (Fowler, Noll and Vo), with its constants for 64 bits
+    let stream = subject.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    random.set_stream(stream);
     let mut order = heads.to_vec();
-    order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    order.shuffle(&mut random);
     order
 }
 
@@ -346,11 +352,12 @@ mod tests {
     }
 
     #[test]
-    fn a_random_order_has_all_heads_and_depends_on_the_seed_alone() {
+    fn a_random_order_has_all_heads_and_depends_on_the_seed_and_the_subject_alone() {
         let heads: Vec<HeadId> = (1..=40).map(|head| format!("self:1:{head}").parse().unwrap()).collect();
-        let order = random_order(&heads, 7);
-        assert_eq!(order, random_order(&heads, 7));
-        assert_ne!(order, random_order(&heads, 8));
+        let order = random_order(&heads, "demo", 7);
+        assert_eq!(order, random_order(&heads, "demo", 7));
+        assert_ne!(order, random_order(&heads, "demo", 8));
+        assert_ne!(order, random_order(&heads, "tiny", 7));
         let mut sorted = order.clone();
         sorted.sort();
         assert_eq!(sorted, heads);

@@ -209,7 +209,7 @@ mod tests {
             layers in 1_usize..5, heads in 1_usize..7, keep in 0_usize..7, percent in 1_u64..=100, seed in 0_u64..100,
         ) {
             let pool = pool(layers, heads, keep.min(heads), percent);
-            let order = crate::order::random_order(&pool.heads, seed);
+            let order = crate::order::random_order(&pool.heads, "tiny", seed);
             let mut last = HeadSet::none();
             for count in pool.counts() {
                 let masked = pool.extend(&HeadSet::none(), &order, count);

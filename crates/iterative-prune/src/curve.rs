@@ -115,7 +115,7 @@ impl<'a> Curve<'a> {
         let heads = &self.pool.heads;
         let scores = match self.order.context("a floor has no order")? {
             Order::Random => {
-                let order = random_order(heads, self.seed.unwrap_or_default());
+                let order = random_order(heads, pruning.name, self.seed.unwrap_or_default());
                 order.into_iter().zip(0..).map(|(id, place)| (id, f64::from(place))).collect()
             }
             Order::Oracle => pruning.oracle(heads)?,

@@ -110,7 +110,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     } else {
         None
     };
-    let pruning = Pruning { args, subject: subject.as_ref(), scored, estimate, oracle };
+    let pruning =
+        Pruning { args, name: description.name(), subject: subject.as_ref(), scored, estimate, oracle };
     let identity = pruning.identity(experiment, &pools)?;
     let curves = pruning.curves(&pools);
     let settings = (&args.shared, &machine, &args.test);
@@ -153,6 +154,8 @@ fn check(args: &Args) -> anyhow::Result<()> {
 /// Parts that all curves share.
 struct Pruning<'a> {
     args: &'a Args,
+    /// Of the subject.
+    name: &'a str,
     subject: &'a dyn Subject,
     scored: Scored,
     estimate: Option<Estimate>,

@@ -148,7 +148,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         Some(estimate) if args.order.is_measured() => {
             estimate.scores(args.order, subject.as_ref(), &HeadSet::none())?.ascending()
         }
-        _ => random_order(&subject.layout().heads(), args.shared.seed()),
+        _ => random_order(&subject.layout().heads(), description.name(), args.shared.seed()),
     };
     let bench = Bench { args, machine: &machine, subject: subject.as_ref(), scored };
     for count in removed {

@@ -152,7 +152,9 @@ impl GateExperiment<'_> {
         let heads = self.tuner.heads;
         let first = |order: &[HeadId]| order.iter().take(heads.len() - row.kept).copied().collect();
         match (asked.method, asked.seed, asked.of) {
-            (Method::Random, Some(seed), _) => Ok(first(&random_order(heads, seed))),
+            (Method::Random, Some(seed), _) => {
+                Ok(first(&random_order(heads, self.tuner.description.name(), seed)))
+            }
             (Method::Complement, _, Some(penalty)) => Ok(first(&self.tuner.last_to_close(penalty)?)),
             (Method::Importance, ..) => Ok(first(once(&orders.importance, || self.by_importance())?)),
             (Method::Oracle, ..) => Ok(first(once(&orders.oracle, || self.by_oracle())?)),
