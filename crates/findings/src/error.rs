@@ -70,6 +70,14 @@ pub(crate) fn no_segments(file: &ResultFile) -> Error {
     Error::NotMeasured(format!("`{}` has no statistics of its segments beside it", file.path.display()))
 }
 
+/// A sweep that was made of one training alone.
+pub fn no_replicates(file: &ResultFile) -> Error {
+    let (path, command) = (file.path.display(), command("ablate-one", &file.subject));
+    Error::NotMeasured(format!(
+        "`{path}` has no replicates beside it: make them with `{command} --replicate all`"
+    ))
+}
+
 /// A file without rows for an attention type.
 pub fn no_attention(file: &ResultFile, asked: &str, present: &[&str]) -> Error {
     let (path, present) = (file.path.display(), present.join(", "));

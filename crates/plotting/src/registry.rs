@@ -2,17 +2,18 @@
 //! made of, and its view. `all`, the commands of single artefacts and reports go through this list.
 use charts::chart::Chart;
 use charts::write::Sheet;
+use findings::error::no_replicates;
 use findings::functions::Others;
 use findings::{
     Ablations, BestHeads, Contrasts, Dynamics, Film, Functions, Gates, Groups, Importance, LeftOut, Orders,
-    Pair, Pruning, Result, ResultFile, Results, Retrained, Speed, experiment,
+    Pair, Pruning, Replicates, Result, ResultFile, Results, Retrained, Speed, experiment,
 };
 use records::Row;
 
 use crate::artefact::{Artefact, Reads, Takes, chapter};
 use crate::view::{
     Asked, agreement, best_heads, cross_domain, dynamics, film, functions, gates, groups, heat_map,
-    pruning_curves, sheet, single_heads, speed,
+    pruning_curves, replicates, sheet, single_heads, speed,
 };
 
 /// Everything that can be drawn of one subject.
@@ -39,6 +40,20 @@ pub const ARTEFACTS: &[Artefact] = &[
         Reads::Each(experiment::SWEEP),
         |file, asked, _| figure(file, heat_map::EFFECTS, |found| heat_map::effects(found, asked.criterion)),
     ),
+    Artefact::new(
+        [replicates::STEM, "reproduce-table1", chapter::SINGLE_HEADS],
+        "What masking each head does in several trainings of the subject, and how far they agree",
+        Reads::Each(experiment::SWEEP),
+        |file, asked, left_out| {
+            let found = Replicates::read(file.clone(), asked.criterion, left_out)?;
+            match found {
+                Some(found) => Ok(vec![replicates::sheet(&found, asked.criterion)?]),
+                None if asked.is_all => Ok(Vec::new()),
+                None => Err(no_replicates(&file)),
+            }
+        },
+    )
+    .detail("after `--replicate all`"),
     Artefact::new(
         ["table2", "reproduce-table2", chapter::BEST_HEADS],
         "Best single head of each layer, chosen and reported on one split",

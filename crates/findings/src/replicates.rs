@@ -1,0 +1,195 @@
+//! Single heads in several trainings of one subject: what all of them have in common, and what is one training's alone.
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+
+use records::{Attention, HeadId, Identity, Order, Row, Scope, Verdict};
+use significance::SEED;
+use stats::Segments;
+use stats::reliability::Swept;
+use stats::replicates::{Agreement, agreement};
+
+use crate::ablations::Ablations;
+use crate::error::{Error, LeftOut, Result, faulty, incomparable, no_segments};
+use crate::judge::{Criterion, Judge, RuleKind};
+use crate::pruning::Pruning;
+use crate::results::Results;
+use crate::segments::stored;
+use crate::source::{ResultFile, experiment};
+
+/// Name of the folder of a replicate before its number.
+const FOLDER: &str = "replicate-";
+
+/// The same sweep over the heads of each replicate.
+#[derive(Debug)]
+pub struct Replicates {
+    /// Sweeps in the order of the replicates, at least two; the first is the subject's own.
+    pub sweeps: Vec<Ablations>,
+    /// Shares of the heads that can go by importance, of the replicates whose curve was measured.
+    pub shares: Vec<Shares>,
+}
+
+/// Shares of the heads of one replicate that can go, in percent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shares {
+    /// Shown dispensable.
+    pub dispensable: f64,
+    /// Without a significant loss, the paper's rule.
+    pub without_loss: f64,
+}
+
+impl Shares {
+    fn of(curves: &Pruning, judge: Judge) -> Option<Self> {
+        let curve = curves.find(Scope::All, Order::Importance)?;
+        let share = |which| curve.removable(judge, which).map(|found| found.percent);
+        Some(Self {
+            dispensable: share(RuleKind::Dispensable)?,
+            without_loss: share(RuleKind::NoSignificantLoss)?,
+        })
+    }
+}
+
+/// Changes of the score by masking one head, in each replicate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeadInAll {
+    /// The head.
+    pub head: HeadId,
+    /// In the order of the replicates, variant minus base.
+    pub changes: Vec<f64>,
+    /// The same as verdicts, where there is one.
+    pub verdicts: Vec<Option<Verdict>>,
+}
+
+impl HeadInAll {
+    /// Mean change.
+    pub fn mean(&self) -> f64 {
+        self.changes.iter().sum::<f64>() / self.changes.len() as f64
+    }
+
+    /// Smallest and greatest change.
+    pub fn range(&self) -> (f64, f64) {
+        let ends = (f64::INFINITY, f64::NEG_INFINITY);
+        self.changes.iter().fold(ends, |(low, high), &change| (low.min(change), high.max(change)))
+    }
+
+    /// Number of replicates with this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.verdicts.iter().filter(|found| **found == Some(verdict)).count()
+    }
+}
+
+impl Replicates {
+    /// Reads the same sweep of all replicates of a subject, whose own is `file`; `None` if no other one has it.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or is of another sweep: other data, settings or heads.
+    pub fn read(file: ResultFile, criterion: Criterion, left_out: &mut LeftOut) -> Result<Option<Self>> {
+        let name = file.path.file_name().unwrap_or_default().to_owned();
+        let others = numbers(file.path.parent().unwrap_or(Path::new(".")));
+        let first: Ablations = Results::read(file)?;
+        let own = first.file.clone();
+        let of = |number: usize, name: &OsStr, experiment| {
+            let folder = if number == 1 { String::new() } else { format!("{FOLDER}{number}") };
+            let path = own.path.with_file_name(&folder).join(name);
+            let subject = Path::new(&own.subject).join(&folder).display().to_string();
+            let subject = subject.trim_end_matches('/');
+            path.exists().then(|| ResultFile::of(path, subject, experiment, own.kind)).transpose()
+        };
+        let mut sweeps = vec![first];
+        for &number in &others {
+            if let Some(other) = of(number, &name, experiment::SWEEP)? {
+                let other = Ablations::read(other)?;
+                check(&sweeps[0], &other)?;
+                sweeps.push(other);
+            }
+        }
+        let mut shares = Vec::new();
+        let pruning = format!("{}.csv", own.stem(experiment::PRUNING));
+        for number in [1].into_iter().chain(others) {
+            if let Some(curves) = of(number, pruning.as_ref(), experiment::PRUNING)? {
+                let curves = Pruning::read(curves, left_out)?;
+                shares.extend(Shares::of(&curves, curves.results.judge(criterion)));
+            }
+        }
+        Ok((sweeps.len() > 1).then_some(Self { sweeps, shares }))
+    }
+
+    /// Heads of a type, in their order.
+    pub fn heads(&self, attention: Attention, judge: Judge) -> Vec<HeadInAll> {
+        let families: Vec<_> = self.sweeps.iter().map(|sweep| sweep.family(attention)).collect();
+        let of = |place: usize| {
+            let rows = families.iter().map(|family| family[place]);
+            HeadInAll {
+                head: families[0][place].head_id(),
+                changes: rows.clone().map(|row| row.score_delta).collect(),
+                verdicts: rows.map(|row| judge.verdict(row)).collect(),
+            }
+        };
+        (0..families[0].len()).map(of).collect()
+    }
+
+    /// Agreement of the replicates on the heads of a type; `None` where the statistics of segments are missing, or nothing varies.
+    ///
+    /// # Errors
+    /// If statistics are damaged.
+    pub fn agreement(&self, attention: Attention) -> Result<Option<Agreement>> {
+        let mut segments = Vec::new();
+        for sweep in &self.sweeps {
+            let (base, variants) = match stored(sweep, || no_segments(&sweep.file)) {
+                Err(Error::NotMeasured(_)) => return Ok(None),
+                found => found?,
+            };
+            let own = sweep.rows.iter().zip(variants).filter(|(row, _)| row.attention == attention);
+            segments.push((base, own.map(|(_, variant)| variant).collect::<Vec<_>>()));
+        }
+        let variants: Vec<Vec<&Segments>> =
+            segments.iter().map(|(_, variants)| variants.iter().collect()).collect();
+        let swept = segments.iter().zip(&variants).map(|((base, _), variants)| Swept { base, variants });
+        agreement(&swept.collect::<Vec<_>>(), SEED).map_err(incomparable(&self.sweeps[0].file))
+    }
+}
+
+/// Numbers of the replicates that have a folder in that of their subject, in their order.
+fn numbers(folder: &Path) -> Vec<usize> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let number = |name: String| name.strip_prefix(FOLDER)?.parse().ok().filter(|&number| number > 1);
+    let mut numbers: Vec<usize> =
+        entries.filter_map(|entry| number(entry.file_name().into_string().ok()?)).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Refuses the sweep of a replicate that differs from the subject's own in more than the model.
+fn check(own: &Ablations, other: &Ablations) -> Result<()> {
+    let names = |sweep: &Ablations| sweep.rows.iter().map(Row::name).collect::<Vec<_>>();
+    let difference = match (own.file.identity(), other.file.identity()) {
+        (Some(own), Some(other)) => {
+            let model =
+                Identity { subject: own.subject.clone(), weights: own.weights.clone(), ..other.clone() };
+            own.differences(&model).into_iter().next()
+        }
+        _ => Some("a signature is missing".to_owned()),
+    };
+    let difference = difference.or((names(own) != names(other)).then(|| "other heads".to_owned()));
+    let weights = |sweep: &Ablations| sweep.file.identity().and_then(|identity| identity.weights.clone());
+    let difference = difference
+        .or((weights(own) == weights(other)).then(|| "its model is that of the subject itself".to_owned()));
+    difference.map_or(Ok(()), |difference| {
+        let own = own.file.path.display();
+        Err(faulty(&other.file.path, format!("is no replicate of `{own}`: {difference}")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_in_all_trainings_is_counted_by_verdicts() {
+        let verdicts = vec![Some(Verdict::Needed), None, Some(Verdict::Needed), Some(Verdict::Undecided)];
+        let head =
+            HeadInAll { head: "self:1:2".parse().unwrap(), changes: vec![-3.0, 1.0, -2.0, 0.0], verdicts };
+        assert_eq!((head.mean(), head.range()), (-1.0, (-3.0, 1.0)));
+        assert_eq!((head.count(Verdict::Needed), head.count(Verdict::Dispensable)), (2, 0));
+    }
+}
