@@ -183,6 +183,70 @@ fn check(own: &Ablations, other: &Ablations) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Adjustment, Folders, Source};
+    use serde_json::Value;
+    use tempfile::TempDir;
+
+    /// A subject's folder with a second training, whose signature is changed so.
+    fn folder(change: impl Fn(&mut Value)) -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let replicate = folder.path().join("tiny-inference/replicate-2");
+        fs::create_dir_all(&replicate).unwrap();
+        let (made_up, own) =
+            (crate::tiny().results.join("tiny-inference"), folder.path().join("tiny-inference"));
+        for name in ["ablate-one.csv", "ablate-one.json"] {
+            fs::copy(made_up.join(name), own.join(name)).unwrap();
+        }
+        fs::copy(made_up.join("ablate-one.csv"), replicate.join("ablate-one.csv")).unwrap();
+        let text = fs::read_to_string(own.join("ablate-one.json")).unwrap();
+        let mut signature: Value = serde_json::from_str(&text).unwrap();
+        signature["identity"]["subject"] = "tiny-inference/replicate-2".into();
+        signature["identity"]["weights"] = "1".repeat(64).into();
+        change(&mut signature["identity"]);
+        fs::write(replicate.join("ablate-one.json"), signature.to_string()).unwrap();
+        folder
+    }
+
+    fn read(results: &Path) -> Result<Option<Replicates>> {
+        let folders = Folders { results: results.to_owned(), ..crate::tiny() };
+        let file = Source::subject(&folders, "tiny-inference").one(experiment::SWEEP)?;
+        Replicates::read(
+            file,
+            Criterion { alpha: 0.01, adjustment: Adjustment::None },
+            &mut LeftOut::default(),
+        )
+    }
+
+    /// Two trainings with equal rows: each head costs the same in both.
+    #[test]
+    fn the_same_sweep_of_other_weights_is_a_replicate() {
+        let found = read(folder(|_| ()).path()).unwrap().unwrap();
+        let judge = found.sweeps[0].judge(Criterion { alpha: 0.01, adjustment: Adjustment::None });
+        let heads = found.heads(Attention::SelfAttention, judge);
+        assert_eq!(heads.len(), found.sweeps[0].rows.len());
+        for (head, row) in heads.iter().zip(&found.sweeps[0].rows) {
+            assert_eq!((head.mean(), head.range()), (row.score_delta, (row.score_delta, row.score_delta)));
+            assert_eq!(head.verdicts, vec![judge.verdict(row); 2]);
+        }
+        assert_eq!(found.agreement(Attention::SelfAttention).unwrap(), None, "no statistics of segments");
+        assert!(read(&crate::tiny().results).unwrap().is_none());
+    }
+
+    #[test]
+    fn other_sweeps_are_no_replicates() {
+        let own = |identity: &mut Value| {
+            let path = crate::tiny().results.join("tiny-inference/ablate-one.json");
+            let signature: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+            identity["weights"] = signature["identity"]["weights"].clone();
+        };
+        let other_split = |identity: &mut Value| identity["split"] = "mismatched".into();
+        for (folder, fault) in
+            [(folder(own), "its model is that of the subject"), (folder(other_split), "split: ")]
+        {
+            let message = read(folder.path()).unwrap_err().to_string();
+            assert!(message.contains("is no replicate of") && message.contains(fault), "{message}");
+        }
+    }
 
     #[test]
     fn a_head_in_all_trainings_is_counted_by_verdicts() {

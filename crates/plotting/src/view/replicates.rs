@@ -104,6 +104,7 @@ fn common(found: &Replicates, types: &[Type], judge: Judge) -> Table {
             "common share of variance: intraclass correlation of the changes, with its 95 % interval over segments and trainings; \
              r: mean (smallest to greatest)",
         )
+        .note(NUMBERS)
 }
 
 /// Shares of the heads that can go by importance, each with its range over the trainings.
@@ -154,6 +155,10 @@ fn costly(found: &Replicates, types: &[Type], judge: Judge) -> Table {
         .note(judge.of_verdicts())
 }
 
+/// Limit of what replicates of a model that is trained from scratch can agree on.
+const NUMBERS: &str = "fine-tuned models share the heads of their checkpoint; in models that are trained from scratch two heads have the \
+     same number by chance, and only their layer is the same";
+
 const RANGE: Style = Style::line(SILVER, 0.8);
 const MARGIN: Style = Style::dashed(GREY, 0.7);
 
@@ -203,6 +208,7 @@ fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
     let entry = |text: &str, level| Entry::mark(text, mark(level, all));
     Chart::new("Replicates", own.file.label(STEM), title(found, "Change of the score by masking each head"))
         .note("mark: mean of the trainings; line: from the smallest to the greatest change")
+        .note(NUMBERS)
         .note(judge.of_verdicts())
         .entries([entry("needed in all", all), entry("in some", 1), entry("in none", 0)])
         .entries([Entry::line("margin", MARGIN)])
