@@ -9,7 +9,7 @@ use findings::results::{distinct, interval};
 use findings::{Contrasts, Criterion, Functions, Gates, Pruning, pruning};
 use records::{Attention, GateRow, HeadId, HeadSet, Method, Order, Scope, StandsFor};
 use stats::family::Comparison;
-use words::signed;
+use words::{count, signed};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::heat_map::counts;
@@ -118,12 +118,28 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, criterion: Criterion) -
             format!("dotted: masked by {orders}, without further training, as far as the axis reaches")
         }))
         .note(controls)
+        .note(gaps(gates))
         .note(paper_remark(gates))
         .entries(Method::ALL.into_iter().filter(|&method| gates.has(method)).map(entry))
         .entries(UNTRAINED.iter().filter(|(order, _)| orders.contains(&order.name())).map(untrained_entry))
         .entries([base_entry("before,", &metric, base)])
         .entries(has_published.then(|| Entry::mark("paper, WMT", PUBLISHED)))
         .beside(&scopes, panel)
+}
+
+/// Random draws of heads that say how much draws differ.
+const DRAWS: usize = 5;
+
+/// Controls that are missing, and what cannot be said without them.
+fn gaps(gates: &Gates) -> Vec<String> {
+    let draws = gates.rows.iter().filter(|row| row.method == Method::Random);
+    let draws = distinct(draws.map(|row| row.method_seed)).len();
+    let all_heads =
+        "no model had the same further training with all heads: what this training does by itself is unknown";
+    let random =
+        format!("random: {}, fewer than the {DRAWS} that show how much draws differ", count(draws, "draw"));
+    let gaps = [(!gates.has(Method::Ungated), all_heads.to_owned()), ((1..DRAWS).contains(&draws), random)];
+    gaps.into_iter().filter(|(is_there, _)| *is_there).map(|(_, gap)| gap).collect()
 }
 
 /// Orders in which heads are masked without training, in the colours of the same choice with training.
@@ -301,6 +317,7 @@ pub fn table(gates: &Gates, criterion: Criterion) -> Table {
         .rows(leaders.map(row))
         .mark(significantly_worse(&metric, "the score before", criterion))
         .note(format!("before: {}", gates.described_base()))
+        .note(gaps(gates))
         .note(gates.recipe())
         .remark(paper_remark(gates))
 }
@@ -326,6 +343,7 @@ pub fn contrasts(contrasts: &Contrasts, criterion: Criterion) -> Table {
         .mark(format!("p < {alpha}, adjusted by Holm (1979) for the numbers of heads in a column"))
         .note(format!("{better} 0 the first is better"))
         .note(gates.has(Method::Ungated).then_some("no gates: with all heads"))
+        .note(gaps(gates))
         .note("methods that mask the same heads are the same training, and are not compared")
         .note(gates.recipe())
         .remark(gates.has(Method::Chosen).then_some(

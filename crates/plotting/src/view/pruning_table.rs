@@ -6,7 +6,7 @@ use findings::pruning::{Change, share as masked_share};
 use findings::results::distinct;
 use findings::{Criterion, Metric, PAPER, Pruning, Removable, ResultFile, RuleKind, Series};
 use records::{Order, PruningRow, Scope};
-use words::{brackets, tenths};
+use words::{brackets, fixed, tenths};
 
 pub const STEM: &str = "pruning";
 
@@ -44,6 +44,7 @@ pub fn table(pruning: &Pruning, criterion: Criterion) -> Table {
         .note(results.base_line())
         .note("each share is that of the last step before the first one that the rule does not accept")
         .note(judge.rules("steps"))
+        .note(power(pruning))
         .note(file.of_orders())
         .note(signs(pruning, shares.as_flattened()))
         .remark(beside.map(|share| format!("paper: Michel et al. (2019), {}, {}", share.figure, share.task)))
@@ -51,6 +52,19 @@ pub fn table(pruning: &Pruning, criterion: Criterion) -> Table {
         .remark(optimistic(file, pruning.series.iter()))
         .remark(file.open_question())
         .remark(without_attention(pruning))
+}
+
+/// Power of the test set at the first step by importance: whether any share could have been shown.
+fn power(pruning: &Pruning) -> Option<String> {
+    let steps = pruning.find(Scope::All, Order::Importance)?.runs.first()?;
+    let first = steps.iter().find(|row| row.masked > 0)?;
+    let (power, segments) = first.power.zip(first.segments_for_power)?;
+    Some(format!(
+        "power: a set that costs nothing, but changes as many segments as the first step by importance, would be shown \
+         dispensable with a chance of {}; {} segments would give 0.80",
+        fixed(power, 2),
+        fixed(segments, 0)
+    ))
 }
 
 /// Share of heads that can go by both rules, the change there, and the score without half of them.
