@@ -48,7 +48,6 @@ pub struct MeasuredRows<R: TestedRow> {
     /// Rows requested, where they are a shard's.
     part: Option<Part>,
     writer: RowWriter<R>,
-    testing: Testing,
     bases: BTreeMap<String, Segments>,
 }
 
@@ -80,9 +79,8 @@ impl<R: TestedRow> MeasuredRows<R> {
         let of_whole = part.as_ref().and_then(|_| of_whole()); // a shard's own file may not be there yet
         let OpenRows { path, mut writer } = shared.open_rows(path, &signature)?;
         let tested = writer.tested().or(of_whole);
-        let testing = test.testing(tested, shared.seed);
-        writer.signature_mut().testing = Some(testing);
-        Ok(Self { path, part, writer, testing, bases: BTreeMap::new() })
+        writer.signature_mut().testing = Some(test.testing(tested, shared.seed));
+        Ok(Self { path, part, writer, bases: BTreeMap::new() })
     }
 
     /// The rows that are there.
@@ -186,11 +184,13 @@ impl<R: TestedRow> MeasuredRows<R> {
     /// # Errors
     /// If the file cannot be written; the rows that were measured stay.
     pub fn finish(self) -> Result<Finished<R>, Error> {
-        let Self { path, part, writer, testing, .. } = self;
-        let rows = writer.finish_with(|rows, blocks, signature| match &signature.measured {
-            Some(measured) if part.is_none() => test_rows(rows, blocks, measured, testing),
-            _ => Ok(()),
-        })?;
+        let Self { path, part, writer, .. } = self;
+        let rows =
+            writer.finish_with(
+                |rows, blocks, signature| {
+                    if part.is_some() { Ok(()) } else { test_rows(rows, blocks, signature) }
+                },
+            )?;
         Ok(Finished { path, rows })
     }
 }

@@ -16,9 +16,9 @@ const RESAMPLES_OF_CONTRASTS: usize = 10_000;
 /// Tests pairs of rows of a file by what is stored of their segments.
 pub(crate) fn compared<R: Row>(results: &Results<R>, pairs: &[Pair]) -> Result<Vec<Comparison>> {
     let none = || no_segments(&results.file);
-    let Testing { resamples, seed, .. } = results.file.testing().ok_or_else(none)?;
+    let Testing { resamples, seed, block, .. } = results.file.testing().ok_or_else(none)?;
     let (_, segments) = stored(results, none)?;
-    let testing = family::Testing { resamples: resamples.min(RESAMPLES_OF_CONTRASTS), seed };
+    let testing = family::Testing { resamples: resamples.min(RESAMPLES_OF_CONTRASTS), seed, block };
     let what = || format!("the segments of `{}` cannot be compared", results.file.path.display());
     test_pairs(&segments.iter().collect::<Vec<&Segments>>(), pairs, testing).map_err(within(what))
 }
@@ -143,7 +143,7 @@ mod tests {
         let test = |gates: &Gates, pairs: &[Pair]| {
             let segments: Vec<Segments> = gates.rows.iter().map(of).collect();
             let systems: Vec<&Segments> = segments.iter().collect();
-            Ok(test_pairs(&systems, pairs, family::Testing { resamples: 9, seed: 1 }).unwrap())
+            Ok(test_pairs(&systems, pairs, family::Testing { resamples: 9, seed: 1, block: 1 }).unwrap())
         };
         let Contrasts { leaders, measured, .. } = Contrasts::of(gates, test).unwrap();
         // What gates chose and what was drawn at random are the same heads here, and so the same training.

@@ -2,7 +2,7 @@
 use clap::ValueEnum;
 use records::rules::{ALPHA, MARGIN_PERCENT, margin};
 use records::{AblationRow, Rule, TestedRow, Testing, Verdict};
-use stats::bootstrap::smallest_p_value;
+use stats::swaps::smallest_p_value;
 use words::{count, short};
 
 use crate::metric::Metric;
@@ -265,10 +265,9 @@ impl Judge {
     /// A sentence where no p-value can be below alpha, whatever the heads do.
     pub fn out_of_reach(self) -> Option<String> {
         let (smallest, alpha) = (self.smallest_p_value(), self.criterion.alpha);
-        let (p, needed) = (short(smallest), (2.0 / alpha).floor());
-        let sentence = format!(
-            "nothing could be significant: no p is below {p}; for {alpha} it takes {needed} resamples"
-        );
+        let (p, needed) = (short(smallest), (1.0 / alpha).floor());
+        let sentence =
+            format!("nothing could be significant: no p is below {p}; for {alpha} it takes {needed} swaps");
         (smallest >= alpha).then_some(sentence)
     }
 
@@ -327,7 +326,7 @@ mod tests {
         assert_eq!(rows.each_ref().map(|row| CRITERION.is_loss(row)), [false, true, false]);
     }
 
-    /// 2 / (199 + 1) is 0.01, which is not below 0.01; 2 / 201 is. A t-test has no resamples, so nothing bounds its p.
+    /// 1 / (99 + 1) is 0.01, which is not below 0.01; 1 / 101 is. A t-test has no swaps, so nothing bounds its p.
     #[test]
     fn too_few_resamples_are_said_to_be_too_few() {
         let metric = Metric::new(MetricName::Bleu);
@@ -338,9 +337,9 @@ mod tests {
             is_t_test,
             resamples,
         };
-        let expected = "nothing could be significant: no p is below 0.01; for 0.01 it takes 200 resamples";
-        assert_eq!(judge(false, Some(199)).out_of_reach().unwrap(), expected);
-        assert_eq!(judge(false, Some(200)).out_of_reach(), None);
+        let expected = "nothing could be significant: no p is below 0.01; for 0.01 it takes 100 swaps";
+        assert_eq!(judge(false, Some(99)).out_of_reach().unwrap(), expected);
+        assert_eq!(judge(false, Some(100)).out_of_reach(), None);
         assert_eq!([judge(true, Some(99)), judge(false, None)].map(Judge::smallest_p_value), [0.0; 2]);
     }
 }

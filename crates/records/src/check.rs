@@ -88,12 +88,18 @@ pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> 
         "`score` minus `base_score`",
     );
     let (low, high) = tests.interval.map(|ends| (ends.low, ends.high)).unzip();
-    let least = low.unwrap_or(-MOST);
+    let (least, most) = (low.unwrap_or(-MOST), high.unwrap_or(-MOST));
     let ends = [("delta_low", low), ("delta_high", high)]
         .map(|(column, value)| Limit::optional(column, value, -MOST..=MOST, "a number from -1e9 to 1e9"));
     let order = Limit::optional("delta_high", high, least..=f64::INFINITY, "at least `delta_low`");
+    let (low, high) = tests.simultaneous.map(|ends| (ends.low, ends.high)).unzip();
+    let simultaneous = [
+        Limit::optional("simultaneous_low", low, -MOST..=least, "at most `delta_low`"),
+        Limit::optional("simultaneous_high", high, most..=MOST, "at least `delta_high`"),
+    ];
     let p_values = [
         ("p_value", tests.p_value),
+        ("p_bootstrap", tests.p_bootstrap),
         ("p_koehn", tests.p_koehn),
         ("p_adjusted", tests.p_adjusted),
         ("p_benjamini_hochberg", tests.p_benjamini_hochberg),
@@ -103,7 +109,7 @@ pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> 
     ];
     let p_values =
         p_values.map(|(column, value)| Limit::optional(column, value, 0.0..=1.0, "0 to 1 or empty"));
-    scores.into_iter().chain([delta]).chain(ends).chain([order]).chain(p_values).collect()
+    scores.into_iter().chain([delta]).chain(ends).chain([order]).chain(simultaneous).chain(p_values).collect()
 }
 
 /// Range of a score; rounding may put a perfect one a little above 100 points.

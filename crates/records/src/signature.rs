@@ -1,7 +1,6 @@
 //! Where numbers come from: the signature beside each result file.
 
 use stats::MetricName;
-use stats::family::MOST_RESAMPLES;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
@@ -61,13 +60,29 @@ pub struct Measured {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Testing {
-    /// Resamples of the paired bootstrap; with 0 nothing is tested. Close calls may have more: [`stats::family::Testing`].
+    /// Swaps, and at most as many resamples: [`stats::family::Testing`]; with 0 nothing is tested. Of results that were tested before
+    /// there were swaps, resamples.
     pub resamples: usize,
     /// Seed that draws them.
     pub seed: u64,
     /// The loss that is tolerated, in percent of the score with all heads.
     pub margin_percent: f64,
+    /// Segments that were drawn and swapped together, since they are windows of one text; 1 where segments are independent.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub block: usize,
 }
+
+fn one() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_one(block: &usize) -> bool {
+    *block == 1
+}
+
+/// More resamples are in no results; those that were tested before there were swaps may have so many.
+const MOST_RESAMPLES: usize = 1_000_000;
 
 /// Content of a complete file, so that an edited or mixed one is found out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -301,12 +316,12 @@ impl Signature {
         let signature: Self = serde_json::from_slice(&bytes)
             .map_err(|source| Error::of(path, format!("is not the signature of a run: {source}")))?;
         match signature.testing {
-            Some(Testing { resamples, margin_percent, .. })
-                if resamples > MOST_RESAMPLES || !is_margin(margin_percent) =>
+            Some(Testing { resamples, margin_percent, block, .. })
+                if resamples > MOST_RESAMPLES || block == 0 || !is_margin(margin_percent) =>
             {
                 let fault = format!(
-                    "asks for {resamples} resamples and a margin of {margin_percent} %: at most {MOST_RESAMPLES}, and a margin \
-                     above 0 and at most 100 %, are possible"
+                    "asks for {resamples} resamples, blocks of {block} and a margin of {margin_percent} %: at most \
+                     {MOST_RESAMPLES}, blocks of at least 1, and a margin above 0 and at most 100 %, are possible"
                 );
                 Err(Error::of(path, fault))
             }

@@ -63,7 +63,10 @@ pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8]) -> Result<Table<R>, Error
 }
 
 /// Columns that results of earlier versions lack; their cells are read as empty.
-const LATER: [&str; 7] = [
+const LATER: [&str; 10] = [
+    "simultaneous_low",
+    "simultaneous_high",
+    "p_bootstrap",
     "power",
     "segments_for_power",
     "pearson_ceiling_low",
@@ -257,7 +260,7 @@ mod tests {
     fn missing_optional_cells_are_not_taken_for_empty() {
         let text = header::<AblationRow>() + "self,1,1,bleu,1.0,1.0,0.0,,\n";
         let error = parse::<AblationRow>(Path::new("a.csv"), text.as_bytes()).unwrap_err();
-        assert!(error.to_string().ends_with("9 cells instead of 17"), "{error}");
+        assert!(error.to_string().ends_with("9 cells instead of 20"), "{error}");
     }
 
     #[test]
@@ -311,7 +314,7 @@ mod tests {
         (
             (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<(usize, usize)>()),
             (float(), float(), float()),
-            [(); 10].map(|()| optional()),
+            [(); 13].map(|()| optional()),
         )
             .prop_map(|((attention, metric, (layer, head)), scores, optional)| AblationRow {
                 attention: *attention.get(&Attention::ALL),
@@ -323,14 +326,17 @@ mod tests {
                 score_delta: scores.2,
                 delta_low: optional[0],
                 delta_high: optional[1],
+                simultaneous_low: optional[9],
+                simultaneous_high: optional[10],
                 p_value: optional[2],
+                p_bootstrap: optional[8],
                 p_koehn: optional[3],
                 p_adjusted: optional[4],
                 p_benjamini_hochberg: optional[5],
                 p_unpaired_t: optional[6],
                 p_mcnemar: optional[7],
-                power: optional[8],
-                segments_for_power: optional[9],
+                power: optional[11],
+                segments_for_power: optional[12],
             })
     }
 

@@ -286,13 +286,13 @@ impl<R: Row> RowWriter<R> {
     /// If `complete` changes a key.
     pub fn finish_with<E: From<Error>>(
         mut self,
-        complete: impl FnOnce(&mut [R], &mut Blocks, &Signature) -> Result<(), E>,
+        complete: impl FnOnce(&mut [R], &mut Blocks, &mut Signature) -> Result<(), E>,
     ) -> Result<Vec<R>, E> {
         let rest = Stored::empty(&self.new.path, self.new.signature.clone());
         let mut all = std::mem::replace(&mut self.new, rest);
         self.old.take().map_or(Ok(()), |old| all.add(old))?;
         let (keys, mut rows): (Vec<_>, Vec<_>) = all.rows.into_iter().unzip();
-        complete(&mut rows, &mut all.blocks, &all.signature)?;
+        complete(&mut rows, &mut all.blocks, &mut all.signature)?;
         let has_its_key = |(row, key): (&R, &R::Key)| row.key() == *key;
         assert!(rows.iter().zip(&keys).all(has_its_key), "completing rows must not change their keys");
         let signature = self.sign_off(all.signature);

@@ -18,7 +18,7 @@ fn row<R: Row>(line: &str) -> R {
 
 #[test]
 fn heads_are_rows_of_their_attention_type() {
-    let row: AblationRow = row("enc-enc,2,3,bleu,36.0,35.0,-1.0,,,,,,,,,,");
+    let row: AblationRow = row("enc-enc,2,3,bleu,36.0,35.0,-1.0,,,,,,,,,,,,,");
     assert_eq!(row.name(), "enc-enc:2:3");
     assert_eq!(row.key(), ("enc-enc", 2, 3, "bleu"));
     assert_eq!((row.family().as_str(), row.base().as_str()), ("enc-enc", BASE));
@@ -34,12 +34,12 @@ fn heads_are_rows_of_their_attention_type() {
 #[test]
 fn steps_are_rows_of_their_curve() {
     let of = |line: &str| row::<PruningRow>(line);
-    let step = of("all,importance,,false,3,15,144,bleu,36.0,35.0,-1.0,,,,,,,,,,,,self:1:1");
+    let step = of("all,importance,,false,3,15,144,bleu,36.0,35.0,-1.0,,,,,,,,,,,,,,,self:1:1");
     assert_eq!((step.name().as_str(), step.family().as_str()), ("all/importance/3", "all/importance"));
     let key = |seed, complement| ("enc-dec", "random", seed, complement, 1);
-    let random = of("enc-dec,random,4,false,1,0,96,bleu,36.0,36.0,0.0,,,,,,,,,,,,");
+    let random = of("enc-dec,random,4,false,1,0,96,bleu,36.0,36.0,0.0,,,,,,,,,,,,,,,");
     assert_eq!((random.name().as_str(), random.key()), ("enc-dec/random-4/1", key(Some(4), false)));
-    let reversed = of("enc-dec,random,4,true,1,5,96,bleu,36.0,36.0,0.0,,,,,,,,,,,,");
+    let reversed = of("enc-dec,random,4,true,1,5,96,bleu,36.0,36.0,0.0,,,,,,,,,,,,,,,");
     assert_eq!(reversed.name(), "enc-dec/random-4/complement/1");
     assert_eq!(reversed.key(), key(Some(4), true));
     assert_eq!(reversed.base(), BASE);
@@ -48,10 +48,10 @@ fn steps_are_rows_of_their_curve() {
 
 #[test]
 fn checkpoints_have_bases_of_their_own() {
-    let masked: DynamicsRow = row("2,1200,3,15,144,bleu,36.0,35.0,-1.0,,,,,,,,,,,self:1:1");
+    let masked: DynamicsRow = row("2,1200,3,15,144,bleu,36.0,35.0,-1.0,,,,,,,,,,,,,,self:1:1");
     assert_eq!((masked.name().as_str(), masked.key()), ("1200/3", (1200, 3)));
     assert_eq!((masked.family().as_str(), masked.base().as_str()), ("1200", "1200/base"));
-    let intact: DynamicsRow = row("2,1200,0,0,144,bleu,36.0,36.0,0.0,,,,,,,,,,,");
+    let intact: DynamicsRow = row("2,1200,0,0,144,bleu,36.0,36.0,0.0,,,,,,,,,,,,,,");
     assert!(intact.is_intact() && !masked.is_intact());
 }
 
@@ -98,7 +98,7 @@ fn a_signature_says_what_is_tested_and_how() {
     let run = Provenance::collect("cpu", 1, std::collections::BTreeMap::new());
     let families = std::collections::BTreeMap::from([("self".to_owned(), 32)]);
     let measured = Measured { metric: MetricName::Nats, positive: None, families };
-    let testing = Testing { resamples: 99, seed: 7, margin_percent: 1.0 };
+    let testing = Testing { resamples: 99, seed: 7, margin_percent: 1.0, block: 1 };
     let signature = Signature::new(Identity::new("ablate-one", "demo-x"), run);
     assert_eq!((&signature.measured, &signature.testing), (&None, &None));
     let signature = signature.tested(measured.clone(), testing);
@@ -109,12 +109,12 @@ fn a_signature_says_what_is_tested_and_how() {
 fn rows_are_of_the_metric_that_their_signature_names() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ablate-one.csv");
-    let text = format!("{}\nself,2,3,bleu,36.0,35.0,-1.0,,,,,,,,,,\n", columns::<AblationRow>().join(","));
+    let text = format!("{}\nself,2,3,bleu,36.0,35.0,-1.0,,,,,,,,,,,,,\n", columns::<AblationRow>().join(","));
     std::fs::write(&path, text).unwrap();
     let read = |metric| {
         let run = Provenance::collect("cpu", 1, std::collections::BTreeMap::new());
         let measured = Measured { metric, positive: None, families: std::collections::BTreeMap::new() };
-        let testing = Testing { resamples: 99, seed: 7, margin_percent: 1.0 };
+        let testing = Testing { resamples: 99, seed: 7, margin_percent: 1.0, block: 1 };
         let signature = Signature::new(Identity::new("ablate-one", "demo-x"), run).tested(measured, testing);
         read_checked::<AblationRow>(&path, Some(&signature))
     };

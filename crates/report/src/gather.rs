@@ -172,7 +172,7 @@ fn facts(file: &ResultFile) -> Facts {
     };
     let (identity, run) = (&signature.identity, signature.runs.last());
     let data = identity.data.get(&identity.split).map(|sum| format!(" (sha256 {sum})")).unwrap_or_default();
-    let tests = |Testing { resamples, seed, margin_percent }| {
+    let tests = |Testing { resamples, seed, margin_percent, .. }| {
         format!("{resamples} resamples, seed {seed}, margin {margin_percent} %")
     };
     let commit = run.and_then(|run| {

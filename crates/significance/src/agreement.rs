@@ -358,7 +358,7 @@ mod tests {
         }
     }
 
-    const TESTING: Testing = Testing { resamples: 40, seed: 1, margin_percent: 2.0 };
+    const TESTING: Testing = Testing { resamples: 40, seed: 1, margin_percent: 2.0, block: 1 };
 
     /// enc-enc: 1, 2, 3, 4 wrong against 2, 4, 6, 8, r = 1; dec-dec never varies on the second split.
     #[test]

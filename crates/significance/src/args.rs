@@ -2,7 +2,7 @@
 
 use records::rules::{MARGIN_PERCENT, is_margin};
 use records::signature::Testing;
-use stats::family::{MOST_RESAMPLES, RESAMPLES};
+use stats::swaps::SWAPS;
 
 /// Seed unless something else is asked for.
 pub const SEED: u64 = 1;
@@ -11,8 +11,8 @@ pub const SEED: u64 = 1;
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Tests")]
 pub struct TestArgs {
-    /// Paired bootstrap resamples, at most 1,000,000; 0 skips the test, and fewer than 39 give no interval. From 100,000 on, rows
-    /// with p near 0.01 get 1,000,000 [default: as before, or 100,000]
+    /// Swaps of the two systems' segments, at most 99,999; then p near 0.01 gets 999,999. Intervals are made of as many bootstrap
+    /// resamples, at most 10,000; fewer than 39 give none, and 0 skips all tests [default: as before, or 99,999]
     #[arg(long, value_name = "N", value_parser = resamples)]
     pub resamples: Option<usize>,
 
@@ -27,12 +27,13 @@ impl TestArgs {
     ///
     /// - `seed`: that was asked for; if absent as before, or [`SEED`]
     pub fn testing(&self, before: Option<Testing>, seed: Option<u64>) -> Testing {
-        let default = Testing { resamples: RESAMPLES, seed: SEED, margin_percent: MARGIN_PERCENT };
+        let default = Testing { resamples: SWAPS, seed: SEED, margin_percent: MARGIN_PERCENT, block: 1 };
         let before = before.unwrap_or(default);
         Testing {
-            resamples: self.resamples.unwrap_or(before.resamples),
+            resamples: self.resamples.unwrap_or(before.resamples.min(SWAPS)),
             margin_percent: self.margin.unwrap_or(before.margin_percent),
             seed: seed.unwrap_or(before.seed),
+            block: before.block,
         }
     }
 }
@@ -40,10 +41,10 @@ impl TestArgs {
 /// A number of resamples, for arguments.
 ///
 /// # Errors
-/// In words, if it is none, or greater than [`MOST_RESAMPLES`].
+/// In words, if it is none, or greater than [`SWAPS`].
 pub fn resamples(text: &str) -> Result<usize, String> {
-    let resamples = text.parse().ok().filter(|resamples| *resamples <= MOST_RESAMPLES);
-    resamples.ok_or_else(|| format!("must be a whole number from 0 to {MOST_RESAMPLES}"))
+    let resamples = text.parse().ok().filter(|resamples| *resamples <= SWAPS);
+    resamples.ok_or_else(|| format!("must be a whole number from 0 to {SWAPS}"))
 }
 
 /// A margin in percent, for arguments.
@@ -61,18 +62,20 @@ mod tests {
 
     #[test]
     fn what_is_not_asked_for_stays_as_it_was() {
-        let before = Testing { resamples: 7, seed: 3, margin_percent: 1.0 };
+        let before = Testing { resamples: 7, seed: 3, margin_percent: 1.0, block: 1 };
         let none = TestArgs::default();
         assert_eq!(none.testing(Some(before), None), before);
         assert_eq!(none.testing(Some(before), Some(9)), Testing { seed: 9, ..before });
         assert_eq!(
             none.testing(None, Some(9)),
-            Testing { resamples: RESAMPLES, seed: 9, margin_percent: 2.0 }
+            Testing { resamples: SWAPS, seed: 9, margin_percent: 2.0, block: 1 }
         );
         assert_eq!(none.testing(None, None).seed, SEED);
+        let with_resamples = Testing { resamples: 1_000_000, ..before };
+        assert_eq!(none.testing(Some(with_resamples), None).resamples, SWAPS);
         let more = TestArgs { resamples: Some(0), margin: None };
         assert_eq!(more.testing(Some(before), None), Testing { resamples: 0, ..before });
-        assert!(resamples("1000001").is_err());
+        assert!(resamples("100000").is_err());
         assert_eq!(
             ["0", "-1", "100.1", "NaN", "100", "0.5"].map(|text| margin(text).is_ok()),
             [false, false, false, false, true, true]

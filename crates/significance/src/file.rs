@@ -11,7 +11,7 @@ use records::{
 use serde_json::Value;
 
 use stats::Metric;
-use stats::bootstrap::smallest_p_value;
+use stats::swaps::smallest_p_value;
 
 use crate::agreement::{Sweep, agreement, no_row};
 use crate::{Error, RowType, metric_of, test_rows};
@@ -82,26 +82,20 @@ pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retest
     let tested = |rows, shares| Retested::Tested { path: path.to_owned(), rows, shares };
     match RowType::of(&signature.identity.experiment) {
         RowType::Pruning => {
-            let rows = retest_rows::<PruningRow>(path, &measured, testing)?;
+            let rows = retest_rows::<PruningRow>(path, testing)?;
             Ok(tested(rows.len(), shares(&rows, testing, (&measured, &signature.identity))))
         }
-        RowType::Dynamics => {
-            Ok(tested(retest_rows::<DynamicsRow>(path, &measured, testing)?.len(), Vec::new()))
-        }
-        RowType::Gates => Ok(tested(retest_rows::<GateRow>(path, &measured, testing)?.len(), Vec::new())),
-        RowType::Retrained => {
-            Ok(tested(retest_rows::<RetrainedRow>(path, &measured, testing)?.len(), Vec::new()))
-        }
-        RowType::Ablation => {
-            Ok(tested(retest_rows::<AblationRow>(path, &measured, testing)?.len(), Vec::new()))
-        }
+        RowType::Dynamics => Ok(tested(retest_rows::<DynamicsRow>(path, testing)?.len(), Vec::new())),
+        RowType::Gates => Ok(tested(retest_rows::<GateRow>(path, testing)?.len(), Vec::new())),
+        RowType::Retrained => Ok(tested(retest_rows::<RetrainedRow>(path, testing)?.len(), Vec::new())),
+        RowType::Ablation => Ok(tested(retest_rows::<AblationRow>(path, testing)?.len(), Vec::new())),
     }
 }
 
-fn retest_rows<R: TestedRow>(path: &Path, measured: &Measured, testing: Testing) -> Result<Vec<R>, Error> {
+fn retest_rows<R: TestedRow>(path: &Path, testing: Testing) -> Result<Vec<R>, Error> {
     let mut writer = RowWriter::<R>::revise(path)?;
     writer.signature_mut().testing = Some(testing);
-    writer.finish_with(|rows, blocks, _| test_rows(rows, blocks, measured, testing))
+    writer.finish_with(test_rows)
 }
 
 /// Under this name a comparison has the arguments of the sweep of its second split, where they differ from those of the first.

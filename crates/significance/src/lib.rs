@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use records::signature::{Measured, Testing};
-use records::{Block, Blocks, MetricName, TestedRow};
+use records::signature::Measured;
+use records::{Block, Blocks, Identity, MetricName, Signature, TestedRow, Testing};
+use stats::blocks::block_length;
 use stats::classification::ClassificationMetric;
 use stats::family::{Comparison, test_family};
 use stats::{Cells, Metric, Segments};
@@ -158,16 +159,19 @@ fn unpaired(metric: Metric, cells: &[Cells], base: &[Cells]) -> Option<&'static 
 
 /// Fills in what the statistics of segments say of each row, family by family, and leaves out statistics without a row.
 ///
-/// Rows that are their own base are not tested. P-values of families that are not whole are not adjusted.
+/// Rows that are their own base are not tested. P-values of families that are not whole are not adjusted. The signature says how
+/// rows are tested, and learns how many segments are drawn and swapped together; without settings nothing is tested.
 ///
 /// # Errors
 /// If statistics are missing or broken, or are not those of the rows' scores.
 pub fn test_rows<R: TestedRow>(
     rows: &mut [R],
     blocks: &mut Blocks,
-    measured: &Measured,
-    testing: Testing,
+    signature: &mut Signature,
 ) -> Result<(), Error> {
+    let (Some(measured), Some(testing)) = (&signature.measured, &mut signature.testing) else {
+        return Ok(());
+    };
     let names: BTreeSet<String> = rows.iter().flat_map(|row| [row.name(), row.base()]).collect();
     blocks.retain(|name| names.contains(name));
     let mut store = Store::new(blocks, metric_of(measured)?);
@@ -175,11 +179,35 @@ pub fn test_rows<R: TestedRow>(
     for row in rows {
         families.entry((row.family(), row.base())).or_default().push(row);
     }
+    testing.block = 1;
+    if has_windows(&signature.identity) {
+        for ((_, base), rows) in &families {
+            let (base, variants) = segments_of(rows, &mut store, base)?;
+            testing.block = testing.block.max(block_length(&base, &variants));
+        }
+    }
     for ((family, base), rows) in families {
         let whole = measured.families.get(&family).copied();
-        test_one_family(rows, &mut store, &base, (whole, testing))?;
+        test_one_family(rows, &mut store, &base, (whole, *testing))?;
     }
     Ok(())
+}
+
+/// Tells texts that were cut into windows, by the arguments of a run; neighbours are not independent then.
+fn has_windows(identity: &Identity) -> bool {
+    let windows = identity.arguments.get("windows").and_then(|windows| windows.get("segments"));
+    windows.is_some_and(|segments| segments == "windows")
+}
+
+/// The segments of a family's base, and of its rows.
+fn segments_of<R: TestedRow>(
+    rows: &[&mut R],
+    store: &mut Store<'_>,
+    base: &str,
+) -> Result<(Segments, Vec<Segments>), Error> {
+    let variants = rows.iter().map(|row| store.variant(&row.name(), base));
+    let variants = variants.collect::<Result<_, _>>()?;
+    Ok((store.base(base)?, variants))
 }
 
 fn test_one_family<R: TestedRow>(
@@ -189,9 +217,7 @@ fn test_one_family<R: TestedRow>(
     (whole, testing): (Option<usize>, Testing),
 ) -> Result<(), Error> {
     let is_whole = whole.is_some_and(|whole| whole == 0 || whole == rows.len());
-    let base_segments = store.base(base)?;
-    let variants: Vec<Segments> =
-        rows.iter().map(|row| store.variant(&row.name(), base)).collect::<Result<_, _>>()?;
+    let (base_segments, variants) = segments_of(&rows, store, base)?;
     let (tested, intact): (Vec<usize>, Vec<usize>) =
         (0..rows.len()).partition(|&place| !rows[place].is_intact());
     for place in intact {
@@ -199,7 +225,8 @@ fn test_one_family<R: TestedRow>(
         record(rows[place], &untested, false)?;
     }
     let of_family: Vec<&Segments> = tested.iter().map(|&place| &variants[place]).collect();
-    let settings = stats::family::Testing { resamples: testing.resamples, seed: testing.seed };
+    let settings =
+        stats::family::Testing { resamples: testing.resamples, seed: testing.seed, block: testing.block };
     let compared = test_family(&base_segments, &of_family, settings)?;
     for (place, comparison) in tested.into_iter().zip(compared) {
         let (sides, settings) = ([&base_segments, &variants[place]], (testing.margin_percent, testing.seed));
@@ -217,6 +244,7 @@ fn record<R: TestedRow>(row: &mut R, comparison: &Comparison, is_whole: bool) ->
         )));
     }
     row.record(&Comparison {
+        simultaneous: comparison.simultaneous.filter(|_| is_whole),
         p_adjusted: comparison.p_adjusted.filter(|_| is_whole),
         p_benjamini_hochberg: comparison.p_benjamini_hochberg.filter(|_| is_whole),
         ..*comparison
@@ -237,7 +265,13 @@ mod tests {
         Segments::Classes(predicted.map(outcome).to_vec(), ClassificationMetric::Accuracy)
     }
 
-    const TESTING: Testing = Testing { resamples: 9, seed: 1, margin_percent: 2.0 };
+    const TESTING: Testing = Testing { resamples: 9, seed: 1, margin_percent: 2.0, block: 1 };
+
+    /// A run that is tested with [`TESTING`].
+    fn signed(metric: Metric, families: BTreeMap<String, usize>) -> Signature {
+        let run = records::Provenance::collect("cpu", 1, BTreeMap::new());
+        Signature::new(Identity::new("ablate-one", "demo"), run).tested(measured(metric, families), TESTING)
+    }
 
     fn row(head: usize, base: &Segments, variant: &Segments) -> AblationRow {
         let [base, variant] = [base, variant].map(|segments| segments.score().unwrap());
@@ -260,16 +294,16 @@ mod tests {
         let (base, worse) = (outcomes([1; 4]), outcomes([1, 1, 0, 0]));
         let mut blocks = stored(&base, &[&worse, &base]);
         let mut rows = [row(1, &base, &worse), row(2, &base, &base)];
-        let whole = measured(base.metric(), BTreeMap::from([("self".to_owned(), 2)]));
-        test_rows(&mut rows, &mut blocks, &whole, TESTING).unwrap();
+        let mut whole = signed(base.metric(), BTreeMap::from([("self".to_owned(), 2)]));
+        test_rows(&mut rows, &mut blocks, &mut whole).unwrap();
         let p = 0.5 - std::f64::consts::FRAC_1_PI;
         assert!((rows[0].p_value.unwrap() - p).abs() < 1e-12);
         assert!((rows[0].p_adjusted.unwrap() - 2.0 * p).abs() < 1e-12);
         assert_eq!((rows[1].p_value, rows[1].p_koehn), (Some(1.0), None));
         assert!(rows[0].delta_low.unwrap() < -50.0 && rows[0].p_mcnemar.is_some());
 
-        let part = measured(base.metric(), BTreeMap::from([("self".to_owned(), 3)]));
-        test_rows(&mut rows, &mut blocks, &part, TESTING).unwrap();
+        let mut part = signed(base.metric(), BTreeMap::from([("self".to_owned(), 3)]));
+        test_rows(&mut rows, &mut blocks, &mut part).unwrap();
         assert!(rows[0].p_value.is_some() && rows[0].p_adjusted.is_none());
         assert_eq!(rows[0].p_benjamini_hochberg, None);
     }
@@ -278,10 +312,10 @@ mod tests {
     fn statistics_without_a_row_are_left_out_and_rows_without_statistics_named() {
         let base = outcomes([1; 4]);
         let mut blocks = stored(&base, &[&base, &base]);
-        let whole = measured(base.metric(), BTreeMap::new());
-        test_rows(&mut [row(1, &base, &base)], &mut blocks, &whole, TESTING).unwrap();
+        let mut whole = signed(base.metric(), BTreeMap::new());
+        test_rows(&mut [row(1, &base, &base)], &mut blocks, &mut whole).unwrap();
         assert!(blocks.get("self:1:1").is_some() && blocks.get("self:1:2").is_none());
-        let error = test_rows(&mut [row(3, &base, &base)], &mut blocks, &whole, TESTING).unwrap_err();
+        let error = test_rows(&mut [row(3, &base, &base)], &mut blocks, &mut whole).unwrap_err();
         assert_eq!(
             error.to_string(),
             "row `self:1:3` cannot be tested: there are no statistics of its segments"
@@ -292,8 +326,8 @@ mod tests {
     fn a_score_that_its_segments_do_not_make_is_named() {
         let (base, worse) = (outcomes([1; 4]), outcomes([1, 1, 0, 0]));
         let mut blocks = stored(&base, &[&base]);
-        let whole = measured(base.metric(), BTreeMap::new());
-        let error = test_rows(&mut [row(1, &base, &worse)], &mut blocks, &whole, TESTING).unwrap_err();
+        let mut whole = signed(base.metric(), BTreeMap::new());
+        let error = test_rows(&mut [row(1, &base, &worse)], &mut blocks, &mut whole).unwrap_err();
         assert_eq!(error.to_string(), "row `self:1:1` has the score 50, but its segments make 100");
     }
 
@@ -303,8 +337,8 @@ mod tests {
         let other =
             Segments::Classes(vec![Outcome { gold: 0, predicted: 0 }; 4], ClassificationMetric::Accuracy);
         let mut blocks = stored(&base, &[&other]);
-        let whole = measured(base.metric(), BTreeMap::new());
-        let error = test_rows(&mut [row(1, &base, &other)], &mut blocks, &whole, TESTING).unwrap_err();
+        let mut whole = signed(base.metric(), BTreeMap::new());
+        let error = test_rows(&mut [row(1, &base, &other)], &mut blocks, &mut whole).unwrap_err();
         assert!(error.to_string().contains("its true classes are others"), "{error}");
     }
 
@@ -317,21 +351,43 @@ mod tests {
     fn documents_of_other_lengths_are_refused() {
         let (base, other) = (documents([1.0; 4], 3), documents([1.0; 4], 4));
         let mut blocks = stored(&base, &[&other]);
-        let whole = measured(base.metric(), BTreeMap::new());
-        let error = test_rows(&mut [row(1, &base, &other)], &mut blocks, &whole, TESTING).unwrap_err();
+        let mut whole = signed(base.metric(), BTreeMap::new());
+        let error = test_rows(&mut [row(1, &base, &other)], &mut blocks, &mut whole).unwrap_err();
         assert!(error.to_string().contains("its numbers of tokens or words are others"), "{error}");
     }
 
-    /// Every document costs more without the head: of 9 resamples none shows a fall, p = 2 (1 + 0) / 10.
+    /// Every document costs more without the head: of 16 swaps only none and that of all reach the rise. Of 9 resamples none shows a
+    /// fall, 2 (1 + 0) / 10.
     #[test]
     fn nats_are_tested_and_their_rise_is_a_loss() {
         let (base, worse) = (documents([1.1, 2.3, 0.7, 3.9], 3), documents([1.3, 2.9, 0.9, 4.0], 3));
         let mut rows = [AblationRow { metric: MetricName::Nats, ..row(1, &base, &worse) }];
-        let whole = measured(base.metric(), BTreeMap::from([("self".to_owned(), 1)]));
-        test_rows(&mut rows, &mut stored(&base, &[&worse]), &whole, TESTING).unwrap();
-        assert_eq!((rows[0].p_value, rows[0].p_adjusted), (Some(0.2), Some(0.2)));
+        let mut whole = signed(base.metric(), BTreeMap::from([("self".to_owned(), 1)]));
+        test_rows(&mut rows, &mut stored(&base, &[&worse]), &mut whole).unwrap();
+        assert_eq!((rows[0].p_value, rows[0].p_bootstrap), (Some(0.125), Some(0.2)));
         assert!((rows[0].score_delta - 1.1 / 12.0).abs() < 1e-6, "{}", rows[0].score_delta);
         assert!(rows[0].gain() < 0.0);
+    }
+
+    /// 640 windows, of which the cost of a head lasts for eight; documents of the same numbers are independent by what they are.
+    #[test]
+    fn windows_of_one_text_are_drawn_in_blocks() {
+        let document = |nats| NatsStatistics::new(nats, 3, 5).unwrap();
+        let segments = |cost: fn(usize) -> f64| {
+            Segments::Nats((0..640).map(|n| document(9.0 + cost(n / 8 * 7 % 11))).collect())
+        };
+        let (base, worse) = (segments(|_| 0.0), segments(|place| place as f64 - 4.5));
+        let test = |windows: &str| {
+            let mut signature = signed(base.metric(), BTreeMap::from([("self".to_owned(), 1)]));
+            let windows = serde_json::json!({ "segments": windows, "length": 3 });
+            signature.identity.arguments.insert("windows".to_owned(), windows);
+            let mut rows = [AblationRow { metric: MetricName::Nats, ..row(1, &base, &worse) }];
+            test_rows(&mut rows, &mut stored(&base, &[&worse]), &mut signature).unwrap();
+            (signature.testing.unwrap().block, rows[0].p_value.unwrap())
+        };
+        let (windows, documents) = (test("windows"), test("documents"));
+        assert_eq!((windows.0, documents.0), (8, 1));
+        assert!(windows.1 >= documents.1);
     }
 
     #[test]

@@ -81,11 +81,7 @@ fn join<R: TestedRow + Clone>(path: &Path, files: &[&Path]) -> Result<Option<usi
         RowWriter::<R>::join(path, &Signature { again: false, ..first.signature.clone() }, again)?;
     shards.into_iter().try_for_each(|shard| writer.adopt(shard))?;
     check_curves(writer.rows())?;
-    let rows =
-        writer.finish_with(|rows, blocks, signature| match (&signature.measured, signature.testing) {
-            (Some(measured), Some(testing)) => test_rows(rows, blocks, measured, testing),
-            _ => Ok(()),
-        })?;
+    let rows = writer.finish_with(test_rows)?;
     Ok(Some(rows.len()))
 }
 

@@ -16,7 +16,7 @@ use stats::Segments;
 use stats::bleu::BleuStatistics;
 use stats::family::Comparison;
 
-const TESTING: Testing = Testing { resamples: 19, seed: 1, margin_percent: 2.0 };
+const TESTING: Testing = Testing { resamples: 19, seed: 1, margin_percent: 2.0, block: 1 };
 
 /// Of two attention types.
 const HEADS: usize = 10;
@@ -111,12 +111,11 @@ impl Run {
     fn go(&self) -> usize {
         let mut writer = self.open();
         let measured = self.measure(&mut writer, usize::MAX);
-        let of_run = writer.signature_mut().measured.clone().unwrap();
         let is_shard = self.shard.is_some();
         writer
             .finish_with(
-                |rows, blocks, _| {
-                    if is_shard { Ok(()) } else { test_rows(rows, blocks, &of_run, self.testing) }
+                |rows, blocks, signature| {
+                    if is_shard { Ok(()) } else { test_rows(rows, blocks, signature) }
                 },
             )
             .unwrap();

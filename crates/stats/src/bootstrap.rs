@@ -1,8 +1,8 @@
 //! Paired bootstrap resampling of a family of systems.
 //!
 //! Koehn (2004), *Statistical Significance Tests for Machine Translation Evaluation*,
-//! <https://aclanthology.org/W04-3250>. All variants of a base meet the same resamples, so that they can also be tested
-//! as a [family](crate::max_t).
+//! <https://aclanthology.org/W04-3250>. All variants of a base meet the same resamples, so that intervals can also hold for all
+//! of them at once.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -10,6 +10,10 @@ use rayon::prelude::*;
 
 use crate::Error;
 use crate::counted::{Counted, Variant};
+use crate::family::Testing;
+
+/// Resamples of intervals, unless fewer are asked for.
+pub const RESAMPLES: usize = 10_000;
 
 /// Resamples that are computed together: few enough that their counts stay in the cache.
 const CHUNK: usize = 128;
@@ -51,15 +55,6 @@ impl Resampled {
         (!self.deltas.is_empty()).then_some(p.min(1.0))
     }
 
-    /// Tells a [`p_value`](Self::p_value) within three Monte-Carlo errors of `alpha`. Each of its tails is a share q =
-    /// p / 2 of B resamples, so its error is 2 sqrt(q (1 - q) / B).
-    pub(crate) fn is_close_to(&self, alpha: f64) -> bool {
-        self.p_value().is_some_and(|p| {
-            let error = 2.0 * (p / 2.0 * (1.0 - p / 2.0) / self.deltas.len() as f64).sqrt();
-            (p - alpha).abs() < 3.0 * error
-        })
-    }
-
     /// The p-value of Koehn (2004), as compare-mt and Michel et al. (2019) have it: `(1 + c) / (B + 1)`, where c counts the
     /// resamples without the observed sign, ties included; 1 if the observed difference is 0.
     ///
@@ -79,11 +74,6 @@ impl Resampled {
     }
 }
 
-/// The smallest two-sided p-value that this many resamples can give: 2 / (B + 1).
-pub fn smallest_p_value(resamples: usize) -> f64 {
-    (2.0 / (resamples as f64 + 1.0)).min(1.0)
-}
-
 /// With fewer resamples no 95 % interval can be read off: B order statistics divide the line into B + 1 pieces of equal
 /// probability, and a tail of 2.5 % is as large as one of 40.
 pub const LEAST_FOR_INTERVAL: usize = 39;
@@ -95,6 +85,44 @@ pub struct Interval {
     pub low: f64,
     /// Upper end.
     pub high: f64,
+}
+
+impl Interval {
+    /// The smallest interval that holds both.
+    pub(crate) fn joined(self, other: Self) -> Self {
+        Self { low: self.low.min(other.low), high: self.high.max(other.high) }
+    }
+}
+
+/// 95 % intervals of differences that share their resamples, which hold for all at once in 95 % of test sets: no difference lies
+/// further from its own than the 0.95 quantile of the largest |δ* - δ| / s in a resample, times s, the standard deviation of δ*
+/// (Romano and Wolf 2005, *Exact and Approximate Stepdown Methods for Multiple Hypothesis Testing*, Section 4). Absent with fewer
+/// than [`LEAST_FOR_INTERVAL`] resamples.
+pub(crate) fn simultaneous(family: &[Resampled]) -> Vec<Option<Interval>> {
+    let resamples = family.first().map_or(0, |test| test.deltas.len());
+    if resamples < LEAST_FOR_INTERVAL {
+        return vec![None; family.len()];
+    }
+    let errors: Vec<f64> = family.iter().map(|test| deviation(&test.deltas)).collect();
+    let mut maxima = vec![0.0_f64; resamples];
+    for (test, &error) in family.iter().zip(&errors).filter(|(_, error)| **error > 0.0) {
+        let sizes = test.deltas.iter().map(|delta| ((delta - test.delta()) / error).abs());
+        maxima.iter_mut().zip(sizes).for_each(|(maximum, size)| *maximum = maximum.max(size));
+    }
+    maxima.sort_unstable_by(f64::total_cmp);
+    let reach = percentile(&maxima, 0.95);
+    let ends = |(test, error): (&Resampled, f64)| Interval {
+        low: test.delta() - reach * error,
+        high: test.delta() + reach * error,
+    };
+    family.iter().zip(errors).map(|pair| Some(ends(pair))).collect()
+}
+
+/// Standard deviation, with divisor n - 1.
+fn deviation(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (values.len() - 1) as f64).sqrt()
 }
 
 /// The percentiles 2.5 and 97.5 of these values, by linear interpolation between order statistics: definition 7 of
@@ -118,7 +146,7 @@ pub(crate) fn percentile(sorted: &[f64], share: f64) -> f64 {
 
 /// Compares variants with their base by paired bootstrap; each resample is as large as the test set.
 ///
-/// Assumes that segments are drawn independently from one population.
+/// Assumes that blocks of segments are drawn independently from one population.
 ///
 /// Resample i has its own random stream, so equal seeds give equal results on any number of threads, and any variant meets
 /// the same resamples, whatever other variants there are.
@@ -128,10 +156,10 @@ pub(crate) fn percentile(sorted: &[f64], share: f64) -> f64 {
 pub(crate) fn paired_bootstrap(
     base: &Counted,
     variants: &[Variant],
-    resamples: usize,
-    seed: u64,
+    testing: Testing,
 ) -> Result<Vec<Resampled>, Error> {
-    let scores = weighted(base, variants, resamples, |stream| draw(base.len(), seed, stream));
+    let drawn = |stream| draw_blocks(base.len(), testing, stream);
+    let scores = weighted(base, variants, testing.resamples, drawn);
     let score = base.score();
     let resampled =
         |(place, variant): (usize, &Variant)| Resampled::new(score, variant.score, scores.deltas(place));
@@ -246,6 +274,13 @@ pub(crate) fn draw(segments: usize, seed: u64, stream: u64) -> impl Iterator<Ite
     random.set_stream(stream);
     let segments = u32::try_from(segments).expect("a test set has fewer than 2^32 segments");
     (0..segments).map(move |_| random.random_range(0..segments) as usize)
+}
+
+/// The segments of one resample by whole blocks: as many as there are.
+pub(crate) fn draw_blocks(segments: usize, testing: Testing, stream: u64) -> impl Iterator<Item = usize> {
+    let block = testing.block;
+    let of_block = move |place: usize| place * block..segments.min((place + 1) * block);
+    draw(segments.div_ceil(block), testing.seed, stream).flat_map(of_block)
 }
 
 #[cfg(test)]

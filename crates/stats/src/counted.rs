@@ -72,3 +72,10 @@ pub(crate) struct Variant {
     /// Its numbers minus those of the base, `[change, number]`.
     pub(crate) differences: Vec<f64>,
 }
+
+impl Variant {
+    /// Number of blocks of this many segments in which any changes.
+    pub(crate) fn changed_units(&self, block: usize) -> usize {
+        self.changed.chunk_by(|left, right| left / block == right / block).count()
+    }
+}

@@ -3,18 +3,18 @@
 //! A corpus score is computed from sufficient statistics: each segment of the test set is counted once, and the score of any
 //! resample is a function of a sum of segments, so resampling never looks at text again. [`Segments`] are what is known of a
 //! test set by any metric: [`bleu`], [`classification`], [`nats`]; [`ratio`] has shares. [`family`] tests a base and its
-//! variants. Agreement of two lists of numbers is in [`correlation`] and [`regression`], and the agreement that noise allows in
+//! variants, by [`swaps`] or t-tests. Agreement of two lists of numbers is in [`correlation`] and [`regression`], and the agreement that noise allows in
 //! [`reliability`], that of several trainings in [`replicates`].
 
 pub mod adjust;
 pub mod bleu;
+pub mod blocks;
 pub mod bootstrap;
 mod cell;
 pub mod classification;
 pub mod correlation;
 mod counted;
 pub mod family;
-pub mod max_t;
 pub mod mcnemar;
 mod metric;
 pub mod nats;
@@ -25,6 +25,7 @@ pub mod regression;
 pub mod reliability;
 pub mod replicates;
 mod segments;
+pub mod swaps;
 pub mod t_test;
 
 pub use cell::Cell;

@@ -4,6 +4,7 @@ use crate::bleu::{self, BleuStatistics};
 use crate::bootstrap::{Interval, Resampled, Scores, paired_bootstrap, weighted};
 use crate::classification::{ClassificationMetric, Outcome, reach_of_flips};
 use crate::counted::{Counted, Variant};
+use crate::family::Testing;
 use crate::nats::{self, NatsStatistics};
 use crate::{Cell, Error, Metric};
 
@@ -149,14 +150,9 @@ impl Segments {
     ///
     /// # Panics
     /// If a variant covers other segments or has another metric.
-    pub fn resampled(
-        &self,
-        variants: &[&Self],
-        resamples: usize,
-        seed: u64,
-    ) -> Result<Vec<Resampled>, Error> {
-        let base = self.counted()?;
-        paired_bootstrap(&base, &self.paired(&base, variants)?, resamples, seed)
+    pub fn resampled(&self, variants: &[&Self], testing: Testing) -> Result<Vec<Resampled>, Error> {
+        let (base, variants) = self.beside(variants)?;
+        paired_bootstrap(&base, &variants, testing)
     }
 
     /// Scores with each segment counted as often as `drawn` names it, under each of `weightings`.
@@ -166,16 +162,22 @@ impl Segments {
         weightings: usize,
         drawn: impl Fn(u64) -> I + Sync,
     ) -> Result<Scores, Error> {
-        let base = self.counted()?;
-        Ok(weighted(&base, &self.paired(&base, variants)?, weightings, drawn))
+        let (base, variants) = self.beside(variants)?;
+        Ok(weighted(&base, &variants, weightings, drawn))
     }
 
-    fn paired(&self, base: &Counted, variants: &[&Self]) -> Result<Vec<Variant>, Error> {
+    /// This base and its variants as their metric counts them.
+    ///
+    /// # Panics
+    /// As for [`resampled`](Self::resampled).
+    pub(crate) fn beside(&self, variants: &[&Self]) -> Result<(Counted, Vec<Variant>), Error> {
+        let base = self.counted()?;
         let paired = |variant: &&Self| {
             self.assert_paired(variant);
             Ok(base.variant(&variant.counted()?))
         };
-        variants.iter().map(paired).collect()
+        let variants = variants.iter().map(paired).collect::<Result<_, Error>>()?;
+        Ok((base, variants))
     }
 
     /// # Panics
@@ -242,14 +244,15 @@ mod tests {
     fn a_resampled_score_is_the_measured_one_to_the_last_bit() {
         let base = documents(&[(1e6, 7), (0.1, 2), (0.3, 3), (1e-7, 5)]);
         let variant = documents(&[(1.7, 7), (0.2, 2), (1e-3, 3), (3e-9, 5)]);
-        let found = base.resampled(&[&variant], 9, 1).unwrap().remove(0);
+        let found =
+            base.resampled(&[&variant], Testing { resamples: 9, seed: 1, block: 1 }).unwrap().remove(0);
         assert_eq!((found.base, found.variant), (base.score().unwrap(), variant.score().unwrap()));
     }
 
     #[test]
     #[should_panic(expected = "paired systems must cover the same documents")]
     fn documents_of_other_lengths_panic() {
-        let _ = documents(&[(1.0, 2)]).resampled(&[&documents(&[(1.0, 3)])], 1, 1);
+        let _ = documents(&[(1.0, 2)]).beside(&[&documents(&[(1.0, 3)])]);
     }
 
     /// Of two right and two wrong, the variant mends one: 50 and 75 of 100, as the metric itself says.
@@ -257,7 +260,7 @@ mod tests {
     fn an_accuracy_can_be_resampled_too() {
         let [base, variant] = [[1, 1, 0, 0], [1, 1, 1, 0]]
             .map(|predicted| outcomes(&predicted, ClassificationMetric::Accuracy));
-        let found = base.resampled(&[&variant], 50, 1).unwrap();
+        let found = base.resampled(&[&variant], Testing { resamples: 50, seed: 1, block: 1 }).unwrap();
         assert_eq!((found[0].base, found[0].variant), (50.0, 75.0));
         assert!(found[0].deltas.iter().all(|delta| (0.0..=100.0).contains(delta) && delta % 25.0 == 0.0));
     }
@@ -266,6 +269,6 @@ mod tests {
     #[should_panic(expected = "paired systems must have the same metric")]
     fn other_metrics_panic() {
         let (accuracy, matthews) = (ClassificationMetric::Accuracy, ClassificationMetric::Matthews);
-        let _ = outcomes(&[1], accuracy).resampled(&[&outcomes(&[1], matthews)], 1, 1);
+        let _ = outcomes(&[1], accuracy).beside(&[&outcomes(&[1], matthews)]);
     }
 }

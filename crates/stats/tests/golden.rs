@@ -53,7 +53,7 @@ fn tests_of_accuracies_equal_scipy() {
         let outcomes = right.iter().map(|&right| Outcome { gold: 1, predicted: right as usize });
         Segments::Classes(outcomes.collect(), ClassificationMetric::Accuracy)
     };
-    let testing = Testing { resamples: 1, seed: 1 };
+    let testing = Testing { resamples: 1, seed: 1, block: 1 };
     let found = test_family(&segments(&first), &[&segments(&second)], testing).unwrap()[0];
     assert_close("paired p", found.p_value.unwrap(), number(&correctness["paired_p"]), 1e-10);
     assert_close("unpaired p", found.p_unpaired_t.unwrap(), number(&correctness["unpaired_p"]), 1e-10);
@@ -122,5 +122,5 @@ fn bootstrap_agrees_within_sampling_error() {
 }
 
 fn compared(base: &Segments, variant: &Segments) -> Resampled {
-    base.resampled(&[variant], 20_000, 1).unwrap().remove(0)
+    base.resampled(&[variant], Testing { resamples: 20_000, seed: 1, block: 1 }).unwrap().remove(0)
 }

@@ -32,13 +32,19 @@ pub struct DynamicsRow {
     pub delta_low: Option<f64>,
     /// Upper end of the 95 % interval of `score_delta`; empty if it was not tested.
     pub delta_high: Option<f64>,
-    /// Two-sided p-value of `score_delta`, 0 to 1: by paired t-test for `accuracy`, by paired bootstrap for all else; empty at step 0, or
+    /// Lower end of the 95 % interval of `score_delta` that holds for all rows of the family at once; empty until all are there.
+    pub simultaneous_low: Option<f64>,
+    /// Its upper end, likewise.
+    pub simultaneous_high: Option<f64>,
+    /// Two-sided p-value of `score_delta`, 0 to 1: by paired t-test for `accuracy`, by swaps for all else; empty at step 0, or
     /// if it was not tested.
     pub p_value: Option<f64>,
+    /// Two-sided p-value of the paired bootstrap; empty for `accuracy`.
+    pub p_bootstrap: Option<f64>,
     /// The paper's one-sided p-value by paired bootstrap, on the side that was observed; empty for `accuracy`.
     pub p_koehn: Option<f64>,
     /// `p_value` adjusted for the family-wise error rate over the checkpoint's curve: by step-down max-T (Westfall and Young 1993) for
-    /// bootstraps, by Holm (1979) for `accuracy`; empty until all its rows are there.
+    /// swaps, by Holm (1979) for `accuracy`; empty until all its rows are there.
     pub p_adjusted: Option<f64>,
     /// `p_value` after Benjamini and Hochberg (1995) within the checkpoint's curve, likewise.
     pub p_benjamini_hochberg: Option<f64>,

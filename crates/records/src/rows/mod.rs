@@ -144,7 +144,7 @@ pub trait TestedRow: Row {
 
     /// The interval of the difference that holds for all rows of its family at once; absent where there is none.
     fn simultaneous_interval(&self) -> Option<Interval> {
-        None
+        self.tests().simultaneous
     }
 
     /// Gain of the score with the heads masked; below 0 it is worse, so they were useful.
@@ -174,10 +174,12 @@ macro_rules! tested_columns {
         }
 
         fn tests(&self) -> stats::family::Comparison {
-            let ends = self.delta_low.zip(self.delta_high);
+            let between = |(low, high)| stats::bootstrap::Interval { low, high };
             stats::family::Comparison {
-                interval: ends.map(|(low, high)| stats::bootstrap::Interval { low, high }),
+                interval: self.delta_low.zip(self.delta_high).map(between),
+                simultaneous: self.simultaneous_low.zip(self.simultaneous_high).map(between),
                 p_value: self.p_value,
+                p_bootstrap: self.p_bootstrap,
                 p_koehn: self.p_koehn,
                 p_adjusted: self.p_adjusted,
                 p_benjamini_hochberg: self.p_benjamini_hochberg,
@@ -195,7 +197,10 @@ macro_rules! tested_columns {
             self.score_delta = tests.delta;
             self.delta_low = tests.interval.map(|ends| ends.low);
             self.delta_high = tests.interval.map(|ends| ends.high);
+            self.simultaneous_low = tests.simultaneous.map(|ends| ends.low);
+            self.simultaneous_high = tests.simultaneous.map(|ends| ends.high);
             self.p_value = tests.p_value;
+            self.p_bootstrap = tests.p_bootstrap;
             self.p_koehn = tests.p_koehn;
             self.p_adjusted = tests.p_adjusted;
             self.p_benjamini_hochberg = tests.p_benjamini_hochberg;

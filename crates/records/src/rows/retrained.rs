@@ -37,8 +37,14 @@ pub struct RetrainedRow {
     pub delta_low: Option<f64>,
     /// Upper end; empty if it was not tested.
     pub delta_high: Option<f64>,
+    /// Lower end of the 95 % interval of `score_delta` that holds for all rows of the family at once; empty until all are there.
+    pub simultaneous_low: Option<f64>,
+    /// Its upper end, likewise.
+    pub simultaneous_high: Option<f64>,
     /// Two-sided p-value of `score_delta`, as in [`PruningRow`]; empty if it was not tested.
     pub p_value: Option<f64>,
+    /// Two-sided p-value of the paired bootstrap; empty for `accuracy`.
+    pub p_bootstrap: Option<f64>,
     /// The paired bootstrap's one-sided p-value, on the side that was observed; empty for `accuracy`.
     pub p_koehn: Option<f64>,
     /// `p_value` adjusted for the family-wise error rate over the curve, as in [`PruningRow`].
@@ -99,7 +105,10 @@ impl From<&RetrainedRow> for PruningRow {
             score_delta: row.score_delta,
             delta_low: row.delta_low,
             delta_high: row.delta_high,
+            simultaneous_low: row.simultaneous_low,
+            simultaneous_high: row.simultaneous_high,
             p_value: row.p_value,
+            p_bootstrap: row.p_bootstrap,
             p_koehn: row.p_koehn,
             p_adjusted: row.p_adjusted,
             p_benjamini_hochberg: row.p_benjamini_hochberg,

@@ -12,7 +12,8 @@ fn headers_are_pinned() {
     pinned::<ScoreRow>("attention,layer,head,measure,value");
     pinned::<RetrainedRow>(
         "attention,order,order_seed,complement,step,masked,heads,metric,base_score,score,score_delta,\
-         delta_low,delta_high,p_value,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power,\
+         delta_low,delta_high,simultaneous_low,simultaneous_high,\
+         p_value,p_bootstrap,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power,\
          dev_loss,epoch,updates,masked_heads",
     );
     pinned::<HeadFunctionRow>(
@@ -25,17 +26,20 @@ fn headers_are_pinned() {
     );
     pinned::<GateRow>(
         "attention,method,method_seed,lambda,target,kept,heads,kept_enc_enc,kept_enc_dec,kept_dec_dec,\
-         kept_self,metric,base_score,score,score_delta,delta_low,delta_high,p_value,p_koehn,p_adjusted,\
+         kept_self,metric,base_score,score,score_delta,delta_low,delta_high,simultaneous_low,simultaneous_high,\
+         p_value,p_bootstrap,p_koehn,p_adjusted,\
          p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power,dev_score,dev_loss,epoch,steps,gap,kept_heads",
     );
     pinned::<GateFilmRow>("gates,point,epoch,attention,layer,head,log_alpha,p_open");
     pinned::<AblationRow>(
-        "attention,layer,head,metric,base_score,score,score_delta,delta_low,delta_high,p_value,p_koehn,\
+        "attention,layer,head,metric,base_score,score,score_delta,delta_low,delta_high,simultaneous_low,simultaneous_high,\
+         p_value,p_bootstrap,p_koehn,\
          p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power",
     );
     pinned::<PruningRow>(
         "attention,order,order_seed,complement,step,masked,heads,metric,base_score,score,score_delta,\
-         delta_low,delta_high,p_value,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power,\
+         delta_low,delta_high,simultaneous_low,simultaneous_high,\
+         p_value,p_bootstrap,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power,\
          search_score,masked_heads",
     );
     pinned::<CorrelationRow>(
@@ -51,7 +55,7 @@ fn headers_are_pinned() {
          original_peak_bytes,pruned_peak_bytes,removed_heads",
     );
     pinned::<DynamicsRow>(
-        "epoch,updates,step,masked,heads,metric,base_score,score,score_delta,delta_low,delta_high,p_value,\
-         p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power,masked_heads",
+        "epoch,updates,step,masked,heads,metric,base_score,score,score_delta,delta_low,delta_high,simultaneous_low,simultaneous_high,\
+         p_value,p_bootstrap,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power,masked_heads",
     );
 }

@@ -19,7 +19,7 @@ fn signature(seed: u64) -> Signature {
     static RUN: OnceLock<Provenance> = OnceLock::new();
     let run = RUN.get_or_init(|| Provenance::collect("cpu", 2, BTreeMap::new())).clone();
     let measured = Measured { metric: MetricName::Accuracy, positive: None, families: BTreeMap::new() };
-    let testing = Testing { resamples: 9, seed: 1, margin_percent: 2.0 };
+    let testing = Testing { resamples: 9, seed: 1, margin_percent: 2.0, block: 1 };
     Signature::new(identity, run).tested(measured, testing)
 }
 
@@ -64,7 +64,7 @@ fn measure(writer: &mut Writer, names: &[&str]) {
 
 /// Stands for the tests: needs the statistics, and looks at all rows of the attention type.
 fn finish(writer: Writer) {
-    let test = |rows: &mut [AblationRow], blocks: &mut Blocks, _: &Signature| {
+    let test = |rows: &mut [AblationRow], blocks: &mut Blocks, _: &mut Signature| {
         let names: BTreeSet<String> = rows.iter().map(Row::name).chain([BASE.to_owned()]).collect();
         assert!(names.iter().all(|name| blocks.get(name).is_some()), "a row has no statistics");
         blocks.retain(|name| names.contains(name));
@@ -387,9 +387,9 @@ fn testing_again_adds_no_run_and_waits_for_unfinished_ones() {
     let before = stored(&path);
     let mut writer = Writer::revise(&path).unwrap();
     assert_eq!(writer.tested(), before.testing);
-    let testing = Testing { resamples: 5, seed: 3, margin_percent: 2.0 };
+    let testing = Testing { resamples: 5, seed: 3, margin_percent: 2.0, block: 1 };
     writer.signature_mut().testing = Some(testing);
-    let test = |rows: &mut [AblationRow], _: &mut Blocks, _: &Signature| {
+    let test = |rows: &mut [AblationRow], _: &mut Blocks, _: &mut Signature| {
         rows.iter_mut().for_each(|row| row.p_value = Some(0.5));
         Ok::<(), Error>(())
     };

@@ -1,0 +1,366 @@
+//! Approximate randomisation: the two systems change sides on each segment with probability 1/2.
+//!
+//! Fisher (1935), *The Design of Experiments*; Noreen (1989), *Computer-Intensive Methods for Testing Hypotheses*. Without any
+//! effect a segment's statistics could as well be the other system's, so the observed difference is one of the differences under
+//! swaps, drawn at random. All variants of a base meet the same swaps, so that they are also tested as a family: Westfall and Young
+//! (1993), *Resampling-Based Multiple Testing*, Algorithm 2.8 (step-down max-T).
+//!
+//! Sums under many swaps are made eight segments at a time, from a table of the 256 sums that these can have ("method of four
+//! Russians").
+
+use std::ops::{AddAssign, Range};
+
+use rand::{RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+
+use crate::counted::{Counted, Variant};
+use crate::family::{ALPHA, Testing};
+
+/// Swaps unless fewer are asked for.
+pub const SWAPS: usize = 99_999;
+
+/// Swaps of a p-value that [`SWAPS`] leave within three Monte-Carlo errors of [`ALPHA`].
+pub const MOST_SWAPS: usize = 999_999;
+
+/// All swaps of so many changed segments are counted.
+const MOST_EXACT: usize = 16;
+
+/// Swaps that are computed together: few enough that their sums stay in the cache.
+const TOGETHER: usize = 2048;
+
+/// Distance from the observed difference, as a share of the scores, that is taken for rounding.
+const ROUNDING: f64 = 1e-10;
+
+/// Smallest p-value that this many swaps can give: 1 / (B + 1).
+pub fn smallest_p_value(swaps: usize) -> f64 {
+    1.0 / (swaps as f64 + 1.0)
+}
+
+/// Smallest p-value that a variant with so many changed segments can have. Of k that are all counted, no swap and the swap of all
+/// reach any difference: 2 / 2^k. A family's smallest adjusted p is not below that of its variant with the most changes.
+pub fn smallest_p_value_of(changed: usize, swaps: usize) -> f64 {
+    if changed > MOST_EXACT { smallest_p_value(swaps) } else { (2.0 / (1 << changed) as f64).min(1.0) }
+}
+
+/// Result of one variant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Swapped {
+    /// Two-sided, 0 to 1: the share of all swaps with at least the observed difference if at most [`MOST_EXACT`] segments change,
+    /// else (1 + such swaps) / (B + 1).
+    pub(crate) p_value: f64,
+    /// Adjusted for the chance of a single false alarm in the family, never below the own p.
+    pub(crate) p_adjusted: f64,
+}
+
+/// Tests each variant by itself, and all as one family; nothing without swaps.
+///
+/// Swap i has its own random stream, so equal seeds give equal results on any number of threads. Assumes that blocks of segments
+/// are independent, and that without an effect both systems could stand on either side.
+pub(crate) fn swap_tests(base: &Counted, variants: &[Variant], testing: Testing) -> Option<Vec<Swapped>> {
+    if testing.resamples == 0 {
+        return None;
+    }
+    let rows: Vec<Pair> = variants.iter().map(|variant| Pair::new(base, variant, testing.block)).collect();
+    let draws = Draws { units: base.len().div_ceil(testing.block), seed: testing.seed };
+    let counts = family_counts(&rows, draws, testing.resamples);
+    let own = |(row, counts): (&Pair, &Counts)| row.p_value(counts.own, draws, testing.resamples);
+    let own: Vec<f64> = rows.iter().zip(&counts.of_rows).map(own).collect();
+    let mut tested: Vec<Swapped> =
+        own.into_iter().map(|p_value| Swapped { p_value, p_adjusted: p_value }).collect();
+    let mut floor = 0.0_f64;
+    for &place in counts.ascending.iter().rev() {
+        let family = share(counts.of_rows[place].family, testing.resamples);
+        floor = floor.max(family).max(tested[place].p_value);
+        tested[place].p_adjusted = floor;
+    }
+    Some(tested)
+}
+
+fn share(reached: usize, swaps: usize) -> f64 {
+    (1 + reached) as f64 / (1 + swaps) as f64
+}
+
+/// Numbers of swaps that reach the observed difference.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    own: usize,
+    /// In which any variant with a t that is no larger reaches the own t.
+    family: usize,
+}
+
+struct FamilyCounts {
+    of_rows: Vec<Counts>,
+    /// Places of the rows, the smallest t first.
+    ascending: Vec<usize>,
+}
+
+/// Counts the swaps that reach the observed differences, alone and as t = difference / error in the family. The error is the root
+/// mean square of the first differences under swaps and the observed one; their mean is 0.
+fn family_counts(rows: &[Pair], draws: Draws, swaps: usize) -> FamilyCounts {
+    let first = draws.bits(0..swaps.min(TOGETHER));
+    let error = |row: &Pair| {
+        let differences = row.differences(&first);
+        let squares: f64 = differences.iter().chain([&row.observed]).map(|one| one * one).sum();
+        (squares / (1 + differences.len()) as f64).sqrt()
+    };
+    let errors: Vec<f64> = rows.par_iter().map(error).collect();
+    let studentised = |place: usize, difference: f64| {
+        if errors[place] > 0.0 { difference / errors[place] } else { 0.0 }
+    };
+    let mut ascending: Vec<usize> = (0..rows.len()).collect();
+    let observed = |place: usize| studentised(place, rows[place].observed);
+    ascending.sort_by(|&left, &right| observed(left).total_cmp(&observed(right)));
+    let count = |start: usize| {
+        let bits = draws.bits(start..swaps.min(start + TOGETHER));
+        let mut maxima = vec![0.0_f64; bits.width];
+        let mut counts = vec![Counts::default(); rows.len()];
+        for &place in &ascending {
+            let (row, counts) = (&rows[place], &mut counts[place]);
+            let limit = studentised(place, row.threshold);
+            for (maximum, difference) in maxima.iter_mut().zip(row.differences(&bits)) {
+                *maximum = maximum.max(studentised(place, difference));
+                counts.own += usize::from(difference >= row.threshold);
+                counts.family += usize::from(*maximum >= limit);
+            }
+        }
+        counts
+    };
+    let add = |mut left: Vec<Counts>, right: Vec<Counts>| {
+        for (left, right) in left.iter_mut().zip(right) {
+            left.own += right.own;
+            left.family += right.family;
+        }
+        left
+    };
+    let starts: Vec<usize> = (0..swaps).step_by(TOGETHER).collect();
+    let none = || vec![Counts::default(); rows.len()];
+    let of_rows = starts.into_par_iter().map(count).reduce(none, add);
+    FamilyCounts { of_rows, ascending }
+}
+
+/// Random sides of the units of a test set: segments, or blocks of them.
+#[derive(Debug, Clone, Copy)]
+struct Draws {
+    units: usize,
+    seed: u64,
+}
+
+/// Sides under some swaps, one bit for each unit, eight units in a byte.
+struct Bits {
+    /// `[eight units, swap]`
+    bytes: Vec<u8>,
+    width: usize,
+}
+
+impl Draws {
+    fn bits(self, swaps: Range<usize>) -> Bits {
+        /// Streams of swaps; those of resamples lie below.
+        const SWAP: u64 = 1 << 63;
+        let (width, groups) = (swaps.len(), self.units.div_ceil(8));
+        let mut bytes = vec![0; groups * width];
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        let mut of_swap = vec![0; groups];
+        for (column, swap) in swaps.enumerate() {
+            random.set_stream(SWAP | swap as u64);
+            random.set_word_pos(0);
+            random.fill_bytes(&mut of_swap);
+            bytes.iter_mut().skip(column).step_by(width).zip(&of_swap).for_each(|(byte, own)| *byte = *own);
+        }
+        Bits { bytes, width }
+    }
+}
+
+impl Bits {
+    /// All sides of this many units, 16 at most; the first has none on the other side.
+    fn all(units: usize) -> Self {
+        let width = 1 << units;
+        let bytes =
+            (0..units.div_ceil(8)).flat_map(|group| (0..width).map(move |swap| (swap >> (8 * group)) as u8));
+        Self { bytes: bytes.collect(), width }
+    }
+}
+
+/// A unit that changes.
+#[derive(Clone, Copy)]
+struct Move {
+    unit: usize,
+    /// The variant's numbers minus those of the base, only those that ever differ, and of equal ones the first.
+    columns: [f64; MOST_COLUMNS],
+}
+
+const MOST_COLUMNS: usize = 16;
+
+/// A base and a variant, by their sums and by what changes sides.
+struct Pair<'a> {
+    base: &'a Counted,
+    base_sums: Vec<f64>,
+    variant_sums: Vec<f64>,
+    moves: Vec<Move>,
+    /// For each number, its place among the columns of moves; absent where it never differs.
+    columns: Vec<Option<usize>>,
+    lanes: Lanes,
+    /// Size of the difference.
+    observed: f64,
+    /// The same, less what rounding may take away.
+    threshold: f64,
+}
+
+/// Numbers that hold the sums.
+#[derive(Clone, Copy)]
+enum Lanes {
+    Whole4,
+    Whole8,
+    Decimal1,
+    Decimal16,
+}
+
+impl<'a> Pair<'a> {
+    fn new(base: &'a Counted, variant: &Variant, block: usize) -> Self {
+        let width = base.width();
+        let mut units: Vec<(usize, Vec<f64>)> = Vec::new();
+        for (&segment, difference) in variant.changed.iter().zip(variant.differences.chunks_exact(width)) {
+            let unit = segment / block;
+            match units.last_mut().filter(|(last, _)| *last == unit) {
+                Some((_, sums)) => sums.iter_mut().zip(difference).for_each(|(sum, one)| *sum += one),
+                None => units.push((unit, difference.to_vec())),
+            }
+        }
+        let of_number = |number: usize| units.iter().map(move |(_, difference)| difference[number]);
+        let mut kept: Vec<usize> = Vec::new();
+        let columns: Vec<Option<usize>> = (0..width)
+            .map(|number| {
+                if of_number(number).all(|one| one == 0.0) {
+                    return None;
+                }
+                let same = kept.iter().position(|&other| of_number(number).eq(of_number(other)));
+                Some(same.unwrap_or_else(|| {
+                    kept.push(number);
+                    kept.len() - 1
+                }))
+            })
+            .collect();
+        let is_whole = units.iter().flat_map(|(_, difference)| difference).all(|one| one.fract() == 0.0);
+        let most = kept.iter().map(|&number| of_number(number).map(f64::abs).sum()).fold(0.0, f64::max);
+        let lanes = match kept.len() {
+            0..=4 if is_whole && most < f64::from(i32::MAX) => Lanes::Whole4,
+            5..=8 if is_whole && most < f64::from(i32::MAX) => Lanes::Whole8,
+            0..=1 => Lanes::Decimal1,
+            _ => Lanes::Decimal16,
+        };
+        let moved = |(unit, difference): &(usize, Vec<f64>)| {
+            let mut columns = [0.0; MOST_COLUMNS];
+            columns.iter_mut().zip(&kept).for_each(|(column, &number)| *column = difference[number]);
+            Move { unit: *unit, columns }
+        };
+        let moves = units.iter().map(moved).collect();
+        let base_sums = base.sums();
+        let sum = |number: usize| base_sums[number] + of_number(number).sum::<f64>();
+        let variant_sums: Vec<f64> = (0..width).map(sum).collect();
+        let scores = [&base_sums, &variant_sums].map(|sums| base.score_of(sums));
+        let observed = (scores[1] - scores[0]).abs();
+        let threshold = observed - ROUNDING * scores[0].abs().max(scores[1].abs());
+        Self { base, base_sums, variant_sums, moves, columns, lanes, observed, threshold }
+    }
+
+    /// - `reached`: swaps of all that were drawn whose difference is no smaller than the observed one
+    fn p_value(&self, reached: usize, draws: Draws, swaps: usize) -> f64 {
+        if self.moves.len() <= MOST_EXACT {
+            let together = (0..).zip(&self.moves).map(|(unit, own)| Move { unit, ..*own }).collect();
+            let all = Bits::all(self.moves.len());
+            let differences = self.differences_of(&together, &all);
+            return self.reached(differences) as f64 / all.width as f64;
+        }
+        let p = share(reached, swaps);
+        let is_close = (p - ALPHA).abs() < 3.0 * (p * (1.0 - p) / swaps as f64).sqrt();
+        if !is_close || !(SWAPS..MOST_SWAPS).contains(&swaps) {
+            return p;
+        }
+        let starts: Vec<usize> = (swaps..MOST_SWAPS).step_by(TOGETHER).collect();
+        let count =
+            |start| self.reached(self.differences(&draws.bits(start..MOST_SWAPS.min(start + TOGETHER))));
+        share(reached + starts.into_par_iter().map(count).sum::<usize>(), MOST_SWAPS)
+    }
+
+    fn reached(&self, differences: Vec<f64>) -> usize {
+        differences.into_iter().filter(|&difference| difference >= self.threshold).count()
+    }
+
+    /// Sizes of the differences under these swaps.
+    fn differences(&self, bits: &Bits) -> Vec<f64> {
+        self.differences_of(&self.moves, bits)
+    }
+
+    fn differences_of(&self, moves: &Vec<Move>, bits: &Bits) -> Vec<f64> {
+        match self.lanes {
+            Lanes::Whole4 => self.differences_in(sums::<i32, 4>(moves, bits)),
+            Lanes::Whole8 => self.differences_in(sums::<i32, 8>(moves, bits)),
+            Lanes::Decimal1 => self.differences_in(sums::<f64, 1>(moves, bits)),
+            Lanes::Decimal16 => self.differences_in(sums::<f64, MOST_COLUMNS>(moves, bits)),
+        }
+    }
+
+    fn differences_in<T: Lane, const N: usize>(&self, moved: Vec<[T; N]>) -> Vec<f64> {
+        let (mut base, mut variant) = (self.base_sums.clone(), self.variant_sums.clone());
+        let difference = |moved: [T; N]| {
+            for (number, column) in self.columns.iter().enumerate() {
+                if let Some(column) = *column {
+                    let moved: f64 = moved[column].into();
+                    base[number] = self.base_sums[number] + moved;
+                    variant[number] = self.variant_sums[number] - moved;
+                }
+            }
+            (self.base.score_of(&variant) - self.base.score_of(&base)).abs()
+        };
+        moved.into_iter().map(difference).collect()
+    }
+}
+
+/// Number that sums are made in.
+trait Lane: Copy + Default + AddAssign + Into<f64> {
+    fn of(number: f64) -> Self;
+}
+
+impl Lane for f64 {
+    fn of(number: f64) -> Self {
+        number
+    }
+}
+
+impl Lane for i32 {
+    fn of(number: f64) -> Self {
+        number as Self
+    }
+}
+
+/// Sums of what is on the other side, one for each swap.
+fn sums<T: Lane, const N: usize>(moves: &[Move], bits: &Bits) -> Vec<[T; N]> {
+    let mut sums = vec![[T::default(); N]; bits.width];
+    for group in moves.chunk_by(|left, right| left.unit / 8 == right.unit / 8) {
+        let table = table::<T, N>(group);
+        let sides = &bits.bytes[group[0].unit / 8 * bits.width..][..bits.width];
+        for (sum, &side) in sums.iter_mut().zip(sides) {
+            sum.iter_mut().zip(&table[usize::from(side)]).for_each(|(sum, &one)| *sum += one);
+        }
+    }
+    sums
+}
+
+/// Sums of all sets of eight units, each set by its bits.
+fn table<T: Lane, const N: usize>(group: &[Move]) -> [[T; N]; 256] {
+    let mut single = [[T::default(); N]; 8];
+    for own in group {
+        single[own.unit % 8] = std::array::from_fn(|column| T::of(own.columns[column]));
+    }
+    let mut table = [[T::default(); N]; 256];
+    for set in 1..256_usize {
+        let mut sum = table[set & (set - 1)];
+        let last = single[set.trailing_zeros() as usize];
+        sum.iter_mut().zip(last).for_each(|(sum, one)| *sum += one);
+        table[set] = sum;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests;
