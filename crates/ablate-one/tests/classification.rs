@@ -55,15 +55,16 @@ fn accuracies_come_with_three_tests() {
 }
 
 #[test]
-fn f1_and_matthews_correlation_are_bootstrapped() {
+fn f1_and_matthews_correlation_are_bootstrapped_too() {
     for score in ["metric = \"f1\"\npositive = \"good\"", "metric = \"matthews\""] {
         let spec = checkpoint("").replace("metric = \"accuracy\"", score);
         let folder = folder(&spec);
         command(folder.path()).assert().success();
         for row in rows(folder.path()) {
             // (1 + count) / (99 + 1) of one side: a whole number of hundredths; of both sides twice that, at most 1
-            let (p, koehn) = (row.p_value.unwrap() * 100.0, row.p_koehn.unwrap() * 100.0);
+            let (p, koehn) = (row.p_bootstrap.unwrap() * 100.0, row.p_koehn.unwrap() * 100.0);
             assert!((koehn.round() - koehn).abs() < 1e-9 && p <= 2.0 * koehn + 1e-9, "{p} and {koehn}");
+            assert!(row.p_value.is_some());
             assert_eq!((row.p_unpaired_t, row.p_mcnemar), (None, None));
         }
     }

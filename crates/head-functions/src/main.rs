@@ -57,7 +57,7 @@ struct Args {
     #[arg(long, value_name = "N")]
     frequent: Option<usize>,
 
-    /// Resamples of the sentences for intervals, up to 100,000; fewer than 39 make none
+    /// Resamples of the sentences for intervals, up to 99,999; fewer than 39 make none
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = significance::resamples)]
     resamples: usize,
 

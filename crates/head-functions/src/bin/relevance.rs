@@ -23,7 +23,7 @@ struct Args {
     #[arg(long, value_name = "RULES", value_enum, default_value_t = Lrp::Paper)]
     lrp: Lrp,
 
-    /// Resamples of the segments for intervals, up to 100,000; fewer than 39 make none
+    /// Resamples of the segments for intervals, up to 99,999; fewer than 39 make none
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = significance::resamples)]
     resamples: usize,
 
