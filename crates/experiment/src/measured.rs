@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use core_masking::HeadSet;
-use records::{BASE, Identity, Part, RowWriter, Signature, TestedRow, Testing};
+use records::{BASE, Identity, Part, RowWriter, Signature, TestedRow};
 use significance::{TestArgs, block, measured, test_rows};
 use stats::Segments;
 use subject::{Evaluation, Evaluator, Scored, Subject};
