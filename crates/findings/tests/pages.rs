@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use findings::contrasts::Contrast;
 use findings::segments::stored;
 use findings::source::experiment;
-use findings::{Contrasts, Folders, Gates, LeftOut, Results, Retrained, Source};
-use records::{AblationRow, Method, PruningRow, TestedRow as _};
+use findings::{
+    Adjustment, Contrasts, Criterion, Folders, Gates, Judge, LeftOut, Replicates, Results, Retrained, Source,
+};
+use records::{AblationRow, Attention, Method, PruningRow, TestedRow as _, Verdict};
 use stats::correlation::pearson;
 use stats::reliability::{Swept, ceiling, split_half};
 use words::{fixed, signed};
@@ -160,9 +162,49 @@ fn number(words: &[&str]) -> String {
             let heads = heads_with(subject, function);
             format!("{} of {}", self::kept(subject, "gates", kept, &heads), heads.len())
         }
+        ["trainings", subject] => replicates(subject).0.sweeps.len().to_string(),
+        [times @ ("always" | "sometimes"), subject, attention] => {
+            let (found, judge) = replicates(subject);
+            let heads = found.heads(attention.parse().unwrap(), judge).into_iter();
+            let needed = heads.map(|head| head.count(Verdict::Needed));
+            let is_meant = |&count: &usize| match times {
+                "always" => count == found.sweeps.len(),
+                _ => count > 0 && count < found.sweeps.len(),
+            };
+            needed.filter(is_meant).count().to_string()
+        }
+        ["common", subject, attention] => {
+            let found = replicates(subject).0.agreement(attention.parse().unwrap()).unwrap().unwrap();
+            let ends = found.interval.unwrap();
+            let [low, high] = [ends.low, ends.high].map(|end| fixed(end, 2));
+            format!("{} ({low} to {high})", fixed(found.intraclass, 2))
+        }
+        ["together-in", subject] => {
+            let shares = replicates(subject).0.shares;
+            let mut shares: Vec<f64> = shares.iter().map(|shares| shares.dispensable).collect();
+            shares.sort_by(f64::total_cmp);
+            let [low, high] = [shares[0], *shares.last().unwrap()].map(percent);
+            if low == high { low } else { format!("{low} to {high}") }
+        }
+        ["cost-in", subject, head, places] => {
+            let (found, judge) = replicates(subject);
+            let attention: Attention = head.split(':').next().unwrap().parse().unwrap();
+            let heads = found.heads(attention, judge);
+            let (least, most) = heads.iter().find(|own| own.head.to_string() == head).unwrap().range();
+            format!("{} to {}", fixed(-most, digits(places)), fixed(-least, digits(places)))
+        }
         ["two-rarest", subject] => fixed(greatest_share(subject, None), 0),
         _ => panic!("nothing computes {words:?}"),
     }
+}
+
+/// The trainings of a subject that differ in their seeds, and what judges them.
+fn replicates(subject: &str) -> (Replicates, Judge) {
+    let criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
+    let file = Source::subject(&folders(), subject).one(experiment::SWEEP).unwrap();
+    let found = Replicates::read(file, criterion, &mut LeftOut::default()).unwrap().unwrap();
+    let judge = found.sweeps[0].judge(criterion);
+    (found, judge)
 }
 
 /// A sentence with its numbers.
@@ -412,10 +454,25 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
 #[test]
 fn numbers_of_the_findings_are_those_of_the_results() {
     let sentences = [
-        "| 21 %, {together minilm-mnli} | 6 %, {paper minilm-mnli} |",
-        "| 20 %, {together multi30k-en-fr} | 31 %, {paper multi30k-en-fr} |",
-        "| none, {together demo-translation} | none, {paper demo-translation} |",
-        "4:10 costs {loss minilm-mnli self:4:10 1} points now",
+        "`minilm-mnli` | {trainings minilm-mnli} | {always minilm-mnli self}, {sometimes minilm-mnli self} of {heads minilm-mnli self} | \
+         {common minilm-mnli self} | {together-in minilm-mnli} |",
+        "`minilm-mrpc` | {trainings minilm-mrpc} | {always minilm-mrpc self}, {sometimes minilm-mrpc self} of {heads minilm-mrpc self} | \
+         {common minilm-mrpc self} | {together-in minilm-mrpc} |",
+        "`minilm-sst2` | {trainings minilm-sst2} | {always minilm-sst2 self}, {sometimes minilm-sst2 self} of {heads minilm-sst2 self} | \
+         {common minilm-sst2 self} | {together-in minilm-sst2} |",
+        "`minilm-cola` | {trainings minilm-cola} | {always minilm-cola self}, {sometimes minilm-cola self} of {heads minilm-cola self} | \
+         {common minilm-cola self} | {together-in minilm-cola} |",
+        "`multi30k-en-fr`, enc-dec | {trainings multi30k-en-fr} | {always multi30k-en-fr enc-dec}, {sometimes multi30k-en-fr enc-dec} of {heads multi30k-en-fr enc-dec} | \
+         {common multi30k-en-fr enc-dec} | {together-in multi30k-en-fr} |",
+        "`demo-translation`, enc-dec | {trainings demo-translation} | {always demo-translation enc-dec}, {sometimes demo-translation enc-dec} of {heads demo-translation enc-dec} | \
+         {common demo-translation enc-dec} | {together-in demo-translation} |",
+        "`demo-inference` | {trainings demo-inference} | {always demo-inference self}, {sometimes demo-inference self} of {heads demo-inference self} | \
+         {common demo-inference self} | {together-in demo-inference} |",
+        "`demo-language` | {trainings demo-language} | {always demo-language self}, {sometimes demo-language self} of {heads demo-language self} | \
+         {common demo-language self} | {together-in demo-language} |",
+        "is needed in all trainings (it costs {cost-in minilm-mrpc self:2:2 1} points of F1), and 4:10, which costs \
+         {cost-in minilm-mrpc self:4:10 1}, in 2 of them",
+        "costs {cost-in multi30k-en-fr enc-dec:2:1 2} BLEU",
         "{significant demo-language self} heads are significant, but all {dispensable demo-language self} are dispensable: \
          the greatest loss is {greatest demo-language 2} of the perplexity",
         "{significant tatoeba-language self} are significant and {needed tatoeba-language self} needed",
@@ -442,7 +499,6 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "would allow {noise demo-language shifted}.",
         "the rank correlation is \
          {cell multi30k-en-fr/cross-domain-test_2016_flickr-test_2017_mscoco spearman 2}.",
-        "costs {loss multi30k-en-fr enc-dec:2:1 2} BLEU now",
         "{together minilm-sst2} of the heads of `minilm-sst2` are dispensable together, {together minilm-mnli} of `minilm-mnli`, \
          {together minilm-mrpc} of `minilm-mrpc` and {together multi30k-en-fr} of `multi30k-en-fr`; without significant loss \
          {paper minilm-sst2}, {paper minilm-mnli}, {paper minilm-mrpc} and {paper multi30k-en-fr} can go",
@@ -504,11 +560,14 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         let [dispensable, heads] = all.map(|words| number(&[words, subject, attention]));
         assert_eq!(dispensable, heads, "all heads of {subject}");
     }
-    let mut heads = sweep("minilm-mnli");
-    heads.sort_by(|one, other| other.loss().total_cmp(&one.loss()));
-    assert_eq!([0, 1, 2].map(|place| heads[place].head()), ["self:4:10", "self:2:3", "self:3:5"]);
-    let history = "0.94 / 0.61 / 0.31 / cost 6.2 before / until 80 % of the heads were masked / cost 0.42 before / \
-         at 38964f8, 53bf1cf and def101d";
+    let needed = |head: &str| {
+        let (found, judge) = replicates("minilm-mrpc");
+        let heads = found.heads(Attention::SelfAttention, judge).into_iter();
+        heads.filter(|own| own.head.to_string() == head).map(|own| own.count(Verdict::Needed)).collect::<Vec<_>>()
+    };
+    assert_eq!([needed("self:2:2"), needed("self:4:10")], [vec![5], vec![2]]);
+    let history = "0.94 / 0.61 / 0.31 / at 53bf1cf, def101d and 38964f8 / 1 if all trainings agree / 0 if knowing one / \
+         in 2 of them";
     let given = "Brackets are 95 % intervals / head 1 of layer 2 / above 2 % of the score / p < 0.01 / \
          all 72 heads / Masking 81 % of one / At 90 % of BLEU / at 85 % / 90 % of 1/perplexity / \
          with 1,043 sentences / the same 9,815 pairs / The paper's is 0.96 / on 3 % of MNLI / \
