@@ -95,6 +95,10 @@ impl SubjectArgs {
     /// # Errors
     /// If there is no such file, it cannot be understood, or it has no such replicate.
     pub fn read(&self) -> Result<Description, Error> {
+        if self.replicate == Some(Replicate::All) {
+            let reason = "only one model can be used at a time here: give its number";
+            return Err(Error::input(format!("--replicate all: {reason}")));
+        }
         Ok(Description::read(&self.subject)?.replicate(self.number())?)
     }
 
@@ -112,7 +116,7 @@ impl SubjectArgs {
             return Ok(vec![self.clone()]);
         }
         let one = |n| Self { replicate: Some(Replicate::One(n)), ..self.clone() };
-        Ok((1..=self.read()?.replicates()).map(one).collect())
+        Ok((1..=Description::read(&self.subject)?.replicates()).map(one).collect())
     }
 }
 

@@ -94,7 +94,7 @@ impl Form {
 }
 
 fn main() -> ExitCode {
-    experiment::run_each(Args::parse(), |args| &mut args.subject, run)
+    experiment::exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {

@@ -13,7 +13,7 @@ pub enum Adjustment {
     /// As tested, not adjusted for the number of tests.
     #[default]
     None,
-    /// The chance of any false alarm in the family is at most alpha: max-T for bootstraps, Holm for t-tests.
+    /// The chance of any false alarm in the family is at most alpha: max-T for swaps, Holm for t-tests.
     Family,
     /// Benjamini and Hochberg (1995): the expected share of false alarms is at most alpha.
     Bh,
@@ -182,9 +182,9 @@ pub struct Judge {
     /// The loss that is tolerated, in percent of the base.
     pub margin_percent: f64,
     metric: Metric,
-    /// Accuracies go by paired t-tests as in Michel et al. (2019), all else by paired bootstrap (Koehn 2004).
+    /// Accuracies go by paired t-tests as in Michel et al. (2019), all else by swaps (Noreen 1989).
     is_t_test: bool,
-    resamples: Option<usize>,
+    swaps: Option<usize>,
 }
 
 impl Judge {
@@ -195,7 +195,7 @@ impl Judge {
             margin_percent: testing.map_or(MARGIN_PERCENT, |testing| testing.margin_percent),
             metric: *metric,
             is_t_test: metric.is_accuracy(),
-            resamples: testing.map(|testing| testing.resamples),
+            swaps: testing.map(|testing| testing.resamples),
         }
     }
 
@@ -247,19 +247,19 @@ impl Judge {
         }
     }
 
-    /// Words of a caption on the criterion: `p < 0.01 (two-sided paired t-test; not adjusted for the number of heads)`;
+    /// Words of a caption on the criterion: `p < 0.01 (two-sided, paired t-test; not adjusted for the number of heads)`;
     /// `tests` is what the family has several of.
     pub fn description(self, tests: &str) -> String {
-        let resamples = self.resamples.map_or(String::new(), |resamples| format!(", {resamples} resamples"));
-        let test = if self.is_t_test { "t-test".to_owned() } else { format!("bootstrap{resamples}") };
+        let swaps = self.swaps.map_or("swaps".to_owned(), |swaps| format!("{swaps} swaps"));
+        let test = if self.is_t_test { "paired t-test".to_owned() } else { format!("{swaps} of segments") };
         let adjusted = self.method(self.criterion.adjustment).map(|method| format!("adjusted by {method}"));
         let adjusted = adjusted.unwrap_or_else(|| format!("not adjusted for the number of {tests}"));
-        format!("p < {} (two-sided paired {test}; {adjusted})", self.criterion.alpha)
+        format!("p < {} (two-sided, {test}; {adjusted})", self.criterion.alpha)
     }
 
     /// The smallest p-value that the test can give, adjusted or not; 0 where nothing bounds it.
     pub fn smallest_p_value(self) -> f64 {
-        self.resamples.filter(|_| !self.is_t_test).map_or(0.0, smallest_p_value)
+        self.swaps.filter(|_| !self.is_t_test).map_or(0.0, smallest_p_value)
     }
 
     /// A sentence where no p-value can be below alpha, whatever the heads do.
@@ -330,13 +330,8 @@ mod tests {
     #[test]
     fn too_few_resamples_are_said_to_be_too_few() {
         let metric = Metric::new(MetricName::Bleu);
-        let judge = |is_t_test, resamples| Judge {
-            criterion: CRITERION,
-            margin_percent: 2.0,
-            metric,
-            is_t_test,
-            resamples,
-        };
+        let judge =
+            |is_t_test, swaps| Judge { criterion: CRITERION, margin_percent: 2.0, metric, is_t_test, swaps };
         let expected = "nothing could be significant: no p is below 0.01; for 0.01 it takes 100 swaps";
         assert_eq!(judge(false, Some(99)).out_of_reach().unwrap(), expected);
         assert_eq!(judge(false, Some(100)).out_of_reach(), None);

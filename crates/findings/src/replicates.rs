@@ -23,10 +23,12 @@ const FOLDER: &str = "replicate-";
 /// The same sweep over the heads of each replicate.
 #[derive(Debug)]
 pub struct Replicates {
-    /// Sweeps in the order of the replicates, at least two; the first is the subject's own.
+    /// Numbers of the replicates, at least two.
+    pub numbers: Vec<usize>,
+    /// Sweeps in their order; the first is the subject's own.
     pub sweeps: Vec<Ablations>,
-    /// Shares of the heads that can go by importance, of the replicates whose curve was measured.
-    pub shares: Vec<Shares>,
+    /// Pruning curves, where they were measured.
+    curves: Vec<Pruning>,
 }
 
 /// Shares of the heads of one replicate that can go, in percent.
@@ -79,39 +81,45 @@ impl HeadInAll {
 }
 
 impl Replicates {
-    /// Reads the same sweep of all replicates of a subject, whose own is `file`; `None` if no other one has it.
+    /// Reads the same sweep of all replicates of a subject, whose own is `file`, and their pruning curves; `None` if no other one has
+    /// it.
     ///
     /// # Errors
-    /// If a file cannot be read, or is of another sweep: other data, settings or heads.
-    pub fn read(file: ResultFile, criterion: Criterion, left_out: &mut LeftOut) -> Result<Option<Self>> {
-        let name = file.path.file_name().unwrap_or_default().to_owned();
-        let others = numbers(file.path.parent().unwrap_or(Path::new(".")));
+    /// If a file cannot be read, or is of another sweep: other data, settings or heads, or a model that is there already.
+    pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
         let first: Ablations = Results::read(file)?;
         let own = first.file.clone();
+        let name = own.path.file_name().unwrap_or_default().to_owned();
         let of = |number: usize, name: &OsStr, experiment| {
-            let folder = if number == 1 { String::new() } else { format!("{FOLDER}{number}") };
+            let folder = format!("{FOLDER}{number}");
             let path = own.path.with_file_name(&folder).join(name);
-            let subject = Path::new(&own.subject).join(&folder).display().to_string();
-            let subject = subject.trim_end_matches('/');
-            path.exists().then(|| ResultFile::of(path, subject, experiment, own.kind)).transpose()
+            let subject = format!("{}/{folder}", own.subject);
+            path.exists().then(|| ResultFile::of(path, &subject, experiment, own.kind)).transpose()
         };
-        let mut sweeps = vec![first];
-        for &number in &others {
-            if let Some(other) = of(number, &name, experiment::SWEEP)? {
-                let other = Ablations::read(other)?;
-                check(&sweeps[0], &other)?;
-                sweeps.push(other);
+        let pruning = own.path.with_file_name(format!("{}.csv", own.stem(experiment::PRUNING)));
+        let mut found = Self { numbers: vec![1], sweeps: vec![first], curves: Vec::new() };
+        if pruning.exists() {
+            found.curves.push(Pruning::read(own.other(pruning.clone(), experiment::PRUNING)?, left_out)?);
+        }
+        for number in numbers(own.path.parent().unwrap_or(Path::new("."))) {
+            let Some(sweep) = of(number, &name, experiment::SWEEP)? else { continue };
+            let sweep = Ablations::read(sweep)?;
+            check(&found.sweeps[0].file, &sweep.file)?;
+            check_rows(&found.sweeps, &sweep)?;
+            found.sweeps.push(sweep);
+            found.numbers.push(number);
+            let curves = of(number, pruning.file_name().unwrap_or_default(), experiment::PRUNING)?;
+            if let (Some(curves), Some(first)) = (curves, found.curves.first()) {
+                check(&first.results.file, &curves)?;
+                found.curves.push(Pruning::read(curves, left_out)?);
             }
         }
-        let mut shares = Vec::new();
-        let pruning = format!("{}.csv", own.stem(experiment::PRUNING));
-        for number in [1].into_iter().chain(others) {
-            if let Some(curves) = of(number, pruning.as_ref(), experiment::PRUNING)? {
-                let curves = Pruning::read(curves, left_out)?;
-                shares.extend(Shares::of(&curves, curves.results.judge(criterion)));
-            }
-        }
-        Ok((sweeps.len() > 1).then_some(Self { sweeps, shares }))
+        Ok((found.sweeps.len() > 1).then_some(found))
+    }
+
+    /// Shares of the heads that can go by importance, of the replicates whose curve was measured.
+    pub fn shares(&self, criterion: Criterion) -> Vec<Shares> {
+        self.curves.iter().filter_map(|curves| Shares::of(curves, curves.results.judge(criterion))).collect()
     }
 
     /// Heads of a type, in their order.
@@ -159,10 +167,9 @@ fn numbers(folder: &Path) -> Vec<usize> {
     numbers
 }
 
-/// Refuses the sweep of a replicate that differs from the subject's own in more than the model.
-fn check(own: &Ablations, other: &Ablations) -> Result<()> {
-    let names = |sweep: &Ablations| sweep.rows.iter().map(Row::name).collect::<Vec<_>>();
-    let difference = match (own.file.identity(), other.file.identity()) {
+/// Refuses results of a replicate that differ from the subject's own in more than the model.
+fn check(own: &ResultFile, other: &ResultFile) -> Result<()> {
+    let difference = match (own.identity(), other.identity()) {
         (Some(own), Some(other)) => {
             let model =
                 Identity { subject: own.subject.clone(), weights: own.weights.clone(), ..other.clone() };
@@ -170,14 +177,25 @@ fn check(own: &Ablations, other: &Ablations) -> Result<()> {
         }
         _ => Some("a signature is missing".to_owned()),
     };
-    let difference = difference.or((names(own) != names(other)).then(|| "other heads".to_owned()));
+    difference.map_or(Ok(()), |difference| Err(no_replicate(own, other, &difference)))
+}
+
+/// Refuses a sweep over other heads, or of a model that one of `sweeps` is of.
+fn check_rows(sweeps: &[Ablations], other: &Ablations) -> Result<()> {
+    let names = |sweep: &Ablations| sweep.rows.iter().map(Row::name).collect::<Vec<_>>();
+    if names(&sweeps[0]) != names(other) {
+        return Err(no_replicate(&sweeps[0].file, &other.file, "its heads are others"));
+    }
     let weights = |sweep: &Ablations| sweep.file.identity().and_then(|identity| identity.weights.clone());
-    let difference = difference
-        .or((weights(own) == weights(other)).then(|| "its model is that of the subject itself".to_owned()));
-    difference.map_or(Ok(()), |difference| {
-        let own = own.file.path.display();
-        Err(faulty(&other.file.path, format!("is no replicate of `{own}`: {difference}")))
+    let same = sweeps.iter().find(|sweep| weights(sweep).is_some() && weights(sweep) == weights(other));
+    same.map_or(Ok(()), |same| {
+        let fault = format!("its model is that of `{}`", same.file.path.display());
+        Err(no_replicate(&sweeps[0].file, &other.file, &fault))
     })
+}
+
+fn no_replicate(own: &ResultFile, other: &ResultFile, difference: &str) -> Error {
+    faulty(&other.path, format!("is no replicate of `{}`: {difference}", own.path.display()))
 }
 
 #[cfg(test)]
@@ -210,11 +228,7 @@ mod tests {
     fn read(results: &Path) -> Result<Option<Replicates>> {
         let folders = Folders { results: results.to_owned(), ..crate::tiny() };
         let file = Source::subject(&folders, "tiny-inference").one(experiment::SWEEP)?;
-        Replicates::read(
-            file,
-            Criterion { alpha: 0.01, adjustment: Adjustment::None },
-            &mut LeftOut::default(),
-        )
+        Replicates::read(file, &mut LeftOut::default())
     }
 
     /// Two trainings with equal rows: each head costs the same in both.
@@ -240,9 +254,7 @@ mod tests {
             identity["weights"] = signature["identity"]["weights"].clone();
         };
         let other_split = |identity: &mut Value| identity["split"] = "mismatched".into();
-        for (folder, fault) in
-            [(folder(own), "its model is that of the subject"), (folder(other_split), "split: ")]
-        {
+        for (folder, fault) in [(folder(own), "its model is that of `"), (folder(other_split), "split: ")] {
             let message = read(folder.path()).unwrap_err().to_string();
             assert!(message.contains("is no replicate of") && message.contains(fault), "{message}");
         }

@@ -13,6 +13,7 @@ use crate::importance::Importance;
 use crate::metric::Metric;
 use crate::pair::Pair;
 use crate::pruning::Pruning;
+use crate::replicates::Replicates;
 use crate::results::Results;
 use crate::retrained::Retrained;
 use crate::same_model::may_have_same_weights;
@@ -31,6 +32,7 @@ pub struct SubjectResults {
     pub kind: SubjectKind,
     pub time: Time,
     pub sweep: Option<Ablations>,
+    pub replicates: Option<Replicates>,
     pub best: Vec<BestHeads>,
     pub pairs: Vec<Pair>,
     pub pruning: Option<Pruning>,
@@ -61,6 +63,10 @@ impl SubjectResults {
             name: name.to_owned(),
             kind,
             sweep: left_out.keep_if_there(one(experiment::SWEEP).and_then(Ablations::read)),
+            replicates: {
+                let found = one(experiment::SWEEP).and_then(|file| Replicates::read(file, left_out));
+                left_out.keep_if_there(found).flatten()
+            },
             best: {
                 let own = left_out.keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read));
                 let elsewhere = left_out.read_all(BestHeads::largest_files(&source), BestHeads::read);

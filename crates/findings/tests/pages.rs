@@ -180,7 +180,8 @@ fn number(words: &[&str]) -> String {
             format!("{} ({low} to {high})", fixed(found.intraclass, 2))
         }
         ["together-in", subject] => {
-            let shares = replicates(subject).0.shares;
+            let (found, judge) = replicates(subject);
+            let shares = found.shares(judge.criterion);
             let mut shares: Vec<f64> = shares.iter().map(|shares| shares.dispensable).collect();
             shares.sort_by(f64::total_cmp);
             let [low, high] = [shares[0], *shares.last().unwrap()].map(percent);
@@ -202,7 +203,7 @@ fn number(words: &[&str]) -> String {
 fn replicates(subject: &str) -> (Replicates, Judge) {
     let criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
     let file = Source::subject(&folders(), subject).one(experiment::SWEEP).unwrap();
-    let found = Replicates::read(file, criterion, &mut LeftOut::default()).unwrap().unwrap();
+    let found = Replicates::read(file, &mut LeftOut::default()).unwrap().unwrap();
     let judge = found.sweeps[0].judge(criterion);
     (found, judge)
 }
@@ -563,7 +564,10 @@ fn numbers_of_the_findings_are_those_of_the_results() {
     let needed = |head: &str| {
         let (found, judge) = replicates("minilm-mrpc");
         let heads = found.heads(Attention::SelfAttention, judge).into_iter();
-        heads.filter(|own| own.head.to_string() == head).map(|own| own.count(Verdict::Needed)).collect::<Vec<_>>()
+        heads
+            .filter(|own| own.head.to_string() == head)
+            .map(|own| own.count(Verdict::Needed))
+            .collect::<Vec<_>>()
     };
     assert_eq!([needed("self:2:2"), needed("self:4:10")], [vec![5], vec![2]]);
     let history = "0.94 / 0.61 / 0.31 / at 53bf1cf, def101d and 38964f8 / 1 if all trainings agree / 0 if knowing one / \

@@ -45,7 +45,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         "What masking each head does in several trainings of the subject, and how far they agree",
         Reads::Each(experiment::SWEEP),
         |file, asked, left_out| {
-            let found = Replicates::read(file.clone(), asked.criterion, left_out)?;
+            let found = Replicates::read(file.clone(), left_out)?;
             match found {
                 Some(found) => Ok(vec![replicates::sheet(&found, asked.criterion)?]),
                 None if asked.is_all => Ok(Vec::new()),

@@ -1,14 +1,14 @@
 //! Power of a test set to show that heads are dispensable.
 
 use records::rules::margin;
-use stats::family::Comparison;
+use stats::family::{Comparison, Testing};
 use stats::{Direction, Error, Segments, power};
 
 /// Fills in the power, where there is an interval and a margin.
 pub(crate) fn with_power(
     tests: Comparison,
     [base, variant]: [&Segments; 2],
-    (margin_percent, seed): (f64, u64),
+    (margin_percent, testing): (f64, Testing),
 ) -> Result<Comparison, Error> {
     let metric = base.metric().name();
     let margin = margin(metric, tests.base, margin_percent);
@@ -17,6 +17,6 @@ pub(crate) fn with_power(
         Direction::HigherIsBetter => tests.delta - ends.low,
         Direction::LowerIsBetter => ends.high - tests.delta,
     };
-    let found = power::power(base, variant, (reach, margin), seed)?;
-    Ok(Comparison { power: Some(found.power), segments_for_power: Some(found.segments), ..tests })
+    let found = power::power(base, variant, (reach, margin), testing)?;
+    Ok(Comparison { power: Some(found.power), segments_for_power: found.segments, ..tests })
 }

@@ -267,7 +267,8 @@ impl Bench<'_> {
         (removed, batch_size): (&HeadSet, u64),
     ) -> anyhow::Result<SpeedRow> {
         let ratio = timed.ratio()?;
-        let replicate = self.args.shared.subject.number();
+        let subject = &self.args.shared.subject;
+        let replicate = subject.replicate.map(|_| subject.number());
         let peak = |model| memory::peak(self.machine, (model, replicate), removed, batch_size);
         let [original, without] = [&timed.original, &timed.pruned];
         Ok(SpeedRow {

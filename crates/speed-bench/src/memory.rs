@@ -32,7 +32,7 @@ pub enum PeakOf {
 /// If that process cannot be started, or fails.
 pub fn peak(
     machine: &Machine,
-    (model, replicate): (PeakOf, usize),
+    (model, replicate): (PeakOf, Option<usize>),
     removed: &HeadSet,
     batch_size: u64,
 ) -> anyhow::Result<Option<u64>> {
@@ -43,7 +43,8 @@ pub fn peak(
     }
     let mut command = Command::new(std::env::current_exe()?);
     command.args(std::env::args_os().skip(1)).args(["--peak-batch-size", &batch_size.to_string(), "--quiet"]);
-    command.args(["--replicate", &replicate.to_string()]); // not those that are timed after this one
+    // of all replicates the one that is timed now
+    command.args(replicate.into_iter().flat_map(|number| ["--replicate".to_owned(), number.to_string()]));
     match model {
         PeakOf::Original => command.args(["--peak-of", "original"]),
         PeakOf::Pruned => command.args(["--peak-of", "pruned", "--removed", &removed.to_string()]),

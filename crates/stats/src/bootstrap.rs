@@ -276,7 +276,7 @@ pub(crate) fn draw(segments: usize, seed: u64, stream: u64) -> impl Iterator<Ite
     (0..segments).map(move |_| random.random_range(0..segments) as usize)
 }
 
-/// The segments of one resample by whole blocks: as many as there are.
+/// The segments of one resample by whole blocks, as many as there are; the last one may be shorter, and so may the resample.
 pub(crate) fn draw_blocks(segments: usize, testing: Testing, stream: u64) -> impl Iterator<Item = usize> {
     let block = testing.block;
     let of_block = move |place: usize| place * block..segments.min((place + 1) * block);

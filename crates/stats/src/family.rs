@@ -10,7 +10,7 @@ use crate::bootstrap::{
 };
 use crate::classification::{ClassificationMetric, Outcome};
 use crate::counted::Variant;
-use crate::proportion::{simultaneous_tango, tango, wilson};
+use crate::proportion::{simultaneous_tango, simultaneous_wilson, tango};
 use crate::swaps::{Swapped, swap_tests};
 use crate::{Error, Segments, mcnemar, t_test};
 
@@ -21,7 +21,7 @@ pub const ALPHA: f64 = 0.01;
 pub const LEAST_SEGMENTS: usize = 3;
 
 /// Where fewer segments change, an interval is no narrower than if none did.
-const FEW_CHANGES: usize = 20;
+pub(crate) const FEW_CHANGES: usize = 20;
 
 /// Settings of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,8 +143,11 @@ fn compare_by_swaps(
         of_swaps(base, (test, change), swapped, testing)
     };
     let mut compared = all.map(of).collect::<Result<Vec<_>, _>>()?;
-    for (comparison, ends) in compared.iter_mut().zip(simultaneous(&resampled)) {
-        comparison.simultaneous = comparison.interval.zip(ends).map(|(own, ends)| own.joined(ends));
+    let all = compared.iter_mut().zip(&changes).zip(simultaneous(&resampled));
+    for ((comparison, change), ends) in all {
+        let ends = comparison.interval.zip(ends).map(|(own, ends)| own.joined(ends));
+        let least = least_interval(base, change, comparison.delta, (testing, variants.len()))?;
+        comparison.simultaneous = ends.map(|ends| least.map_or(ends, |least| ends.joined(least)));
     }
     Ok(compared)
 }
@@ -155,22 +158,32 @@ fn of_swaps(
     swapped: Swapped,
     testing: Testing,
 ) -> Result<Comparison, Error> {
-    let mut interval = test.interval();
-    if change.changed_units(testing.block) < FEW_CHANGES {
-        // Resamples know nothing of segments that may change elsewhere.
-        let reach = base.reach(wilson(0, testing.units(base)).high)?;
-        let delta = test.delta();
-        let least = Interval { low: delta + reach.low, high: delta + reach.high };
-        interval = interval.map(|own| own.joined(least));
-    }
+    let least = least_interval(base, change, test.delta(), (testing, 1))?;
     Ok(Comparison {
-        interval,
+        interval: test.interval().map(|own| least.map_or(own, |least| own.joined(least))),
         p_value: Some(swapped.p_value),
         p_adjusted: Some(swapped.p_adjusted),
         p_bootstrap: test.p_value(),
         p_koehn: test.p_koehn(),
         ..Comparison::untested(test.base, test.variant)
     })
+}
+
+/// The interval that is the least where few segments change, for resamples know nothing of those that may change elsewhere; `None`
+/// where many do.
+///
+/// - `family`: number of variants that it is for at once
+fn least_interval(
+    base: &Segments,
+    change: &Variant,
+    delta: f64,
+    (testing, family): (Testing, usize),
+) -> Result<Option<Interval>, Error> {
+    if change.changed_units(testing.block) >= FEW_CHANGES {
+        return Ok(None);
+    }
+    let reach = base.reach(simultaneous_wilson(0, testing.units(base), family).high)?;
+    Ok(Some(Interval { low: delta + reach.low, high: delta + reach.high }))
 }
 
 /// Two of several systems, by their places.
@@ -251,7 +264,11 @@ fn compare_accuracies(
     Ok(Comparison {
         interval: Some(in_points(tango(lost, gained, outcomes.len()))),
         simultaneous: Some(in_points(simultaneous_tango(lost, gained, outcomes.len(), family))),
-        p_value: Some(t_test::paired(&base, &variant)?.test.p_value),
+        p_value: Some(match lost.max(gained) {
+            // Without a spread t would be infinite: all examples changed to one side, which the sign test knows.
+            all if all == outcomes.len() => 0.5_f64.powi(all as i32 - 1),
+            _ => t_test::paired(&base, &variant)?.test.p_value,
+        }),
         p_unpaired_t: Some(t_test::unpaired(&base, &variant)?.p_value),
         p_mcnemar: Some(mcnemar::mid_p(lost, gained)),
         ..untested

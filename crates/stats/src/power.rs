@@ -1,9 +1,10 @@
 //! Power to show that heads are dispensable: the chance that a test set says so of a set that costs nothing.
 
-use rand::{RngCore, SeedableRng};
+use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::bootstrap::percentile;
+use crate::family::{FEW_CHANGES, Testing};
 use crate::{Error, Segments};
 
 /// Draws of the swaps; the error of a share of 0.8 is then 0.013.
@@ -17,16 +18,17 @@ const ENOUGH: f64 = 0.8;
 pub struct Power {
     /// The chance with this test set, 0 to 1.
     pub power: f64,
-    /// Number of segments that gives a chance of 80 %.
-    pub segments: f64,
+    /// Number of segments that gives a chance of 80 %; absent where few change.
+    pub segments: Option<f64>,
 }
 
 /// Computes the power of a test set by swaps of its segments (Fisher; Noreen 1989, *Computer-Intensive Methods for Testing
 /// Hypotheses*): where each segment changes sides with probability 1/2, the differences are those that a change without a cost
 /// would show. It is shown to be dispensable where the worse end of its interval, `reach` away, lies above minus the margin.
 ///
-/// Spread and reach shrink with the root of the number of segments, so with k times as many segments the chance is 80 % where
-/// sqrt(k) margin = reach - q, q being the percentile 20 of the differences.
+/// Where many segments change, spread and reach shrink with the root of the number of segments, so with k times as many segments the
+/// chance is 80 % where sqrt(k) margin = reach - q, q being the percentile 20 of the differences. Where fewer than 20 change, no number
+/// is given: the reach is then that of segments that may change elsewhere, which shrinks faster.
 ///
 /// - `reach`: distance from the difference to the worse end of its interval, in the unit of the metric
 /// - `margin`: the loss that is tolerated, above 0, likewise
@@ -40,39 +42,39 @@ pub fn power(
     base: &Segments,
     variant: &Segments,
     (reach, margin): (f64, f64),
-    seed: u64,
+    testing: Testing,
 ) -> Result<Power, Error> {
-    let mut swapped = base.swapped(variant, DRAWS, seed)?;
+    let mut swapped = base.swapped(variant, testing)?;
     swapped.sort_unstable_by(f64::total_cmp);
     // Either side is as likely as the other, so it is the same which one is the worse.
     let shown = swapped.iter().filter(|&&difference| difference - reach > -margin).count();
+    let (counted, changes) = base.beside(&[variant])?;
+    let is_enough = changes.iter().all(|change| change.changed_units(testing.block) >= FEW_CHANGES);
     let longer = (reach - percentile(&swapped, 1.0 - ENOUGH)).max(0.0) / margin;
     Ok(Power {
         power: shown as f64 / DRAWS as f64,
-        segments: (base.len() as f64 * longer * longer).ceil().max(1.0),
+        segments: is_enough.then(|| (counted.len() as f64 * longer * longer).ceil().max(1.0)),
     })
 }
 
 impl Segments {
     /// The difference, variant minus base, in each draw of swaps.
-    fn swapped(&self, variant: &Self, draws: usize, seed: u64) -> Result<Vec<f64>, Error> {
+    fn swapped(&self, variant: &Self, Testing { seed, block, .. }: Testing) -> Result<Vec<f64>, Error> {
         self.assert_paired(variant);
         let counted = self.counted()?;
         let (sums, variant) = (counted.sums(), counted.variant(&variant.counted()?));
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut of_draw = || {
             let mut sides = [sums.clone(), sums.clone()];
-            let mut bits = 0;
-            for (place, changes) in variant.differences.chunks_exact(counted.width()).enumerate() {
-                if place % 64 == 0 {
-                    bits = random.next_u64();
+            for unit in variant.differences.chunks(counted.width() * block) {
+                let side = &mut sides[usize::from(random.random::<bool>())];
+                for changes in unit.chunks_exact(counted.width()) {
+                    side.iter_mut().zip(changes).for_each(|(sum, change)| *sum += change);
                 }
-                let side = &mut sides[(bits >> (place % 64) & 1) as usize];
-                side.iter_mut().zip(changes).for_each(|(sum, change)| *sum += change);
             }
             counted.score_of(&sides[1]) - counted.score_of(&sides[0])
         };
-        Ok((0..draws).map(|_| of_draw()).collect())
+        Ok((0..DRAWS).map(|_| of_draw()).collect())
     }
 }
 
@@ -80,6 +82,8 @@ impl Segments {
 mod tests {
     use super::*;
     use crate::classification::{ClassificationMetric, Outcome};
+
+    const TESTING: Testing = Testing { resamples: 1, seed: 1, block: 1 };
 
     /// `changed` of `examples` are wrong in the variant alone.
     fn sides(changed: usize, examples: usize) -> [Segments; 2] {
@@ -90,15 +94,14 @@ mod tests {
     }
 
     /// Of 100 examples one changes: the swapped differences are +1 and -1 point, half each. With a reach of 2 a margin above 3
-    /// is met by both, one above 1 by the better, a smaller one by none. The percentile 20 is -1, so that a margin of 1.5
-    /// needs ((2 + 1) / 1.5)² = 4 times as many segments.
+    /// is met by both, one above 1 by the better, a smaller one by none. A single change says nothing of larger test sets.
     #[test]
     fn one_change_gives_all_half_or_nothing() {
         let [base, variant] = sides(1, 100);
-        let found = |margin| power(&base, &variant, (2.0, margin), 1).unwrap();
+        let found = |margin| power(&base, &variant, (2.0, margin), TESTING).unwrap();
         assert_eq!((found(3.1).power, found(0.9).power), (1.0, 0.0));
         assert!((found(1.5).power - 0.5).abs() < 0.06, "{:?}", found(1.5));
-        assert!((found(1.5).segments - 400.0).abs() <= 1.0, "{:?}", found(1.5));
+        assert_eq!(found(1.5).segments, None);
     }
 
     /// 100 changes of 1 point in 10,000 examples: the difference in sums is normal with a deviation of 10 examples, 0.1 points. The
@@ -106,10 +109,13 @@ mod tests {
     #[test]
     fn many_changes_give_the_normal_share() {
         let [base, variant] = sides(100, 10_000);
-        let found = power(&base, &variant, (0.2, 0.2842), 1).unwrap();
+        let found = power(&base, &variant, (0.2, 0.2842), TESTING).unwrap();
         assert!((found.power - 0.8).abs() < 0.05, "{found:?}");
-        assert!((found.segments / 10_000.0 - 1.0).abs() < 0.15, "{found:?}");
-        let nothing = power(&base, &base, (0.2, 0.1), 1).unwrap();
-        assert_eq!((nothing.power, nothing.segments), (0.0, 40_000.0));
+        assert!((found.segments.unwrap() / 10_000.0 - 1.0).abs() < 0.15, "{found:?}");
+        // blocks of 100: the examples that change are one, which is swapped as a whole
+        let whole = power(&base, &variant, (0.2, 0.2842), Testing { block: 100, ..TESTING }).unwrap();
+        assert!((whole.power - 0.5).abs() < 0.06, "{whole:?}");
+        let nothing = power(&base, &base, (0.2, 0.1), TESTING).unwrap();
+        assert_eq!(nothing, Power { power: 0.0, segments: None });
     }
 }

@@ -15,14 +15,20 @@ const Z: f64 = 1.959_963_984_540_054;
 ///
 /// Assumes that trials are independent.
 pub fn wilson(successes: usize, trials: usize) -> Interval {
+    simultaneous_wilson(successes, trials, 1)
+}
+
+/// The same for each of `family` shares, so that all hold at once in 95 % of cases at least (Bonferroni).
+pub(crate) fn simultaneous_wilson(successes: usize, trials: usize, family: usize) -> Interval {
+    let z = within_family(family);
     if trials == 0 {
         return Interval { low: 0.0, high: 1.0 };
     }
     let n = trials as f64;
     let share = successes as f64 / n;
-    let middle = share + Z * Z / (2.0 * n);
-    let reach = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
-    let whole = 1.0 + Z * Z / n;
+    let middle = share + z * z / (2.0 * n);
+    let reach = z * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
+    let whole = 1.0 + z * z / n;
     Interval { low: ((middle - reach) / whole).max(0.0), high: ((middle + reach) / whole).min(1.0) }
 }
 
@@ -49,8 +55,12 @@ pub fn tango(lost: usize, gained: usize, examples: usize) -> Interval {
 /// # Panics
 /// As for [`tango`].
 pub fn simultaneous_tango(lost: usize, gained: usize, examples: usize, family: usize) -> Interval {
-    let z = Normal::standard().inverse_cdf(1.0 - 0.025 / family.max(1) as f64);
-    tango_within(z.max(Z), [lost, gained], examples)
+    tango_within(within_family(family), [lost, gained], examples)
+}
+
+/// Standard errors within which all of a family lie at once.
+fn within_family(family: usize) -> f64 {
+    Normal::standard().inverse_cdf(1.0 - 0.025 / family.max(1) as f64).max(Z)
 }
 
 fn tango_within(z: f64, [lost, gained]: [usize; 2], examples: usize) -> Interval {

@@ -19,7 +19,8 @@ const RESAMPLES: usize = 500;
 pub struct Agreement {
     /// Intraclass correlation ICC(3,1), at most 1: the share of the variance between heads that all replicates have in common.
     pub intraclass: f64,
-    /// Its 95 % interval over other test sets of the same kind and size and, from three replicates on, over other trainings.
+    /// Its 95 % interval over other test sets of the same kind and size and other trainings; absent with two replicates. In simulation
+    /// it holds the true share in about 90 % of cases with five replicates, and in about 80 % with three.
     pub interval: Option<Interval>,
     /// Pearson's r of each two replicates, where it is defined.
     pub pairs: Vec<f64>,
@@ -59,7 +60,8 @@ pub fn agreement(replicates: &[Swept<'_>], seed: u64) -> Result<Option<Agreement
         })
         .collect();
     let bias = resampled.iter().sum::<f64>() / resampled.len() as f64 - intraclass;
-    let interval = percentile_interval(&resampled).map(|Interval { low, high }| Interval {
+    let interval = percentile_interval(&resampled).filter(|_| costs.len() > 2);
+    let interval = interval.map(|Interval { low, high }| Interval {
         low: (low - bias).min(intraclass),
         high: (high - bias).clamp(intraclass, 1.0),
     });
@@ -94,7 +96,7 @@ impl Costs {
     }
 }
 
-/// Number of times that each replicate is drawn, of as many draws with at least two different ones; of two replicates each once.
+/// Number of times that each replicate is drawn, of as many draws with at least two different ones.
 fn drawn(replicates: usize, lots: &mut ChaCha8Rng) -> Vec<usize> {
     loop {
         let mut times = vec![0; replicates];
@@ -118,11 +120,15 @@ fn intraclass(costs: &[&[f64]], times: &[usize]) -> Option<f64> {
         }
     }
     let found = (shared / pairs) / (own / single);
-    found.is_finite().then_some(found)
+    // rounding may pass 1 where all replicates agree
+    found.is_finite().then_some(found.min(1.0))
 }
 
-/// With divisor n, which the ratio does not depend on.
+/// With divisor n, which the ratio does not depend on; 0 where one side does not vary, whatever rounding makes of its mean.
 fn covariance(one: &[f64], other: &[f64]) -> f64 {
+    if [one, other].iter().any(|costs| costs.iter().all(|&cost| cost == costs[0])) {
+        return 0.0;
+    }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (mean_of_one, mean_of_other) = (mean(one), mean(other));
     let products = one.iter().zip(other).map(|(one, other)| (one - mean_of_one) * (other - mean_of_other));
@@ -153,9 +159,9 @@ mod tests {
         (0..12).map(|_| lots.random::<f64>()).sum::<f64>() - 6.0
     }
 
-    /// `[replicate][head]`: of documents of ten tokens each, whose costs are those of the head, which the replicates share by
-    /// half, and noise.
-    fn simulated(lots: &mut ChaCha8Rng, replicates: usize) -> (Segments, Vec<Vec<Segments>>) {
+    /// A base, `[replicate][head]` and the common variance: documents of ten tokens each, whose costs are those of the head, which the
+    /// replicates share by half, and noise.
+    fn simulated(lots: &mut ChaCha8Rng, replicates: usize) -> (Segments, Vec<Vec<Segments>>, f64) {
         const DOCUMENTS: usize = 60;
         let documents = |nats: &mut dyn FnMut() -> f64| {
             let document = |_| NatsStatistics::new(nats(), 10, 10).unwrap();
@@ -170,30 +176,38 @@ mod tests {
             };
             shared.iter().map(of_head).collect()
         };
-        (base, (0..replicates).map(|_| of_replicate(lots)).collect())
+        (base, (0..replicates).map(|_| of_replicate(lots)).collect(), covariance(&shared, &shared))
     }
 
-    /// Half of the variance between heads is common to all trainings: with five the interval holds 0.5, less what the noise of the
-    /// test set takes (1 / 60 of a variance of 2), in most of 100 simulations.
+    /// With five trainings the interval holds the share of the heads at hand in at least 85 of 100 simulations: their common variance
+    /// v of v + 1 + 1 / 60, where 1 is that of single trainings and 1 / 60 the noise of the test set.
     #[test]
     fn the_interval_holds_the_common_share() {
         let mut lots = ChaCha8Rng::seed_from_u64(5);
         let held = (0..100).filter(|_| {
-            let (base, replicates) = simulated(&mut lots, 5);
+            let (base, replicates, common) = simulated(&mut lots, 5);
             let variants: Vec<Vec<&Segments>> =
                 replicates.iter().map(|variants| variants.iter().collect()).collect();
             let swept: Vec<Swept<'_>> =
                 variants.iter().map(|variants| Swept { base: &base, variants }).collect();
             let Interval { low, high } = agreement(&swept, 1).unwrap().unwrap().interval.unwrap();
-            (low..high).contains(&(1.0 / (2.0 + 1.0 / 60.0)))
+            (low..high).contains(&(common / (common + 1.0 + 1.0 / 60.0)))
         });
         let held = held.count();
-        assert!(held >= 80, "{held} of 100");
+        assert!(held >= 85, "{held} of 100");
+    }
+
+    #[test]
+    fn equal_trainings_agree_perfectly_and_equal_heads_not_at_all() {
+        let costs = [-3.71, -4.62, -1.44, -3.8, 0.25, -3.6, -3.68, -2.73];
+        let agreement = intraclass(&[costs.as_slice(); 5], &[1; 5]).unwrap();
+        assert!(agreement <= 1.0 && agreement > 1.0 - 1e-12, "{agreement}");
+        assert_eq!(intraclass(&[[-0.1; 7].as_slice(); 2], &[1; 2]), None);
     }
 
     #[test]
     fn replicates_of_other_shapes_are_refused_and_a_single_one_agrees_with_nobody() {
-        let (base, replicates) = simulated(&mut ChaCha8Rng::seed_from_u64(1), 2);
+        let (base, replicates, _) = simulated(&mut ChaCha8Rng::seed_from_u64(1), 2);
         let [one, other]: [Vec<&Segments>; 2] =
             [replicates[0].iter().collect(), replicates[1][1..].iter().collect()];
         let [one, other] = [&one, &other].map(|variants| Swept { base: &base, variants });

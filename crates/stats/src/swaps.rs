@@ -37,12 +37,6 @@ pub fn smallest_p_value(swaps: usize) -> f64 {
     1.0 / (swaps as f64 + 1.0)
 }
 
-/// Smallest p-value that a variant with so many changed segments can have. Of k that are all counted, no swap and the swap of all
-/// reach any difference: 2 / 2^k. A family's smallest adjusted p is not below that of its variant with the most changes.
-pub fn smallest_p_value_of(changed: usize, swaps: usize) -> f64 {
-    if changed > MOST_EXACT { smallest_p_value(swaps) } else { (2.0 / (1 << changed) as f64).min(1.0) }
-}
-
 /// Result of one variant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Swapped {
@@ -70,7 +64,9 @@ pub(crate) fn swap_tests(base: &Counted, variants: &[Variant], testing: Testing)
         own.into_iter().map(|p_value| Swapped { p_value, p_adjusted: p_value }).collect();
     let mut floor = 0.0_f64;
     for &place in counts.ascending.iter().rev() {
-        let family = share(counts.of_rows[place].family, testing.resamples);
+        // alone, a variant has the p-value of more swaps
+        let family =
+            if rows.len() > 1 { share(counts.of_rows[place].family, testing.resamples) } else { 0.0 };
         floor = floor.max(family).max(tested[place].p_value);
         tested[place].p_adjusted = floor;
     }

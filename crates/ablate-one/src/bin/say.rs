@@ -36,7 +36,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    experiment::run_each(Args::parse(), |args| &mut args.subject, run)
+    experiment::exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {

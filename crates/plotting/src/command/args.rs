@@ -51,7 +51,9 @@ impl DrawArgs {
     pub fn source(&self) -> Source {
         let folders = self.folders();
         if self.subject.ends_with(".csv") {
-            return Source::File { path: PathBuf::from(&self.subject), experiments: folders.experiments };
+            // a recipe with `--replicate all` hands on a line for each; the first has the others beside it
+            let path = self.subject.lines().next().unwrap_or_default();
+            return Source::File { path: PathBuf::from(path), experiments: folders.experiments };
         }
         let subject = subject_named(&self.subject).to_owned();
         let kind = folders.kind(&subject);

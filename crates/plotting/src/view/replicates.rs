@@ -1,4 +1,6 @@
 //! Several trainings of one subject: what masking each head does in all of them, and how far they agree.
+use std::collections::BTreeSet;
+
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{GREY, INK, SILVER, VERMILLION};
 use charts::scale::extent;
@@ -40,6 +42,23 @@ impl Type {
         Ok(Self { attention, heads, agreement })
     }
 
+    /// Heads, those that all trainings need, that some need, that all can spare, and the agreement of `all` trainings.
+    fn cells(&self, all: usize) -> [Cell; 5] {
+        let needed = |is_meant: &dyn Fn(usize) -> bool| Cell::from(self.count(Verdict::Needed, is_meant));
+        let shared = self.agreement.as_ref().map(|found| {
+            let ends =
+                found.interval.map(|ends| format!(" [{}, {}]", fixed(ends.low, 2), fixed(ends.high, 2)));
+            Cell::number(fixed(found.intraclass, 2) + &ends.unwrap_or_default(), found.intraclass)
+        });
+        [
+            self.heads.len().into(),
+            needed(&|times| times == all),
+            needed(&|times| times > 0 && times < all),
+            self.count(Verdict::Dispensable, |times| times == all).into(),
+            shared.into(),
+        ]
+    }
+
     /// Number of heads with a verdict in as many replicates.
     fn count(&self, verdict: Verdict, is_meant: impl Fn(usize) -> bool) -> usize {
         self.heads.iter().filter(|head| is_meant(head.count(verdict))).count()
@@ -48,7 +67,7 @@ impl Type {
 
 fn title(found: &Replicates, what: &str) -> String {
     let own = &found.sweeps[0];
-    own.file.titled(format!("{what}, in {} that differ in their seed alone", trainings(found)))
+    own.file.titled(format!("{what}, in {} with other seeds", trainings(found)))
 }
 
 fn trainings(found: &Replicates) -> String {
@@ -59,26 +78,11 @@ fn trainings(found: &Replicates) -> String {
 fn common(found: &Replicates, types: &[Type], judge: Judge) -> Table {
     let (own, all) = (&found.sweeps[0], found.sweeps.len());
     let row = |one: &Type| {
-        let needed = |is_meant: &dyn Fn(usize) -> bool| Cell::from(one.count(Verdict::Needed, is_meant));
-        let dispensable = one.count(Verdict::Dispensable, |times| times == all);
-        let shared = one.agreement.as_ref().map(|found| {
-            let ends =
-                found.interval.map(|ends| format!(" [{}, {}]", fixed(ends.low, 2), fixed(ends.high, 2)));
-            Cell::number(fixed(found.intraclass, 2) + &ends.unwrap_or_default(), found.intraclass)
-        });
         let pairs = one.agreement.as_ref().filter(|found| !found.pairs.is_empty()).map(|found| {
             let mean = found.pairs.iter().sum::<f64>() / found.pairs.len() as f64;
             Cell::number(format!("{} ({})", fixed(mean, 2), range(&found.pairs, |r| fixed(r, 2))), mean)
         });
-        let cells = [
-            one.heads.len().into(),
-            needed(&|times| times == all),
-            needed(&|times| times > 0 && times < all),
-            needed(&|times| times == 0),
-            dispensable.into(),
-            shared.into(),
-            pairs.into(),
-        ];
+        let cells = one.cells(all).into_iter().chain([pairs.into()]);
         Row::new(one.attention.name(), cells)
     };
     let bases: Vec<f64> = found.sweeps.iter().map(Ablations::base).collect();
@@ -90,7 +94,6 @@ fn common(found: &Replicates, types: &[Type], judge: Judge) -> Table {
                 "heads",
                 "needed in all",
                 "needed in some",
-                "needed in none",
                 "dispensable in all",
                 "common share of variance",
                 "r of two trainings",
@@ -98,13 +101,42 @@ fn common(found: &Replicates, types: &[Type], judge: Judge) -> Table {
         )
         .rows(types.iter().map(row))
         .note(format!("base {} of the trainings: {}", metric.label(), range(&bases, |base| metric.amount(base))))
-        .note(shares(&found.shares))
+        .note(shares(&found.shares(judge.criterion)))
         .note(judge.of_verdicts())
         .note(
-            "common share of variance: intraclass correlation of the changes, with its 95 % interval over segments and trainings; \
-             r: mean (smallest to greatest)",
+            "common share of variance: intraclass correlation of the changes, with its 95 % interval over segments and trainings, which \
+             is too narrow for three trainings and absent for two; noise can make it negative; r: mean (smallest to greatest)",
         )
         .note(NUMBERS)
+        .note(devices(found))
+}
+
+/// A sentence where trainings were measured on unlike devices.
+fn devices(found: &Replicates) -> Option<String> {
+    let device = |sweep: &Ablations| Some(sweep.file.signature.as_ref()?.runs.last()?.device.clone());
+    let devices: BTreeSet<String> = found.sweeps.iter().filter_map(device).collect();
+    let devices: Vec<&str> = devices.iter().map(String::as_str).collect();
+    (devices.len() > 1)
+        .then(|| format!("trained and measured on {}, which round differently", devices.join(" and ")))
+}
+
+/// A row for each attention type of a subject in the summary.
+pub(crate) fn rows(found: &Replicates, criterion: Criterion) -> Result<Vec<Row>> {
+    let (own, all) = (&found.sweeps[0], found.sweeps.len());
+    let judge = own.judge(criterion);
+    let all_shares = found.shares(criterion);
+    let ends = |share: fn(&Shares) -> f64| {
+        let all: Vec<f64> = all_shares.iter().map(share).collect();
+        let text = range(&all, |share| fixed(share, 0)) + " %";
+        (all.len() > 1).then(|| Cell::number(text, all.iter().copied().fold(f64::INFINITY, f64::min)))
+    };
+    let row = |attention| {
+        let one = Type::of(found, attention, judge)?;
+        let cells = [attention.name().into(), all.into()].into_iter().chain(one.cells(all));
+        let shares = [ends(|shares| shares.dispensable), ends(|shares| shares.without_loss)];
+        Ok(Row::new(own.file.title(), cells.chain(shares.map(Cell::from))))
+    };
+    own.attentions().into_iter().map(row).collect()
 }
 
 /// Shares of the heads that can go by importance, each with its range over the trainings.
@@ -153,6 +185,7 @@ fn costly(found: &Replicates, types: &[Type], judge: Judge) -> Table {
         .columns(["Head", "Training"], ["mean", "range", "needed in", "dispensable in"])
         .rows(heads.iter().take(MOST).map(row))
         .note(judge.of_verdicts())
+        .note(NUMBERS)
 }
 
 /// Limit of what replicates of a model that is trained from scratch can agree on.

@@ -14,7 +14,7 @@ use super::Claim;
 use crate::view::cross_domain::cells;
 use crate::view::pruning_curves::retrained_rows;
 use crate::view::pruning_table::{score_at, share};
-use crate::view::three;
+use crate::view::{replicates, three};
 
 /// Section 3.2: most single heads can go.
 pub fn single_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
@@ -59,6 +59,14 @@ fn counts(sweep: &Ablations, criterion: Criterion) -> Vec<Row> {
         Row::new(sweep.file.title(), cells.into_iter().chain(verdicts).chain(significant))
     };
     sweep.attentions().into_iter().map(counts).collect()
+}
+
+/// Beyond the paper: the same with other seeds.
+pub fn replicates(all: &[SubjectResults], criterion: Criterion) -> Claim {
+    let rows = all.iter().filter_map(|subject| subject.replicates.as_ref());
+    let rows: Vec<_> = rows.map(|found| replicates::rows(found, criterion)).collect();
+    let remarks = rows.iter().filter_map(|rows| rows.as_ref().err().map(ToString::to_string)).collect();
+    Claim { published: Vec::new(), measured: rows.into_iter().flatten().flatten().collect(), remarks }
 }
 
 /// Section 3.3: one head of a layer is often enough.

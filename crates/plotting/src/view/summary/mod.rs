@@ -31,6 +31,7 @@ pub fn page(all: &[SubjectResults], criterion: Criterion) -> Result<Option<Strin
     let unchecked: Vec<_> = all.iter().flat_map(SubjectResults::files).filter_map(remark).collect();
     let tables = [
         ("single_heads", of(michel::single_heads)),
+        ("replicates", of(michel::replicates)),
         ("best_heads", of(michel::best_heads)),
         ("across_domains", of(michel::across_domains)),
         ("removable", of(michel::removable)),
