@@ -161,7 +161,7 @@ fn faults_are_named_in_one_line() {
         assert!(message.contains(expected), "{message}");
     }
     for (usage, expected) in
-        [(["--attention", "enc"], "it is one of enc-enc"), (["--limit", "0"], "0 is not in 1..")]
+        [(["--attention", "enc"], "it is one of enc-enc"), (["--limit", "0"], "a whole number of at least 1")]
     {
         command(folder.path()).args(usage).assert().code(2).stderr(contains(expected));
     }
