@@ -262,7 +262,8 @@ impl<'a> Pair<'a> {
     /// - `reached`: swaps of all that were drawn whose difference is no smaller than the observed one
     fn p_value(&self, reached: usize, draws: Draws, swaps: usize) -> f64 {
         if self.moves.len() <= MOST_EXACT {
-            let together = (0..).zip(&self.moves).map(|(unit, own)| Move { unit, ..*own }).collect();
+            let together: Vec<Move> =
+                (0..).zip(&self.moves).map(|(unit, own)| Move { unit, ..*own }).collect();
             let all = Bits::all(self.moves.len());
             let differences = self.differences_of(&together, &all);
             return self.reached(differences) as f64 / all.width as f64;
@@ -287,7 +288,7 @@ impl<'a> Pair<'a> {
         self.differences_of(&self.moves, bits)
     }
 
-    fn differences_of(&self, moves: &Vec<Move>, bits: &Bits) -> Vec<f64> {
+    fn differences_of(&self, moves: &[Move], bits: &Bits) -> Vec<f64> {
         match self.lanes {
             Lanes::Whole4 => self.differences_in(sums::<i32, 4>(moves, bits)),
             Lanes::Whole8 => self.differences_in(sums::<i32, 8>(moves, bits)),
