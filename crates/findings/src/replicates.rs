@@ -1,9 +1,10 @@
 //! Single heads in several trainings of one subject: what all of them have in common, and what is one training's alone.
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-use records::{Attention, HeadId, Identity, Order, Row, Scope, Verdict};
+use records::{AblationRow, Attention, HeadId, Identity, Order, Row, Scope, Verdict};
 use significance::SEED;
 use stats::Segments;
 use stats::reliability::Swept;
@@ -136,24 +137,35 @@ impl Replicates {
         (0..families[0].len()).map(of).collect()
     }
 
-    /// Agreement of the replicates on the heads of a type; `None` where the statistics of segments are missing, or nothing varies.
+    /// Agreement of the replicates on the heads of each type, of those on which it is defined; none where the statistics of segments
+    /// are missing.
     ///
     /// # Errors
     /// If statistics are damaged.
-    pub fn agreement(&self, attention: Attention) -> Result<Option<Agreement>> {
+    pub fn agreements(&self) -> Result<BTreeMap<Attention, Agreement>> {
         let mut segments = Vec::new();
         for sweep in &self.sweeps {
-            let (base, variants) = match stored(sweep, || no_segments(&sweep.file)) {
-                Err(Error::NotMeasured(_)) => return Ok(None),
+            segments.push(match stored(sweep, || no_segments(&sweep.file)) {
+                Err(Error::NotMeasured(_)) => return Ok(BTreeMap::new()),
                 found => found?,
-            };
-            let own = sweep.rows.iter().zip(variants).filter(|(row, _)| row.attention == attention);
-            segments.push((base, own.map(|(_, variant)| variant).collect::<Vec<_>>()));
+            });
         }
-        let variants: Vec<Vec<&Segments>> =
-            segments.iter().map(|(_, variants)| variants.iter().collect()).collect();
-        let swept = segments.iter().zip(&variants).map(|((base, _), variants)| Swept { base, variants });
-        agreement(&swept.collect::<Vec<_>>(), SEED).map_err(incomparable(&self.sweeps[0].file))
+        let of = |attention: Attention| {
+            // the rows of all replicates are of the same heads in the same order
+            let is_own = |(row, _): &(&AblationRow, _)| row.attention == attention;
+            let own = |variants| -> Vec<&Segments> {
+                let rows = self.sweeps[0].rows.iter().zip::<&Vec<Segments>>(variants);
+                rows.filter(is_own).map(|(_, variant)| variant).collect()
+            };
+            let variants: Vec<Vec<&Segments>> = segments.iter().map(|(_, variants)| own(variants)).collect();
+            let swept = segments.iter().zip(&variants).map(|((base, _), variants)| Swept { base, variants });
+            agreement(&swept.collect::<Vec<_>>(), SEED).map_err(incomparable(&self.sweeps[0].file))
+        };
+        let mut all = BTreeMap::new();
+        for attention in self.sweeps[0].attentions() {
+            all.extend(of(attention)?.map(|found| (attention, found)));
+        }
+        Ok(all)
     }
 }
 
@@ -242,7 +254,7 @@ mod tests {
             assert_eq!((head.mean(), head.range()), (row.score_delta, (row.score_delta, row.score_delta)));
             assert_eq!(head.verdicts, vec![judge.verdict(row); 2]);
         }
-        assert_eq!(found.agreement(Attention::SelfAttention).unwrap(), None, "no statistics of segments");
+        assert!(found.agreements().unwrap().is_empty(), "no statistics of segments");
         assert!(read(&crate::tiny().results).unwrap().is_none());
     }
 

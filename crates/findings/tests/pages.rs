@@ -174,7 +174,8 @@ fn number(words: &[&str]) -> String {
             needed.filter(is_meant).count().to_string()
         }
         ["common", subject, attention] => {
-            let found = replicates(subject).0.agreement(attention.parse().unwrap()).unwrap().unwrap();
+            let found =
+                replicates(subject).0.agreements().unwrap().remove(&attention.parse().unwrap()).unwrap();
             let ends = found.interval.unwrap();
             let [low, high] = [ends.low, ends.high].map(|end| fixed(end, 2));
             format!("{} ({low} to {high})", fixed(found.intraclass, 2))

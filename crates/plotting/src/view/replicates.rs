@@ -20,11 +20,7 @@ const MOST: usize = 10;
 pub(crate) fn sheet(found: &Replicates, criterion: Criterion) -> Result<Sheet> {
     let own = &found.sweeps[0];
     let judge = own.judge(criterion);
-    let types: Vec<Type> = own
-        .attentions()
-        .into_iter()
-        .map(|attention| Type::of(found, attention, judge))
-        .collect::<Result<_>>()?;
+    let types = Type::all(found, judge)?;
     let tables = [common(found, &types, judge), costly(found, &types, judge)];
     Ok(super::sheet(&own.file, STEM, figure(found, &types, judge), tables))
 }
@@ -37,9 +33,14 @@ struct Type {
 }
 
 impl Type {
-    fn of(found: &Replicates, attention: Attention, judge: Judge) -> Result<Self> {
-        let (heads, agreement) = (found.heads(attention, judge), found.agreement(attention)?);
-        Ok(Self { attention, heads, agreement })
+    /// All types of a subject.
+    fn all(found: &Replicates, judge: Judge) -> Result<Vec<Self>> {
+        let mut agreements = found.agreements()?;
+        let of = |attention| {
+            let agreement = agreements.remove(&attention);
+            Self { attention, heads: found.heads(attention, judge), agreement }
+        };
+        Ok(found.sweeps[0].attentions().into_iter().map(of).collect())
     }
 
     /// Heads, those that all trainings need, that some need, that all can spare, and the agreement of `all` trainings.
@@ -130,13 +131,12 @@ pub(crate) fn rows(found: &Replicates, criterion: Criterion) -> Result<Vec<Row>>
         let text = range(&all, |share| fixed(share, 0)) + " %";
         (all.len() > 1).then(|| Cell::number(text, all.iter().copied().fold(f64::INFINITY, f64::min)))
     };
-    let row = |attention| {
-        let one = Type::of(found, attention, judge)?;
-        let cells = [attention.name().into(), all.into()].into_iter().chain(one.cells(all));
+    let row = |one: &Type| {
+        let cells = [one.attention.name().into(), all.into()].into_iter().chain(one.cells(all));
         let shares = [ends(|shares| shares.dispensable), ends(|shares| shares.without_loss)];
-        Ok(Row::new(own.file.title(), cells.chain(shares.map(Cell::from))))
+        Row::new(own.file.title(), cells.chain(shares.map(Cell::from)))
     };
-    own.attentions().into_iter().map(row).collect()
+    Ok(Type::all(found, judge)?.iter().map(row).collect())
 }
 
 /// Shares of the heads that can go by importance, each with its range over the trainings.
