@@ -46,6 +46,11 @@ impl Criterion {
         Self { adjustment: Adjustment::Family, ..self }
     }
 
+    /// `true` if it is that of Michel et al. (2019).
+    pub(crate) fn is_the_papers(self) -> bool {
+        self.adjustment == Adjustment::None && self.alpha.total_cmp(&ALPHA).is_eq()
+    }
+
     /// The p-value that counts, if the row was tested and adjusted.
     pub fn p_value(self, row: &impl TestedRow) -> Option<f64> {
         let tests = row.tests();

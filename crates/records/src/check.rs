@@ -38,6 +38,11 @@ impl Limit {
     ) -> Self {
         Self { column, value, allowed, words }
     }
+
+    /// Of a probability or a share that may be absent.
+    pub fn share(column: &'static str, value: Option<f64>) -> Self {
+        Self::optional(column, value, 0.0..=1.0, "0 to 1 or empty")
+    }
 }
 
 /// Greater scores and numbers than this are faults.
@@ -107,8 +112,7 @@ pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> 
         ("p_mcnemar", tests.p_mcnemar),
         ("power", tests.power),
     ];
-    let p_values =
-        p_values.map(|(column, value)| Limit::optional(column, value, 0.0..=1.0, "0 to 1 or empty"));
+    let p_values = p_values.map(|(column, value)| Limit::share(column, value));
     scores.into_iter().chain([delta]).chain(ends).chain([order]).chain(simultaneous).chain(p_values).collect()
 }
 

@@ -72,6 +72,13 @@ pub struct Testing {
     pub block: usize,
 }
 
+impl Testing {
+    /// The settings that tests of segments have, which know no margin.
+    pub fn of_segments(self) -> stats::family::Testing {
+        stats::family::Testing { resamples: self.resamples, seed: self.seed, block: self.block }
+    }
+}
+
 fn one() -> usize {
     1
 }

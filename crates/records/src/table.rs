@@ -63,12 +63,14 @@ pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8]) -> Result<Table<R>, Error
 }
 
 /// Columns that results of earlier versions lack; their cells are read as empty.
-const LATER: [&str; 10] = [
+const LATER: [&str; 12] = [
     "simultaneous_low",
     "simultaneous_high",
     "p_bootstrap",
     "power",
     "segments_for_power",
+    "reached_dispensable",
+    "reached_without_loss",
     "pearson_ceiling_low",
     "pearson_ceiling_high",
     "influential_head",

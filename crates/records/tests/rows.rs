@@ -34,12 +34,12 @@ fn heads_are_rows_of_their_attention_type() {
 #[test]
 fn steps_are_rows_of_their_curve() {
     let of = |line: &str| row::<PruningRow>(line);
-    let step = of("all,importance,,false,3,15,144,bleu,36.0,35.0,-1.0,,,,,,,,,,,,,,,self:1:1");
+    let step = of("all,importance,,false,3,15,144,bleu,36.0,35.0,-1.0,,,,,,,,,,,,,,,,,self:1:1");
     assert_eq!((step.name().as_str(), step.family().as_str()), ("all/importance/3", "all/importance"));
     let key = |seed, complement| ("enc-dec", "random", seed, complement, 1);
-    let random = of("enc-dec,random,4,false,1,0,96,bleu,36.0,36.0,0.0,,,,,,,,,,,,,,,");
+    let random = of("enc-dec,random,4,false,1,0,96,bleu,36.0,36.0,0.0,,,,,,,,,,,,,,,,,");
     assert_eq!((random.name().as_str(), random.key()), ("enc-dec/random-4/1", key(Some(4), false)));
-    let reversed = of("enc-dec,random,4,true,1,5,96,bleu,36.0,36.0,0.0,,,,,,,,,,,,,,,");
+    let reversed = of("enc-dec,random,4,true,1,5,96,bleu,36.0,36.0,0.0,,,,,,,,,,,,,,,,,");
     assert_eq!(reversed.name(), "enc-dec/random-4/complement/1");
     assert_eq!(reversed.key(), key(Some(4), true));
     assert_eq!(reversed.base(), BASE);

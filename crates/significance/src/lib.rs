@@ -225,14 +225,18 @@ fn test_one_family<R: TestedRow>(
         record(rows[place], &untested, false)?;
     }
     let of_family: Vec<&Segments> = tested.iter().map(|&place| &variants[place]).collect();
-    let settings =
-        stats::family::Testing { resamples: testing.resamples, seed: testing.seed, block: testing.block };
-    let compared = test_family(&base_segments, &of_family, settings)?;
+    let mut curve = Vec::new();
+    let compared = test_family(&base_segments, &of_family, testing.of_segments())?;
     for (place, comparison) in tested.into_iter().zip(compared) {
-        let (sides, settings) = ([&base_segments, &variants[place]], (testing.margin_percent, settings));
-        record(rows[place], &power::with_power(comparison, sides, settings)?, is_whole)?;
+        let sides = [&base_segments, &variants[place]];
+        let (comparison, step) = power::with_power(comparison, sides, testing)?;
+        record(rows[place], &comparison, is_whole)?;
+        curve.extend(rows[place].step().and(step).map(|step| (place, step)));
     }
-    Ok(())
+    if curve.is_empty() {
+        return Ok(());
+    }
+    Ok(power::walk(&mut rows, curve, &base_segments, testing)?)
 }
 
 fn record<R: TestedRow>(row: &mut R, comparison: &Comparison, is_whole: bool) -> Result<(), Error> {

@@ -25,6 +25,7 @@ pub mod regression;
 pub mod reliability;
 pub mod replicates;
 mod segments;
+pub mod spread;
 pub mod swaps;
 pub mod t_test;
 

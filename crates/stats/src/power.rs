@@ -1,10 +1,8 @@
 //! Power to show that heads are dispensable: the chance that a test set says so of a set that costs nothing.
 
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-
 use crate::bootstrap::percentile;
-use crate::family::{FEW_CHANGES, Testing};
+use crate::family::{ALPHA, FEW_CHANGES, Testing};
+use crate::swaps::swapped_sizes;
 use crate::{Error, Segments};
 
 /// Draws of the swaps; the error of a share of 0.8 is then 0.013.
@@ -13,13 +11,15 @@ const DRAWS: usize = 1_000;
 /// The power that a test set should have.
 const ENOUGH: f64 = 0.8;
 
-/// The chance to show that a variant is dispensable which costs nothing, but changes as many segments.
+/// Power of a test set beside one variant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Power {
-    /// The chance with this test set, 0 to 1.
+    /// The chance, 0 to 1, to show that a variant is dispensable which costs nothing, but changes as many segments.
     pub power: f64,
     /// Number of segments that gives a chance of 80 %; absent where few change.
     pub segments: Option<f64>,
+    /// The greatest loss of such a variant that is not significant: swaps exceed it in a share of [`ALPHA`].
+    pub critical: f64,
 }
 
 /// Computes the power of a test set by swaps of its segments (Fisher; Noreen 1989, *Computer-Intensive Methods for Testing
@@ -27,8 +27,8 @@ pub struct Power {
 /// would show. It is shown to be dispensable where the worse end of its interval, `reach` away, lies above minus the margin.
 ///
 /// Where many segments change, spread and reach shrink with the root of the number of segments, so with k times as many segments the
-/// chance is 80 % where sqrt(k) margin = reach - q, q being the percentile 20 of the differences. Where fewer than 20 change, no number
-/// is given: the reach is then that of segments that may change elsewhere, which shrinks faster.
+/// chance is 80 % where sqrt(k) margin = reach + q, q being the size that 60 % of the differences do not exceed: 20 % are a greater loss.
+/// Where fewer than 20 change, no number is given: the reach is then that of segments that may change elsewhere, which shrinks faster.
 ///
 /// - `reach`: distance from the difference to the worse end of its interval, in the unit of the metric
 /// - `margin`: the loss that is tolerated, above 0, likewise
@@ -44,38 +44,18 @@ pub fn power(
     (reach, margin): (f64, f64),
     testing: Testing,
 ) -> Result<Power, Error> {
-    let mut swapped = base.swapped(variant, testing)?;
-    swapped.sort_unstable_by(f64::total_cmp);
-    // Either side is as likely as the other, so it is the same which one is the worse.
-    let shown = swapped.iter().filter(|&&difference| difference - reach > -margin).count();
     let (counted, changes) = base.beside(&[variant])?;
-    let is_enough = changes.iter().all(|change| change.changed_units(testing.block) >= FEW_CHANGES);
-    let longer = (reach - percentile(&swapped, 1.0 - ENOUGH)).max(0.0) / margin;
+    let sizes = swapped_sizes(&counted, &changes[0], DRAWS, testing);
+    // Swaps are drawn by their sizes: either side is as likely as the other.
+    let room = margin - reach;
+    let below = sizes.partition_point(|&size| size < room.abs()) as f64 / DRAWS as f64;
+    let longer = (reach + percentile(&sizes, 2.0 * ENOUGH - 1.0)) / margin;
+    let is_enough = changes[0].changed_units(testing.block) >= FEW_CHANGES;
     Ok(Power {
-        power: shown as f64 / DRAWS as f64,
+        power: if room > 0.0 { (1.0 + below) / 2.0 } else { (1.0 - below) / 2.0 },
         segments: is_enough.then(|| (counted.len() as f64 * longer * longer).ceil().max(1.0)),
+        critical: percentile(&sizes, 1.0 - ALPHA),
     })
-}
-
-impl Segments {
-    /// The difference, variant minus base, in each draw of swaps.
-    fn swapped(&self, variant: &Self, Testing { seed, block, .. }: Testing) -> Result<Vec<f64>, Error> {
-        self.assert_paired(variant);
-        let counted = self.counted()?;
-        let (sums, variant) = (counted.sums(), counted.variant(&variant.counted()?));
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
-        let mut of_draw = || {
-            let mut sides = [sums.clone(), sums.clone()];
-            for unit in variant.differences.chunks(counted.width() * block) {
-                let side = &mut sides[usize::from(random.random::<bool>())];
-                for changes in unit.chunks_exact(counted.width()) {
-                    side.iter_mut().zip(changes).for_each(|(sum, change)| *sum += change);
-                }
-            }
-            counted.score_of(&sides[1]) - counted.score_of(&sides[0])
-        };
-        Ok((0..DRAWS).map(|_| of_draw()).collect())
-    }
 }
 
 #[cfg(test)]
@@ -116,6 +96,8 @@ mod tests {
         let whole = power(&base, &variant, (0.2, 0.2842), Testing { block: 100, ..TESTING }).unwrap();
         assert!((whole.power - 0.5).abs() < 0.06, "{whole:?}");
         let nothing = power(&base, &base, (0.2, 0.1), TESTING).unwrap();
-        assert_eq!(nothing, Power { power: 0.0, segments: None });
+        assert_eq!(nothing, Power { power: 0.0, segments: None, critical: 0.0 });
+        // 2.576 deviations
+        assert!((found.critical - 0.258).abs() < 0.025, "{found:?}");
     }
 }

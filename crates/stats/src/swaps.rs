@@ -73,6 +73,14 @@ pub(crate) fn swap_tests(base: &Counted, variants: &[Variant], testing: Testing)
     Some(tested)
 }
 
+/// Sizes of a variant's difference in this many draws of swaps, in ascending order.
+pub(crate) fn swapped_sizes(base: &Counted, variant: &Variant, swaps: usize, testing: Testing) -> Vec<f64> {
+    let draws = Draws { units: base.len().div_ceil(testing.block), seed: testing.seed };
+    let mut sizes = Pair::new(base, variant, testing.block).differences(&draws.bits(0..swaps));
+    sizes.sort_unstable_by(f64::total_cmp);
+    sizes
+}
+
 fn share(reached: usize, swaps: usize) -> f64 {
     (1 + reached) as f64 / (1 + swaps) as f64
 }

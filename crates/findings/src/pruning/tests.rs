@@ -65,6 +65,25 @@ fn the_dispensable_share_ends_where_the_interval_reaches_the_margin() {
     assert_eq!(found(&pruning, RuleKind::NoSignificantLoss, CRITERION), Some((40.0, true, Some(-0.5))));
 }
 
+/// Of 1,000 walks 975 get to the third step, so 2.5 % of the shares lie below it; 25 get to the last, so 2.5 % lie there.
+#[test]
+fn the_spread_of_a_share_is_that_of_the_walks() {
+    let mut pruning = curve(&[1, 2, 3, 4, 5].map(|masked| (masked, 29.5, Some(0.5))));
+    let reached = [None, Some(1.0), Some(0.99), Some(0.975), Some(0.026), Some(0.025)];
+    for (row, reached) in pruning.series[0].runs[0].iter_mut().zip(reached) {
+        (row.reached_without_loss, row.power) = (reached, reached.and(Some(0.5)));
+    }
+    let spread = |which, criterion| {
+        pruning.series[0].removable(pruning.results.judge(criterion), which).and_then(|found| found.spread)
+    };
+    assert_eq!(spread(RuleKind::NoSignificantLoss, CRITERION), Some((30.0, 40.0)));
+    // the walks were by p < 0.01
+    assert_eq!(spread(RuleKind::NoSignificantLoss, Criterion { alpha: 0.05, ..CRITERION }), None);
+    pruning.series[0].runs[0][1].p_value = Some(0.001);
+    let stopped = pruning.series[0].removable(pruning.results.judge(CRITERION), RuleKind::NoSignificantLoss);
+    assert_eq!(stopped.map(|found| (found.percent, found.power)), Some((0.0, Some(0.5))));
+}
+
 /// A run that is going on has scored the first and the last step: heads between them may or may not be missed.
 #[test]
 fn a_gap_hides_the_share() {

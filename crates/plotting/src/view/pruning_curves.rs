@@ -76,6 +76,7 @@ fn figure3(pruning: &Pruning, criterion: Criterion) -> Result<Chart> {
     Ok(chart(pruning, criterion, (third_or_sixth(pruning), &title, axis), drawn, layers)
         .note(has_cuts.then_some("upright lines: how many heads can go by importance, by the two rules"))
         .note(has_cuts.then_some(pruning.results.judge(criterion).rules("steps")))
+        .note(has_cuts.then(|| pruning_table::power(pruning)).flatten())
         .entries(floor.map(|_| Entry::line("floor", FLOOR)))
         .note(floor.map(|row| format!("floor: all heads masked, {}", metric.amount(row.score)))))
 }
@@ -176,7 +177,7 @@ fn cuts(pruning: &Pruning, criterion: Criterion) -> Vec<Layer> {
     let (mut layers, mut names) = (Vec::new(), Vec::<(f64, String, _)>::new());
     for (which, (name, style)) in RuleKind::BOTH.into_iter().zip(looks) {
         let Some(removable) = series.removable(judge, which) else { continue };
-        let share = format!("{} %", words::share(removable.percent, removable.is_open));
+        let share = pruning_table::share(&removable, " %");
         layers.push(Layer::Rule(At::X(removable.percent), style));
         match names.last_mut() {
             Some((percent, both, _)) if *percent == removable.percent => {

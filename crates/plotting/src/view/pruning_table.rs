@@ -18,8 +18,15 @@ pub const COMPLEMENT: &str =
     "as many heads masked in the opposite order, so that those which the order masks first are kept";
 
 /// The last is left out where nothing published stands beside a subject.
-const COLUMNS: [&str; 6] =
-    ["dispensable (%)", "change", "no sig. loss (%)", "change", "score at 50 %", "paper (%)"];
+const COLUMNS: [&str; 7] =
+    ["dispensable (%)", "change", "power", "no sig. loss (%)", "change", "score at 50 %", "paper (%)"];
+
+/// Definition of the spread of a share.
+pub const SPREAD: &str =
+    "in parentheses: percentiles 2.5 and 97.5 of the share on 1,000 resamples of the test set";
+
+/// Definition of the power beside a share.
+pub const POWER: &str = "power: the chance to show that the next step is dispensable if it cost nothing but changed as many segments";
 
 type BothShares = [Option<Removable>; 2];
 
@@ -28,7 +35,7 @@ pub fn table(pruning: &Pruning, criterion: Criterion) -> Table {
     let (results, file) = (&pruning.results, &pruning.results.file);
     let published = if file.is_language() { &[] } else { PAPER.shares.as_slice() };
     let (beside, names) =
-        (pruning.published(published), &COLUMNS[..if published.is_empty() { 5 } else { 6 }]);
+        (pruning.published(published), &COLUMNS[..if published.is_empty() { 6 } else { 7 }]);
     let (metric, judge) = (results.metric(), results.judge(criterion));
     let both = |series: &Series| RuleKind::BOTH.map(|which| series.removable(judge, which));
     let shares: Vec<BothShares> = pruning.series.iter().map(both).collect();
@@ -44,6 +51,7 @@ pub fn table(pruning: &Pruning, criterion: Criterion) -> Table {
         .note(results.base_line())
         .note("each share is that of the last step before the first one that the rule does not accept")
         .note(judge.rules("steps"))
+        .note(shares.as_flattened().iter().flatten().any(|share| share.spread.is_some()).then_some(SPREAD))
         .note(power(pruning))
         .note(file.of_orders())
         .note(signs(pruning, shares.as_flattened()))
@@ -54,17 +62,17 @@ pub fn table(pruning: &Pruning, criterion: Criterion) -> Table {
         .remark(without_attention(pruning))
 }
 
-/// Power of the test set at the first step by importance: whether any share could have been shown.
-fn power(pruning: &Pruning) -> Option<String> {
-    let steps = pruning.find(Scope::All, Order::Importance)?.runs.first()?;
-    let first = steps.iter().find(|row| row.masked > 0)?;
-    let (power, segments) = first.power.zip(first.segments_for_power)?;
-    Some(format!(
-        "power: a set that costs nothing, but changes as many segments as the first step by importance, would be shown \
-         dispensable with a chance of {}; {} segments would give 0.80",
-        fixed(power, 2),
-        fixed(segments, 0)
-    ))
+/// Meaning of the power and, at the first step by importance, the test set that would be large enough.
+pub fn power(pruning: &Pruning) -> Option<String> {
+    let all = || pruning.series.iter().flat_map(|series| series.runs.iter().flatten());
+    all().find_map(|row| row.power)?;
+    let steps = pruning.find(Scope::All, Order::Importance).and_then(|series| series.runs.first());
+    let first = steps.and_then(|steps| steps.iter().find(|row| row.masked > 0));
+    let enough = first.and_then(|row| row.power.zip(row.segments_for_power)).map(|(power, segments)| {
+        let (power, segments) = (fixed(power, 2), fixed(segments, 0));
+        format!("; at the first step by importance it is {power}, and {segments} segments would give 0.80")
+    });
+    Some(format!("{POWER}{}", enough.unwrap_or_default()))
 }
 
 /// Share of heads that can go by both rules, the change there, and the score without half of them.
@@ -73,12 +81,17 @@ fn row(pruning: &Pruning, series: &Series, shares: &BothShares, beside: Option<&
     let share_and_change = |removable: &Option<Removable>| {
         let Some(removable) = removable else { return [(); 2].map(|()| Cell::gap("?")) };
         let change = |change: Change| Cell::number(change.in_words(&metric), change.delta);
-        [Cell::number(share(removable), removable.percent), removable.change.map(change).into()]
+        [Cell::number(share(removable, ""), removable.percent), removable.change.map(change).into()]
     };
+    let [[dispensable, changed], without_loss] = shares.each_ref().map(share_and_change);
+    let power = shares[0]
+        .as_ref()
+        .and_then(|share| share.power)
+        .map(|power| Cell::printed(power, |power| fixed(power, 2)));
     let is_the_papers = pruning.find(Scope::All, Order::Importance) == Some(series);
     let paper = beside.filter(|_| is_the_papers).map(|share| Cell::printed(share.percent, tenths));
     let last = [score_at(pruning, series, 50.0), paper.into()];
-    Row::new(label(series), shares.iter().flat_map(share_and_change).chain(last))
+    Row::new(label(series), [dispensable, changed, power.into()].into_iter().chain(without_loss).chain(last))
 }
 
 fn floor(metric: &Metric, scope: Scope, row: &PruningRow) -> Row {
@@ -86,7 +99,7 @@ fn floor(metric: &Metric, scope: Scope, row: &PruningRow) -> Row {
     let score = [Cell::number(score, row.score), Cell::default()];
     Row::new(
         format!("{}floor, all masked", prefix(scope)),
-        [(); 4].map(|()| Cell::default()).into_iter().chain(score),
+        [(); 5].map(|()| Cell::default()).into_iter().chain(score),
     )
 }
 
@@ -119,9 +132,14 @@ fn all_published(published: &[Share]) -> Option<String> {
     (!all.is_empty()).then(|| format!("all shares in the paper, \"without noticeable loss\": {all}"))
 }
 
-/// The share as printed: `20`, `12.5 [0 to 30]` for several runs, `≥ 90` where the climb ended for want of a test.
-pub fn share(removable: &Removable) -> String {
-    words::share(removable.percent, removable.is_open) + &brackets(removable.range, " to ", tenths)
+/// The share as printed: `20 (10 to 30)` with its spread, `12.5 [0 to 30]` for several runs, `≥ 90` where the climb ended for want of a
+/// test; the unit stands behind the share.
+pub fn share(removable: &Removable, unit: &str) -> String {
+    let spread = removable.spread.map(|(low, high)| format!(" ({} to {})", tenths(low), tenths(high)));
+    words::share(removable.percent, removable.is_open)
+        + unit
+        + &spread.unwrap_or_default()
+        + &brackets(removable.range, " to ", tenths)
 }
 
 /// The score near a share of masked heads, with the share of that step where it is another; empty if none is near.

@@ -79,7 +79,6 @@ impl Row for CorrelationRow {
         let unit = |column, value| Limit::optional(column, value, -1.0..=1.0, "-1 to 1 or empty");
         // Halves can disagree so much that Spearman and Brown's formula has no lower end.
         let reliability = |column, value| Limit::optional(column, value, -MOST..=1.0, "at most 1 or empty");
-        let share = |column, value| Limit::optional(column, value, 0.0..=1.0, "0 to 1 or empty");
         let (heads, top) = (self.heads as f64, self.top as f64);
         vec![
             unit("pearson", self.pearson),
@@ -90,11 +89,11 @@ impl Row for CorrelationRow {
             unit("spearman_without", self.spearman_without),
             reliability("first_reliability", self.first_reliability),
             reliability("second_reliability", self.second_reliability),
-            share("pearson_ceiling", self.pearson_ceiling),
-            share("pearson_ceiling_low", self.pearson_ceiling_low),
-            share("pearson_ceiling_high", self.pearson_ceiling_high),
-            share("pearson_p_value", self.pearson_p_value),
-            share("spearman_p_value", self.spearman_p_value),
+            Limit::share("pearson_ceiling", self.pearson_ceiling),
+            Limit::share("pearson_ceiling_low", self.pearson_ceiling_low),
+            Limit::share("pearson_ceiling_high", self.pearson_ceiling_high),
+            Limit::share("pearson_p_value", self.pearson_p_value),
+            Limit::share("spearman_p_value", self.spearman_p_value),
             Limit::new("top", top, 0.0..=heads, "at most the number of heads"),
             Limit::new("top_overlap", self.top_overlap, 0.0..=top, "0 to top"),
             Limit::new("top_overlap_by_chance", self.top_overlap_by_chance, 0.0..=MOST, "a number of heads"),

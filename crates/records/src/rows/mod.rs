@@ -25,6 +25,7 @@ use crate::rules::{Verdict, margin};
 use stats::MetricName;
 use stats::bootstrap::Interval;
 use stats::family::Comparison;
+use stats::spread::Reached;
 
 pub use ablation::AblationRow;
 pub use correlation::CorrelationRow;
@@ -122,6 +123,14 @@ pub trait TestedRow: Row {
     fn masked_heads(&self) -> Option<&str> {
         None
     }
+
+    /// Place on a curve that the rows of its family make, which can be walked along; absent where they are no curve.
+    fn step(&self) -> Option<usize> {
+        None
+    }
+
+    /// Fills in how often the walk along a curve gets here.
+    fn record_reached(&mut self, _reached: Reached) {}
 
     /// Metric of the scores.
     fn metric(&self) -> MetricName;

@@ -8,6 +8,7 @@ use super::{BASE, Row, TestedRow, falls, heads_fault};
 use crate::Order;
 use crate::check::{Limit, step_limits, test_limits};
 use stats::MetricName;
+use stats::spread::Reached;
 
 /// One row of `iterative-prune`: the model without the heads that come first in some order (Michel et al. 2019, Figures 3,
 /// 4 and 6).
@@ -66,6 +67,11 @@ pub struct PruningRow {
     pub power: Option<f64>,
     /// Number of segments that would give a chance of 80 %, likewise.
     pub segments_for_power: Option<f64>,
+    /// Share, 0 to 1, of 1,000 resamples of the test set on which all steps from the first to this one are dispensable; empty as
+    /// above, and for orders that make no curve.
+    pub reached_dispensable: Option<f64>,
+    /// Share of these on which none of them is a significant loss, the paper's rule.
+    pub reached_without_loss: Option<f64>,
     /// Score on the split that the heads were searched on, in the unit of the metric; empty for orders.
     pub search_score: Option<f64>,
     /// The masked heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
@@ -130,7 +136,13 @@ impl Row for PruningRow {
     }
 
     fn limits(&self) -> Vec<Limit> {
-        step_limits(self.masked, self.heads).into_iter().chain(test_limits(self, self.score_delta)).collect()
+        let reached = [
+            ("reached_dispensable", self.reached_dispensable),
+            ("reached_without_loss", self.reached_without_loss),
+        ];
+        let reached = reached.map(|(column, share)| Limit::share(column, share));
+        let own = step_limits(self.masked, self.heads).into_iter().chain(reached);
+        own.chain(test_limits(self, self.score_delta)).collect()
     }
 
     fn fault(&self) -> Option<String> {
@@ -171,6 +183,15 @@ impl TestedRow for PruningRow {
 
     fn masked_heads(&self) -> Option<&str> {
         Some(&self.masked_heads)
+    }
+
+    fn step(&self) -> Option<usize> {
+        (!matches!(self.order, Order::Floor | Order::Swap)).then_some(self.step)
+    }
+
+    fn record_reached(&mut self, reached: Reached) {
+        self.reached_dispensable = Some(reached.dispensable);
+        self.reached_without_loss = Some(reached.without_loss);
     }
 
     super::tested_columns!();

@@ -116,8 +116,8 @@ impl From<&RetrainedRow> for PruningRow {
             p_mcnemar: row.p_mcnemar,
             power: row.power,
             segments_for_power: row.segments_for_power,
-            search_score: None,
             masked_heads: row.masked_heads.clone(),
+            ..Self::default()
         }
     }
 }

@@ -95,7 +95,7 @@ impl Row for SpeedRow {
             above("ratio_low", self.ratio_low),
             above("ratio_high", self.ratio_high),
             Limit::new("ratio", self.ratio, interval, "within `ratio_low` and `ratio_high`"),
-            Limit::optional("neighbours", self.neighbours, 0.0..=1.0, "0 to 1 or empty"),
+            Limit::share("neighbours", self.neighbours),
             above("predicted_ratio", self.predicted_ratio),
             some("original_multiply_adds", self.original_multiply_adds as f64),
             some("original_parameters", self.original_parameters as f64),

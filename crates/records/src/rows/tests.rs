@@ -40,7 +40,7 @@ fn headers_are_pinned() {
         "attention,order,order_seed,complement,step,masked,heads,metric,base_score,score,score_delta,\
          delta_low,delta_high,simultaneous_low,simultaneous_high,\
          p_value,p_bootstrap,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power,\
-         search_score,masked_heads",
+         reached_dispensable,reached_without_loss,search_score,masked_heads",
     );
     pinned::<CorrelationRow>(
         "attention,heads,metric,first_base_score,second_base_score,pearson,pearson_p_value,pearson_low,\

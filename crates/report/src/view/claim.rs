@@ -1,9 +1,9 @@
 //! Findings on one subject, in sentences and in a few numbers.
 use charts::table::Cell;
-use findings::{Ablations, Criterion, Pruning, SubjectResults, Tolerable};
+use findings::{Ablations, Criterion, Pruning, RuleKind, SubjectResults, Tolerable};
 use plotting::view::three;
-use records::TestedRow as _;
-use words::{count, range, tenths};
+use records::{Order, Scope, TestedRow as _};
+use words::{count, fixed, range, tenths};
 
 /// The names of [`key_numbers`].
 pub const KEY_NUMBERS: [&str; 5] =
@@ -43,12 +43,20 @@ fn heads(sweep: &Ablations, criterion: Criterion) -> Vec<String> {
 
 fn share(pruning: &Pruning, criterion: Criterion) -> Option<String> {
     let Tolerable { percent, low, high } = pruning.tolerable(criterion)?;
-    let margin = pruning.results.judge(criterion).margin_in_words();
+    let judge = pruning.results.judge(criterion);
+    let margin = judge.margin_in_words();
     let dispensable = if low > 0.0 { format!("{} % are", tenths(low)) } else { "none are".to_owned() };
     let [percent, low, high] = [percent, low, high].map(tenths);
+    let found = pruning.find(Scope::All, Order::Importance)?.removable(judge, RuleKind::Dispensable);
+    let spread = found.as_ref().and_then(|found| found.spread);
+    let spread = spread.map(|ends| format!(" ({} % on other test sets)", range(ends, tenths)));
+    let power = found.and_then(|found| found.power);
+    let power = power.map(|power| format!("; power to show more: {}", fixed(power, 2)));
     Some(format!(
         "masked together by importance, {percent} % of the heads can go with a loss of at most {margin} (95 % interval {low} to \
-         {high} %); {dispensable} dispensable together"
+         {high} %); {dispensable} dispensable together{}{}",
+        spread.unwrap_or_default(),
+        power.unwrap_or_default()
     ))
 }
 

@@ -4,8 +4,8 @@ use findings::ablations::Model;
 use findings::best_heads::Layers;
 use findings::judge::Tally;
 use findings::{
-    Ablations, BestHeads, Checkpoint, Criterion, Dynamics, PAPER, Pruning, Retrained, RuleKind, Series,
-    SubjectResults, Verdicts,
+    Ablations, BestHeads, Checkpoint, Criterion, Dynamics, PAPER, Pruning, Removable, Retrained, RuleKind,
+    Series, SubjectResults, Verdicts,
 };
 use records::{AblationRow, Attention, Order, Scope, TestedRow};
 use words::{fixed, signed, tenths};
@@ -136,7 +136,7 @@ pub fn across_domains(all: &[SubjectResults], _: Criterion) -> Claim {
 /// Section 4.2: many heads can go at once.
 pub fn removable(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let theirs = PAPER.shares.iter().map(|share| {
-        let before = ["importance", "", "", "", ""].map(Cell::from);
+        let before = ["importance", "", "", "", "", ""].map(Cell::from);
         let percent = Cell::number(format!("{} %", tenths(share.percent)), share.percent);
         Row::new(format!("M19: {} ({})", share.task, share.figure), before.into_iter().chain([percent]))
     });
@@ -171,17 +171,21 @@ fn floor(pruning: &Pruning, scope: Scope) -> Cell {
     pruning.floors.get(&scope).map(|row| Cell::printed(row.score, amount)).into()
 }
 
-/// The share by each rule and the change there; empty if it has no share.
-fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) -> [Cell; 4] {
+/// The share by each rule and the change there, with the power behind the first; empty if it has no share.
+fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) -> [Cell; 5] {
     let (judge, metric) = (pruning.results.judge(criterion), pruning.results.metric());
-    let [dispensable, no_loss] = RuleKind::BOTH.map(|which| {
-        let found = series.removable(judge, which);
-        let change = found.as_ref().and_then(|found| found.change);
-        let share = found.map(|found| Cell::number(format!("{} %", share(&found)), found.percent));
-        let change = change.map(|change| Cell::number(change.in_words(&metric), change.delta));
-        (share.into(), change.into())
-    });
-    [dispensable.0, dispensable.1, no_loss.0, no_loss.1]
+    let [dispensable, no_loss] = RuleKind::BOTH.map(|which| series.removable(judge, which));
+    let change =
+        |found: &Removable| found.change.map(|change| Cell::number(change.in_words(&metric), change.delta));
+    let changes = [&dispensable, &no_loss].map(|found| Cell::from(found.as_ref().and_then(change)));
+    let power = dispensable
+        .as_ref()
+        .and_then(|found| found.power)
+        .map(|power| Cell::printed(power, |power| fixed(power, 2)));
+    let [dispensable, no_loss] = [dispensable, no_loss]
+        .map(|found| Cell::from(found.map(|found| Cell::number(share(&found, " %"), found.percent))));
+    let [change, change_without_loss] = changes;
+    [dispensable, change, power.into(), no_loss, change_without_loss]
 }
 
 /// Beyond the paper: what further training without the heads recovers.
@@ -200,18 +204,19 @@ pub fn by_type(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let model = "M19: WMT, newstest2013 (Figure 4)";
     let breaks = format!("breaks down after {} %", tenths(PAPER.summary.breakdown_percent));
     let left = |attention| {
-        let before = [attention, "", "", "", "", ""].map(Cell::from);
+        let before = [attention, "", "", "", "", "", ""].map(Cell::from);
         Row::new(model, before.into_iter().chain([Cell::printed(PAPER.summary.bleu_left, tenths)]))
     };
-    let theirs = [left("enc-enc"), Row::new(model, ["enc-dec", "", "", &breaks]), left("dec-dec")];
+    let theirs = [left("enc-enc"), Row::new(model, ["enc-dec", "", "", "", &breaks]), left("dec-dec")];
     let of = |pruning: &Pruning, attention: Attention, series: &Series| {
-        let [dispensable, _, no_loss, _] = share_and_change(pruning, series, criterion);
+        let [dispensable, _, power, no_loss, _] = share_and_change(pruning, series, criterion);
         let [half, most] = [50.0, 80.0].map(|share| score_at(pruning, series, share));
         let base = pruning.results.described_base();
         let floor = floor(pruning, Scope::One(attention));
         let random = pruning.find(Scope::One(attention), Order::Random);
         let random = Cell::from(random.map(|random| score_at(pruning, random, 50.0)));
-        let cells = [attention.name().into(), base.into(), dispensable, no_loss, half, random, most, floor];
+        let cells =
+            [attention.name().into(), base.into(), dispensable, power, no_loss, half, random, most, floor];
         Row::new(pruning.results.file.title(), cells)
     };
     let measured = all.iter().filter_map(|subject| subject.pruning.as_ref()).flat_map(|pruning| {

@@ -10,10 +10,10 @@ use findings::{Adjustment, Criterion, ResultFile, SubjectResults};
 use minijinja::{Value, context};
 use records::rows::functions::{POSITIONAL_PERCENT, SYNTACTIC_POINTS};
 use records::rules::MARGIN_PERCENT;
-use words::short;
+use words::{capitalised, short};
 
 use crate::view::cross_domain::HOW_TO_READ;
-use crate::view::pruning_table::{COMPLEMENT, OPTIMISTIC};
+use crate::view::pruning_table::{COMPLEMENT, OPTIMISTIC, POWER, SPREAD};
 
 /// The criterion, for readers who do not know the options.
 fn significantly(criterion: Criterion) -> String {
@@ -52,6 +52,8 @@ pub fn page(all: &[SubjectResults], criterion: Criterion) -> Result<Option<Strin
         how_to_read => HOW_TO_READ,
         oracle => OPTIMISTIC,
         complement => COMPLEMENT,
+        spread => capitalised(SPREAD),
+        power => POWER,
         margin_percent => short(MARGIN_PERCENT),
         positional_percent => short(POSITIONAL_PERCENT),
         syntactic_points => short(SYNTACTIC_POINTS),

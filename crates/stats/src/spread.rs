@@ -1,0 +1,95 @@
+//! Spread of the share of heads that can go: the walk along its curve on other test sets, which the bootstrap draws.
+
+use crate::bootstrap::{draw_blocks, weighted};
+use crate::family::Testing;
+use crate::{Error, Segments};
+
+const RESAMPLES: usize = 1_000;
+
+/// A step of a curve, and what it may lose on a resample.
+#[derive(Debug)]
+pub struct Step<'a> {
+    /// The model at this step.
+    pub variant: &'a Segments,
+    /// Distance from the difference to the worse end of its interval, in the unit of the metric.
+    pub reach: f64,
+    /// The greatest loss that is not significant, likewise; [`Power::critical`](crate::power::Power::critical).
+    pub critical: f64,
+}
+
+/// Shares of the resamples, 0 to 1, on which the walk along a curve gets at least to a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reached {
+    /// By verdicts: each step up to this one is shown dispensable.
+    pub dispensable: f64,
+    /// By the paper's rule: no step up to this one is a significant loss.
+    pub without_loss: f64,
+}
+
+/// Walks along a curve on 1,000 resamples of the test set, up to the first step that a rule does not accept. The scores are those of
+/// the resample; how far its intervals reach and which loss is significant there are taken from the test set, for both change little.
+///
+/// - `steps`: in their order, without that of the intact model
+/// - `margin`: the loss that is tolerated beside this score of the base, in the unit of the metric
+///
+/// # Errors
+/// If there are no segments, or a metric of two classes meets a class above 1.
+///
+/// # Panics
+/// If a step covers other segments or has another metric.
+pub fn reached(
+    base: &Segments,
+    steps: &[Step<'_>],
+    margin: impl Fn(f64) -> f64,
+    testing: Testing,
+) -> Result<Vec<Reached>, Error> {
+    let variants: Vec<&Segments> = steps.iter().map(|step| step.variant).collect();
+    let (counted, changes) = base.beside(&variants)?;
+    let scores = weighted(&counted, &changes, RESAMPLES, |stream| draw_blocks(base.len(), testing, stream));
+    let direction = base.metric().name().direction();
+    let mut walks = vec![[0; 2]; steps.len()];
+    for (resample, &base) in scores.base.iter().enumerate() {
+        let mut goes_on = [true; 2];
+        for ((step, scores), walks) in steps.iter().zip(&scores.variants).zip(&mut walks) {
+            let loss = -direction.gain(scores[resample] - base);
+            goes_on[0] &= loss + step.reach < margin(base);
+            goes_on[1] &= loss <= step.critical;
+            walks.iter_mut().zip(goes_on).for_each(|(walks, goes_on)| *walks += usize::from(goes_on));
+        }
+    }
+    let share = |walks: usize| walks as f64 / RESAMPLES as f64;
+    let of = |[dispensable, without_loss]: [usize; 2]| Reached {
+        dispensable: share(dispensable),
+        without_loss: share(without_loss),
+    };
+    Ok(walks.into_iter().map(of).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classification::{ClassificationMetric, Outcome};
+
+    const TESTING: Testing = Testing { resamples: 1, seed: 1, block: 1 };
+
+    /// The first `wrong` of 100 examples.
+    fn without(wrong: usize) -> Segments {
+        let outcome = |n| Outcome { gold: 1, predicted: usize::from(n >= wrong) };
+        Segments::Classes((0..100).map(outcome).collect(), ClassificationMetric::Accuracy)
+    }
+
+    /// A step that loses 10 of 100 examples loses at most 10 on a share of 0.583 of the resamples, and at most 8 on 0.321 (binomial
+    /// distribution). A later step without a loss is reached as often, and no more often.
+    #[test]
+    fn a_walk_ends_at_its_first_loss() {
+        let (base, steps) = (without(0), [without(0), without(10), without(0)]);
+        let step = |variant| Step { variant, reach: 1.5, critical: 8.0 };
+        let found = reached(&base, &steps.each_ref().map(step), |score| score / 8.7, TESTING).unwrap();
+        let close = |found: Reached, dispensable: f64, without_loss: f64| {
+            (found.dispensable - dispensable).abs() < 0.05 && (found.without_loss - without_loss).abs() < 0.05
+        };
+        assert_eq!(found[0], Reached { dispensable: 1.0, without_loss: 1.0 });
+        assert!(close(found[1], 0.451, 0.321), "{found:?}"); // 100 / 8.7 - 1.5 = 9.99: at most 9
+        assert_eq!(found[2], found[1]);
+    }
+}
