@@ -26,15 +26,24 @@ impl Metric {
             MetricName::F1 => "F1",
             MetricName::Matthews => "Matthews correlation",
             MetricName::Nats => "nats per token",
+            MetricName::Rouge1 => "ROUGE-1",
+            MetricName::Rouge2 => "ROUGE-2",
+            MetricName::RougeL => "ROUGE-L",
+            MetricName::Chrf => "chrF",
+            MetricName::ExactMatch => "exact match",
+            MetricName::Pearson => "Pearson correlation",
+            MetricName::Spearman => "Spearman correlation",
         }
     }
 
-    /// Units of scores and of their differences. BLEU is always in points, so it needs no unit.
+    /// Units of scores and of their differences. BLEU, ROUGE and chrF are always in points, so they need no unit.
     fn units(self) -> Option<[&'static str; 2]> {
         match self.0 {
-            MetricName::Accuracy => Some(["%", "percentage points"]),
-            MetricName::F1 | MetricName::Matthews => Some(["points"; 2]),
-            MetricName::Bleu | MetricName::Nats => None,
+            MetricName::Accuracy | MetricName::ExactMatch => Some(["%", "percentage points"]),
+            MetricName::F1 | MetricName::Matthews | MetricName::Pearson | MetricName::Spearman => {
+                Some(["points"; 2])
+            }
+            _ => None,
         }
     }
 

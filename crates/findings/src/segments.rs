@@ -5,6 +5,7 @@ use records::check::check_segments;
 use records::{AblationRow, BASE, Blocks, HeadId, Row};
 use significance::{Store, metric_of};
 use stats::Segments;
+use stats::text::TextMetric;
 use words::{fixed, signed};
 
 use crate::ablations::Ablations;
@@ -59,12 +60,22 @@ fn changes(base: &Segments, masked: &Segments, metric: &Metric) -> Vec<SegmentCh
         Segments::Bleu(segments) => Segments::Bleu(vec![segments[place]]).score().unwrap_or(0.0),
         Segments::Classes(outcomes, _) => f64::from(u8::from(outcomes[place].is_right())),
         Segments::Nats(documents) => f64::from(documents[place].nats()),
+        Segments::Texts(texts, metric) => {
+            Segments::Texts(vec![texts[place].clone()], *metric).score().unwrap_or(0.0)
+        }
+        Segments::Estimates(estimates, _) => {
+            -f64::from((estimates[place].predicted - estimates[place].gold).abs())
+        }
         _ => 0.0,
     };
     let word = |right: f64| if right > 0.0 { "right" } else { "wrong" };
     let words = |before: f64, after: f64| match base {
         Segments::Bleu(_) => format!("BLEU {} to {}", fixed(before, 1), fixed(after, 1)),
         Segments::Nats(_) => format!("{} nats", signed(after - before, 2)),
+        Segments::Texts(_, kind) if *kind != TextMetric::ExactMatch => {
+            format!("{} {} to {}", metric.label(), fixed(before, 1), fixed(after, 1))
+        }
+        Segments::Estimates(..) => format!("off by {} to {}", fixed(-before, 2), fixed(-after, 2)),
         _ => format!("{} to {}", word(before), word(after)),
     };
     let change = |place: usize| {

@@ -120,9 +120,11 @@ pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> 
 fn score_range(metric: MetricName) -> (RangeInclusive<f64>, &'static str) {
     const MOST_POINTS: f64 = 100.0 + 1e-6;
     match metric {
-        MetricName::Accuracy | MetricName::Bleu | MetricName::F1 => (0.0..=MOST_POINTS, "0 to 100"),
-        MetricName::Matthews => (-MOST_POINTS..=MOST_POINTS, "-100 to 100"),
+        MetricName::Matthews | MetricName::Pearson | MetricName::Spearman => {
+            (-MOST_POINTS..=MOST_POINTS, "-100 to 100")
+        }
         MetricName::Nats => (0.0..=MOST, "a number from 0 to 1e9"),
+        _ => (0.0..=MOST_POINTS, "0 to 100"),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use records::signature::Measured;
-use records::{Block, Blocks, Identity, MetricName, Signature, TestedRow, Testing};
+use records::{Block, Blocks, Identity, Signature, TestedRow, Testing};
 use stats::blocks::block_length;
 use stats::classification::ClassificationMetric;
 use stats::family::{Comparison, test_family};
@@ -79,16 +79,12 @@ pub fn measured(metric: Metric, families: BTreeMap<String, usize>) -> Measured {
 /// # Errors
 /// If it has no positive class but needs one, or has one that it has no use for.
 pub fn metric_of(measured: &Measured) -> Result<Metric, Error> {
-    match (measured.metric, measured.positive) {
-        (MetricName::Bleu, None) => Ok(Metric::Bleu),
-        (MetricName::Accuracy, None) => Ok(Metric::Classes(ClassificationMetric::Accuracy)),
-        (MetricName::F1, Some(positive)) => Ok(Metric::Classes(ClassificationMetric::F1 { positive })),
-        (MetricName::Matthews, None) => Ok(Metric::Classes(ClassificationMetric::Matthews)),
-        (MetricName::Nats, None) => Ok(Metric::Nats),
-        (metric, _) => Err(Error::Invalid(format!(
+    let metric = measured.metric;
+    Metric::of(metric, measured.positive).ok_or_else(|| {
+        Error::Invalid(format!(
             "the signature has `{metric}` with the wrong `positive`: f1 has a positive class there, no other metric has"
-        ))),
-    }
+        ))
+    })
 }
 
 /// Stored statistics of a model's segments; of one with a base, only where it differs from it.
@@ -151,6 +147,7 @@ fn unpaired(metric: Metric, cells: &[Cells], base: &[Cells]) -> Option<&'static 
     let (columns, fault) = match metric {
         Metric::Classes(_) => (0..1, "its true classes are others than those of the base"),
         Metric::Nats => (1..3, "its numbers of tokens or words are others than those of the base"),
+        Metric::Estimates(_) => (0..1, "its true values are others than those of the base"),
         _ => return None,
     };
     let is_other = |(cells, base): (&Cells, &Cells)| cells.get(columns.clone()) != base.get(columns.clone());
@@ -259,7 +256,7 @@ fn record<R: TestedRow>(row: &mut R, comparison: &Comparison, is_whole: bool) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use records::{AblationRow, BASE};
+    use records::{AblationRow, BASE, MetricName};
     use stats::bleu::BleuStatistics;
     use stats::classification::Outcome;
     use stats::nats::NatsStatistics;
@@ -398,7 +395,8 @@ mod tests {
     fn metrics_survive_the_signature() {
         let f1 = Metric::Classes(ClassificationMetric::F1 { positive: 1 });
         let matthews = Metric::Classes(ClassificationMetric::Matthews);
-        for metric in [Metric::Bleu, f1, matthews, outcomes([1; 4]).metric(), Metric::Nats] {
+        let rouge = Metric::Texts(stats::text::TextMetric::RougeL);
+        for metric in [Metric::Bleu, f1, matthews, outcomes([1; 4]).metric(), Metric::Nats, rouge] {
             assert_eq!(metric_of(&measured(metric, BTreeMap::new())).unwrap(), metric);
         }
         for (metric, positive) in [(MetricName::F1, None), (MetricName::Accuracy, Some(1))] {

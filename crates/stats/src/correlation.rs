@@ -137,7 +137,7 @@ fn centred(values: &[f64]) -> Result<Vec<f64>, Error> {
 }
 
 /// Ranks from 1 for the least; equal values share the mean of their ranks.
-fn mid_ranks(values: &[f64]) -> Vec<f64> {
+pub(crate) fn mid_ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&left, &right| values[left].total_cmp(&values[right]));
     let mut ranks = vec![0.0; values.len()];

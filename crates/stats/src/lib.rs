@@ -14,6 +14,7 @@ mod cell;
 pub mod classification;
 pub mod correlation;
 mod counted;
+pub mod estimates;
 pub mod family;
 pub mod mcnemar;
 mod metric;
@@ -28,6 +29,7 @@ mod segments;
 pub mod spread;
 pub mod swaps;
 pub mod t_test;
+pub mod text;
 
 pub use cell::Cell;
 pub use metric::{Direction, Metric, MetricName};

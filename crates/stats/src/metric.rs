@@ -4,6 +4,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::classification::ClassificationMetric;
+use crate::estimates::CorrelationMetric;
+use crate::text::TextMetric;
 
 /// Side on which a score is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +33,7 @@ impl Direction {
 
 /// Unit of scores, by its name in result files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase", try_from = "String")]
+#[serde(into = "&'static str", try_from = "String")]
 pub enum MetricName {
     /// Share of right answers, in percent.
     Accuracy,
@@ -44,11 +46,38 @@ pub enum MetricName {
     Matthews,
     /// Nats per token of a language model: lower is better.
     Nats,
+    /// F1 of common words, in points.
+    Rouge1,
+    /// F1 of common pairs of words, in points.
+    Rouge2,
+    /// F1 of the longest common subsequence of words, in points.
+    RougeL,
+    /// F2 of common character n-grams, in points.
+    Chrf,
+    /// Share of texts that equal their reference, in percent.
+    ExactMatch,
+    /// Pearson's correlation, in points.
+    Pearson,
+    /// Spearman's correlation, in points.
+    Spearman,
 }
 
 impl MetricName {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Accuracy, Self::Bleu, Self::F1, Self::Matthews, Self::Nats];
+    pub const ALL: [Self; 12] = [
+        Self::Accuracy,
+        Self::Bleu,
+        Self::F1,
+        Self::Matthews,
+        Self::Nats,
+        Self::Rouge1,
+        Self::Rouge2,
+        Self::RougeL,
+        Self::Chrf,
+        Self::ExactMatch,
+        Self::Pearson,
+        Self::Spearman,
+    ];
 
     /// The name in files.
     pub fn name(self) -> &'static str {
@@ -58,6 +87,13 @@ impl MetricName {
             Self::F1 => "f1",
             Self::Matthews => "matthews",
             Self::Nats => "nats",
+            Self::Rouge1 => "rouge1",
+            Self::Rouge2 => "rouge2",
+            Self::RougeL => "rougeL",
+            Self::Chrf => "chrf",
+            Self::ExactMatch => "exact-match",
+            Self::Pearson => "pearson",
+            Self::Spearman => "spearman",
         }
     }
 
@@ -83,6 +119,12 @@ impl TryFrom<String> for MetricName {
     }
 }
 
+impl From<MetricName> for &'static str {
+    fn from(metric: MetricName) -> Self {
+        metric.name()
+    }
+}
+
 impl fmt::Display for MetricName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(self.name())
@@ -98,15 +140,34 @@ pub enum Metric {
     Classes(ClassificationMetric),
     /// Nats per token of a language model, the logarithm of its perplexity.
     Nats,
+    /// A score of generated texts.
+    Texts(TextMetric),
+    /// A score of models with one output.
+    Estimates(CorrelationMetric),
 }
 
 impl Metric {
+    /// The metric of this name; `None` if it needs a positive class and has none, or the other way round.
+    pub fn of(name: MetricName, positive: Option<usize>) -> Option<Self> {
+        let texts = TextMetric::ALL.into_iter().map(Self::Texts);
+        let estimates = CorrelationMetric::ALL.into_iter().map(Self::Estimates);
+        let classes = [ClassificationMetric::Accuracy, ClassificationMetric::Matthews].map(Self::Classes);
+        let mut all = [Self::Bleu, Self::Nats].into_iter().chain(classes).chain(texts).chain(estimates);
+        match (name, positive) {
+            (MetricName::F1, Some(positive)) => Some(Self::Classes(ClassificationMetric::F1 { positive })),
+            (_, None) => all.find(|metric| metric.name() == name),
+            _ => None,
+        }
+    }
+
     /// Unit of its scores.
     pub fn name(self) -> MetricName {
         match self {
             Self::Bleu => MetricName::Bleu,
             Self::Classes(metric) => metric.name(),
             Self::Nats => MetricName::Nats,
+            Self::Texts(metric) => metric.name(),
+            Self::Estimates(metric) => metric.name(),
         }
     }
 
@@ -118,6 +179,8 @@ impl Metric {
             }
             Self::Classes(_) => &["gold", "predicted"],
             Self::Nats => &["nats", "tokens", "words"],
+            Self::Texts(metric) => metric.columns(),
+            Self::Estimates(_) => &["gold", "predicted"],
         }
     }
 

@@ -4,8 +4,10 @@ use crate::bleu::{self, BleuStatistics};
 use crate::bootstrap::{Interval, Resampled, Scores, paired_bootstrap, weighted};
 use crate::classification::{ClassificationMetric, Outcome, reach_of_flips};
 use crate::counted::{Counted, Variant};
+use crate::estimates::{CorrelationMetric, Estimate};
 use crate::family::Testing;
 use crate::nats::{self, NatsStatistics};
+use crate::text::TextMetric;
 use crate::{Cell, Error, Metric};
 
 /// Segments in the order of the test set.
@@ -18,6 +20,10 @@ pub enum Segments {
     Classes(Vec<Outcome>, ClassificationMetric),
     /// Nats and lengths of documents.
     Nats(Vec<NatsStatistics>),
+    /// Counts of generated texts, and the metric over them.
+    Texts(Vec<Vec<u32>>, TextMetric),
+    /// True and predicted numbers, and the metric over them.
+    Estimates(Vec<Estimate>, CorrelationMetric),
 }
 
 /// A segment as it is stored: one number for each of [`Metric::columns`].
@@ -56,12 +62,26 @@ impl Segments {
             }
             _ => Err(fault()),
         };
+        let counts = |cells: &Cells| {
+            let counts: Option<Vec<u32>> = cells.iter().map(|cell| cell.count()).collect();
+            counts.filter(|counts| counts.len() == metric.columns().len()).ok_or_else(fault)
+        };
+        let estimate = |cells: &Cells| match cells[..] {
+            [Cell::Decimal(gold), Cell::Decimal(predicted)] => Ok(Estimate { gold, predicted }),
+            _ => Err(fault()),
+        };
         Ok(match metric {
             Metric::Bleu => Self::Bleu(segments.iter().map(bleu).collect::<Result<_, _>>()?),
             Metric::Classes(metric) => {
                 Self::Classes(segments.iter().map(outcome).collect::<Result<_, _>>()?, metric)
             }
             Metric::Nats => Self::Nats(segments.iter().map(document).collect::<Result<_, _>>()?),
+            Metric::Texts(metric) => {
+                Self::Texts(segments.iter().map(counts).collect::<Result<_, _>>()?, metric)
+            }
+            Metric::Estimates(metric) => {
+                Self::Estimates(segments.iter().map(estimate).collect::<Result<_, _>>()?, metric)
+            }
         })
     }
 
@@ -83,6 +103,11 @@ impl Segments {
                 let own = &documents[segment];
                 vec![Cell::Decimal(own.nats()), Cell::Count(own.tokens()), Cell::Count(own.words())]
             }
+            Self::Texts(texts, _) => texts[segment].iter().copied().map(Cell::Count).collect(),
+            Self::Estimates(estimates, _) => {
+                let Estimate { gold, predicted } = estimates[segment];
+                [gold, predicted].map(Cell::Decimal).to_vec()
+            }
         }
     }
 
@@ -92,6 +117,8 @@ impl Segments {
             Self::Bleu(_) => Metric::Bleu,
             Self::Classes(_, metric) => Metric::Classes(*metric),
             Self::Nats(_) => Metric::Nats,
+            Self::Texts(_, metric) => Metric::Texts(*metric),
+            Self::Estimates(_, metric) => Metric::Estimates(*metric),
         }
     }
 
@@ -101,6 +128,8 @@ impl Segments {
             Self::Bleu(segments) => segments.len(),
             Self::Classes(outcomes, _) => outcomes.len(),
             Self::Nats(documents) => documents.len(),
+            Self::Texts(texts, _) => texts.len(),
+            Self::Estimates(estimates, _) => estimates.len(),
         }
     }
 
@@ -121,6 +150,8 @@ impl Segments {
                 let counts = documents.iter().map(|own| [own.nats().into(), own.tokens().into()]);
                 Counted::new(counts, nats::per_token)
             }
+            Self::Texts(texts, metric) => metric.counted(texts),
+            Self::Estimates(estimates, metric) => metric.counted(estimates),
         })
     }
 
@@ -195,6 +226,11 @@ impl Segments {
                 let are_paired = own.iter().zip(other).all(|(own, other)| lengths(own) == lengths(other));
                 assert!(are_paired, "paired systems must cover the same documents");
             }
+            (Self::Estimates(own, _), Self::Estimates(other, _)) => {
+                let are_paired =
+                    own.iter().zip(other).all(|(own, other)| own.gold.total_cmp(&other.gold).is_eq());
+                assert!(are_paired, "paired systems must cover the same examples");
+            }
             _ => {}
         }
     }
@@ -223,7 +259,10 @@ mod tests {
             BleuStatistics::new(2, 9, [2, 1, 0, 0]),
         ]);
         let nats = documents(&[(7.1, 3), (0.0, 0), (2.0, 5)]);
-        for segments in [bleu, outcomes(&[1, 0, 2], accuracy), nats] {
+        let texts = Segments::Texts(vec![vec![5, 4, 3, 2, 3], vec![0; 5]], TextMetric::Rouge2);
+        let estimates = [(2.5, -1.5), (0.0, 3.0)].map(|(gold, predicted)| Estimate { gold, predicted });
+        let estimates = Segments::Estimates(estimates.to_vec(), CorrelationMetric::Spearman);
+        for segments in [bleu, outcomes(&[1, 0, 2], accuracy), nats, texts, estimates] {
             let cells: Vec<Cells> = (0..segments.len()).map(|segment| segments.cells(segment)).collect();
             assert!(cells.iter().all(|cells| cells.len() == segments.metric().columns().len()));
             assert_eq!(Segments::from_cells(segments.metric(), &cells), Ok(segments));

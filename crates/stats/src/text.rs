@@ -1,0 +1,225 @@
+//! Scores of generated texts beside BLEU: ROUGE, chrF and exact matches, each from counts that are stored of every segment.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use crate::counted::Counted;
+use crate::metric::MetricName;
+
+/// Orders of the character n-grams of chrF.
+const ORDERS: usize = 6;
+
+/// Way to score texts beside their references; scores are in points, 0 to 100.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TextMetric {
+    /// Mean over segments of the F1 of common words, each as often as both sides have it: ROUGE-1, Lin (2004),
+    /// <https://aclanthology.org/W04-1013>, with the words of `rouge-score` without stemmer.
+    Rouge1,
+    /// The same of pairs of neighbouring words: ROUGE-2.
+    Rouge2,
+    /// The same of the longest common subsequence of words: ROUGE-L.
+    RougeL,
+    /// F2 of character n-grams up to the sixth order, over the corpus: chrF2, Popović (2015), <https://aclanthology.org/W15-3049>, as
+    /// sacreBLEU counts it.
+    Chrf,
+    /// Share of texts that equal their reference, but for white space around them.
+    ExactMatch,
+}
+
+impl TextMetric {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Rouge1, Self::Rouge2, Self::RougeL, Self::Chrf, Self::ExactMatch];
+
+    /// Unit of its scores.
+    pub fn name(self) -> MetricName {
+        match self {
+            Self::Rouge1 => MetricName::Rouge1,
+            Self::Rouge2 => MetricName::Rouge2,
+            Self::RougeL => MetricName::RougeL,
+            Self::Chrf => MetricName::Chrf,
+            Self::ExactMatch => MetricName::ExactMatch,
+        }
+    }
+
+    /// All that changes the score, as sacreBLEU's signatures say it.
+    pub fn signature(self) -> String {
+        match self {
+            Self::Chrf => sacrebleu_rs::Chrf::default().signature(1),
+            Self::ExactMatch => "exact-match, trimmed".to_owned(),
+            _ => format!("{}, rouge-score 0.1.2, f1, no stemmer", self.name()),
+        }
+    }
+
+    /// Names of the counts of a segment. All kinds of ROUGE have the same, so that each can be made of what another stored.
+    pub(crate) fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Rouge1 | Self::Rouge2 | Self::RougeL => {
+                &["hypothesis_length", "reference_length", "common_1", "common_2", "longest_common"]
+            }
+            Self::Chrf => &[
+                "hypothesis_length",
+                "reference_length",
+                "common_1",
+                "common_2",
+                "common_3",
+                "common_4",
+                "common_5",
+                "common_6",
+            ],
+            Self::ExactMatch => &["right"],
+        }
+    }
+
+    /// Counts a text beside its reference: lengths in words, of chrF in characters without white space.
+    pub fn segment(self, hypothesis: &str, reference: &str) -> Vec<u32> {
+        let counts = match self {
+            Self::Rouge1 | Self::Rouge2 | Self::RougeL => {
+                let [own, other] = [hypothesis, reference].map(words);
+                vec![
+                    own.len(),
+                    other.len(),
+                    common(&own, &other, 1),
+                    common(&own, &other, 2),
+                    longest(&own, &other),
+                ]
+            }
+            Self::Chrf => {
+                let [own, other] = [hypothesis, reference]
+                    .map(|text| text.chars().filter(|letter| !letter.is_whitespace()).collect::<Vec<_>>());
+                let of_order = (1..=ORDERS).map(|order| common(&own, &other, order));
+                [own.len(), other.len()].into_iter().chain(of_order).collect()
+            }
+            Self::ExactMatch => vec![usize::from(hypothesis.trim() == reference.trim())],
+        };
+        counts.into_iter().map(|count| u32::try_from(count).unwrap_or(u32::MAX)).collect()
+    }
+
+    pub(crate) fn counted(self, segments: &[Vec<u32>]) -> Counted {
+        let f1 = |own: u32, other: u32, common: u32| match f64::from(own) + f64::from(other) {
+            0.0 => 0.0,
+            both => 2.0 * f64::from(common) / both,
+        };
+        let mean = |value: &dyn Fn(&[u32]) -> f64| {
+            Counted::new(segments.iter().map(|counts| [value(counts), 1.0]), |sums| 100.0 * sums[0] / sums[1])
+        };
+        match self {
+            Self::Rouge1 => mean(&|counts| f1(counts[0], counts[1], counts[2])),
+            Self::Rouge2 => {
+                mean(&|counts| f1(counts[0].saturating_sub(1), counts[1].saturating_sub(1), counts[3]))
+            }
+            Self::RougeL => mean(&|counts| f1(counts[0], counts[1], counts[4])),
+            Self::Chrf => Counted::new(segments.iter().map(|counts| of_chrf(counts)), chrf),
+            Self::ExactMatch => mean(&|counts| f64::from(counts[0])),
+        }
+    }
+}
+
+/// Words in lower case: runs of letters a to z and digits.
+fn words(text: &str) -> Vec<String> {
+    let text = text.to_lowercase();
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// Number of n-grams that both have, each as often as both have it.
+fn common<T: Hash + Eq>(own: &[T], other: &[T], order: usize) -> usize {
+    let mut left: HashMap<&[T], usize> = HashMap::new();
+    for ngram in other.windows(order) {
+        *left.entry(ngram).or_default() += 1;
+    }
+    let is_common = |ngram: &&[T]| match left.get_mut(*ngram) {
+        Some(times) if *times > 0 => {
+            *times -= 1;
+            true
+        }
+        _ => false,
+    };
+    own.windows(order).filter(is_common).count()
+}
+
+/// Length of the longest common subsequence.
+fn longest<T: Eq>(own: &[T], other: &[T]) -> usize {
+    let mut row = vec![0; other.len() + 1];
+    for word in own {
+        let mut diagonal = 0;
+        for (place, candidate) in other.iter().enumerate() {
+            let above = row[place + 1];
+            row[place + 1] = if word == candidate { diagonal + 1 } else { above.max(row[place]) };
+            diagonal = above;
+        }
+    }
+    row[other.len()]
+}
+
+/// n-grams of the hypothesis, of the reference and in common, for each order; without any in the reference the hypothesis has none either.
+fn of_chrf(counts: &[u32]) -> [f64; 3 * ORDERS] {
+    let ngrams = |length: u32, order: usize| length.saturating_sub(order as u32);
+    std::array::from_fn(|place| {
+        let (order, reference) = (place / 3, ngrams(counts[1], place / 3));
+        f64::from(match place % 3 {
+            0 if reference > 0 => ngrams(counts[0], order),
+            0 => 0,
+            1 => reference,
+            _ => counts[2 + order],
+        })
+    })
+}
+
+/// F2 of the mean precision and the mean recall over the orders that both sides have n-grams of.
+fn chrf(sums: &[f64]) -> f64 {
+    const WEIGHT: f64 = 4.0;
+    let orders = || sums.chunks_exact(3).filter(|order| order[0] > 0.0 && order[1] > 0.0);
+    let mean = |of: fn(&[f64]) -> f64| orders().map(of).sum::<f64>() / orders().count().max(1) as f64;
+    let (precision, recall) = (mean(|order| order[2] / order[0]), mean(|order| order[2] / order[1]));
+    match WEIGHT * precision + recall {
+        0.0 => 0.0,
+        both => 100.0 * (1.0 + WEIGHT) * precision * recall / both,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Segments;
+    use proptest::prelude::*;
+
+    fn score(metric: TextMetric, pairs: &[(&str, &str)]) -> f64 {
+        let segments = pairs.iter().map(|(own, other)| metric.segment(own, other)).collect();
+        Segments::Texts(segments, metric).score().unwrap()
+    }
+
+    /// By `rouge_score` 0.1.2 (`RougeScorer(["rouge1", "rouge2", "rougeL"]).score(reference, hypothesis)`, mean of f-measures).
+    #[test]
+    fn rouge_equals_rouge_score() {
+        let pairs = [
+            ("The quick brown fox, the dog!", "the dog and the quick fox"),
+            ("a cat sat", "A cat-sat on the mat; 3 times."),
+            ("nothing alike", "completely different words"),
+            ("", "empty hypothesis"),
+            ("Ünïcode wörds café", "cafe unicode words n code"),
+        ];
+        for (metric, expected) in
+            [(TextMetric::Rouge1, ROUGE[0]), (TextMetric::Rouge2, ROUGE[1]), (TextMetric::RougeL, ROUGE[2])]
+        {
+            assert!((score(metric, &pairs) - expected).abs() < 1e-9, "{metric:?}: {}", score(metric, &pairs));
+        }
+    }
+    const ROUGE: [f64; 3] = [35.57575757575758, 21.888888888888893, 28.909090909090914];
+
+    proptest! {
+        #[test]
+        fn chrf_equals_sacrebleu(pairs in prop::collection::vec(("[ab \u{e9}c]{0,9}", "[ab \u{e9}c]{0,9}"), 1..6)) {
+            let [own, other]: [Vec<String>; 2] =
+                [pairs.iter().map(|pair| pair.0.clone()).collect(), pairs.iter().map(|pair| pair.1.clone()).collect()];
+            let expected = sacrebleu_rs::Chrf::default().corpus_score(&own, &[other]).score;
+            let pairs: Vec<_> = pairs.iter().map(|(own, other)| (own.as_str(), other.as_str())).collect();
+            prop_assert!((score(TextMetric::Chrf, &pairs) - expected).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_match_is_exact_but_for_the_space_around_it() {
+        let pairs = [("Paris ", " Paris"), ("paris", "Paris"), ("42", "42"), ("", "")];
+        assert!((score(TextMetric::ExactMatch, &pairs) - 75.0).abs() < 1e-12);
+    }
+}
