@@ -21,6 +21,7 @@ pub mod loss;
 mod model;
 mod product;
 mod pruning;
+pub mod relative_positions;
 pub mod relevance;
 mod storage;
 mod sweep;
