@@ -61,14 +61,6 @@ impl EncoderLayer {
         })
     }
 
-    /// The layer's output at all positions: `[batch, position, d_model]`, the shape of `x`.
-    ///
-    /// - `bias`: `[batch, 1, 1, position]`
-    pub fn forward(&self, x: &Tensor, bias: &Tensor, gates: Gate<'_>, dropout: &ModelDropout) -> Tensor {
-        let context = self.context(x, x, bias, gates, dropout);
-        self.finish(x, self.attention.merge(context, gates), dropout)
-    }
-
     /// Context of each head at some positions, before its gate: `[batch, kept, queries, d_head]`.
     ///
     /// - `query`: `[batch, queries, d_model]`, positions of `x`
@@ -91,7 +83,7 @@ impl EncoderLayer {
         self.norm.forward(&(x + dropout.hidden.apply(fed)))
     }
 
-    /// Multiply-adds of [`forward`](Self::forward) for one row of the batch.
+    /// Multiply-adds of the layer for one row of the batch.
     pub(crate) fn multiply_adds(&self, positions: u64, queries: u64) -> u64 {
         self.attention.key_value_multiply_adds(positions)
             + self.attention.attend_multiply_adds(queries, positions)

@@ -108,7 +108,7 @@ fn greedy_and_beam_output_agree() {
             length_penalty: 1.0,
             stopping: Stopping::Early,
             length_limit: (0.0, 15),
-            rules: Some(OutputRules { banned: Vec::new(), renormalised: false, end_forced: true }),
+            rules: Some(OutputRules { end_forced: true, ..OutputRules::default() }),
         };
         let rows: Vec<Vec<u32>> = serde_json::from_value(outputs[name].clone()).unwrap();
         let tokens = |row: &Vec<u32>| row[1..].iter().copied().take_while(|&token| token != 2).collect();

@@ -234,7 +234,6 @@ fn entries_that_no_model_can_have_are_refused_by_name() {
         ("add_final_layer_norm", true),
         ("normalize_embedding", true),
         ("is_encoder_decoder", false),
-        ("share_encoder_decoder_embeddings", false),
         ("tie_word_embeddings", false),
     ] {
         let message = refusal(Marian, CONFIG, entry, &json!(value));

@@ -75,7 +75,7 @@ fn without_rules_of_its_own_a_search_bans_the_padding() {
     let sources: Vec<Vec<u32>> =
         serde_json::from_value(json("expected-generate.json")["source"].clone()).unwrap();
     let mut search = search(&model, &Map::new());
-    search.rules = Some(OutputRules { banned: vec![253], renormalised: false, end_forced: true });
+    search.rules = Some(OutputRules { banned: vec![253], end_forced: true, ..OutputRules::default() });
     let explicit = translate(&model, &search, &sources[..20]);
     search.rules = None;
     assert_eq!(translate(&model, &search, &sources[..20]), explicit);
@@ -101,7 +101,7 @@ fn renormalising_makes_up_for_what_is_banned() {
     let score = |renormalised| {
         let banned = (0..254).filter(|&token| token != 17).collect();
         let mut search = search(&model, json!({"num_beams": 2, "max_new_tokens": 1}).as_object().unwrap());
-        search.rules = Some(OutputRules { banned, renormalised, end_forced: false });
+        search.rules = Some(OutputRules { banned, renormalised, ..OutputRules::default() });
         let found = search.translate(&model, &[&[5, 9, 0]], &gates).unwrap();
         assert_eq!(found[0].tokens, [17]);
         found[0].score.unwrap()

@@ -7,11 +7,11 @@ mod loud;
 use std::collections::{BTreeMap, BTreeSet};
 
 use core_masking::attention::{DistanceBias, MultiHeadAttention};
-use core_masking::families::{ConfigKeys, MARIAN};
+use core_masking::families::ConfigKeys;
 use core_masking::layers::{Activation, FeedForward, RmsNorm};
 use core_masking::loss::PairBatch;
 use core_masking::translator::{
-    Architecture, DecoderAttention, EmbeddingNames, EncoderDecoder, TranslatorFamily,
+    Architecture, DecoderAttention, EmbeddingNames, EncoderDecoder, Norms, Positions, TranslatorFamily,
 };
 use core_masking::{
     Attention, BeamSearch, Error, Gate, GatedModel, Gates, HeadSet, Measure, ModelConfig, ModelDropout,
@@ -26,11 +26,14 @@ static TOY: TranslatorFamily = TranslatorFamily {
     model_type: "toy",
     architecture: "Toy",
     keys: ConfigKeys { entries: &[], defaults: "{}" },
-    layers: &Architecture { projections, inventory, build },
-    embeddings: EmbeddingNames { source: "words", target: "words", bias: None, copies: &[] },
+    layers: &Architecture { projections, check: |_| Ok(()), inventory, build },
+    embeddings: EmbeddingNames { source: "words", target: "words", output: None, bias: None, copies: &[] },
+    separate: None,
     generation: "{}",
-    sinusoids: MARIAN.sinusoids,
+    positions: Positions::Nowhere,
+    norms: Norms { before: true, of_embeddings: false },
     supported: &[],
+    unused: &[],
 };
 
 #[derive(Debug)]

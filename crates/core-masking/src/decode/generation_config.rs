@@ -27,6 +27,10 @@ struct GenerationConfig {
     bad_words_ids: Vec<Vec<u32>>,
     renormalize_logits: bool,
     forced_eos_token_id: Option<Value>,
+    forced_bos_token_id: Option<u32>,
+    no_repeat_ngram_size: usize,
+    min_length: usize,
+    min_new_tokens: Option<usize>,
 }
 
 impl Default for GenerationConfig {
@@ -40,6 +44,10 @@ impl Default for GenerationConfig {
             bad_words_ids: Vec::new(),
             renormalize_logits: false,
             forced_eos_token_id: None,
+            forced_bos_token_id: None,
+            no_repeat_ngram_size: 0,
+            min_length: 0,
+            min_new_tokens: None,
         }
     }
 }
@@ -91,13 +99,9 @@ fn refuse_unsupported(entries: &Map<String, Value>) -> Result<(), String> {
         ("repetition_penalty", json!(1.0)),
         ("encoder_repetition_penalty", json!(1.0)),
         ("guidance_scale", json!(1.0)),
-        ("no_repeat_ngram_size", json!(0)),
         ("encoder_no_repeat_ngram_size", json!(0)),
-        ("min_length", json!(0)),
-        ("min_new_tokens", json!(0)),
         ("suppress_tokens", json!([])),
         ("begin_suppress_tokens", json!([])),
-        ("forced_bos_token_id", Value::Null),
         ("forced_decoder_ids", Value::Null),
         ("sequence_bias", Value::Null),
         ("exponential_decay_length_penalty", Value::Null),
@@ -151,6 +155,10 @@ impl GenerationConfig {
         if longest == 0 {
             return Err("max_length must be at least 2, and max_new_tokens at least 1".to_owned());
         }
+        let target = model.target_vocabulary();
+        if let Some(token) = self.forced_bos_token_id.filter(|&token| i64::from(token) >= target) {
+            return Err(format!("forced_bos_token_id is {token}, but the target has {target} symbols"));
+        }
         Ok(BeamSearch {
             beam: self.num_beams,
             length_penalty: self.length_penalty,
@@ -160,6 +168,10 @@ impl GenerationConfig {
                 banned: self.banned(model)?,
                 renormalised: self.renormalize_logits,
                 end_forced: self.forced_eos_token_id.is_some(),
+                begin: self.forced_bos_token_id,
+                ngram: self.no_repeat_ngram_size,
+                // `min_length` counts the start symbol too
+                shortest: self.min_new_tokens.unwrap_or(self.min_length.saturating_sub(1)),
             }),
         })
     }
@@ -224,7 +236,12 @@ mod tests {
             length_penalty: 1.0,
             stopping: Stopping::Heuristic,
             length_limit: (0.0, 511), // 512 with the start symbol
-            rules: Some(OutputRules { banned: vec![59_513], renormalised: true, end_forced: true }),
+            rules: Some(OutputRules {
+                banned: vec![59_513],
+                renormalised: true,
+                end_forced: true,
+                ..OutputRules::default()
+            }),
         }
     }
 
@@ -254,7 +271,7 @@ mod tests {
             length_penalty: 1.0,
             stopping: Stopping::Heuristic,
             length_limit: (0.0, 19),
-            rules: Some(OutputRules { banned: vec![], renormalised: false, end_forced: false }),
+            rules: Some(OutputRules::default()),
         };
         assert_eq!(read(OPUS, Some("{}")).unwrap(), expected);
         assert_eq!(read(OPUS, Some(r#"{"num_beams": null, "early_stopping": null}"#)).unwrap(), expected);
@@ -272,5 +289,9 @@ mod tests {
             read(r#"{"bad_words_ids": [[7], [0], [9]], "repetition_penalty": 1, "min_length": 0}"#).rules;
         assert_eq!(rules.unwrap().banned, [7, 9]);
         assert!(read(r#"{"forced_eos_token_id": [0]}"#).rules.unwrap().end_forced);
+        let text = r#"{"forced_bos_token_id": 7, "no_repeat_ngram_size": 3, "min_length": 56}"#;
+        let rules = read(text).rules.unwrap();
+        assert_eq!((rules.begin, rules.ngram, rules.shortest), (Some(7), 3, 55));
+        assert_eq!(read(r#"{"min_length": 9, "min_new_tokens": 2}"#).rules.unwrap().shortest, 2);
     }
 }

@@ -1,5 +1,5 @@
 //! The hypotheses of one sentence: which go on, which are finished, and when the search may end.
-use super::{BeamSearch, Stopping, Translation};
+use super::{BeamSearch, OutputRules, Stopping, Translation};
 
 /// One way to go on: a hypothesis of the beam and a token.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,6 +60,23 @@ impl Hypotheses {
     /// Rank of each hypothesis, as for [`Candidate`].
     pub(super) fn ranks(&self) -> impl Iterator<Item = f32> + '_ {
         self.running.iter().map(|hypothesis| hypothesis.rank)
+    }
+
+    /// Tokens that hypotheses may not go on with, each behind the place of its hypothesis.
+    pub(super) fn forbidden(&self, rules: &OutputRules, end: u32) -> Vec<(usize, u32)> {
+        let mut all = Vec::new();
+        if rules.shortest > self.steps {
+            all.extend((0..self.running.len()).map(|place| (place, end)));
+        }
+        if let Some(past) = rules.ngram.checked_sub(1) {
+            for (place, hypothesis) in self.running.iter().enumerate() {
+                let words = [&[self.start], &hypothesis.tokens[..]].concat();
+                let last = &words[words.len().saturating_sub(past)..];
+                let seen = words.windows(rules.ngram).filter(|words| words[..past] == *last);
+                all.extend(seen.map(|words| (place, words[past])));
+            }
+        }
+        all
     }
 
     /// Which hypothesis of the step before each one continues.
@@ -224,6 +241,24 @@ mod tests {
         assert!(!stopped(Stopping::Heuristic, -2.25));
         // -5.5 / 4 = -1.375
         assert!(stopped(Stopping::Exact, -5.5));
+    }
+
+    /// Start 9, then 5 6 5: behind 5 came 6, and behind 6 5 nothing yet.
+    #[test]
+    fn sequences_are_not_said_twice_and_the_end_comes_late_enough() {
+        let search = search(1, Stopping::Early);
+        let mut sentence = Hypotheses::new(9, 9);
+        for (length, token) in [(1, 5), (2, 6), (3, 5)] {
+            sentence.advance(&search, &[candidate(0, token, -1.0)], length, END, false);
+        }
+        let forbidden = |ngram, shortest| {
+            sentence.forbidden(&OutputRules { ngram, shortest, ..OutputRules::default() }, END)
+        };
+        assert_eq!(forbidden(0, 3), []);
+        assert_eq!(forbidden(0, 4), [(0, END)]);
+        assert_eq!(forbidden(1, 0), [(0, 9), (0, 5), (0, 6), (0, 5)]);
+        assert_eq!(forbidden(2, 0), [(0, 6)]);
+        assert_eq!((forbidden(3, 0), forbidden(7, 0)), (vec![], vec![]));
     }
 
     #[test]

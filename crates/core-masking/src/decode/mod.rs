@@ -39,7 +39,7 @@ pub enum Stopping {
 }
 
 /// Which tokens may be generated, and what they cost.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OutputRules {
     /// Tokens that are never generated.
     pub banned: Vec<u32>,
@@ -47,6 +47,12 @@ pub struct OutputRules {
     pub renormalised: bool,
     /// True if a translation of the greatest length must end with the end symbol, which then costs nothing.
     pub end_forced: bool,
+    /// The token that each translation begins with, at no cost, if it is prescribed.
+    pub begin: Option<u32>,
+    /// Tokens of a sequence that no translation may hold twice, the start symbol being its first; 0 forbids none.
+    pub ngram: usize,
+    /// Tokens before which the end symbol may not come.
+    pub shortest: usize,
 }
 
 impl OutputRules {
@@ -56,6 +62,7 @@ impl OutputRules {
             banned: vec![config.pad_token_id],
             renormalised: false,
             end_forced: config.forced_eos_token_id.is_some(),
+            ..Self::default()
         }
     }
 }

@@ -63,15 +63,26 @@ impl OutputLayer {
         Self { tiles, width, renormalised: rules.renormalised, normalised }
     }
 
-    /// `hidden`: `[row, d_model]`. Sums over a vocabulary are made in single precision at least.
-    pub(super) fn logits(&self, hidden: &Tensor) -> Logits {
+    /// `hidden`: `[row, d_model]`; `forbidden`: further tokens, each in one row. Sums over a vocabulary are made in single
+    /// precision at least.
+    pub(super) fn logits(&self, hidden: &Tensor, forbidden: &[(i64, i64)]) -> Logits {
         let kind = if hidden.kind() == Kind::Double { Kind::Double } else { Kind::Float };
         let size = [self.tiles.len() as i64, hidden.size()[0], self.width];
         let all = Tensor::empty(size, (kind, hidden.device()));
         let tiles = (0..).zip(&self.tiles);
         // of each tile or of none
-        let sums: Vec<Tensor> =
+        let mut sums: Vec<Tensor> =
             tiles.filter_map(|(place, tile)| self.fill(&all.get(place), tile, hidden)).collect();
+        if !forbidden.is_empty() {
+            let place = |&(row, token): &(i64, i64)| {
+                (token / self.width * size[1] + row) * self.width + token % self.width
+            };
+            let places = Tensor::from_slice(&forbidden.iter().map(place).collect::<Vec<_>>());
+            let _ = all.view([-1]).index_fill_(0, &places.to_device(hidden.device()), f64::NEG_INFINITY);
+            if self.renormalised && self.normalised {
+                sums = log_sum_exp(&all).unbind(0);
+            }
+        }
         let normaliser = (!sums.is_empty()).then(|| log_sum_exp(&Tensor::stack(&sums, -1)));
         Logits { tiles: all, normaliser }
     }
@@ -123,8 +134,8 @@ mod tests {
         };
         let (weight, hidden) = (numbers(&[TILE + 65, 5], 0.7), numbers(&[3, 5], 1.3));
         for bias in [numbers(&[TILE + 65], 0.3), Tensor::zeros([TILE + 65], (Kind::BFloat16, Device::Cpu))] {
-            let rules = OutputRules { banned: vec![7], renormalised: false, end_forced: false };
-            let found = OutputLayer::new(&weight, &bias, &rules, true).logits(&hidden);
+            let rules = OutputRules { banned: vec![7], ..OutputRules::default() };
+            let found = OutputLayer::new(&weight, &bias, &rules, true).logits(&hidden, &[]);
             let normaliser = found.normaliser.unwrap();
             assert_eq!((found.tiles.kind(), normaliser.kind()), (Kind::Float, Kind::Float));
             let whole = hidden.linear(&weight, Some(&bias)).to_kind(Kind::Float);
@@ -155,9 +166,11 @@ mod tests {
             let (weight, hidden) = (numbers(&[vocabulary, 5], 0.7), numbers(&[3, 5], 1.3));
             for bias in [numbers(&[vocabulary], 0.3), Tensor::zeros([vocabulary], options)] {
                 for renormalised in [true, false] {
-                    let rules = OutputRules { banned: banned.clone(), renormalised, end_forced: false };
+                    let rules =
+                        OutputRules { banned: banned.clone(), renormalised, ..OutputRules::default() };
                     let layer = |normalised| OutputLayer::new(&weight, &bias, &rules, normalised);
-                    let (found, plain) = (layer(true).logits(&hidden), layer(false).logits(&hidden));
+                    let (found, plain) =
+                        (layer(true).logits(&hidden, &[]), layer(false).logits(&hidden, &[]));
                     assert!(plain.normaliser.is_none() && plain.tiles.equal(&found.tiles));
                     let ban = |all: &Tensor| {
                         let banned: Vec<i64> = banned.iter().map(|&token| i64::from(token)).collect();

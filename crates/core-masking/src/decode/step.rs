@@ -17,6 +17,7 @@ pub(super) struct Step<'a> {
     memory: Box<dyn Memory>,
     gates: Gates,
     output: Rc<OutputLayer>,
+    rules: &'a OutputRules,
     pub(super) position: i64, // steps so far
 }
 
@@ -24,7 +25,7 @@ impl<'a> Step<'a> {
     pub(super) fn new(
         model: &'a Translator,
         search: &BeamSearch,
-        rules: &OutputRules,
+        rules: &'a OutputRules,
         states: &Tensor,
         source_bias: &Tensor,
         gates: &Gates,
@@ -37,6 +38,7 @@ impl<'a> Step<'a> {
             gates: gates.share(),
             // the best token of a single hypothesis is that of the greatest logit
             output: Rc::new(OutputLayer::new(weight, bias, rules, !search.is_greedy())),
+            rules,
             position: 0,
         }
     }
@@ -50,6 +52,7 @@ impl<'a> Step<'a> {
             memory: self.memory.part(first, count),
             gates: self.gates.select(&rows),
             output: Rc::clone(&self.output),
+            rules: self.rules,
             position: self.position,
         }
     }
@@ -60,8 +63,18 @@ impl<'a> Step<'a> {
         let tokens: Vec<i64> = running.iter().flat_map(|sentence| sentence.last_tokens()).collect();
         let scores: Vec<f32> = running.iter().flat_map(|sentence| sentence.ranks()).collect();
         let tokens = Tensor::from_slice(&tokens).view([running.len() as i64, -1]).to_device(self.device()); // [sentence, hypothesis]
+        let begin = self.rules.begin.filter(|_| self.position == 0);
         let hidden = self.hidden(&tokens).flatten(0, 1); // [row, d_model]
-        let logits = self.output.logits(&hidden);
+        if let Some(token) = begin {
+            return Ok(vec![vec![Candidate { rank: 0.0, beam: 0, token }]; running.len()]);
+        }
+        let (hypotheses, end) = (self.memory.hypotheses(), self.model.config().eos_token_id);
+        let sentences = (0..).step_by(hypotheses as usize).zip(running);
+        let forbidden = sentences.flat_map(|(first, sentence)| {
+            let all = sentence.forbidden(self.rules, end).into_iter();
+            all.map(move |(place, token)| (first + place as i64, i64::from(token)))
+        });
+        let logits = self.output.logits(&hidden, &forbidden.collect::<Vec<_>>());
         let (kind, device) = (logits.tiles.kind(), logits.tiles.device());
         self.best(&logits, &Tensor::from_slice(&scores).to_kind(kind).to_device(device))
     }

@@ -9,7 +9,7 @@ use crate::{Error, checkpoint};
 /// Maps the common names of configuration keys, those in the code, to a family's own.
 #[derive(Debug, PartialEq)]
 pub struct ConfigKeys {
-    /// The common name, and the family's own, if it has such an entry.
+    /// The common name, and the family's own, if it has such an entry. Of two own names the last holds, if it is there.
     pub entries: &'static [(&'static str, Option<&'static str>)],
     /// Values of entries that are not there: JSON under common names.
     pub defaults: &'static str,
@@ -27,13 +27,8 @@ impl ConfigKeys {
     /// # Panics
     /// If the defaults are no JSON.
     pub(crate) fn to_common(&self, mut json: Map<String, Value>) -> Map<String, Value> {
-        for (name, own) in self.entries {
-            // Where a family has no such entry, one of that name means nothing.
-            json.remove(*name);
-            if let Some(value) = own.and_then(|own| json.remove(own)) {
-                json.insert((*name).to_owned(), value);
-            }
-        }
+        // Where a family has no such entry, one of that name means nothing.
+        rename(&mut json, self.entries.iter().map(|&(name, own)| (own, Some(name))));
         assume(&mut json, self.defaults);
         json
     }
@@ -44,18 +39,21 @@ impl ConfigKeys {
             return checkpoint::write_json(path, config); // in the order of its entries
         }
         let json = serde_json::to_value(config).map_err(|fault| Error::json(path, &fault))?;
-        checkpoint::write_json(path, &self.to_own(json))
+        let Value::Object(mut json) = json else { return checkpoint::write_json(path, &json) };
+        rename(&mut json, self.entries.iter().map(|&(name, own)| (Some(name), own)));
+        checkpoint::write_json(path, &json)
     }
+}
 
-    fn to_own(&self, mut json: Value) -> Value {
-        for (name, own) in self.entries {
-            let value = json.as_object_mut().and_then(|json| json.remove(*name));
-            if let (Some(value), Some(own)) = (value, own) {
-                json[*own] = value;
-            }
-        }
-        json
-    }
+/// Moves values to other names. Two names may get one value; of two values for one name the last holds.
+fn rename<'a>(
+    json: &mut Map<String, Value>,
+    pairs: impl Iterator<Item = (Option<&'a str>, Option<&'a str>)> + Clone,
+) {
+    let value = |(from, to): (Option<&str>, Option<&str>)| Some((to?.to_owned(), json.get(from?)?.clone()));
+    let values: Vec<(String, Value)> = pairs.clone().filter_map(value).collect();
+    pairs.flat_map(|(from, to)| [from, to]).flatten().for_each(|name| drop(json.remove(name)));
+    json.extend(values);
 }
 
 /// Adds the entries of `defaults`, JSON, that are not there. One that is null says that there is none, and stays.

@@ -4,7 +4,7 @@
 //! Names follow transformers' `FSMTForConditionalGeneration`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/fsmt/modeling_fsmt.py>.
 use super::ConfigKeys;
-use crate::translator::{EmbeddingNames, POST_NORM, Sinusoids, TranslatorFamily};
+use crate::translator::{EmbeddingNames, Norms, Positions, Sinusoids, TranslatorFamily, VASWANI};
 
 /// fairseq's translators.
 pub static FSMT: TranslatorFamily = TranslatorFamily {
@@ -15,14 +15,18 @@ pub static FSMT: TranslatorFamily = TranslatorFamily {
         defaults: r#"{"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, "activation_function": "relu",
             "scale_embedding": true}"#,
     },
-    layers: &POST_NORM,
+    layers: &VASWANI,
     embeddings: EmbeddingNames {
         source: "model.encoder.embed_tokens.weight",
         target: "model.decoder.output_projection.weight",
+        output: None,
         bias: None,
         copies: &[("model.decoder.embed_tokens.weight", "model.decoder.output_projection.weight")],
     },
+    separate: None,
     generation: r#"{"forced_eos_token_id": 2, "num_beams": 5, "max_length": 200}"#,
-    sinusoids: Sinusoids::Fairseq,
+    positions: Positions::Sinusoids(Sinusoids::Fairseq),
+    norms: Norms { before: false, of_embeddings: false },
     supported: &[("is_encoder_decoder", true)],
+    unused: &[],
 };

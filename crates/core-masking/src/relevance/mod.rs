@@ -23,7 +23,7 @@ use tch::{Kind, Tensor, no_grad};
 use crate::classifier::LabelledBatch;
 use crate::encoder::EncoderLayer;
 use crate::loss::PairBatch;
-use crate::translator::{EncoderDecoder, PostNorm};
+use crate::translator::{EncoderDecoder, VaswaniLayers};
 use crate::{Attention, Classifier, Error, GatedModel, HeadId, HeadLayout, ModelDropout, Translator};
 
 use layers::{DecoderTrace, EncoderTrace};
@@ -141,7 +141,7 @@ impl Classifier {
 }
 
 impl Translator {
-    fn relevance_of(&self, layers: &PostNorm, batch: &PairBatch, rule: Rule) -> Relevance {
+    fn relevance_of(&self, layers: &VaswaniLayers, batch: &PairBatch, rule: Rule) -> Relevance {
         let (layout, source_bias) = (self.layout(), &batch.source.bias);
         let x = layers.embed_source(&batch.source.ids).squeeze_dim(0); // [source, d_model]
         let (encoder, memory) = trace_encoder(&layers.encoder, x, source_bias);

@@ -3,6 +3,8 @@ use std::path::Path;
 
 use tch::{Device, Kind, Tensor};
 
+use super::family::{Positions, Sinusoids};
+use super::vaswani::position_table;
 use super::{Translator, TranslatorConfig};
 use crate::tensor_file::TensorFile;
 use crate::weights::Inventory;
@@ -21,8 +23,10 @@ impl Translator {
     /// If the configuration is impossible.
     pub fn random(config: TranslatorConfig, seed: u64, options: (Kind, Device)) -> Result<Self, Error> {
         config.validate().map_err(|fault| Error::file(Path::new("config.json"), fault))?;
-        let names = &config.family.embeddings;
-        let is_embedding = |name: &str| [names.source, names.target].contains(&name);
+        let names = config.embeddings();
+        let is_embedding = |name: &str| {
+            [names.source, names.target].contains(&name) || name.ends_with("embed_positions.weight")
+        };
         let initial = |name: &str, shape: &[i64]| match (name, shape) {
             (name, [_, width]) if is_embedding(name) => {
                 Tensor::randn(shape, options) / (*width as f64).sqrt()
@@ -44,56 +48,73 @@ impl Translator {
     /// # Errors
     /// If a file is missing, torn or foreign, or its tensors do not fit the configuration.
     pub fn load(folder: &Path, options: (Kind, Device)) -> Result<Self, Error> {
-        let config = TranslatorConfig::read(&folder.join("config.json"))?;
+        let mut config = TranslatorConfig::read(&folder.join("config.json"))?;
+        let (names, unused) = (config.embeddings(), config.family.unused);
         let file = TensorFile::open_folder(folder)?;
+        // a file of the model without its output layer, such as facebook/bart-base
+        let bare = names.source.strip_prefix("model.").is_some_and(|bare| file.holds(bare));
+        let prefix = if bare && !file.holds(names.source) { "model." } else { "" };
+        let file = file.renamed(|name| (!unused.contains(&name)).then(|| format!("{prefix}{name}")))?;
+        let bias = names.bias.filter(|bias| !file.holds(bias));
+        let expected = config.inventory().into_iter().filter(|(name, _)| Some(&**name) != bias);
         let tied = tied_inventory(&config).into_iter().filter(|(name, _)| file.holds(name));
-        file.check(&config.inventory().into_iter().chain(tied).collect())?;
+        file.check(&expected.chain(tied).collect())?;
         let mut weights = file.read(options)?;
-        drop_tied(&mut weights, &config, folder)?;
+        if let Some(bias) = bias {
+            weights.insert(bias.to_owned(), Tensor::zeros([1, config.target_vocabulary()], options));
+        }
+        drop_tied(&mut weights, &mut config, folder)?;
         Self::new(config, weights)
     }
 }
 
-/// Copies of the table of positions.
-const POSITIONS: [&str; 2] = ["model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"];
-
-/// Rows of the table of positions in a folder, those that no token has included.
-fn position_rows(config: &TranslatorConfig) -> i64 {
-    config.family.sinusoids.first_row(config.pad_token_id) + config.max_position_embeddings
+/// The table of positions if it is computed, and its rows in a folder before that of the first token.
+fn sinusoids(config: &TranslatorConfig) -> Option<(Sinusoids, i64)> {
+    match config.family.positions {
+        Positions::Sinusoids(sinusoids) => Some((sinusoids, sinusoids.first_row(config.pad_token_id))),
+        _ => None,
+    }
 }
 
 /// Folders may repeat an embedding and the table of positions under other names.
 fn tied_inventory(config: &TranslatorConfig) -> Inventory {
-    let (embeddings, width) = (&config.family.embeddings, config.d_model);
+    let (names, width) = (config.embeddings(), config.d_model);
     let copy = |(name, of): (&str, &str)| {
-        let rows = if of == embeddings.source { config.vocab_size } else { config.target_vocabulary() };
+        let rows = if of == names.source { config.vocab_size } else { config.target_vocabulary() };
         (name.to_owned(), vec![rows, width])
     };
-    let table = |name: &str| (name.to_owned(), vec![position_rows(config), width]);
-    config.copies().into_iter().map(copy).chain(POSITIONS.map(table)).collect()
+    let tables = sinusoids(config).into_iter().flat_map(|(_, first)| {
+        STACKS.map(|stack| (position_table(stack), vec![first + config.max_position_embeddings, width]))
+    });
+    config.copies().into_iter().map(copy).chain(tables).collect()
 }
 
+const STACKS: [&str; 2] = ["encoder", "decoder"];
+
 /// Takes the copies out.
-fn drop_tied(weights: &mut Weights, config: &TranslatorConfig, path: &Path) -> Result<(), Error> {
+fn drop_tied(weights: &mut Weights, config: &mut TranslatorConfig, path: &Path) -> Result<(), Error> {
     let refusal = |name: &str, of: &str| {
         Error::tensor(path, name, &format!("is not {of}, and untied tensors are not supported"))
     };
     for (name, of) in config.copies() {
         let original = weights.get(of)?;
-        if weights.remove(name).is_some_and(|copy| copy != original) {
+        let Some(copy) = weights.remove(name).filter(|copy| *copy != original) else { continue };
+        if config.embeddings().output == Some(name) {
+            config.tie_word_embeddings = Some(false); // an output layer of its own, whatever the configuration says
+            weights.insert(name.to_owned(), copy);
+        } else {
             return Err(refusal(name, &format!("equal to `{of}`")));
         }
     }
-    let (sinusoids, first) =
-        (config.family.sinusoids, config.family.sinusoids.first_row(config.pad_token_id));
-    for name in POSITIONS {
-        if let Some(table) = weights.remove(name) {
+    let Some((sinusoids, first)) = sinusoids(config) else { return Ok(()) };
+    for name in STACKS.map(position_table) {
+        if let Some(table) = weights.remove(&name) {
             let options = (table.kind(), table.device());
             let expected = sinusoids.table(first, config.max_position_embeddings, config.d_model, options);
             let used = table.narrow(0, first, config.max_position_embeddings);
             // The table may have been rounded to bf16, which keeps 8 bits: by 1/512 just below 1.
             if !used.allclose(&expected, 0.0, 2.5e-3, false) {
-                return Err(refusal(name, "the sinusoidal table"));
+                return Err(refusal(&name, "the sinusoidal table"));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::family::TranslatorFamily;
+use super::family::{EmbeddingNames, Positions, TranslatorFamily};
 use crate::families::{MARIAN, TRANSLATORS, assume};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
@@ -71,10 +71,50 @@ pub struct TranslatorConfig {
     /// True if positions are sinusoidal and fixed; absent where the family decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub static_position_embeddings: Option<bool>,
+    /// Entries that T5 alone has.
+    #[serde(flatten)]
+    pub relative: RelativeEntries,
     /// Heads that were cut out of the weights, by attention type and layer, layers and heads counted from 0. Not of
     /// transformers, whose `pruned_heads` knows one attention module in a layer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pruned_attention_heads: BTreeMap<Attention, PrunedHeads>,
+}
+
+/// Entries of T5's `config.json` that other families lack, under transformers' names.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RelativeEntries {
+    /// Width of a head; heads need not share the residual stream between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub d_kv: Option<i64>,
+    /// Buckets of distances.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative_attention_num_buckets: Option<i64>,
+    /// The distance from which on all are in one bucket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative_attention_max_distance: Option<i64>,
+    /// Added to the mean square in normalisation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer_norm_epsilon: Option<f64>,
+    /// The feed-forward block; a gated one has three maps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feed_forward_proj: Option<FeedForwardProjection>,
+    /// True if decoder states are divided by the square root of `d_model`; where it is absent `tie_word_embeddings` says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale_decoder_outputs: Option<bool>,
+}
+
+/// Feed-forward blocks of T5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FeedForwardProjection {
+    /// max(0, x)
+    Relu,
+    /// max(0, x), gated
+    GatedRelu,
+    /// GELU by its tanh approximation, gated
+    GatedGelu,
+    /// x * sigmoid(x), gated
+    GatedSilu,
 }
 
 fn marian() -> &'static TranslatorFamily {
@@ -114,7 +154,16 @@ impl TranslatorConfig {
         ];
         check_counts(heads)?;
         check_counts([("encoder_layers", self.encoder_layers), ("decoder_layers", self.decoder_layers)])?;
-        heads.into_iter().try_for_each(|heads| check_divides(heads, ("d_model", self.d_model)))?;
+        match self.relative.d_kv {
+            Some(width) if !(1..=1 << 16).contains(&width) => {
+                return Err("d_kv must be from 1 to 65536".to_owned());
+            }
+            Some(_) => {}
+            None => {
+                heads.into_iter().try_for_each(|heads| check_divides(heads, ("d_model", self.d_model)))?;
+            }
+        }
+        (self.family.layers.check)(self)?;
         check_inventory(&Self { pruned_attention_heads: BTreeMap::new(), ..self.clone() }.inventory())?;
         // The one table that is computed, so that no tensor of a file vouches for its size: 256 MB.
         let most = ((1 << 26) / self.d_model).max(1);
@@ -122,7 +171,8 @@ impl TranslatorConfig {
             let fault = "max_position_embeddings must be from 1 to";
             return Err(format!("{fault} {most} for a d_model of {}", self.d_model));
         }
-        if self.d_model % 2 != 0 || self.d_model < 4 {
+        let is_sinusoidal = matches!(self.family.positions, Positions::Sinusoids(_));
+        if is_sinusoidal && (self.d_model % 2 != 0 || self.d_model < 4) {
             return Err(format!(
                 "d_model ({}) must be even for sinusoidal positions, and at least 4",
                 self.d_model
@@ -164,23 +214,44 @@ impl TranslatorConfig {
         }
     }
 
-    /// Embeddings of target tokens, which are the output layer too.
+    /// Names of embeddings and output layer.
+    pub(super) fn embeddings(&self) -> &'static EmbeddingNames {
+        let separate = self.family.separate.as_ref().filter(|_| self.is_separate());
+        separate.unwrap_or(&self.family.embeddings)
+    }
+
+    fn is_separate(&self) -> bool {
+        self.family.separate.is_some() && self.share_encoder_decoder_embeddings == Some(false)
+    }
+
+    /// Embeddings of target tokens.
     pub(super) fn target_embedding(&self) -> &'static str {
-        let names = &self.family.embeddings;
-        if self.tie_word_embeddings == Some(true) { names.source } else { names.target }
+        let names = self.embeddings();
+        if self.tie_word_embeddings == Some(true) && !self.is_separate() {
+            names.source
+        } else {
+            names.target
+        }
+    }
+
+    /// The output layer: that of its own, or the embeddings of target tokens.
+    pub(super) fn output_layer(&self) -> &'static str {
+        let own = self.embeddings().output.filter(|_| self.tie_word_embeddings == Some(false));
+        own.unwrap_or_else(|| self.target_embedding())
     }
 
     /// Returns true if source and target have one vocabulary.
     fn shares_vocabulary(&self) -> bool {
-        self.target_embedding() == self.family.embeddings.source
+        self.target_embedding() == self.embeddings().source
     }
 
     /// Tensors that a folder may hold beside that which they are copies of.
     pub(super) fn copies(&self) -> Vec<(&'static str, &'static str)> {
-        let (names, target) = (&self.family.embeddings, self.target_embedding());
+        let (names, target) = (self.embeddings(), self.target_embedding());
         let tied = (names.target != target).then_some((names.target, target));
+        let output = names.output.filter(|_| self.output_layer() == target).map(|output| (output, target));
         let original = |of| if of == names.target { target } else { of };
-        names.copies.iter().map(|&(copy, of)| (copy, original(of))).chain(tied).collect()
+        names.copies.iter().map(|&(copy, of)| (copy, original(of))).chain(tied).chain(output).collect()
     }
 
     /// Pieces of the target's vocabulary.
@@ -189,8 +260,12 @@ impl TranslatorConfig {
     }
 
     fn unpruned_layout(&self) -> HeadLayout {
-        let encoder = LayerShape::plain(self.encoder_layers, self.encoder_attention_heads, self.d_model);
-        let decoder = LayerShape::plain(self.decoder_layers, self.decoder_attention_heads, self.d_model);
+        let shape = |layers, heads| {
+            let plain = LayerShape::plain(layers, heads, self.d_model);
+            LayerShape { d_head: self.relative.d_kv.unwrap_or(plain.d_head), ..plain }
+        };
+        let encoder = shape(self.encoder_layers, self.encoder_attention_heads);
+        let decoder = shape(self.decoder_layers, self.decoder_attention_heads);
         HeadLayout::new([
             (Attention::EncEnc, encoder),
             (Attention::EncDec, decoder),
@@ -208,10 +283,13 @@ impl TranslatorConfig {
 
     /// Name and shape of each tensor in `model.safetensors`.
     pub fn inventory(&self) -> Inventory {
-        let names = &self.family.embeddings;
+        let names = self.embeddings();
         let mut inventory = vec![(names.source.to_owned(), vec![self.vocab_size, self.d_model])];
         if !self.shares_vocabulary() {
             inventory.push((names.target.to_owned(), vec![self.target_vocabulary(), self.d_model]));
+        }
+        if self.output_layer() != self.target_embedding() {
+            inventory.push((self.output_layer().to_owned(), vec![self.target_vocabulary(), self.d_model]));
         }
         inventory.extend(names.bias.map(|name| (name.to_owned(), vec![1, self.target_vocabulary()])));
         inventory.extend((self.family.layers.inventory)(self));

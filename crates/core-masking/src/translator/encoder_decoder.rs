@@ -9,7 +9,7 @@ use crate::gates::Gate;
 use crate::weights::Inventory;
 use crate::{Attention, Dropout, Error, Gates, ModelDropout, Projections, Weights};
 
-use super::post_norm::PostNorm;
+use super::vaswani::VaswaniLayers;
 
 /// The layers of an encoder-decoder model. Layers are counted from 0.
 ///
@@ -61,7 +61,7 @@ pub trait EncoderDecoder: Debug + Send {
     fn output_layer(&self) -> (&Tensor, &Tensor);
 
     /// The model as layers with normalisation behind each sublayer, the only ones that relevance has rules for.
-    fn as_post_norm(&self) -> Option<&PostNorm> {
+    fn as_post_norm(&self) -> Option<&VaswaniLayers> {
         None
     }
 }
@@ -71,6 +71,8 @@ pub trait EncoderDecoder: Debug + Send {
 pub struct Architecture {
     /// Names of the linear maps of an attention module; layers are counted from 0.
     pub projections: fn(Attention, usize) -> Projections,
+    /// Refuses settings that these layers cannot have: the fault, in words.
+    pub check: fn(&TranslatorConfig) -> Result<(), String>,
     /// Names and shapes of all tensors but embeddings and output layer.
     pub inventory: fn(&TranslatorConfig) -> Inventory,
     /// The layers on these tensors.

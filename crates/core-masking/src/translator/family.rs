@@ -1,4 +1,4 @@
-//! Differences between families of translators: entries of `config.json`, embeddings, positions.
+//! Differences between families of translators: entries of `config.json`, embeddings, positions, places of normalisation.
 use tch::{Device, Kind, Tensor};
 
 use super::Architecture;
@@ -17,13 +17,19 @@ pub struct TranslatorFamily {
     pub layers: &'static Architecture,
     /// Names of embeddings and output layer.
     pub embeddings: EmbeddingNames,
+    /// The same where `share_encoder_decoder_embeddings` is false, if the family knows that.
+    pub separate: Option<EmbeddingNames>,
     /// Search settings of transformers' configuration class where a `config.json` does not say: JSON. Its
     /// `GenerationConfig` has other defaults.
     pub generation: &'static str,
-    /// The table of positions.
-    pub sinusoids: Sinusoids,
+    /// What the embeddings know of positions.
+    pub positions: Positions,
+    /// Where layers normalise.
+    pub norms: Norms,
     /// Entries that a `config.json` may have, and the only value that is supported.
     pub supported: &'static [(&'static str, bool)],
+    /// Tensors that a file may hold and that nothing reads.
+    pub unused: &'static [&'static str],
 }
 
 /// Families are told apart by their `model_type`.
@@ -41,10 +47,35 @@ pub struct EmbeddingNames {
     /// Target embeddings, tied to the output layer. Where they are also the source's, here or by `tie_word_embeddings`, both
     /// sides have one vocabulary.
     pub target: &'static str,
-    /// The bias of the logits, if there is one.
+    /// An output layer that is not the target embeddings, if `tie_word_embeddings` is false or the tensor differs from them.
+    pub output: Option<&'static str>,
+    /// The bias of the logits, if there is one; zeros where a file lacks it.
     pub bias: Option<&'static str>,
     /// Tensors that a folder may hold beside that which they are copies of.
     pub copies: &'static [(&'static str, &'static str)],
+}
+
+/// What is added to embeddings for their positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Positions {
+    /// Rows of a table that is computed.
+    Sinusoids(Sinusoids),
+    /// Rows of a table of each stack, `model.encoder.embed_positions` and `model.decoder.embed_positions`.
+    Learned {
+        /// Rows before that of the first token.
+        first: i64,
+    },
+    /// Nothing: scores know of distances.
+    Nowhere,
+}
+
+/// Where layers normalise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Norms {
+    /// Before each sublayer and at the end of each stack, or behind each sublayer, as in Vaswani et al. (2017).
+    pub before: bool,
+    /// Behind the embeddings too.
+    pub of_embeddings: bool,
 }
 
 /// Sinusoidal positions, all sines before all cosines, as in Marian and fairseq; Vaswani et al. (2017), Section 3.5, let

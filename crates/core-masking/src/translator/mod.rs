@@ -4,8 +4,9 @@ mod checkpoint;
 mod config;
 mod encoder_decoder;
 mod family;
-mod post_norm;
+mod relative;
 mod sweep;
+mod vaswani;
 
 use std::collections::BTreeMap;
 
@@ -16,12 +17,13 @@ use crate::loss::{PairBatch, token_losses};
 use crate::model::GatedModel;
 use crate::{Attention, Error, Gates, ModelDropout, TokenBatch, Weights, causal_bias, product};
 
-pub use config::TranslatorConfig;
+pub use config::{FeedForwardProjection, RelativeEntries, TranslatorConfig};
 pub(crate) use encoder_decoder::DecoderMemory;
 pub use encoder_decoder::{Architecture, DecoderAttention, EncoderDecoder};
-pub use family::{EmbeddingNames, Sinusoids, TranslatorFamily};
-pub(crate) use post_norm::DecoderLayer;
-pub use post_norm::{POST_NORM, PostNorm};
+pub use family::{EmbeddingNames, Norms, Positions, Sinusoids, TranslatorFamily};
+pub use relative::RELATIVE;
+pub(crate) use vaswani::DecoderLayer;
+pub use vaswani::{VASWANI, VaswaniLayers};
 
 use encoder_decoder::TeacherForced;
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use tch::{Kind, Tensor};
 
 /// The folder of reference numbers and what its file `name` holds.
+#[allow(dead_code, reason = "some tests have no use for it")]
 pub fn load(name: &str) -> (PathBuf, Value) {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../test-support/golden"));
     let text = std::fs::read_to_string(folder.join(name)).unwrap();
@@ -54,6 +55,7 @@ pub fn place(key: &str) -> (Attention, Vec<usize>) {
 }
 
 /// Compares what `run` gives with each head masked that is a key of `cases`; returns their number.
+#[allow(dead_code, reason = "some tests have no use for it")]
 pub fn compare_masked<M: GatedModel>(
     model: &M,
     cases: &Value,

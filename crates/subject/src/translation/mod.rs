@@ -249,10 +249,18 @@ fn described(search: &BeamSearch) -> Value {
         "beam": beam, "length_penalty": length_penalty, "stopping": stopping,
         "length_ratio": ratio, "length_offset": offset,
     });
-    if let Some(OutputRules { banned, renormalised, end_forced }) = rules {
+    if let Some(OutputRules { banned, renormalised, end_forced, begin, ngram, shortest }) = rules {
         json["banned"] = serde_json::json!(banned);
         json["renormalised"] = (*renormalised).into();
         json["end_forced"] = (*end_forced).into();
+        if let Some(begin) = begin {
+            json["begin"] = (*begin).into();
+        }
+        for (name, number) in [("no_repeat_ngram", *ngram), ("shortest", *shortest)] {
+            if number > 0 {
+                json[name] = number.into();
+            }
+        }
     }
     json
 }

@@ -349,6 +349,7 @@ impl ModelSpec {
             decoder_ffn_dim: model.d_ff,
             activation_function: model.activation,
             max_position_embeddings: model.positions,
+            relative: core_masking::translator::RelativeEntries::default(),
             scale_embedding: true,
             dropout: model.dropout,
             pad_token_id: pad,

@@ -1,36 +1,47 @@
-//! The layers of Vaswani et al. (2017): normalisation after each sublayer, sinusoidal positions, an output layer that is the
-//! embedding table of the target. Marian's and fairseq's translators are built of them.
+//! The layers of Vaswani et al. (2017), with layer normalisation behind each sublayer or before it, positions that are computed
+//! or learned, and an output layer that is the embedding table of the target. Marian, fairseq's translators, BART, mBART, M2M100
+//! and Pegasus are built of them.
 use tch::Tensor;
 
-use super::{Architecture, DecoderAttention, EncoderDecoder, TranslatorConfig};
+use super::{Architecture, DecoderAttention, EncoderDecoder, Norms, Positions, TranslatorConfig};
 use crate::attention::MultiHeadAttention;
 use crate::encoder::{EncoderLayer, LayerNames, LayerSettings};
 use crate::gates::Gate;
 use crate::layers::{FeedForward, LayerNorm};
 use crate::model::ModelConfig;
 use crate::weights::{Inventory, linear, norm};
-use crate::{Attention, Error, ModelDropout, Projections, Weights};
+use crate::{Attention, Dropout, Error, ModelDropout, Projections, Weights};
 
-/// Added to the variance in layer normalisation: PyTorch's default, which both families use.
+/// Added to the variance in layer normalisation: PyTorch's default, which all these families use.
 const EPSILON: f64 = 1e-5;
 
-/// Layers with normalisation after each sublayer.
-pub static POST_NORM: Architecture = Architecture {
+/// Layers of self-attention, attention to the source, and feed-forward blocks.
+pub static VASWANI: Architecture = Architecture {
     projections,
+    check: |_| Ok(()),
     inventory,
-    build: |config, weights| Ok(Box::new(PostNorm::new(config, weights)?)),
+    build: |config, weights| Ok(Box::new(VaswaniLayers::new(config, weights)?)),
 };
 
 /// A model of such layers.
 #[derive(Debug)]
-pub struct PostNorm {
-    source: Tensor,      // [source vocab, d_model]
-    target: Tensor,      // [target vocab, d_model]
+pub struct VaswaniLayers {
+    source: Embeddings,
+    target: Embeddings,
     logits_bias: Tensor, // [target vocab]
-    positions: Tensor,   // [max_position, d_model]
-    embedding_scale: f64,
+    norms: Norms,
+    last_norms: Option<[LayerNorm; 2]>, // of encoder and decoder
     pub(crate) encoder: Vec<EncoderLayer>,
     pub(crate) decoder: Vec<DecoderLayer>,
+}
+
+/// Embeddings of one side.
+#[derive(Debug)]
+struct Embeddings {
+    table: Tensor,     // [vocab, d_model]
+    positions: Tensor, // [max_position, d_model]
+    scale: f64,
+    norm: Option<LayerNorm>,
 }
 
 /// A layer of a decoder.
@@ -44,44 +55,90 @@ pub(crate) struct DecoderLayer {
     pub(crate) norm: LayerNorm,
 }
 
-impl PostNorm {
+impl VaswaniLayers {
     fn new(config: &TranslatorConfig, weights: &Weights) -> Result<Self, Error> {
-        let (layout, names) = (config.layout(), &config.family.embeddings);
+        let (layout, norms) = (config.layout(), config.family.norms);
         let settings = LayerSettings { activation: config.activation_function, epsilon: EPSILON };
         let encoder = (0..config.encoder_layers).map(|layer| {
             let heads = layout.module(Attention::EncEnc, layer);
             EncoderLayer::new(weights, &layer_names(Attention::EncEnc, layer), &heads, settings)
         });
         let decoder = (0..config.decoder_layers).map(|layer| DecoderLayer::new(config, weights, layer));
-        let target = weights.get(config.target_embedding())?;
-        let options = (target.kind(), target.device());
-        let bias = names.bias.map(|name| Ok::<_, Error>(weights.get(name)?.view([-1]))).transpose()?;
-        let (rows, sinusoids) = (config.max_position_embeddings, config.family.sinusoids);
-        let first = sinusoids.first_row(config.pad_token_id);
+        let target = Embeddings::new(config, weights, config.target_embedding(), "decoder")?;
+        let (vocabulary, options) = (target.table.size()[0], weights.options());
+        let bias = config.embeddings().bias.map(|name| Ok::<_, Error>(weights.get(name)?.view([-1])));
+        let last = |stack| LayerNorm::new(weights, &last_norm(stack), EPSILON);
         Ok(Self {
             encoder: encoder.collect::<Result<_, _>>()?,
             decoder: decoder.collect::<Result<_, _>>()?,
-            source: weights.get(names.source)?,
-            logits_bias: bias.unwrap_or_else(|| Tensor::zeros([target.size()[0]], options)),
-            positions: sinusoids.table(first, rows, config.d_model, options),
-            embedding_scale: if config.scale_embedding { (config.d_model as f64).sqrt() } else { 1.0 },
+            source: Embeddings::new(config, weights, config.embeddings().source, "encoder")?,
+            logits_bias: bias.transpose()?.unwrap_or_else(|| Tensor::zeros([vocabulary], options)),
+            last_norms: if norms.before { Some([last("encoder")?, last("decoder")?]) } else { None },
+            norms,
             target,
         })
     }
 
-    fn embed(&self, table: &Tensor, ids: &Tensor, start: i64) -> Tensor {
-        let embedded = Tensor::embedding(table, ids, -1, false, false);
-        embedded * self.embedding_scale + self.positions.narrow(0, start, ids.size()[1])
+    /// What leaves a sublayer, `[.., d_model]`, the shape of `x`: normalised before it or behind.
+    fn sublayer(
+        &self,
+        x: &Tensor,
+        norm: &LayerNorm,
+        dropout: &Dropout,
+        run: impl FnOnce(&Tensor) -> Tensor,
+    ) -> Tensor {
+        if self.norms.before {
+            x + dropout.apply(run(&norm.forward(x)))
+        } else {
+            norm.forward(&(x + dropout.apply(run(x))))
+        }
+    }
+
+    fn finish(&self, stack: usize, x: Tensor) -> Tensor {
+        self.last_norms.as_ref().map_or_else(|| x.shallow_clone(), |norms| norms[stack].forward(&x))
     }
 }
 
-impl EncoderDecoder for PostNorm {
+impl Embeddings {
+    fn new(
+        config: &TranslatorConfig,
+        weights: &Weights,
+        name: &str,
+        stack: &'static str,
+    ) -> Result<Self, Error> {
+        let rows = config.max_position_embeddings;
+        let positions = match config.family.positions {
+            Positions::Learned { first } => weights.get(&position_table(stack))?.narrow(0, first, rows),
+            Positions::Sinusoids(sinusoids) => {
+                let first = sinusoids.first_row(config.pad_token_id);
+                sinusoids.table(first, rows, config.d_model, weights.options())
+            }
+            Positions::Nowhere => Tensor::zeros([rows, config.d_model], weights.options()),
+        };
+        let norm = || LayerNorm::new(weights, &embedding_norm(stack), EPSILON);
+        Ok(Self {
+            table: weights.get(name)?,
+            positions,
+            scale: if config.scale_embedding { (config.d_model as f64).sqrt() } else { 1.0 },
+            norm: config.family.norms.of_embeddings.then(norm).transpose()?,
+        })
+    }
+
+    /// Of ids, `[batch, position]`, the first of them at position `start`: `[batch, position, d_model]`.
+    fn of(&self, ids: &Tensor, start: i64) -> Tensor {
+        let embedded = Tensor::embedding(&self.table, ids, -1, false, false);
+        let x = embedded * self.scale + self.positions.narrow(0, start, ids.size()[1]);
+        self.norm.as_ref().map_or_else(|| x.shallow_clone(), |norm| norm.forward(&x))
+    }
+}
+
+impl EncoderDecoder for VaswaniLayers {
     fn embed_source(&self, ids: &Tensor) -> Tensor {
-        self.embed(&self.source, ids, 0)
+        self.source.of(ids, 0)
     }
 
     fn embed_target(&self, ids: &Tensor, start: i64) -> Tensor {
-        self.embed(&self.target, ids, start)
+        self.target.of(ids, start)
     }
 
     fn encoder_layer(
@@ -92,7 +149,14 @@ impl EncoderDecoder for PostNorm {
         gate: Gate<'_>,
         dropout: &ModelDropout,
     ) -> Tensor {
-        self.encoder[layer].forward(x, bias, gate, dropout)
+        let EncoderLayer { attention, attention_norm, feed_forward, norm } = &self.encoder[layer];
+        let attend = |x: &Tensor| attention.forward(x, x, bias, gate, &dropout.attention);
+        let x = self.sublayer(x, attention_norm, &dropout.hidden, attend);
+        self.sublayer(&x, norm, &dropout.hidden, |x| feed_forward.forward(x))
+    }
+
+    fn encoder_states(&self, x: Tensor) -> Tensor {
+        self.finish(0, x)
     }
 
     fn decoder_layer(
@@ -103,12 +167,17 @@ impl EncoderDecoder for PostNorm {
         dropout: &ModelDropout,
     ) -> Tensor {
         let (own, dropout) = (&self.decoder[layer], &dropout.hidden);
-        let attended = attention.to_target(layer, &own.self_attention, x);
-        let x = own.self_attention_norm.forward(&(x + dropout.apply(attended)));
-        let attended = attention.to_source(layer, &own.encoder_attention, &x);
-        let x = own.encoder_attention_norm.forward(&(x + dropout.apply(attended)));
-        let fed = own.feed_forward.forward(&x);
-        own.norm.forward(&(x + dropout.apply(fed)))
+        let x = self.sublayer(x, &own.self_attention_norm, dropout, |x| {
+            attention.to_target(layer, &own.self_attention, x)
+        });
+        let x = self.sublayer(&x, &own.encoder_attention_norm, dropout, |x| {
+            attention.to_source(layer, &own.encoder_attention, x)
+        });
+        self.sublayer(&x, &own.norm, dropout, |x| own.feed_forward.forward(x))
+    }
+
+    fn decoder_states(&self, x: Tensor) -> Tensor {
+        self.finish(1, x)
     }
 
     fn module(&self, attention: Attention, layer: usize) -> &MultiHeadAttention {
@@ -124,11 +193,11 @@ impl EncoderDecoder for PostNorm {
     }
 
     fn output_layer(&self) -> (&Tensor, &Tensor) {
-        (&self.target, &self.logits_bias)
+        (&self.target.table, &self.logits_bias)
     }
 
-    fn as_post_norm(&self) -> Option<&PostNorm> {
-        Some(self)
+    fn as_post_norm(&self) -> Option<&VaswaniLayers> {
+        (!self.norms.before).then_some(self)
     }
 }
 
@@ -154,7 +223,15 @@ impl DecoderLayer {
 }
 
 fn inventory(config: &TranslatorConfig) -> Inventory {
-    let mut inventory = Inventory::new();
+    let (mut inventory, width) = (Inventory::new(), config.d_model);
+    for stack in ["encoder", "decoder"] {
+        if let Positions::Learned { first } = config.family.positions {
+            inventory.push((position_table(stack), vec![first + config.max_position_embeddings, width]));
+        }
+        let Norms { before, of_embeddings } = config.family.norms;
+        let names = of_embeddings.then(|| embedding_norm(stack)).into_iter();
+        names.chain(before.then(|| last_norm(stack))).for_each(|name| norm(&mut inventory, &name, width));
+    }
     for layer in 0..config.encoder_layers {
         layer_inventory(config, &[Attention::EncEnc], layer, config.encoder_ffn_dim, &mut inventory);
     }
@@ -187,6 +264,21 @@ fn layer_inventory(
     norm(inventory, &names.norm, d_model);
 }
 
+/// Name of a table of positions.
+pub(super) fn position_table(stack: &str) -> String {
+    format!("model.{stack}.embed_positions.weight")
+}
+
+/// Name of the normalisation behind the embeddings.
+fn embedding_norm(stack: &str) -> String {
+    format!("model.{stack}.layernorm_embedding")
+}
+
+/// Name of the normalisation at the end of a stack.
+fn last_norm(stack: &str) -> String {
+    format!("model.{stack}.layer_norm")
+}
+
 fn projections(attention: Attention, layer: usize) -> Projections {
     let name = module_name(attention, layer);
     Projections::new(["q", "k", "v", "out"].map(|part| format!("{name}.{part}_proj")))
@@ -204,7 +296,7 @@ fn layer_name(attention: Attention, layer: usize) -> String {
     format!("model.{stack}.layers.{layer}")
 }
 
-/// Name of the normalisation after an attention module.
+/// Name of the normalisation of an attention module.
 fn attention_norm(attention: Attention, layer: usize) -> String {
     format!("{}_layer_norm", module_name(attention, layer))
 }
