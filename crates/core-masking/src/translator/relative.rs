@@ -1,7 +1,7 @@
 //! The layers of T5, Raffel et al. (2020), <https://arxiv.org/abs/1910.10683>: normalisation by the root mean square before each
 //! sublayer and at the end of each stack, no biases, scores that are not divided, and a bias of each head on those of
 //! self-attention by distance, which all layers of a stack share.
-use tch::{Device, Kind, Tensor};
+use tch::Tensor;
 
 use super::config::FeedForwardProjection;
 use super::{Architecture, DecoderAttention, EncoderDecoder, TranslatorConfig};
@@ -9,6 +9,7 @@ use crate::attention::{DistanceBias, MultiHeadAttention};
 use crate::gates::Gate;
 use crate::layers::{Activation, FeedForward, RmsNorm};
 use crate::model::ModelConfig;
+use crate::relative_positions::T5Buckets;
 use crate::weights::{EPSILONS, Inventory, check_range, scale};
 use crate::{Attention, Dropout, Error, ModelDropout, Projections, Weights};
 
@@ -93,8 +94,10 @@ impl Layer {
             let module =
                 MultiHeadAttention::new(weights, &projections(kind, layer), &layout.module(kind, layer))?;
             let distances = || {
+                let (rows, furthest) = distance_settings(config);
+                let buckets = T5Buckets { buckets: rows, furthest, two_sided: kind == Attention::EncEnc };
                 let by_bucket = weights.get(&distances(kind))?;
-                Ok::<_, Error>(DistanceBias { buckets: buckets(config, kind, by_bucket.device()), by_bucket })
+                Ok::<_, Error>(DistanceBias { buckets: buckets.table(by_bucket.device()), by_bucket })
             };
             let bias = (kind != Attention::EncDec).then(distances).transpose()?;
             Ok((norm(&norm_name(kind, layer))?, module.with_scores(1.0, bias)))
@@ -202,27 +205,6 @@ fn distance_settings(config: &TranslatorConfig) -> (i64, i64) {
 
 fn epsilon(config: &TranslatorConfig) -> f64 {
     config.relative.layer_norm_epsilon.unwrap_or(1e-6)
-}
-
-/// Buckets of distances, as for [`DistanceBias`]: an encoder has half of them for either direction, a decoder looks back alone.
-fn buckets(config: &TranslatorConfig, kind: Attention, device: Device) -> Tensor {
-    let (all, most) = distance_settings(config);
-    let is_encoder = kind == Attention::EncEnc;
-    let buckets: Vec<i64> = (-most..=most).map(|distance| bucket(distance, is_encoder, all, most)).collect();
-    Tensor::from_slice(&buckets).to_kind(Kind::Int64).to_device(device)
-}
-
-/// The bucket of a distance `key - query`: one for each of the small distances, the others by their logarithm.
-fn bucket(distance: i64, is_two_sided: bool, buckets: i64, most: i64) -> i64 {
-    let of_side = if is_two_sided { buckets / 2 } else { buckets };
-    let first = if is_two_sided && distance > 0 { of_side } else { 0 };
-    let back = if is_two_sided { distance.abs() } else { (-distance).max(0) };
-    let exact = of_side / 2;
-    if back < exact {
-        return first + back;
-    }
-    let share = (back as f64 / exact as f64).ln() / (most as f64 / exact as f64).ln();
-    first + (exact + (share * (of_side - exact) as f64) as i64).min(of_side - 1)
 }
 
 /// Maps of the feed-forward block, and what is between them.
