@@ -43,6 +43,7 @@ pub mod moses;
 pub mod names;
 pub mod pairs;
 pub mod parallel;
+pub mod piece_tokenizer;
 mod pieces;
 pub mod placed;
 pub mod progress;

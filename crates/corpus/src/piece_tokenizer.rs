@@ -1,0 +1,169 @@
+//! Tokenisers of T5, BART, mBART, M2M100 and Pegasus, from `tokenizer.json`, with the symbols and language codes that these
+//! families put around sentences.
+use std::path::Path;
+
+use tokenizers::Tokenizer;
+use words::excerpt;
+
+use crate::Error;
+use crate::foreign::wrong;
+use crate::foreign_tokenizer::{encode, guarded, not_encoded, read_whole, require};
+use crate::sentence_tokenizer::SentenceTokenizer;
+use crate::tokenizer::{END, PAD};
+
+/// Symbols around sentences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame {
+    /// The end symbol behind.
+    End,
+    /// `<s>` before and the end symbol behind.
+    BeginEnd,
+    /// The code of the language before and the end symbol behind; a translation begins with the code.
+    CodeFirst,
+    /// The end symbol and the code of the language behind the source; the decoder starts from the code of the target.
+    CodeLast,
+}
+
+/// Pieces of both languages with one numbering.
+#[derive(Debug)]
+pub struct PieceTokenizer {
+    inner: Tokenizer,
+    source: [Vec<u32>; 2], // before and behind
+    target: [Vec<u32>; 2],
+    /// The code of the target language, if the family has codes.
+    pub code: Option<u32>,
+    end: u32,
+    pad: u32,
+}
+
+impl PieceTokenizer {
+    /// Reads `tokenizer.json` of a folder; `languages` are the codes of source and target, as the tokeniser writes them.
+    ///
+    /// # Errors
+    /// If the file is missing or malformed, or a code is missing, not wanted or unknown.
+    pub fn load(folder: &Path, frame: Frame, languages: [Option<&str>; 2]) -> Result<Self, Error> {
+        let Some(mut inner) = read_whole(folder)? else {
+            require(folder, &[])?;
+            return Err(wrong(folder, "it holds no `tokenizer.json`".to_owned()));
+        };
+        inner.with_padding(None);
+        inner.with_truncation(None).map_err(not_encoded)?;
+        let fault = |reason: String| wrong(&folder.join("tokenizer.json"), reason);
+        let id = |text: &str| inner.token_to_id(text).ok_or_else(|| fault(format!("it lacks `{text}`")));
+        let (end, pad) = (id(END)?, id(PAD)?);
+        let has_codes = matches!(frame, Frame::CodeFirst | Frame::CodeLast);
+        let names = ["data.source_language", "data.target_language"];
+        let mut codes = Vec::new();
+        for (name, language) in names.into_iter().zip(languages) {
+            match language {
+                Some(language) if has_codes => codes.push(code(&inner, name, language).map_err(fault)?),
+                None if has_codes => return Err(fault(format!("{name} is missing: {}", known(&inner)))),
+                Some(_) => return Err(fault(format!("{name} is given, but this family has no codes"))),
+                None => {}
+            }
+        }
+        let [source, target] = match (frame, &codes[..]) {
+            (Frame::CodeFirst, [source, target]) => [source, target].map(|code| [vec![*code], vec![end]]),
+            (Frame::CodeLast, [source, _]) => [[vec![], vec![end, *source]], [vec![], vec![end]]],
+            (Frame::BeginEnd, _) => {
+                let begin = id("<s>")?;
+                [0, 1].map(|_| [vec![begin], vec![end]])
+            }
+            _ => [0, 1].map(|_| [vec![], vec![end]]),
+        };
+        Ok(Self { code: codes.get(1).copied(), source, target, end, pad, inner })
+    }
+
+    fn framed(&self, text: &str, [before, behind]: &[Vec<u32>; 2]) -> Result<Vec<u32>, Error> {
+        let encoding = encode(&self.inner, None, |inner| inner.encode_fast(text, false))?;
+        Ok([before, encoding.get_ids(), behind].concat())
+    }
+}
+
+/// The id of a language's code, with M2M100's underscores or without.
+fn code(inner: &Tokenizer, name: &str, language: &str) -> Result<u32, String> {
+    let found = inner.token_to_id(language).or_else(|| inner.token_to_id(&format!("__{language}__")));
+    found
+        .ok_or_else(|| format!("{name} is `{}`, which it does not know: {}", excerpt(language), known(inner)))
+}
+
+/// Some codes that there are.
+fn known(inner: &Tokenizer) -> String {
+    let added = inner.get_added_vocabulary().get_vocab();
+    let mut codes: Vec<&String> = added.keys().filter(|token| token.contains('_')).collect();
+    codes.sort();
+    let some: Vec<String> = codes.iter().take(6).map(|code| format!("`{}`", excerpt(code))).collect();
+    format!("its {} codes are such as {}", codes.len(), some.join(", "))
+}
+
+impl SentenceTokenizer for PieceTokenizer {
+    fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
+        self.framed(text, &self.source)
+    }
+
+    fn encode_target(&self, text: &str) -> Result<Vec<u32>, Error> {
+        self.framed(text, &self.target)
+    }
+
+    fn decode(&self, ids: &[u32]) -> String {
+        let decode = || self.inner.decode(ids, true).map_err(not_encoded);
+        guarded(decode, not_encoded).unwrap_or_default()
+    }
+
+    fn end(&self) -> u32 {
+        self.end
+    }
+
+    fn pad(&self) -> u32 {
+        self.pad
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_framed_as_the_family_does_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let added = |id: u32, content: &str| {
+            serde_json::json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
+                "normalized": false, "special": true})
+        };
+        let json = serde_json::json!({
+            "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
+            "pre_tokenizer": {"type": "Whitespace"}, "decoder": null,
+            "added_tokens": [added(0, "<s>"), added(1, "<pad>"), added(2, "</s>"), added(5, "eng_Latn"), added(6, "fra_Latn")],
+            "model": {"type": "WordLevel", "unk_token": "dog",
+                "vocab": {"<s>": 0, "<pad>": 1, "</s>": 2, "a": 3, "dog": 4, "eng_Latn": 5, "fra_Latn": 6}},
+        });
+        std::fs::write(folder.path().join("tokenizer.json"), json.to_string()).unwrap();
+        let load = |frame, languages| PieceTokenizer::load(folder.path(), frame, languages);
+        let both = [Some("eng_Latn"), Some("fra_Latn")];
+        for (frame, languages, source, target) in [
+            (Frame::End, [None; 2], vec![3, 4, 2], vec![4, 2]),
+            (Frame::BeginEnd, [None; 2], vec![0, 3, 4, 2], vec![0, 4, 2]),
+            (Frame::CodeFirst, both, vec![5, 3, 4, 2], vec![6, 4, 2]),
+            (Frame::CodeLast, both, vec![3, 4, 2, 5], vec![4, 2]),
+        ] {
+            let tokenizer = load(frame, languages).unwrap();
+            assert_eq!(
+                (tokenizer.encode("a dog").unwrap(), tokenizer.encode_target("dog").unwrap()),
+                (source, target)
+            );
+            assert_eq!(
+                (tokenizer.decode(&[6, 4, 2]).trim(), tokenizer.end(), tokenizer.pad()),
+                ("dog", 2, 1)
+            );
+            assert_eq!(tokenizer.code, languages[1].map(|_| 6));
+        }
+        let message = load(Frame::CodeFirst, [Some("eng"), None]).unwrap_err().to_string();
+        assert!(
+            message.contains("data.source_language is `eng`, which it does not know: its 2 codes"),
+            "{message}"
+        );
+        let message = load(Frame::CodeFirst, [Some("eng_Latn"), None]).unwrap_err().to_string();
+        assert!(message.contains("data.target_language is missing"), "{message}");
+        assert!(load(Frame::End, both).unwrap_err().to_string().contains("has no codes"));
+    }
+}
