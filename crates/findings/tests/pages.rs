@@ -574,7 +574,11 @@ fn numbers_of_the_findings_are_those_of_the_results() {
     let mut drawn: Vec<f64> = drawn.map(|row| row.number("score")).collect();
     drawn.sort_by(f64::total_cmp);
     let ends = [drawn[0], drawn[4]].map(|score| fixed(score, 3));
-    assert_eq!((drawn.len(), ends), (5, ["2.562", "2.574"].map(str::to_owned)), "the second and the fourth choice");
+    assert_eq!(
+        (drawn.len(), ends),
+        (5, ["2.562", "2.574"].map(str::to_owned)),
+        "the second and the fourth choice"
+    );
     assert_eq!(number(&["layers", "dispensable", "minilm-sst2"]), "6", "all six layers");
     let all = ["dispensable", "heads"];
     for (subject, attention) in [("demo-language", "self"), ("multi30k-en-fr", "enc-enc")] {

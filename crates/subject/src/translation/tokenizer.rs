@@ -5,6 +5,7 @@ use core_masking::TranslatorConfig;
 use core_masking::families::FSMT;
 use corpus::fsmt_tokenizer::FsmtTokenizer;
 use corpus::marian_tokenizer::MarianTokenizer;
+use corpus::piece_tokenizer::{Frame, PieceTokenizer};
 use corpus::sentence_tokenizer::SentenceTokenizer;
 
 use crate::error::Error;
@@ -19,6 +20,16 @@ pub(super) fn of_publisher(
 ) -> Result<Option<Box<dyn SentenceTokenizer>>, Error> {
     if config.family.model_type == FSMT.model_type {
         return Ok(Some(Box::new(FsmtTokenizer::load(folder)?)));
+    }
+    let frame = match config.family.model_type {
+        "t5" | "mt5" | "pegasus" => Some(Frame::End),
+        "bart" => Some(Frame::BeginEnd),
+        "mbart" if config.decoder_start_token_id != config.eos_token_id => Some(Frame::CodeLast),
+        "mbart" | "m2m_100" => Some(Frame::CodeFirst),
+        _ => None,
+    };
+    if let Some(frame) = frame {
+        return Ok(Some(Box::new(PieceTokenizer::load(folder, frame, [None, None])?)));
     }
     let is_published = folder.join("source.spm").exists();
     Ok(if is_published { Some(Box::new(MarianTokenizer::load(folder)?)) } else { None })
