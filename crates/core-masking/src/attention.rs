@@ -35,6 +35,7 @@ pub struct MultiHeadAttention {
     pub(crate) d_head: i64,
     pub(crate) divisor: f64, // of the scores
     distances: Option<DistanceBias>,
+    cap: Option<f64>,         // of the scores
     pub(crate) query: Linear, // of the heads that are kept, as the others
     pub(crate) key: Linear,
     pub(crate) value: Linear,
@@ -101,6 +102,7 @@ impl MultiHeadAttention {
             d_head: heads.shape.d_head,
             divisor: (heads.shape.d_head as f64).sqrt(),
             distances: None,
+            cap: None,
             query: Linear::new(weights, &names.query)?,
             key: Linear::new(weights, &names.key)?,
             value: Linear::new(weights, &names.value)?,
@@ -113,6 +115,12 @@ impl MultiHeadAttention {
     #[must_use]
     pub fn with_scores(self, divisor: f64, distances: Option<DistanceBias>) -> Self {
         Self { divisor, distances, ..self }
+    }
+
+    /// The same module with scores `cap * tanh(score / cap)`: Gemma 2, <https://arxiv.org/abs/2408.00118>, Section 2.
+    #[must_use]
+    pub fn with_cap(self, cap: Option<f64>) -> Self {
+        Self { cap, ..self }
     }
 
     /// `bias` with that of distances, where queries and keys are the same positions; its last axis is the keys, and it and
@@ -159,7 +167,7 @@ impl MultiHeadAttention {
 
     /// Zeros in the place of keys and values that are yet to come, `[batch, key-value heads, positions, d_head]`.
     pub(crate) fn room(&self, batch: i64, positions: i64, options: (Kind, Device)) -> KeyValue {
-        let heads = self.key.size().0 as i64 / self.d_head;
+        let heads = self.value.size().0 as i64 / self.d_head;
         let zeros = || Tensor::zeros([batch, heads, positions, self.d_head], options);
         KeyValue { key: zeros(), value: zeros() }
     }
@@ -208,8 +216,8 @@ impl MultiHeadAttention {
             return self.no_context(queries, &memory.key, gates);
         }
         let [k, v] = [&memory.key, &memory.value].map(|shared| self.by_head(shared, 1)); // [batch, kept, key, d_head]
-        // The fused kernel shows no weights, and its dropout would draw from libtorch's global generator.
-        if dropout.is_off() && !gates.is_recorded() {
+        // The fused kernel shows no weights and caps no scores, and its dropout would draw from libtorch's global generator.
+        if dropout.is_off() && !gates.is_recorded() && self.cap.is_none() {
             return fused(&queries, &k, &v, visible, self.divisor);
         }
         let options = (k.kind(), k.device());
@@ -218,7 +226,8 @@ impl MultiHeadAttention {
             Visible::Past => causal_bias(k.size()[2], options),
             Visible::All => Tensor::zeros([1], options),
         };
-        dropout.apply(self.record(gates, attention_weights(&queries, &k, &bias, self.divisor))).matmul(&v)
+        let weights = attention_weights(&queries, &k, &bias, self.divisor, self.cap);
+        dropout.apply(self.record(gates, weights)).matmul(&v)
     }
 
     /// One row for each head of what heads share; `axis` counts keys and values, then heads.
@@ -324,7 +333,7 @@ impl MultiHeadAttention {
 
     /// Multiply-adds of [`attend`](Self::attend) for one row of the batch.
     pub(crate) fn attend_multiply_adds(&self, queries: u64, keys: u64) -> u64 {
-        let (width, _) = self.query.size(); // of all heads that are left
+        let (_, width) = self.output.size(); // of all heads that are left
         queries * (self.query.multiply_adds() + self.output.multiply_adds() + 2 * keys * width)
     }
 
@@ -365,6 +374,11 @@ impl MultiHeadAttention {
     }
 }
 
+/// `cap * tanh(x / cap)`, if there is a cap.
+pub(crate) fn capped(x: Tensor, cap: Option<f64>) -> Tensor {
+    cap.map_or_else(|| x.shallow_clone(), |cap| (&x / cap).tanh() * cap)
+}
+
 /// Keys that libtorch's kernel takes at once on a CPU; those that are left over it takes one by one.
 pub(crate) const KEYS_AT_ONCE: i64 = 16;
 
@@ -394,8 +408,9 @@ fn fused(queries: &Tensor, keys: &Tensor, values: &Tensor, visible: &Visible<'_>
 }
 
 /// α of Equation 1: `[batch, heads, query, key]`, each row a distribution over keys.
-fn attention_weights(query: &Tensor, key: &Tensor, bias: &Tensor, divisor: f64) -> Tensor {
-    let scores = query.matmul(&key.transpose(-2, -1)) / divisor + bias; // [batch, heads, query, key]
+fn attention_weights(query: &Tensor, key: &Tensor, bias: &Tensor, divisor: f64, cap: Option<f64>) -> Tensor {
+    let scores = query.matmul(&key.transpose(-2, -1)) / divisor; // [batch, heads, query, key]
+    let scores = capped(scores, cap) + bias;
     scores.softmax(-1, scores.kind())
 }
 

@@ -25,6 +25,10 @@ pub(crate) fn read_config<F>(
             format!("its weights are quantised, which is not supported: {settings}"),
         ));
     }
+    if json.contains_key("vision_config") {
+        let fault = "it reads pictures (`vision_config`), and text alone is supported: save its language model by itself";
+        return Err(Error::file(path, fault.to_owned()));
+    }
     let found = json.get("model_type").and_then(Value::as_str).unwrap_or("none");
     let family = families.iter().copied().find(|family| name(family) == found).ok_or_else(|| {
         let known: Vec<String> = families.iter().map(|family| format!("`{}`", name(family))).collect();

@@ -90,6 +90,7 @@ impl LayerNorm {
 pub struct RmsNorm {
     weight: Tensor,
     epsilon: f64,
+    is_shifted: bool,
 }
 
 impl RmsNorm {
@@ -98,12 +99,19 @@ impl RmsNorm {
     /// # Errors
     /// If it is missing.
     pub fn new(weights: &Weights, name: &str, epsilon: f64) -> Result<Self, Error> {
-        Ok(Self { weight: weights.get(&format!("{name}.weight"))?, epsilon })
+        Ok(Self { weight: weights.get(&format!("{name}.weight"))?, epsilon, is_shifted: false })
+    }
+
+    /// The same with factors that are 1 more than the weight, as Gemma has them.
+    #[must_use]
+    pub fn shifted(self) -> Self {
+        Self { is_shifted: true, ..self }
     }
 
     /// `x`: `[.., width]`; returns the same shape.
     pub fn forward(&self, x: &Tensor) -> Tensor {
-        x.rms_norm(self.weight.size(), Some(&self.weight), self.epsilon)
+        let norm = |weight: &Tensor| x.rms_norm(weight.size(), Some(weight), self.epsilon);
+        if self.is_shifted { norm(&(&self.weight + 1.0)) } else { norm(&self.weight) }
     }
 }
 
@@ -115,13 +123,10 @@ pub enum Activation {
     #[serde(alias = "gelu_python")]
     Gelu,
     /// The same by its tanh approximation.
-    #[serde(
-        alias = "gelu_pytorch_tanh",
-        alias = "gelu_fast",
-        alias = "gelu_accurate",
-        alias = "gelu_python_tanh"
-    )]
+    #[serde(alias = "gelu_fast", alias = "gelu_accurate", alias = "gelu_python_tanh")]
     GeluNew,
+    /// The same, as Gemma calls it.
+    GeluPytorchTanh,
     /// max(0, x), Vaswani et al. (2017)
     Relu,
     /// x * sigmoid(x), as in Llama
@@ -135,7 +140,7 @@ impl Activation {
     pub fn apply(self, x: &Tensor) -> Tensor {
         match self {
             Self::Gelu => x.gelu("none"),
-            Self::GeluNew => x.gelu("tanh"),
+            Self::GeluNew | Self::GeluPytorchTanh => x.gelu("tanh"),
             Self::Relu => x.relu(),
             Self::Silu | Self::Swish => x.silu(),
         }

@@ -35,6 +35,11 @@ pub trait ModelConfig: Debug + Clone {
     /// The names of an attention module's linear maps; layers are counted from 0.
     fn projections(&self, attention: Attention, layer: usize) -> Projections;
 
+    /// True if a removed head's queries and keys stay, since they are normalised together with those of the others.
+    fn queries_stay(&self) -> bool {
+        false
+    }
+
     /// Storage of linear maps in the family's files.
     fn storage(&self) -> &'static Storage {
         &Storage::PLAIN
@@ -88,7 +93,10 @@ pub trait GatedModel: Debug + Send + Sized {
     /// If a file cannot be written.
     fn save(&self, folder: &Path) -> Result<(), Error> {
         self.config().write(&folder.join("config.json"))?;
-        self.config().storage().pack(self.weights()).write(&folder.join("model.safetensors"))
+        self.config()
+            .storage()
+            .pack(self.weights(), d_head(self.config()))
+            .write(&folder.join("model.safetensors"))
     }
 
     /// The heads of the model.
@@ -124,7 +132,14 @@ pub trait GatedModel: Debug + Send + Sized {
     fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, Error> {
         let config = self.config();
         let projections = |attention, layer| config.projections(attention, layer);
-        let weights = without_heads(self.weights(), &self.layout(), heads, removal, projections)?;
+        let weights = without_heads(
+            self.weights(),
+            &self.layout(),
+            heads,
+            removal,
+            config.queries_stay(),
+            projections,
+        )?;
         let config = match removal {
             Removal::Cut => config.without_heads(heads),
             Removal::Zeros => config.clone(),
@@ -172,6 +187,11 @@ pub trait GatedModel: Debug + Send + Sized {
         }
         Ok(())
     }
+}
+
+/// Width of a head.
+pub(crate) fn d_head(config: &impl ModelConfig) -> i64 {
+    config.layout().types().next().map_or(1, |(_, shape)| shape.d_head)
 }
 
 /// Greatest gap that two orders of the same sums may leave, as a share of the greatest output.

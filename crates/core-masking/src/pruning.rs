@@ -46,7 +46,8 @@ pub(crate) fn joined(attention: Attention, pruned: &PrunedHeads, heads: &HeadSet
     by_layer(attention, &named(attention, pruned).chain(heads.iter()).collect())
 }
 
-/// The weights without `heads`. `projections` names the linear maps of a layer.
+/// The weights without `heads`. `projections` names the linear maps of a layer; `queries_stay` says that its maps of queries and
+/// keys are left as they are.
 ///
 /// Keys and values that heads share go with the last head that reads them.
 pub(crate) fn without_heads(
@@ -54,6 +55,7 @@ pub(crate) fn without_heads(
     layout: &HeadLayout,
     heads: &HeadSet,
     removal: Removal,
+    queries_stay: bool,
     projections: impl Fn(Attention, usize) -> Projections,
 ) -> Result<Weights, Error> {
     let after = if removal == Removal::Zeros { layout.lacking(heads)? } else { layout.without(heads)? };
@@ -62,7 +64,7 @@ pub(crate) fn without_heads(
         for layer in 0..shape.layers {
             let (old, new) = (layout.module(attention, layer), after.module(attention, layer));
             if new.kept.len() < old.kept.len() {
-                cut(&mut pruned, &projections(attention, layer), (&old, &new), removal)?;
+                cut(&mut pruned, &projections(attention, layer), (&old, &new), removal, queries_stay)?;
             }
         }
     }
@@ -75,12 +77,14 @@ fn cut(
     names: &Projections,
     (old, new): (&ModuleHeads, &ModuleHeads),
     removal: Removal,
+    queries_stay: bool,
 ) -> Result<(), Error> {
     let d_head = old.shape.d_head;
     let queries = Slices { present: &old.kept, kept: &new.kept, d_head, removal };
     let (present, kept) = (&old.kept_key_values(), &new.kept_key_values());
     let key_values = Slices { present, kept, d_head, removal };
-    for (name, slices) in [(&names.query, queries), (&names.key, key_values), (&names.value, key_values)] {
+    let inputs = [(&names.value, key_values), (&names.query, queries), (&names.key, key_values)];
+    for (name, slices) in inputs.into_iter().take(if queries_stay { 1 } else { 3 }) {
         slices.replace(weights, format!("{name}.weight"), 0)?;
         if weights.holds(&format!("{name}.bias")) {
             slices.replace(weights, format!("{name}.bias"), 0)?;

@@ -22,6 +22,8 @@ pub struct Fused {
     pub name: &'static str,
     /// The maps in their order.
     pub parts: &'static [&'static str],
+    /// True if each head has its part of all maps, one behind the other, and the next head follows.
+    pub by_head: bool,
 }
 
 impl Storage {
@@ -47,7 +49,7 @@ impl Storage {
     }
 
     /// The tensors of a model with this inventory, which has them all, from those that are stored.
-    pub(crate) fn unpack(&self, mut stored: Weights, inventory: &Inventory) -> Weights {
+    pub(crate) fn unpack(&self, mut stored: Weights, inventory: &Inventory, d_head: i64) -> Weights {
         let mut parts: BTreeMap<String, Vec<&(String, Vec<i64>)>> = BTreeMap::new();
         for part in inventory {
             parts.entry(self.place(&part.0)).or_default().push(part);
@@ -56,6 +58,7 @@ impl Storage {
         for (place, parts) in parts.into_iter().filter(is_moved) {
             let Some(tensor) = stored.remove(&place) else { continue };
             let tensor = if self.is_transposed(&place) { tensor.tr().contiguous() } else { tensor };
+            let tensor = self.regrouped(&parts[0].0, tensor, parts.len() as i64, d_head, false);
             let mut first = 0;
             for (name, shape) in parts {
                 stored.insert(name.clone(), tensor.narrow(0, first, shape[0]));
@@ -66,18 +69,32 @@ impl Storage {
     }
 
     /// Tensors of the file of a model with these tensors.
-    pub(crate) fn pack(&self, weights: &Weights) -> Weights {
-        let mut packed: BTreeMap<String, Vec<(usize, Tensor)>> = BTreeMap::new();
+    pub(crate) fn pack(&self, weights: &Weights, d_head: i64) -> Weights {
+        let mut packed: BTreeMap<String, Vec<(usize, &str, Tensor)>> = BTreeMap::new();
         for (name, tensor) in weights.iter() {
-            packed.entry(self.place(name)).or_default().push((self.rank(name), tensor.shallow_clone()));
+            packed.entry(self.place(name)).or_default().push((self.rank(name), name, tensor.shallow_clone()));
         }
         Weights::from_tensors(packed.into_iter().map(|(place, mut parts)| {
-            parts.sort_by_key(|(rank, _)| *rank);
-            let parts: Vec<Tensor> = parts.into_iter().map(|(_, tensor)| tensor).collect();
+            parts.sort_by_key(|(rank, ..)| *rank);
+            let first = parts[0].1;
+            let parts: Vec<Tensor> = parts.into_iter().map(|(.., tensor)| tensor).collect();
             let tensor = if let [one] = &parts[..] { one.shallow_clone() } else { Tensor::cat(&parts, 0) };
+            let tensor = self.regrouped(first, tensor, parts.len() as i64, d_head, true);
             let tensor = if self.is_transposed(&place) { tensor.tr().contiguous() } else { tensor };
             (place, tensor)
         }))
+    }
+
+    /// Rows of maps that share a tensor by head: from map after map to head after head, or back.
+    fn regrouped(&self, part: &str, tensor: Tensor, maps: i64, d_head: i64, to_heads: bool) -> Tensor {
+        let map = part.rsplit_once('.').map_or(part, |(map, _)| map);
+        let is_part = |fused: &&Fused| fused.parts.iter().any(|part| is_called(map, part));
+        if !self.fused.iter().find(is_part).is_some_and(|fused| fused.by_head) {
+            return tensor;
+        }
+        let heads = tensor.size()[0] / (maps * d_head);
+        let groups = if to_heads { [maps, heads, d_head] } else { [heads, maps, d_head] };
+        tensor.unflatten(0, groups).transpose(0, 1).flatten(0, 2)
     }
 
     /// The name of the tensor that this one is stored in: its own, unless it is fused.

@@ -4,6 +4,7 @@
 mod golden;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use core_masking::language_model::{PredictionBatch, Stop, Window};
 use core_masking::{Attention, GatedModel, Gates, HeadSet, LanguageModel, ModelDropout, Removal};
@@ -13,6 +14,25 @@ use tch::{Device, Kind, Tensor, no_grad};
 
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
 const FAMILIES: [&str; 6] = ["gpt2", "llama", "llama3", "mistral", "qwen2", "qwen3"];
+/// Those of `more/`, here or in `../shared/golden`.
+const MORE: [&str; 16] = [
+    "llama-bias",
+    "llama-head_dim",
+    "granite",
+    "starcoder2",
+    "smollm3",
+    "olmo2",
+    "phi3",
+    "phi3-partial",
+    "gpt_neox",
+    "gpt_neox-serial",
+    "opt",
+    "gemma",
+    "gemma2",
+    "gemma3_text",
+    "gemma3_text-linear",
+    "qwen3_moe",
+];
 
 struct Golden {
     family: &'static str,
@@ -28,7 +48,28 @@ impl Golden {
     }
 
     fn all() -> impl Iterator<Item = Self> {
-        FAMILIES.into_iter().map(Self::load)
+        FAMILIES.into_iter().map(Self::load).chain(MORE.into_iter().flat_map(Self::more))
+    }
+
+    /// The same folder under the `config.json` of transformers 4 and that of 5.
+    fn more(family: &'static str) -> Vec<Self> {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let places = [root.join("../test-support/golden"), root.join("../../../shared/golden")];
+        let Some(golden) = places.iter().find(|place| place.join("more").join(family).exists()) else {
+            eprintln!("skipped {family}: its reference numbers are not at hand");
+            return Vec::new();
+        };
+        let folder = golden.join("more").join(family);
+        let text = std::fs::read_to_string(folder.with_extension("json")).unwrap();
+        let of_5 = golden.join("more-config-5.24").join(family).with_extension("json");
+        let load = |config: PathBuf| {
+            let copy = tempfile::tempdir().unwrap();
+            std::fs::copy(config, copy.path().join("config.json")).unwrap();
+            std::fs::copy(folder.join("model.safetensors"), copy.path().join("model.safetensors")).unwrap();
+            let model = LanguageModel::load(copy.path(), OPTIONS).unwrap_or_else(|e| panic!("{family}: {e}"));
+            Self { family, model, numbers: serde_json::from_str(&text).unwrap() }
+        };
+        [folder.join("config.json"), of_5].map(load).into()
     }
 
     fn texts(&self) -> Vec<Vec<u32>> {
@@ -117,7 +158,7 @@ fn greedy_continuations_are_equal() {
 #[test]
 fn a_continuation_is_the_most_probable_token_of_the_text_so_far() {
     for golden in Golden::all() {
-        let set: HeadSet = "self:1:2+self:3:1".parse().unwrap();
+        let set: HeadSet = "self:1:2+self:2:1".parse().unwrap();
         let gates = Gates::masking(&golden.model.layout(), &[set], OPTIONS).unwrap();
         let mut text = vec![9_u32, 17];
         let made = golden.model.continue_greedily(&[&text], 12, Stop::Never, &gates).unwrap();
@@ -150,6 +191,9 @@ fn a_folder_of_each_family_goes_there_and_back() {
         );
         let original =
             golden::load("versions.json").0.join("families").join(golden.family).join("config.json");
+        if !original.exists() {
+            continue;
+        }
         let [original, saved] = [original, folder.path().join("config.json")].map(|path| {
             serde_json::from_str::<BTreeMap<String, Value>>(&std::fs::read_to_string(path).unwrap()).unwrap()
         });
@@ -191,7 +235,7 @@ fn sets_that_share_their_work_give_what_each_gives_alone() {
         let layout = golden.model.layout();
         let mut sets: Vec<HeadSet> = layout.heads().into_iter().map(|id| HeadSet::from_iter([id])).collect();
         sets.push(HeadSet::none());
-        sets.push("self:1:1+self:1:2+self:3:4".parse().unwrap());
+        sets.push("self:1:1+self:1:2+self:2:4".parse().unwrap());
         sets.push(layout.all_but("self:2:2".parse().unwrap()).unwrap());
         let batch = golden.batch();
         let variants = golden.model.variants(&sets, false).unwrap();

@@ -33,7 +33,7 @@ static TOY: ClassifierFamily = ClassifierFamily {
     },
     storage: Storage {
         transposed: &["qkv", "up", "down"],
-        fused: &[Fused { name: "qkv", parts: &["q", "k", "v"] }],
+        fused: &[Fused { name: "qkv", parts: &["q", "k", "v"], by_head: false }],
     },
     positions: PositionStart::Zero,
     head: ClassifierHead { first: "pool", activation: HeadActivation::Tanh, last: "out", drops_input: false },

@@ -5,6 +5,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::{Classifier, ClassifierConfig, ClassifierFamily};
 use crate::families::CLASSIFIERS;
+use crate::model::d_head;
 use crate::tensor_file::TensorFile;
 use crate::{Error, GatedModel, Weights};
 
@@ -52,7 +53,7 @@ impl Classifier {
         let file = open(folder, config.family)?;
         let (storage, inventory) = (&config.family.storage, config.inventory());
         file.check(&storage.inventory(&inventory))?;
-        let weights = storage.unpack(file.read(options)?, &inventory);
+        let weights = storage.unpack(file.read(options)?, &inventory, d_head(&config));
         Self::new(config, weights)
     }
 
@@ -88,7 +89,7 @@ impl Classifier {
         file.check(&storage.inventory(&there))?;
 
         let draw = |name: &str, shape: &[i64]| initial(&config, name, shape, options);
-        let mut weights = storage.unpack(file.read(options)?, &there);
+        let mut weights = storage.unpack(file.read(options)?, &there, d_head(&config));
         weights.extend(Weights::drawn(missing, seed, draw));
         Ok(Pretrained { model: Self::new(config, weights)?, new })
     }

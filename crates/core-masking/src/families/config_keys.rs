@@ -33,6 +33,13 @@ impl ConfigKeys {
         json
     }
 
+    /// The defaults, under common names.
+    pub(crate) fn assumed(&self) -> Map<String, Value> {
+        let mut assumed = Map::new();
+        assume(&mut assumed, self.defaults);
+        assumed
+    }
+
     /// Writes a configuration, whose entries have common names, under the family's names.
     pub(crate) fn write(&self, path: &Path, config: &impl Serialize) -> Result<(), Error> {
         if self.entries.is_empty() {

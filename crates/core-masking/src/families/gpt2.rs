@@ -4,7 +4,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/gpt2/modeling_gpt2.py>. There query, key
 //! and value have no names of their own; here they are `q`, `k` and `v` beside `c_attn`.
 use super::ConfigKeys;
-use crate::language_model::{Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
+use crate::language_model::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
 use crate::{Fused, Storage};
 
 /// GPT-2.
@@ -28,35 +28,36 @@ pub static GPT2: LanguageFamily = LanguageFamily {
             ("rope_parameters", None),
             ("attention_bias", None),
             ("mlp_bias", None),
-            ("sliding_window", None),
-            ("use_sliding_window", None),
-            ("max_window_layers", None),
-            ("layer_types", None),
         ],
         defaults: r#"{"vocab_size": 50257, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
             "hidden_act": "gelu_new", "max_position_embeddings": 1024, "rms_norm_eps": 1e-5, "tie_word_embeddings": true,
             "embd_pdrop": 0.1, "resid_pdrop": 0.1, "attention_dropout": 0.1, "bos_token_id": 50256,
             "eos_token_id": 50256}"#,
     },
+    optional: &["embd_pdrop", "resid_pdrop"],
     names: LanguageNames {
         prefix: "transformer",
         words: "wte",
         positions: Some("wpe"),
+        rows_before: 0,
         layers: "h",
-        attention_norm: "ln_1",
+        attention_norm: Around { before: Some("ln_1"), after: None },
         projections: ["attn.q", "attn.k", "attn.v", "attn.c_proj"],
         head_norms: None,
-        feed_forward_norm: "ln_2",
+        joins_heads: false,
+        feed_forward_norm: Around { before: Some("ln_2"), after: None },
         feed_forward: &["mlp.c_fc", "mlp.c_proj"],
+        experts: None,
         norm: "ln_f",
         output: "lm_head",
     },
     storage: Storage {
         transposed: &["attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"],
-        fused: &[Fused { name: "attn.c_attn", parts: &["attn.q", "attn.k", "attn.v"] }],
+        fused: &[Fused { name: "attn.c_attn", parts: &["attn.q", "attn.k", "attn.v"], by_head: false }],
     },
     norm: Normalisation::Layer,
     biases: Biases { inputs: Bias::Always, output: Bias::Always, feed_forward: Bias::Always },
+    scales_words: false,
     windows: Windows::Nowhere,
     supported: &[
         ("scale_attn_weights", true),

@@ -7,39 +7,36 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/llama/modeling_llama.py>.
 use super::ConfigKeys;
 use crate::Storage;
-use crate::language_model::{Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
+use crate::language_model::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
 
 /// Heads that were cut out, under a name of our own: transformers refuses `pruned_heads` for these families.
-const REMOVED: (&str, Option<&str>) = ("pruned_heads", Some("pruned_query_heads"));
+pub(super) const REMOVED: (&str, Option<&str>) = ("pruned_heads", Some("pruned_query_heads"));
 
 /// Llama.
 pub static LLAMA: LanguageFamily = LIKE_LLAMA;
 
-const LIKE_LLAMA: LanguageFamily = LanguageFamily {
+/// What the others are described by their differences from.
+pub(super) const LIKE_LLAMA: LanguageFamily = LanguageFamily {
     model_type: "llama",
     architecture: "LlamaForCausalLM",
     keys: ConfigKeys {
-        entries: &[
-            ("embd_pdrop", None),
-            ("resid_pdrop", None),
-            REMOVED,
-            ("sliding_window", None),
-            ("use_sliding_window", None),
-            ("max_window_layers", None),
-            ("layer_types", None),
-        ],
+        entries: &[REMOVED],
         defaults: r#"{"hidden_act": "silu", "max_position_embeddings": 2048}"#,
     },
+    optional: &[],
     names: LanguageNames {
         prefix: "model",
         words: "embed_tokens",
         positions: None,
+        rows_before: 0,
         layers: "layers",
-        attention_norm: "input_layernorm",
+        attention_norm: Around { before: Some("input_layernorm"), after: None },
         projections: ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"],
         head_norms: None,
-        feed_forward_norm: "post_attention_layernorm",
+        joins_heads: false,
+        feed_forward_norm: Around { before: Some("post_attention_layernorm"), after: None },
         feed_forward: &["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"],
+        experts: None,
         norm: "norm",
         output: "lm_head",
     },
@@ -50,6 +47,7 @@ const LIKE_LLAMA: LanguageFamily = LanguageFamily {
         output: Bias::OfAttention,
         feed_forward: Bias::OfFeedForward,
     },
+    scales_words: false,
     windows: Windows::Nowhere,
     supported: &[],
     unused: &["rotary_emb.inv_freq"],
@@ -60,17 +58,11 @@ pub static MISTRAL: LanguageFamily = LanguageFamily {
     model_type: "mistral",
     architecture: "MistralForCausalLM",
     keys: ConfigKeys {
-        entries: &[
-            ("embd_pdrop", None),
-            ("resid_pdrop", None),
-            REMOVED,
-            ("use_sliding_window", None),
-            ("max_window_layers", None),
-            ("layer_types", None),
-        ],
+        entries: &[REMOVED],
         defaults: r#"{"hidden_act": "silu", "num_key_value_heads": 8, "max_position_embeddings": 131072,
             "sliding_window": 4096}"#,
     },
+    optional: &["sliding_window"],
     biases: Biases { inputs: Bias::Never, output: Bias::Never, feed_forward: Bias::Never },
     windows: Windows::Everywhere,
     ..LIKE_LLAMA
@@ -80,7 +72,8 @@ pub static MISTRAL: LanguageFamily = LanguageFamily {
 pub static QWEN2: LanguageFamily = LanguageFamily {
     model_type: "qwen2",
     architecture: "Qwen2ForCausalLM",
-    keys: ConfigKeys { entries: &[("embd_pdrop", None), ("resid_pdrop", None), REMOVED], defaults: OF_QWEN2 },
+    keys: ConfigKeys { entries: &[REMOVED], defaults: OF_QWEN2 },
+    optional: BY_LAYER,
     biases: Biases { inputs: Bias::Always, output: Bias::Never, feed_forward: Bias::Never },
     windows: Windows::ByLayer,
     ..LIKE_LLAMA
@@ -90,12 +83,44 @@ pub static QWEN2: LanguageFamily = LanguageFamily {
 pub static QWEN3: LanguageFamily = LanguageFamily {
     model_type: "qwen3",
     architecture: "Qwen3ForCausalLM",
-    keys: ConfigKeys { entries: &[("embd_pdrop", None), ("resid_pdrop", None), REMOVED], defaults: OF_QWEN3 },
-    names: LanguageNames { head_norms: Some(["self_attn.q_norm", "self_attn.k_norm"]), ..LIKE_LLAMA.names },
+    keys: ConfigKeys { entries: &[REMOVED], defaults: OF_QWEN3 },
+    optional: BY_LAYER,
+    names: QWEN3_NAMES,
     biases: Biases { inputs: Bias::OfAttention, output: Bias::OfAttention, feed_forward: Bias::Never },
     windows: Windows::ByLayer,
     ..LIKE_LLAMA
 };
+
+/// Qwen 3 with experts.
+pub static QWEN3_MOE: LanguageFamily = LanguageFamily {
+    model_type: "qwen3_moe",
+    architecture: "Qwen3MoeForCausalLM",
+    keys: ConfigKeys {
+        entries: &[REMOVED],
+        defaults: r#"{"hidden_act": "silu", "num_key_value_heads": 4, "max_position_embeddings": 32768, "num_experts_per_tok": 8,
+            "moe_intermediate_size": 768, "norm_topk_prob": false, "decoder_sparse_step": 1, "sliding_window": 4096}"#,
+    },
+    optional: &[
+        "sliding_window",
+        "use_sliding_window",
+        "num_experts",
+        "num_local_experts",
+        "num_experts_per_tok",
+        "moe_intermediate_size",
+        "norm_topk_prob",
+        "decoder_sparse_step",
+        "mlp_only_layers",
+    ],
+    names: LanguageNames { experts: Some(["mlp.gate", "mlp.experts"]), ..QWEN3_NAMES },
+    biases: Biases { inputs: Bias::OfAttention, output: Bias::OfAttention, feed_forward: Bias::Never },
+    windows: Windows::ByLayer,
+    ..LIKE_LLAMA
+};
+
+const QWEN3_NAMES: LanguageNames =
+    LanguageNames { head_norms: Some(["self_attn.q_norm", "self_attn.k_norm"]), ..LIKE_LLAMA.names };
+
+const BY_LAYER: &[&str] = &["sliding_window", "use_sliding_window", "max_window_layers", "layer_types"];
 
 const OF_QWEN2: &str = r#"{"hidden_act": "silu", "num_key_value_heads": 32, "max_position_embeddings": 32768,
     "sliding_window": 4096, "max_window_layers": 28}"#;

@@ -4,10 +4,18 @@ mod bert;
 mod config_keys;
 mod distilbert;
 mod fsmt;
+mod gemma;
 mod gpt2;
+mod gpt_neox;
+mod granite;
 mod llama;
 mod marian;
+mod olmo2;
+mod opt;
+mod phi3;
 mod roberta;
+mod smollm3;
+mod starcoder2;
 mod t5;
 
 use crate::classifier::ClassifierFamily;
@@ -20,10 +28,18 @@ pub use config_keys::ConfigKeys;
 pub(crate) use config_keys::assume;
 pub use distilbert::DISTILBERT;
 pub use fsmt::FSMT;
+pub use gemma::{GEMMA, GEMMA2, GEMMA3_TEXT};
+pub use gpt_neox::GPT_NEOX;
 pub use gpt2::GPT2;
-pub use llama::{LLAMA, MISTRAL, QWEN2, QWEN3};
+pub use granite::GRANITE;
+pub use llama::{LLAMA, MISTRAL, QWEN2, QWEN3, QWEN3_MOE};
 pub use marian::MARIAN;
+pub use olmo2::OLMO2;
+pub use opt::OPT;
+pub use phi3::PHI3;
 pub use roberta::{ROBERTA, XLM_ROBERTA};
+pub use smollm3::SMOLLM3;
+pub use starcoder2::STARCODER2;
 pub use t5::{MT5, T5};
 
 /// Encoders with a classifier on top.
@@ -33,4 +49,21 @@ pub const CLASSIFIERS: &[&ClassifierFamily] = &[&BERT, &ROBERTA, &XLM_ROBERTA, &
 pub const TRANSLATORS: &[&TranslatorFamily] = &[&MARIAN, &FSMT, &BART, &MBART, &M2M100, &PEGASUS, &T5, &MT5];
 
 /// Decoders that predict the next token.
-pub const LANGUAGE_MODELS: &[&LanguageFamily] = &[&GPT2, &LLAMA, &MISTRAL, &QWEN2, &QWEN3];
+pub const LANGUAGE_MODELS: &[&LanguageFamily] = &[
+    &GPT2,
+    &LLAMA,
+    &MISTRAL,
+    &QWEN2,
+    &QWEN3,
+    &QWEN3_MOE,
+    &GPT_NEOX,
+    &OPT,
+    &GEMMA,
+    &GEMMA2,
+    &GEMMA3_TEXT,
+    &OLMO2,
+    &PHI3,
+    &SMOLLM3,
+    &GRANITE,
+    &STARCODER2,
+];

@@ -4,6 +4,7 @@ use std::path::Path;
 use tch::{Device, Kind, Tensor};
 
 use super::{LanguageConfig, LanguageModel};
+use crate::model::d_head;
 use crate::storage::is_called;
 use crate::tensor_file::TensorFile;
 use crate::{Error, GatedModel, Weights};
@@ -52,6 +53,10 @@ impl LanguageModel {
         let copy = Some(&output).filter(|(name, _)| config.tie_word_embeddings && file.holds(name));
         let mut stored = family.storage.inventory(&inventory);
         stored.extend(copy.cloned());
+        if let Some(name) = config.last_expert().filter(|name| !file.holds(name)) {
+            let fault = format!("num_experts is more than it holds: it lacks tensor `{name}`");
+            return Err(Error::file(folder, fault));
+        }
         file.check(&stored)?;
         let mut tensors = file.read(options)?;
         if let Some((name, _)) = copy {
@@ -61,7 +66,7 @@ impl LanguageModel {
                 return Err(Error::tensor(folder, name, &fault));
             }
         }
-        let weights = family.storage.unpack(tensors, &inventory);
+        let weights = family.storage.unpack(tensors, &inventory, d_head(&config));
         Self::new(config, weights)
     }
 }

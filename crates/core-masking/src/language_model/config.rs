@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::family::{Bias, LanguageFamily, Normalisation, Windows};
-use super::rotary::{RotaryScaling, of_one_age};
+use super::rotary::{RotaryScaling, Turning, of_one_age};
 use crate::families::{LANGUAGE_MODELS, LLAMA};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
@@ -98,10 +98,106 @@ pub struct LanguageConfig {
     /// The symbol that texts end with, or several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eos_token_id: Option<TokenIds>,
+    /// What some families add.
+    #[serde(flatten)]
+    pub options: LanguageOptions,
     /// Heads that were cut out of the weights, by layer, both counted from 0.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pruned_heads: PrunedHeads,
 }
+
+/// Entries that some families have: each names its own in [`LanguageFamily::optional`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LanguageOptions {
+    /// Factor of embeddings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedding_multiplier: Option<f64>,
+    /// Factor of the scores of attention, in the place of the square root of a head's width as their divisor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attention_multiplier: Option<f64>,
+    /// Divisor of the scores of attention, squared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query_pre_attn_scalar: Option<f64>,
+    /// The greatest size of a score of attention.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attn_logit_softcapping: Option<f64>,
+    /// Factor of what each sublayer adds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub residual_multiplier: Option<f64>,
+    /// Divisor of logits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logits_scaling: Option<f64>,
+    /// The greatest size of a logit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub final_logit_softcapping: Option<f64>,
+    /// True if the feed-forward block reads what attention reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub use_parallel_residual: Option<bool>,
+    /// Share of each head that turns, its first numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_rotary_factor: Option<f64>,
+    /// Base of the frequencies of rotary positions in layers with windows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rope_local_base_freq: Option<f64>,
+    /// 0 for each layer without rotary positions, 1 for the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_rope_layers: Option<Vec<u8>>,
+    /// Unless they are listed: every N-th layer is without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_rope_layer_interval: Option<usize>,
+    /// Unless `layer_types` names them: every N-th layer sees all tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sliding_window_pattern: Option<usize>,
+    /// Experts of a layer.
+    #[serde(skip_serializing_if = "Option::is_none", alias = "num_local_experts")]
+    pub num_experts: Option<usize>,
+    /// Experts that each token is read by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub num_experts_per_tok: Option<usize>,
+    /// Width of an expert.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moe_intermediate_size: Option<i64>,
+    /// True if the shares of the experts that are chosen sum to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub norm_topk_prob: Option<bool>,
+    /// Every N-th layer has experts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decoder_sparse_step: Option<usize>,
+    /// Layers without experts, counted from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mlp_only_layers: Option<Vec<usize>>,
+}
+
+/// Entries that count only where a family has them.
+const OPTIONAL: [&str; 26] = [
+    "embd_pdrop",
+    "resid_pdrop",
+    "sliding_window",
+    "use_sliding_window",
+    "max_window_layers",
+    "layer_types",
+    "embedding_multiplier",
+    "attention_multiplier",
+    "query_pre_attn_scalar",
+    "attn_logit_softcapping",
+    "residual_multiplier",
+    "logits_scaling",
+    "final_logit_softcapping",
+    "use_parallel_residual",
+    "partial_rotary_factor",
+    "rope_local_base_freq",
+    "no_rope_layers",
+    "no_rope_layer_interval",
+    "sliding_window_pattern",
+    "num_experts",
+    "num_local_experts",
+    "num_experts_per_tok",
+    "moe_intermediate_size",
+    "norm_topk_prob",
+    "decoder_sparse_step",
+    "mlp_only_layers",
+];
 
 /// One symbol, or several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,8 +252,16 @@ impl LanguageConfig {
         let (json, family) = checkpoint::read_config(path, LANGUAGE_MODELS, |family| family.model_type)?;
         let refusal = |fault: String| Error::file(path, fault);
         checkpoint::check_supported(&json, family.supported).map_err(refusal)?;
+        let mut json = json;
+        // `partial_rotary_factor` is judged with the other rotary settings
+        let is_foreign =
+            |name: &str| name != "partial_rotary_factor" && OPTIONAL.contains(&name) && !family.has(name);
+        json.retain(|name, _| !is_foreign(name));
         let mut json = family.keys.to_common(json);
-        of_one_age(&mut json).map_err(refusal)?;
+        of_one_age(&mut json, |name| family.has(name)).map_err(refusal)?;
+        if !family.has("partial_rotary_factor") {
+            json.remove("partial_rotary_factor");
+        }
         let config: Self = checkpoint::parse(path, Value::Object(json))?;
         let config = Self { family, ..config };
         config.validate().map_err(refusal)?;
@@ -173,7 +277,16 @@ impl LanguageConfig {
         let keys = &self.family.keys;
         let heads = (keys.own("num_attention_heads"), self.num_attention_heads);
         let groups = (keys.own("num_key_value_heads"), self.key_value_heads());
-        check_counts([(keys.own("num_hidden_layers"), self.num_hidden_layers), heads, groups])?;
+        check_counts([
+            (keys.own("num_hidden_layers"), self.num_hidden_layers),
+            heads,
+            groups,
+            ("num_experts", self.options.num_experts.unwrap_or(1)),
+            ("sliding_window_pattern", self.options.sliding_window_pattern.unwrap_or(1)),
+            ("no_rope_layer_interval", self.options.no_rope_layer_interval.unwrap_or(1)),
+            ("decoder_sparse_step", self.options.decoder_sparse_step.unwrap_or(1)),
+        ])?;
+        self.validate_layer_types()?;
         check_divides(groups, (heads.0, heads.1 as i64))?;
         if self.head_dim.is_none() {
             check_divides(heads, (keys.own("hidden_size"), self.hidden_size))?;
@@ -183,11 +296,17 @@ impl LanguageConfig {
         if !(1..=MOST_ROWS).contains(&self.max_position_embeddings) {
             return Err(format!("{} must be from 1 to {MOST_ROWS}", keys.own("max_position_embeddings")));
         }
-        if self.family.names.positions.is_none() && self.d_head() % 2 != 0 {
-            return Err(format!("head_dim ({}) must be even for rotary positions", self.d_head()));
-        }
         self.validate_numbers()?;
-        self.validate_layer_types()?;
+        self.validate_options()?;
+        let widths = (0..self.num_hidden_layers).filter_map(|layer| self.turning(layer));
+        if let Some(Turning { width, .. }) = widths.into_iter().find(|turning| turning.width % 2 != 0) {
+            let share = self.options.partial_rotary_factor.map(|share| format!(", of which {share} turn,"));
+            let share = share.unwrap_or_default();
+            return Err(format!(
+                "head_dim ({}){share} must be even for rotary positions",
+                width.max(self.d_head())
+            ));
+        }
         let windows = (0..self.num_hidden_layers).filter_map(|layer| self.window(layer));
         if let Some(width) = windows.min().filter(|&width| width < 1) {
             return Err(format!("sliding_window ({width}) must be at least 1"));
@@ -208,6 +327,33 @@ impl LanguageConfig {
         check_range(EPSILONS, [(keys.own("rms_norm_eps"), self.rms_norm_eps)])?;
         check_range(1.0..=1e16, [("rope_theta", self.rope_theta)])?;
         self.rope_scaling.map_or(Ok(()), RotaryScaling::validate)
+    }
+
+    fn validate_options(&self) -> Result<(), String> {
+        let options = &self.options;
+        let numbers = [
+            ("embedding_multiplier", options.embedding_multiplier),
+            ("attention_multiplier", options.attention_multiplier),
+            ("query_pre_attn_scalar", options.query_pre_attn_scalar),
+            ("attn_logit_softcapping", options.attn_logit_softcapping),
+            ("residual_multiplier", options.residual_multiplier),
+            ("logits_scaling", options.logits_scaling),
+            ("final_logit_softcapping", options.final_logit_softcapping),
+        ];
+        check_range(1e-6..=1e6, numbers.map(|(name, number)| (name, number.unwrap_or(1.0))))?;
+        check_range(1.0..=1e16, [("rope_local_base_freq", options.rope_local_base_freq.unwrap_or(1.0))])?;
+        let share =
+            (self.family.keys.own("partial_rotary_factor"), options.partial_rotary_factor.unwrap_or(1.0));
+        check_range(1e-6..=1.0, [share])?;
+        let listed = options.no_rope_layers.as_ref().map_or(self.num_hidden_layers, Vec::len);
+        if listed != self.num_hidden_layers {
+            return Err(format!("no_rope_layers names {listed} layers of {}", self.num_hidden_layers));
+        }
+        let chosen = options.num_experts_per_tok.unwrap_or(1);
+        if self.last_expert().is_some() && !(1..=options.num_experts.unwrap_or(0)).contains(&chosen) {
+            return Err(format!("num_experts_per_tok ({chosen}) must be from 1 to num_experts"));
+        }
+        Ok(())
     }
 
     fn validate_layer_types(&self) -> Result<(), String> {
@@ -241,16 +387,70 @@ impl LanguageConfig {
 
     /// Tokens that a query of a layer, counted from 0, sees at most, itself included; all before it if absent.
     pub fn window(&self, layer: usize) -> Option<i64> {
-        let is_local = match self.family.windows {
+        self.sliding_window.filter(|_| self.is_local(layer))
+    }
+
+    /// Returns true if a layer looks at the nearest tokens alone, should there be a window.
+    fn is_local(&self, layer: usize) -> bool {
+        let named = self.layer_types.as_ref().map(|types| types[layer] == SLIDING);
+        match self.family.windows {
             Windows::Nowhere => false,
             Windows::Everywhere => true,
+            Windows::Periodic(period) => {
+                let period = self.options.sliding_window_pattern.unwrap_or(period);
+                named.unwrap_or((layer + 1) % period != 0)
+            }
             Windows::ByLayer => {
                 let first = self.max_window_layers.unwrap_or(0);
-                let named = self.layer_types.as_ref().map(|types| types[layer] == SLIDING);
                 self.use_sliding_window && named.unwrap_or(layer >= first)
             }
+        }
+    }
+
+    /// Rotary positions of a layer, if it has any.
+    pub(super) fn turning(&self, layer: usize) -> Option<Turning> {
+        let options = &self.options;
+        let turns = match (&options.no_rope_layers, options.no_rope_layer_interval) {
+            (Some(listed), _) => listed[layer] != 0,
+            (None, Some(interval)) => (layer + 1) % interval != 0,
+            (None, None) => true,
         };
-        self.sliding_window.filter(|_| is_local)
+        let local = options.rope_local_base_freq.filter(|_| self.is_local(layer));
+        let share = options.partial_rotary_factor.unwrap_or(1.0);
+        (turns && self.family.names.positions.is_none()).then(|| Turning {
+            width: (self.d_head() as f64 * share) as i64,
+            theta: local.unwrap_or(self.rope_theta),
+            scaling: self.rope_scaling.filter(|_| local.is_none()),
+        })
+    }
+
+    /// Divisor of the scores of attention.
+    pub(super) fn divisor(&self) -> f64 {
+        let factor = self.options.attention_multiplier;
+        let square = self.options.query_pre_attn_scalar.unwrap_or(self.d_head() as f64);
+        factor.map_or_else(|| square.sqrt(), f64::recip)
+    }
+
+    /// Factor of embeddings, if they have one.
+    pub(super) fn word_factor(&self) -> Option<f64> {
+        let root = self.family.scales_words.then(|| (self.hidden_size as f64).sqrt());
+        root.or(self.options.embedding_multiplier)
+    }
+
+    /// Experts of a layer; 0 if it has a plain feed-forward block.
+    pub(super) fn experts(&self, layer: usize) -> usize {
+        let options = &self.options;
+        let is_plain = self.family.names.experts.is_none()
+            || options.mlp_only_layers.as_ref().is_some_and(|layers| layers.contains(&layer))
+            || (layer + 1) % options.decoder_sparse_step.unwrap_or(1) != 0;
+        if is_plain { 0 } else { options.num_experts.unwrap_or(0) }
+    }
+
+    /// A tensor of the last expert, if there are experts.
+    pub(super) fn last_expert(&self) -> Option<String> {
+        let layer = (0..self.num_hidden_layers).find(|&layer| self.experts(layer) > 0)?;
+        let names = self.family.names.layer(layer).expert(self.experts(layer) - 1);
+        names.first().map(|name| format!("{name}.weight"))
     }
 
     /// The symbols that texts end with.
@@ -282,8 +482,12 @@ impl LanguageConfig {
         let (family, layout) = (self.family, self.layout());
         let (names, width) = (&family.names, self.hidden_size);
         let mut inventory = vec![self.embeddings()];
-        let table =
-            |part: &str| (format!("{}.weight", names.of(part)), vec![self.max_position_embeddings, width]);
+        let table = |part: &str| {
+            (
+                format!("{}.weight", names.of(part)),
+                vec![self.max_position_embeddings.saturating_add(names.rows_before), width],
+            )
+        };
         inventory.extend(names.positions.map(table));
         for layer in 0..self.num_hidden_layers {
             let heads = layout.module(Attention::SelfAttention, layer);
@@ -301,6 +505,11 @@ impl LanguageConfig {
         let names = self.family.names.layer(layer);
         let [queries, keys] = [heads.kept.len(), heads.kept_key_values().len()]
             .map(|count| (count as i64).saturating_mul(d_head));
+        let shape = heads.shape;
+        let [all_queries, all_keys] = match self.queries_stay() {
+            true => [shape.heads, shape.key_value_heads].map(|count| (count as i64).saturating_mul(d_head)),
+            false => [queries, keys],
+        };
         let mut map = |name: &str, output, input, bias| {
             inventory.push((format!("{name}.weight"), vec![output, input]));
             if self.has(bias) {
@@ -308,26 +517,42 @@ impl LanguageConfig {
             }
         };
         let Projections { query, key, value, output } = &names.projections;
-        map(query, queries, width, biases.inputs);
-        map(key, keys, width, biases.inputs);
+        map(query, all_queries, width, biases.inputs);
+        map(key, all_keys, width, biases.inputs);
         map(value, keys, width, biases.inputs);
         map(output, width, queries, biases.output);
-        let inner = self.feed_forward_width();
-        let (last, first) =
-            names.feed_forward.split_last().expect("a feed-forward block has two maps or three");
-        first.iter().for_each(|name| map(name, inner, width, biases.feed_forward));
-        map(last, width, inner, biases.feed_forward);
-        self.norm(inventory, &names.attention_norm, width);
-        self.norm(inventory, &names.feed_forward_norm, width);
-        for name in names.head_norms.iter().flatten() {
-            self.norm(inventory, name, d_head);
+        let mut block = |names: &[String], inner| {
+            let (last, first) = names.split_last().expect("a feed-forward block has two maps or three");
+            first.iter().for_each(|name| map(name, inner, width, biases.feed_forward));
+            map(last, width, inner, biases.feed_forward);
+        };
+        let experts = self.experts(layer);
+        if experts == 0 {
+            block(&names.feed_forward, self.feed_forward_width());
+        }
+        for number in 0..experts {
+            let inner = self.options.moe_intermediate_size.unwrap_or(self.feed_forward_width());
+            block(&names.expert(number), inner);
+        }
+        if let (Some([router, _]), 1..) = (&names.experts, experts) {
+            map(router, experts as i64, width, Bias::Never);
+        }
+        let around = [&names.attention_norm, &names.feed_forward_norm];
+        for name in around.iter().flat_map(|norms| [&norms.before, &norms.after]).flatten() {
+            self.norm(inventory, name, width);
+        }
+        let widths = if self.queries_stay() { [all_queries, all_keys] } else { [d_head; 2] };
+        for (name, width) in names.head_norms.iter().flatten().zip(widths) {
+            self.norm(inventory, name, width);
         }
     }
 
     fn norm(&self, inventory: &mut Inventory, name: &str, width: i64) {
         match self.family.norm {
             Normalisation::Layer => crate::weights::norm(inventory, name, width),
-            Normalisation::RootMeanSquare => scale(inventory, name, width),
+            Normalisation::RootMeanSquare | Normalisation::ShiftedRootMeanSquare => {
+                scale(inventory, name, width);
+            }
         }
     }
 
@@ -344,6 +569,10 @@ impl LanguageConfig {
 }
 
 impl ModelConfig for LanguageConfig {
+    fn queries_stay(&self) -> bool {
+        self.family.names.joins_heads
+    }
+
     fn storage(&self) -> &'static Storage {
         &self.family.storage
     }
@@ -353,7 +582,19 @@ impl ModelConfig for LanguageConfig {
     }
 
     fn write(&self, path: &Path) -> Result<(), Error> {
-        self.family.keys.write(path, self)
+        let json = serde_json::to_value(self).map_err(|fault| Error::json(path, &fault))?;
+        let Value::Object(mut json) = json else { unreachable!("a structure is an object") };
+        json.retain(|name, value| {
+            let is_null_width = name == "head_dim" && value.is_null() && self.model_type != LLAMA.model_type;
+            !is_null_width && (!OPTIONAL.contains(&name.as_str()) || self.family.has(name))
+        });
+        // what is left out is off, unless the family assumes that it is on
+        for (name, assumed) in self.family.keys.assumed() {
+            if assumed == true && !json.contains_key(&name) {
+                json.insert(name, Value::Bool(false));
+            }
+        }
+        self.family.keys.write(path, &json)
     }
 
     fn layout(&self) -> HeadLayout {
@@ -400,7 +641,10 @@ impl ModelConfig for LanguageConfig {
                 Some(_) => continue,
             });
         }
-        if self.family.names.positions.is_some() {
+        if self.queries_stay() {
+            return Err(format!("{} normalises the queries of all heads together", self.model_type));
+        }
+        if self.family.keys.entries.contains(&("head_dim", None)) {
             return Err(format!("{} has no entry for the width of a head", self.model_type));
         }
         Ok(Self {

@@ -12,6 +12,8 @@ pub struct LanguageFamily {
     pub architecture: &'static str,
     /// Entries of `config.json` that Llama calls otherwise, and what transformers assumes of those that are not there.
     pub keys: ConfigKeys,
+    /// Entries of `config.json` beyond those that all have: dropout, windows, and the [options](super::LanguageOptions).
+    pub optional: &'static [&'static str],
     /// Names of its tensors.
     pub names: LanguageNames,
     /// Storage of its linear maps.
@@ -20,6 +22,8 @@ pub struct LanguageFamily {
     pub norm: Normalisation,
     /// Which of its linear maps have a bias.
     pub biases: Biases,
+    /// True if embeddings are multiplied by the square root of their width.
+    pub scales_words: bool,
     /// Which of its layers look at the nearest tokens alone.
     pub windows: Windows,
     /// Entries that a `config.json` may have, and the only value that is supported.
@@ -37,22 +41,45 @@ pub struct LanguageNames {
     pub words: &'static str,
     /// Learned embeddings of positions; rotary ones if absent.
     pub positions: Option<&'static str>,
+    /// Rows of that table before the one of the first position.
+    pub rows_before: i64,
     /// Prefix of a layer's names, before its number.
     pub layers: &'static str,
-    /// Normalisation before attention.
-    pub attention_norm: &'static str,
+    /// Normalisation around attention.
+    pub attention_norm: Around<&'static str>,
     /// Query, key, value and output projection of a layer.
     pub projections: [&'static str; 4],
-    /// Normalisation of each head's query and key, if there is any.
+    /// Normalisation of queries and keys, if there is any.
     pub head_norms: Option<[&'static str; 2]>,
-    /// Normalisation before the feed-forward block.
-    pub feed_forward_norm: &'static str,
+    /// True if that is over all heads together, and not over each.
+    pub joins_heads: bool,
+    /// Normalisation around the feed-forward block.
+    pub feed_forward_norm: Around<&'static str>,
     /// Inner and outer map of the feed-forward block, behind its gate if there is one.
     pub feed_forward: &'static [&'static str],
+    /// In a layer of experts: the map that chooses among them, and what stands before an expert's number. The last parts of
+    /// the names of its maps are those of the feed-forward block.
+    pub experts: Option<[&'static str; 2]>,
     /// Normalisation after the last layer.
     pub norm: &'static str,
     /// The output layer, with its whole name; tied to the embeddings, it has no tensor.
     pub output: &'static str,
+}
+
+/// What stands before and after a sublayer, within its residual connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Around<T> {
+    /// Of what the sublayer reads.
+    pub before: Option<T>,
+    /// Of what it adds.
+    pub after: Option<T>,
+}
+
+impl<T> Around<T> {
+    /// Both made anew.
+    pub(super) fn map<U>(self, make: impl Fn(T) -> U) -> Around<U> {
+        Around { before: self.before.map(&make), after: self.after.map(make) }
+    }
 }
 
 /// Kind of normalisation.
@@ -62,6 +89,8 @@ pub enum Normalisation {
     Layer,
     /// Root mean square, Zhang and Sennrich (2019), <https://arxiv.org/abs/1910.07467>: no mean is taken away, no bias added.
     RootMeanSquare,
+    /// The same with factors that are 1 more than the weights: Gemma.
+    ShiftedRootMeanSquare,
 }
 
 /// Which linear maps have a bias.
@@ -95,6 +124,8 @@ pub enum Windows {
     Nowhere,
     /// All, if `sliding_window` is a number.
     Everywhere,
+    /// Layers that `layer_types` names, or else all but every N-th; `sliding_window_pattern` is another N.
+    Periodic(usize),
     /// Layers that `layer_types` names, or else those from `max_window_layers` on; only if `use_sliding_window`.
     ByLayer,
 }
@@ -102,12 +133,31 @@ pub enum Windows {
 /// Names of a layer's tensors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LayerNames {
-    pub(super) attention_norm: String,
+    pub(super) attention_norm: Around<String>,
     pub(super) projections: Projections,
     pub(super) head_norms: Option<[String; 2]>,
-    pub(super) feed_forward_norm: String,
+    pub(super) feed_forward_norm: Around<String>,
     /// Two maps, or three if they are gated.
     pub(super) feed_forward: Vec<String>,
+    /// The map that chooses among experts, and what stands before an expert's number.
+    pub(super) experts: Option<[String; 2]>,
+}
+
+impl LayerNames {
+    /// The names of an expert's maps.
+    pub(super) fn expert(&self, number: usize) -> Vec<String> {
+        let before = self.experts.as_ref().map_or("", |[_, expert]| expert);
+        let last = |name: &String| format!("{before}.{number}.{}", name.rsplit('.').next().unwrap_or(name));
+        self.feed_forward.iter().map(last).collect()
+    }
+}
+
+impl LanguageFamily {
+    /// Returns true if the entry, by its common name, is one of the family's.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.optional.contains(&name)
+            || self.keys.entries.iter().any(|(common, own)| *common == name && own.is_some())
+    }
 }
 
 impl LanguageNames {
@@ -120,17 +170,25 @@ impl LanguageNames {
     pub(super) fn layer(&self, layer: usize) -> LayerNames {
         let of = |part: &str| format!("{}.{}.{layer}.{part}", self.prefix, self.layers);
         LayerNames {
-            attention_norm: of(self.attention_norm),
+            attention_norm: self.attention_norm.map(of),
             projections: Projections::new(self.projections.map(of)),
             head_norms: self.head_norms.map(|names| names.map(of)),
-            feed_forward_norm: of(self.feed_forward_norm),
+            feed_forward_norm: self.feed_forward_norm.map(of),
             feed_forward: self.feed_forward.iter().map(|name| of(name)).collect(),
+            experts: self.experts.map(|names| names.map(of)),
         }
     }
 
     /// A tensor's name with the prefix, which a decoder that was saved by itself lacks.
     pub(super) fn with_prefix(&self, name: &str) -> String {
         let parts = [Some(self.words), self.positions, Some(self.layers), Some(self.norm)];
+        // part of a model that reads pictures too
+        let name = name.strip_prefix("language_model.").unwrap_or(name);
+        if let Some((outer, inner)) = self.prefix.split_once('.')
+            && name.split('.').next() == Some(inner)
+        {
+            return format!("{outer}.{name}");
+        }
         let first = name.split('.').next().unwrap_or(name);
         if parts.contains(&Some(first)) { self.of(name) } else { name.to_owned() }
     }

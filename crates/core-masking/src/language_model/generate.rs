@@ -101,7 +101,7 @@ impl LanguageModel {
         cache.used += count;
         for (index, layer) in self.layers.iter().enumerate() {
             let gate = gates.of(Attention::SelfAttention, index);
-            let mut attending = layer.attending(&x, turns.as_ref());
+            let mut attending = layer.attending(&x, layer.turns(&turns));
             let all = cache.append(index, first, &attending.memory);
             // In the first pass each position sees those before it, later a single one sees all, as far as its layer sees.
             let bias = layer
@@ -119,7 +119,7 @@ impl LanguageModel {
             let context = layer.context(attending, &visible, gate, &ModelDropout::OFF);
             x = layer.finish(&x, layer.attention.merge(context, gate), &ModelDropout::OFF);
         }
-        self.norm.forward(&x.narrow(1, count - 1, 1)).squeeze_dim(1)
+        self.normalised(&x.narrow(1, count - 1, 1)).squeeze_dim(1)
     }
 
     /// Multiply-adds of [`continue_greedily`](Self::continue_greedily) for one text, prompt included.
@@ -127,7 +127,7 @@ impl LanguageModel {
         let first: u64 = self.layers.iter().map(|layer| layer.multiply_adds(prompt)).sum();
         let later = |place| self.layers.iter().map(|layer| layer.step_multiply_adds(place)).sum::<u64>();
         let steps: u64 = (prompt + 1..prompt + count).map(later).sum();
-        first + steps + count * self.output.numel() as u64
+        first + steps + count * self.output.table.numel() as u64
     }
 }
 

@@ -2,11 +2,12 @@
 use tch::Tensor;
 
 use super::config::LanguageConfig;
-use super::family::Normalisation;
-use super::rotary::Turns;
+use super::experts::Blocks;
+use super::family::{Around, Normalisation};
+use super::rotary::{Turning, Turns};
 use crate::attention::{KeyValue, MultiHeadAttention, Visible};
 use crate::gates::Gate;
-use crate::layers::{FeedForward, LayerNorm, RmsNorm};
+use crate::layers::{LayerNorm, RmsNorm};
 use crate::model::ModelConfig;
 use crate::{Attention, Error, ModelDropout, Weights};
 
@@ -14,18 +15,50 @@ use crate::{Attention, Error, ModelDropout, Weights};
 #[derive(Debug)]
 pub(super) struct DecoderLayer {
     pub(super) attention: MultiHeadAttention,
-    attention_norm: Norm,
+    attention_norm: Around<Norm>,
     head_norms: Option<HeadNorms>,
-    feed_forward: FeedForward,
-    feed_forward_norm: Norm,
+    feed_forward: Blocks,
+    feed_forward_norm: Around<Norm>,
+    /// True if the feed-forward block reads what attention reads.
+    is_parallel: bool,
+    /// Factor of what each sublayer adds.
+    residual: Option<f64>,
     /// Keys that a query sees at most.
     pub(super) window: Option<i64>,
+    /// Rotary positions, if the layer has any.
+    pub(super) turning: Option<Turning>,
 }
 
 #[derive(Debug)]
 struct HeadNorms {
     query: Norm,
     key: Norm,
+    joined: Option<Joined>,
+}
+
+/// Heads that are normalised together, those that were removed among them: of these queries and keys are still there.
+#[derive(Debug)]
+struct Joined {
+    queries: Option<Tensor>, // [kept]; absent if all are
+    keys: Option<Tensor>,
+}
+
+impl Joined {
+    /// `x`: `[batch, heads, position, d_head]`; returns the heads that are `kept`.
+    fn normalise(x: &Tensor, norm: &Norm, kept: Option<&Tensor>) -> Tensor {
+        let size = x.size();
+        if size[1] == 0 {
+            return x.shallow_clone();
+        }
+        let rows = norm.forward(&x.transpose(1, 2).flatten(2, 3)); // [batch, position, heads * d_head]
+        let x = rows.unflatten(2, [size[1], size[3]]).transpose(1, 2);
+        kept.map_or_else(|| x.shallow_clone(), |kept| x.index_select(1, kept))
+    }
+}
+
+/// What a sublayer reads of the residual stream.
+fn read(x: &Tensor, norm: &Around<Norm>) -> Tensor {
+    norm.before.as_ref().map_or_else(|| x.shallow_clone(), |norm| norm.forward(x))
 }
 
 /// Queries, keys and values of some positions, turned to their places.
@@ -47,6 +80,9 @@ impl Norm {
         Ok(match config.family.norm {
             Normalisation::Layer => Self::Layer(LayerNorm::new(weights, name, epsilon)?),
             Normalisation::RootMeanSquare => Self::RootMeanSquare(RmsNorm::new(weights, name, epsilon)?),
+            Normalisation::ShiftedRootMeanSquare => {
+                Self::RootMeanSquare(RmsNorm::new(weights, name, epsilon)?.shifted())
+            }
         })
     }
 
@@ -63,28 +99,59 @@ impl DecoderLayer {
         let names = config.family.names.layer(layer);
         let heads = config.layout().module(Attention::SelfAttention, layer);
         let norm = |name: &str| Norm::new(config, weights, name);
-        let head_norms = names
-            .head_norms
-            .as_ref()
-            .map(|[query, key]| Ok::<_, Error>(HeadNorms { query: norm(query)?, key: norm(key)? }));
-        let maps: Vec<&str> = names.feed_forward.iter().map(String::as_str).collect();
+        let around = |Around { before, after }: &Around<String>| {
+            let made = |name: &Option<String>| name.as_deref().map(norm).transpose();
+            Ok::<_, Error>(Around { before: made(before)?, after: made(after)? })
+        };
+        let options = &config.options;
+        let head_norms = names.head_norms.as_ref().map(|[query, key]| {
+            let joined = config.queries_stay().then(|| {
+                let device = weights.options().1;
+                let kept = |kept: &[i64], all: usize| {
+                    (kept.len() < all).then(|| Tensor::from_slice(kept).to_device(device))
+                };
+                let shape = heads.shape;
+                Joined {
+                    queries: kept(&heads.kept, shape.heads),
+                    keys: kept(&heads.kept_key_values(), shape.key_value_heads),
+                }
+            });
+            Ok::<_, Error>(HeadNorms { query: norm(query)?, key: norm(key)?, joined })
+        });
         Ok(Self {
-            attention: MultiHeadAttention::new(weights, &names.projections, &heads)?,
-            attention_norm: norm(&names.attention_norm)?,
+            attention: MultiHeadAttention::new(weights, &names.projections, &heads)?
+                .with_scores(config.divisor(), None)
+                .with_cap(options.attn_logit_softcapping),
+            attention_norm: around(&names.attention_norm)?,
             head_norms: head_norms.transpose()?,
-            feed_forward: FeedForward::new(weights, &maps, config.hidden_act)?,
-            feed_forward_norm: norm(&names.feed_forward_norm)?,
+            feed_forward: Blocks::new(config, weights, layer)?,
+            feed_forward_norm: around(&names.feed_forward_norm)?,
+            is_parallel: options.use_parallel_residual == Some(true),
+            residual: options.residual_multiplier.filter(|&factor| factor != 1.0),
             window: config.window(layer),
+            turning: config.turning(layer),
         })
+    }
+
+    /// The turns of this layer among those of the model.
+    pub(super) fn turns<'a>(&self, all: &'a [(Turning, Turns)]) -> Option<&'a Turns> {
+        all.iter().find(|(turning, _)| Some(*turning) == self.turning).map(|(_, turns)| turns)
     }
 
     /// `x`: `[batch, position, d_model]`, what enters the layer.
     pub(super) fn attending(&self, x: &Tensor, turns: Option<&Turns>) -> Attending {
-        let x = self.attention_norm.forward(x);
+        let x = read(x, &self.attention_norm);
         let (mut queries, mut memory) = (self.attention.queries(&x), self.attention.keys_values(&x));
-        if let Some(HeadNorms { query, key }) = &self.head_norms {
-            queries = query.forward(&queries);
-            memory.key = key.forward(&memory.key);
+        match &self.head_norms {
+            Some(HeadNorms { query, key, joined: None }) => {
+                queries = query.forward(&queries);
+                memory.key = key.forward(&memory.key);
+            }
+            Some(HeadNorms { query, key, joined: Some(Joined { queries: kept, keys }) }) => {
+                queries = Joined::normalise(&queries, query, kept.as_ref());
+                memory.key = Joined::normalise(&memory.key, key, keys.as_ref());
+            }
+            None => {}
         }
         if let Some(turns) = turns {
             queries = turns.apply(&queries);
@@ -106,9 +173,16 @@ impl DecoderLayer {
 
     /// Output of the layer from what its attention adds to `x`; all `[batch, position, d_model]`.
     pub(super) fn finish(&self, x: &Tensor, attended: Tensor, dropout: &ModelDropout) -> Tensor {
-        let x = x + dropout.hidden.apply(attended);
-        let normalised = self.feed_forward_norm.forward(&x);
-        x + dropout.hidden.apply(self.feed_forward.forward(&normalised))
+        let sum = self.sum(x, attended, &self.attention_norm, dropout);
+        let entering = read(if self.is_parallel { x } else { &sum }, &self.feed_forward_norm);
+        self.sum(&sum, self.feed_forward.forward(&entering), &self.feed_forward_norm, dropout)
+    }
+
+    /// The residual stream and what a sublayer adds to it.
+    fn sum(&self, x: &Tensor, added: Tensor, norm: &Around<Norm>, dropout: &ModelDropout) -> Tensor {
+        let added = norm.after.as_ref().map_or_else(|| added.shallow_clone(), |norm| norm.forward(&added));
+        let added = dropout.hidden.apply(added);
+        x + self.residual.map_or_else(|| added.shallow_clone(), |factor| &added * factor)
     }
 
     /// Multiply-adds of one row of the batch: of `positions`, each of which sees itself and those before it.

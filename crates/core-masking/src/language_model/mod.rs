@@ -3,6 +3,7 @@
 mod batch;
 mod checkpoint;
 mod config;
+mod experts;
 mod family;
 mod generate;
 mod layer;
@@ -18,30 +19,30 @@ use crate::attention::Visible;
 use crate::batch::causal_bias;
 use crate::importance::Attended;
 use crate::model::GatedModel;
-use crate::{Attention, Error, Gates, ModelDropout, Weights, product};
+use crate::{Attention, Error, Gates, ModelDropout, Weights};
 
 pub use batch::{ChoiceRows, PredictionBatch, Window};
-pub use config::{LanguageConfig, TokenIds};
-pub use family::{Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
+pub use config::{LanguageConfig, LanguageOptions, TokenIds};
+pub use family::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
 pub use generate::Stop;
 pub use nats::{LOGITS_AT_ONCE, training_loss};
 pub use rotary::RotaryScaling;
 
 use layer::{DecoderLayer, Norm};
-use nats::token_nats;
-use rotary::{Rotary, Turns};
+use nats::{Output, token_nats};
+use rotary::{Rotary, Turning, Turns};
 
 /// A language model.
 #[derive(Debug)]
 pub struct LanguageModel {
     config: LanguageConfig,
     weights: Weights,
-    words: Tensor,             // [vocab, d_model]
-    positions: Option<Tensor>, // [max_position, d_model]
-    rotary: Option<Rotary>,
+    words: Tensor,                  // [vocab, d_model]
+    positions: Option<Tensor>,      // [max_position, d_model]
+    rotary: Vec<(Turning, Rotary)>, // that layers have
     layers: Vec<DecoderLayer>,
     norm: Norm,
-    output: Tensor, // [vocab, d_model]
+    output: Output,
 }
 
 impl GatedModel for LanguageModel {
@@ -52,14 +53,20 @@ impl GatedModel for LanguageModel {
         let names = &config.family.names;
         let words = weights.get(&config.embeddings().0)?;
         let positions = names.positions.map(|part| weights.get(&format!("{}.weight", names.of(part))));
-        let rotary = || Rotary::new(config.d_head(), config.rope_theta, config.rope_scaling, words.device());
+        let table = if config.tie_word_embeddings {
+            words.shallow_clone()
+        } else {
+            weights.get(&config.output().0)?
+        };
+        let mut rotary: Vec<(Turning, Rotary)> = Vec::new();
+        for turning in (0..config.num_hidden_layers).filter_map(|layer| config.turning(layer)) {
+            if rotary.iter().all(|(known, _)| *known != turning) {
+                rotary.push((turning, Rotary::new(turning, words.device())));
+            }
+        }
         Ok(Self {
-            output: if config.tie_word_embeddings {
-                words.shallow_clone()
-            } else {
-                weights.get(&config.output().0)?
-            },
-            rotary: positions.is_none().then(rotary),
+            output: Output { table, cap: config.options.final_logit_softcapping },
+            rotary,
             positions: positions.transpose()?,
             layers: (0..config.num_hidden_layers)
                 .map(|layer| DecoderLayer::new(&config, &weights, layer))
@@ -118,14 +125,20 @@ impl LanguageModel {
         let (count, mut x) = (ids.size()[1], self.embed(ids, 0, dropout));
         let turns = self.turns(0, count);
         for layer in 0..self.layers.len() {
-            x = self.layer(layer, &x, turns.as_ref(), gates, dropout);
+            x = self.layer(layer, &x, &turns, gates, dropout);
         }
-        self.norm.forward(&x)
+        self.normalised(&x)
+    }
+
+    /// What the last layer gives, `[.., d_model]`, as the output layer reads it.
+    fn normalised(&self, x: &Tensor) -> Tensor {
+        let x = self.norm.forward(x);
+        self.config.options.logits_scaling.map_or_else(|| x.shallow_clone(), |divisor| &x / divisor)
     }
 
     /// `hidden`: `[.., d_model]`; returns `[.., vocab]`.
     pub fn logits(&self, hidden: &Tensor) -> Tensor {
-        product::linear(hidden, &self.output, None)
+        self.output.logits(hidden)
     }
 
     /// Nats of each prediction of a batch: `[predictions]`.
@@ -159,14 +172,19 @@ impl LanguageModel {
     pub fn multiply_adds(&self, batch: &PredictionBatch) -> u64 {
         let [rows, positions] = batch.size().map(|extent| extent as u64);
         let layers: u64 = self.layers.iter().map(|layer| layer.multiply_adds(positions)).sum();
-        rows * layers + batch.predictions() as u64 * self.output.numel() as u64
+        rows * layers + batch.predictions() as u64 * self.output.table.numel() as u64
     }
 
     /// Embeds ids `[batch, position]`, the first of them at position `start`: `[batch, position, d_model]`.
     fn embed(&self, ids: &Tensor, start: i64, dropout: &ModelDropout) -> Tensor {
-        let words = Tensor::embedding(&self.words, ids, -1, false, false);
+        let mut words = Tensor::embedding(&self.words, ids, -1, false, false);
+        if let Some(factor) = self.config.word_factor() {
+            words = words * factor;
+        }
         dropout.classifier.apply(match &self.positions {
-            Some(table) => words + table.narrow(0, start, ids.size()[1]),
+            Some(table) => {
+                words + table.narrow(0, self.config.family.names.rows_before + start, ids.size()[1])
+            }
             None => words,
         })
     }
@@ -176,7 +194,7 @@ impl LanguageModel {
         &self,
         layer: usize,
         x: &Tensor,
-        turns: Option<&Turns>,
+        turns: &[(Turning, Turns)],
         gates: &Gates,
         dropout: &ModelDropout,
     ) -> Tensor {
@@ -190,7 +208,7 @@ impl LanguageModel {
         &self,
         layer: usize,
         x: &Tensor,
-        turns: Option<&Turns>,
+        turns: &[(Turning, Turns)],
         gates: &Gates,
         dropout: &ModelDropout,
     ) -> Tensor {
@@ -205,16 +223,17 @@ impl LanguageModel {
             None => Visible::Past,
         };
         module.context(
-            module.attending(x, turns),
+            module.attending(x, module.turns(turns)),
             &visible,
             gates.of(Attention::SelfAttention, layer),
             dropout,
         )
     }
 
-    /// Turns of `count` positions from `first` on, if positions are rotary.
-    fn turns(&self, first: i64, count: i64) -> Option<Turns> {
-        self.rotary.as_ref().map(|rotary| rotary.turns(first, count, self.options().0))
+    /// Turns of `count` positions from `first` on, of all kinds that layers have.
+    fn turns(&self, first: i64, count: i64) -> Vec<(Turning, Turns)> {
+        let kind = self.options().0;
+        self.rotary.iter().map(|(turning, rotary)| (*turning, rotary.turns(first, count, kind))).collect()
     }
 
     /// 0 where a query sees a key, `-inf` elsewhere: `[1, 1, position, position]`.

@@ -3,6 +3,7 @@
 use tch::{Kind, Tensor, no_grad};
 
 use super::{LanguageModel, PredictionBatch};
+use crate::attention::capped;
 use crate::loss::{log_sum_exp, sloping};
 use crate::{GatedModel, Gates, ModelDropout, product};
 
@@ -15,23 +16,36 @@ const TILE: i64 = 1_024;
 /// A vocabulary is large from this many tiles on.
 const LEAST_TILES: i64 = 16;
 
+/// The output layer.
+#[derive(Debug)]
+pub(super) struct Output {
+    pub(super) table: Tensor, // [vocab, d_model]
+    pub(super) cap: Option<f64>,
+}
+
+impl Output {
+    /// `[.., vocab]` of `[.., d_model]`
+    pub(super) fn logits(&self, hidden: &Tensor) -> Tensor {
+        capped(product::linear(hidden, &self.table, None), self.cap)
+    }
+}
+
 /// Nats of each prediction, `[predictions]`, in single precision at least.
 ///
 /// - `hidden`: `[predictions, d_model]`
-/// - `output`: `[vocab, d_model]`
 /// - `labels`: `[predictions]`
 ///
 /// A gradient flows to `hidden`, and to `output` too if both require one.
-pub(super) fn token_nats(hidden: &Tensor, output: &Tensor, labels: &Tensor) -> Tensor {
-    if hidden.requires_grad() && output.requires_grad() {
-        return nats_of(&wide(&product::linear(hidden, output, None)), labels);
+pub(super) fn token_nats(hidden: &Tensor, output: &Output, labels: &Tensor) -> Tensor {
+    if hidden.requires_grad() && output.table.requires_grad() {
+        return nats_of(&wide(&output.logits(hidden)), labels);
     }
-    if !hidden.requires_grad() && output.size()[0] >= LEAST_TILES * TILE {
+    if !hidden.requires_grad() && output.table.size()[0] >= LEAST_TILES * TILE {
         return no_grad(|| tiled_nats(hidden, output, labels));
     }
     let nats = parts(hidden, output, labels).map(|(hidden, labels)| {
         if !hidden.requires_grad() {
-            return no_grad(|| nats_of(&wide(&product::linear(&hidden, output, None)), &labels));
+            return no_grad(|| nats_of(&wide(&output.logits(&hidden)), &labels));
         }
         let Slopes { nats, of_hidden, .. } = no_grad(|| slopes(&hidden.detach(), output, &labels));
         nats + sloping(&(hidden * of_hidden).sum_dim_intlist(-1, false, None))
@@ -40,15 +54,17 @@ pub(super) fn token_nats(hidden: &Tensor, output: &Tensor, labels: &Tensor) -> T
 }
 
 /// [`token_nats`] without a gradient: logits of a large vocabulary do not leave the caches before they are summed up.
-fn tiled_nats(hidden: &Tensor, output: &Tensor, labels: &Tensor) -> Tensor {
+fn tiled_nats(hidden: &Tensor, Output { table, cap }: &Output, labels: &Tensor) -> Tensor {
     let rows = LOGITS_AT_ONCE / TILE;
     let of_part = |(hidden, labels): (Tensor, Tensor)| {
-        let tiles = output.split(TILE, 0);
-        let sums = tiles.iter().map(|tile| log_sum_exp(&wide(&product::linear(&hidden, tile, None))));
+        let tiles = table.split(TILE, 0);
+        let logits = |tile: &Tensor| capped(wide(&product::linear(&hidden, tile, None)), *cap);
+        let sums = tiles.iter().map(|tile| log_sum_exp(&logits(tile)));
         let sums = Tensor::stack(&sums.collect::<Vec<_>>(), -1); // [part, tile]
-        let of_label = wide(&hidden) * wide(&output.index_select(0, &labels)); // [part, d_model]
+        let of_label = wide(&hidden) * wide(&table.index_select(0, &labels)); // [part, d_model]
+        let of_label = capped(of_label.sum_dim_intlist(-1, false, None), *cap);
         // The label's logit is rounded in another way, so that a certain token would seem to have less than 0.
-        (log_sum_exp(&sums) - of_label.sum_dim_intlist(-1, false, None)).clamp_min(0.0)
+        (log_sum_exp(&sums) - of_label).clamp_min(0.0)
     };
     let parts = hidden.split(rows, 0).into_iter().zip(labels.split(rows, 0));
     Tensor::cat(&parts.map(of_part).collect::<Vec<_>>(), 0)
@@ -63,36 +79,40 @@ pub fn training_loss(
 ) -> Tensor {
     let hidden = batch.predicting(&model.hidden(&batch.ids, gates, dropout)); // [predictions, d_model]
     let output = &model.output;
-    let mut of_output = no_grad(|| output.zeros_like());
+    let mut of_output = no_grad(|| output.table.zeros_like());
     let mut nats = Tensor::zeros([], (Kind::Float, model.options().1));
     for (hidden, labels) in parts(&hidden, output, &batch.labels) {
         let found = no_grad(|| {
             let read = hidden.detach();
             let found = slopes(&read, output, &labels);
-            // d nats / d output: Σ (p - 1 at the label) hidden
-            of_output += found.probabilities.tr().matmul(&read);
-            let _ = of_output.index_add_(0, &labels, &-read);
+            of_output += found.of_logits.tr().matmul(&read);
             found
         });
         nats = nats + found.nats.sum(None) + sloping(&(hidden * found.of_hidden).sum(None));
     }
-    nats + sloping(&(output * of_output).sum(None))
+    nats + sloping(&(&output.table * of_output).sum(None))
 }
 
 /// Values and derivatives of a part of the predictions.
 struct Slopes {
-    nats: Tensor,          // [part]
-    probabilities: Tensor, // [part, vocab]
-    of_hidden: Tensor,     // d nats / d hidden, [part, d_model]
+    nats: Tensor,      // [part]
+    of_logits: Tensor, // d nats / d logits before their cap, [part, vocab]
+    of_hidden: Tensor, // d nats / d hidden, [part, d_model]
 }
 
-fn slopes(hidden: &Tensor, output: &Tensor, labels: &Tensor) -> Slopes {
-    let logits = wide(&product::linear(hidden, output, None));
+fn slopes(hidden: &Tensor, output: &Output, labels: &Tensor) -> Slopes {
+    let logits = wide(&output.logits(hidden));
     let normaliser = logits.logsumexp(-1, true); // [part, 1]
     let nats = normaliser.squeeze_dim(1) - logit_of(&logits, labels);
-    let probabilities = (logits - normaliser).exp().to_kind(hidden.kind());
-    let of_hidden = probabilities.matmul(output) - output.index_select(0, labels);
-    Slopes { nats, probabilities, of_hidden }
+    let mut of_logits = (&logits - normaliser).exp();
+    let labels = labels.unsqueeze(1);
+    let _ = of_logits.scatter_add_(1, &labels, &labels.zeros_like().to_kind(logits.kind()).fill_(-1.0));
+    if let Some(cap) = output.cap {
+        of_logits *= (logits / cap).square().neg() + 1.0; // 1 - tanh²
+    }
+    let of_logits = of_logits.to_kind(hidden.kind());
+    let of_hidden = of_logits.matmul(&output.table);
+    Slopes { nats, of_logits, of_hidden }
 }
 
 /// `[part]` of logits `[part, vocab]`.
@@ -115,11 +135,11 @@ fn wide(logits: &Tensor) -> Tensor {
 /// Rows of `hidden` with their labels, as many as there may be logits of.
 fn parts<'a>(
     hidden: &'a Tensor,
-    output: &Tensor,
+    output: &Output,
     labels: &'a Tensor,
 ) -> impl Iterator<Item = (Tensor, Tensor)> + 'a {
     let rows = hidden.size()[0];
-    let most = (LOGITS_AT_ONCE / output.size()[0]).max(1);
+    let most = (LOGITS_AT_ONCE / output.table.size()[0]).max(1);
     let part = move |first: i64| {
         let count = most.min(rows - first);
         (hidden.narrow(0, first, count), labels.narrow(0, first, count))
@@ -142,21 +162,24 @@ mod tests {
         let shapes = [("hidden", vec![5, 3]), ("output", vec![3_000_017, 3])];
         let shapes = shapes.map(|(name, shape)| (name.to_owned(), shape)).to_vec();
         let drawn = Weights::drawn(shapes, 3, |_, shape| Tensor::randn(shape, options));
-        let [hidden, output] = ["hidden", "output"].map(|name| drawn.get(name).unwrap());
+        let [hidden, table] = ["hidden", "output"].map(|name| drawn.get(name).unwrap());
         let labels = Tensor::from_slice(&[7_i64, 0, 3_000_016, 7, 2]);
         let weights = Tensor::from_slice(&[1.0, -0.5, 0.0, 2.0, 3.0]); // of the predictions
-        let of = |output: &Tensor| {
+        let of = |output: &Output| {
             let hidden = hidden.detach().copy().set_requires_grad(true);
             let nats = token_nats(&hidden, output, &labels);
             (&nats * &weights).sum(None).backward();
             (nats.detach(), hidden.grad())
         };
-        let (parts, slopes) = of(&output);
-        let (whole, expected) = of(&output.detach().copy().set_requires_grad(true));
-        assert!(parts.allclose(&whole, 1e-10, 1e-10, false));
-        let tiled = token_nats(&hidden, &output, &labels);
-        assert!(tiled.allclose(&whole, 1e-10, 1e-10, false));
-        assert!(slopes.allclose(&expected, 1e-10, 1e-10, false));
+        for cap in [None, Some(0.7)] {
+            let output = |table: &Tensor| Output { table: table.shallow_clone(), cap };
+            let (parts, slopes) = of(&output(&table));
+            let (whole, expected) = of(&output(&table.detach().copy().set_requires_grad(true)));
+            assert!(parts.allclose(&whole, 1e-10, 1e-10, false));
+            let tiled = token_nats(&hidden, &output(&table), &labels);
+            assert!(tiled.allclose(&whole, 1e-10, 1e-10, false));
+            assert!(slopes.allclose(&expected, 1e-10, 1e-10, false));
+        }
     }
 
     /// The gradient of all tensors is that of autograd on the whole logits: also of an output layer that is the table of

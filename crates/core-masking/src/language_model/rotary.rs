@@ -70,29 +70,50 @@ impl RotaryScaling {
     }
 }
 
-/// Brings rotary settings of all ages under the names `rope_theta` and `rope_scaling`, with the scaling's `rope_type`.
-pub(super) fn of_one_age(json: &mut Map<String, Value>) -> Result<(), String> {
+/// Brings rotary settings of all ages under the names `rope_theta` and `rope_scaling`, with the scaling's `rope_type`, and, if the
+/// family `has` them, `partial_rotary_factor` and `rope_local_base_freq`.
+pub(super) fn of_one_age(json: &mut Map<String, Value>, has: impl Fn(&str) -> bool) -> Result<(), String> {
     // transformers 5 has one entry for both
     if let Some(Value::Object(mut settings)) = json.remove("rope_parameters") {
+        if has(LOCAL_BASE)
+            && let Some(Value::Object(mut local)) = settings.remove("sliding_attention")
+            && let Some(Value::Object(global)) = settings.remove("full_attention")
+        {
+            let kind = local.get("rope_type").and_then(Value::as_str).unwrap_or("default");
+            if kind != "default" {
+                return Err(format!(
+                    "rope_type of sliding layers is `{}`; `default` is supported",
+                    excerpt(kind)
+                ));
+            }
+            json.extend(local.remove("rope_theta").map(|theta| (LOCAL_BASE.to_owned(), theta)));
+            settings = global;
+        }
         if settings.values().any(Value::is_object) {
             return Err("rope_parameters differ from layer to layer, which is not supported".to_owned());
         }
         if let Some(theta) = settings.remove("rope_theta") {
             json.insert("rope_theta".to_owned(), theta);
         }
+        json.extend(settings.remove(SHARE).map(|share| (SHARE.to_owned(), share)));
         json.insert("rope_scaling".to_owned(), Value::Object(settings));
     }
-    let turned = |entries: &Map<String, Value>| entries.get("partial_rotary_factor").and_then(Value::as_f64);
-    let of_model = turned(json);
+    let check = |entries: &Map<String, Value>| match entries.get(SHARE).and_then(Value::as_f64) {
+        Some(share) if share != 1.0 && !has(SHARE) => {
+            Err(format!("{SHARE} is {share}; only heads that turn as a whole are supported here"))
+        }
+        _ => Ok(()),
+    };
+    check(json)?;
     let mut scaling = match json.remove("rope_scaling") {
-        None | Some(Value::Null) => return check_turned(of_model),
+        None | Some(Value::Null) => return Ok(()),
         Some(Value::Object(scaling)) => scaling,
         Some(_) => return Err("rope_scaling is no object".to_owned()),
     };
     if let Some(old) = scaling.remove("type") {
         scaling.entry("rope_type").or_insert(old);
     }
-    check_turned(of_model.or(turned(&scaling)))?;
+    check(&scaling)?;
     let kind = scaling.get("rope_type").map_or(Some("default"), Value::as_str);
     match kind.ok_or("rope_type is no text")? {
         "default" => {}
@@ -107,23 +128,27 @@ pub(super) fn of_one_age(json: &mut Map<String, Value>) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses heads of which only a part turns.
-fn check_turned(share: Option<f64>) -> Result<(), String> {
-    match share {
-        Some(share) if share != 1.0 => {
-            Err(format!("partial_rotary_factor is {share}; only heads that turn as a whole are supported"))
-        }
-        _ => Ok(()),
-    }
+/// The share of each head that turns.
+const SHARE: &str = "partial_rotary_factor";
+/// Base of the frequencies in layers with windows.
+const LOCAL_BASE: &str = "rope_local_base_freq";
+
+/// Rotary positions of a layer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Turning {
+    /// Numbers of a head that turn, the first ones.
+    pub(super) width: i64,
+    pub(super) theta: f64,
+    pub(super) scaling: Option<RotaryScaling>,
 }
 
 /// Angles by which positions turn.
 #[derive(Debug)]
 pub(super) struct Rotary {
-    frequencies: Tensor, // [d_head / 2], radians a token, in double precision
+    frequencies: Tensor, // [width / 2], radians a token, in double precision
 }
 
-/// The turns of some neighbouring positions, `[position, d_head / 2]` each.
+/// The turns of some neighbouring positions, `[position, width / 2]` each.
 #[derive(Debug)]
 pub(super) struct Turns {
     cosines: Tensor,
@@ -131,19 +156,19 @@ pub(super) struct Turns {
 }
 
 impl Rotary {
-    pub(super) fn new(d_head: i64, theta: f64, scaling: Option<RotaryScaling>, device: Device) -> Self {
+    pub(super) fn new(Turning { width, theta, scaling }: Turning, device: Device) -> Self {
         let frequency = |place: i64| {
-            let plain = theta.powf(-2.0 * place as f64 / d_head as f64);
+            let plain = theta.powf(-2.0 * place as f64 / width as f64);
             scaling.map_or(plain, |scaling| scaling.scale(plain))
         };
-        let frequencies: Vec<f64> = (0..d_head / 2).map(frequency).collect();
+        let frequencies: Vec<f64> = (0..width / 2).map(frequency).collect();
         Self { frequencies: Tensor::from_slice(&frequencies).to_device(device) }
     }
 
     /// Turns of `count` positions from `first` on, counted from 0.
     pub(super) fn turns(&self, first: i64, count: i64, kind: Kind) -> Turns {
         let positions = Tensor::arange_start(first, first + count, (Kind::Double, self.frequencies.device()));
-        let angles = positions.unsqueeze(1) * &self.frequencies; // [position, d_head / 2]
+        let angles = positions.unsqueeze(1) * &self.frequencies; // [position, width / 2]
         Turns { cosines: angles.cos().to_kind(kind), sines: angles.sin().to_kind(kind) }
     }
 }
@@ -151,10 +176,15 @@ impl Rotary {
 impl Turns {
     /// Turns queries or keys: `[batch, heads, position, d_head]`.
     pub(super) fn apply(&self, x: &Tensor) -> Tensor {
-        let half = x.size()[3] / 2;
+        let half = self.cosines.size()[1];
+        let rest = x.size()[3] - 2 * half;
         let (first, second) = (x.narrow(3, 0, half), x.narrow(3, half, half));
         let Self { cosines, sines } = self;
-        Tensor::cat(&[&first * cosines - &second * sines, second * cosines + first * sines], 3)
+        let (turned, by) = (&first * cosines - &second * sines, second * cosines + first * sines);
+        if rest == 0 {
+            return Tensor::cat(&[turned, by], 3);
+        }
+        Tensor::cat(&[turned, by, x.narrow(3, 2 * half, rest)], 3)
     }
 }
 
@@ -165,7 +195,7 @@ mod tests {
 
     fn one_age(json: Value) -> Result<Value, String> {
         let Value::Object(mut json) = json else { panic!("{json}") };
-        of_one_age(&mut json)?;
+        of_one_age(&mut json, |_| false)?;
         Ok(Value::Object(json))
     }
 

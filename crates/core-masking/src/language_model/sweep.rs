@@ -2,7 +2,7 @@
 use tch::Tensor;
 
 use super::nats::token_nats;
-use super::rotary::Turns;
+use super::rotary::{Turning, Turns};
 use super::{LanguageModel, PredictionBatch};
 use crate::attention::MultiHeadAttention;
 use crate::sweep::{Stack, Trunk, Variants, Walk};
@@ -11,7 +11,7 @@ use crate::{Attention, Error, GatedModel, Gates, HeadSet, ModelDropout};
 /// A batch on its way through the layers.
 struct Texts<'a> {
     model: &'a LanguageModel,
-    turns: Option<Turns>,
+    turns: Vec<(Turning, Turns)>,
 }
 
 impl Stack for Texts<'_> {
@@ -20,7 +20,7 @@ impl Stack for Texts<'_> {
     }
 
     fn context(&self, layer: usize, x: &Tensor, gates: &Gates) -> Tensor {
-        self.model.context(layer, x, self.turns.as_ref(), gates, &ModelDropout::OFF)
+        self.model.context(layer, x, &self.turns, gates, &ModelDropout::OFF)
     }
 
     fn finish(&self, layer: usize, x: &Tensor, attended: Tensor) -> Tensor {
@@ -56,15 +56,14 @@ impl LanguageModel {
         let [rows, positions] = batch.size();
         let texts = Texts { model: self, turns: self.turns(0, positions) };
         let open = Gates::open(&self.layout(), self.options());
-        let pass =
-            |layer: usize, x: &Tensor| self.layer(layer, x, texts.turns.as_ref(), &open, &ModelDropout::OFF);
+        let pass = |layer: usize, x: &Tensor| self.layer(layer, x, &texts.turns, &open, &ModelDropout::OFF);
         let enter = || self.embed(&batch.ids, 0, &ModelDropout::OFF);
         let trunk = Trunk::up_to(variants.lowest, trunk, &batch.ids.size(), enter, pass);
         let walk = Walk::new(&texts, variants, Attention::SelfAttention, rows, together);
         let mut found = Vec::new();
         walk.ascend(trunk.layer..self.layers.len(), &trunk.x, &mut |x, nodes| {
             for (place, node) in nodes.into_iter().enumerate() {
-                let hidden = self.norm.forward(&batch.predicting(&walk.of_node(x, place)));
+                let hidden = self.normalised(&batch.predicting(&walk.of_node(x, place)));
                 found.push((node, token_nats(&hidden, &self.output, &batch.labels)));
             }
         });

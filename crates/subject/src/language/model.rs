@@ -2,7 +2,7 @@
 use std::num::NonZeroUsize;
 
 use core_masking::families::{GPT2, LLAMA};
-use core_masking::language_model::{LanguageFamily, TokenIds};
+use core_masking::language_model::{LanguageFamily, LanguageOptions, TokenIds};
 use core_masking::{Activation, LanguageConfig, ModelConfig};
 use serde::{Deserialize, Serialize};
 use training::Keep;
@@ -210,6 +210,7 @@ impl DecoderSpec {
             attention_dropout: self.dropout,
             bos_token_id: symbols.begin,
             eos_token_id: symbols.end.map(TokenIds::One),
+            options: LanguageOptions::default(),
             pruned_heads: [].into(),
         }
     }

@@ -1,0 +1,81 @@
+//! Feed-forward blocks: one, or experts of which each position reads a few, Shazeer et al. (2017),
+//! <https://arxiv.org/abs/1701.06538>, as in Qwen3-MoE, <https://arxiv.org/abs/2505.09388>.
+use tch::Tensor;
+
+use super::config::LanguageConfig;
+use crate::layers::{FeedForward, Linear};
+use crate::{Error, Weights};
+
+/// Feed-forward blocks of a layer.
+#[derive(Debug)]
+pub(super) enum Blocks {
+    One(FeedForward),
+    Experts(Experts),
+}
+
+#[derive(Debug)]
+pub(super) struct Experts {
+    router: Linear,
+    experts: Vec<FeedForward>,
+    /// Experts that a position reads.
+    chosen: i64,
+    /// True if the shares of those that are chosen sum to 1.
+    is_normalised: bool,
+}
+
+impl Blocks {
+    pub(super) fn new(config: &LanguageConfig, weights: &Weights, layer: usize) -> Result<Self, Error> {
+        let names = config.family.names.layer(layer);
+        let block = |names: Vec<String>| {
+            let maps: Vec<&str> = names.iter().map(String::as_str).collect();
+            FeedForward::new(weights, &maps, config.hidden_act)
+        };
+        let (Some([router, _]), count @ 1..) = (&names.experts, config.experts(layer)) else {
+            return Ok(Self::One(block(names.feed_forward)?));
+        };
+        Ok(Self::Experts(Experts {
+            router: Linear::new(weights, router)?,
+            experts: (0..count).map(|number| block(names.expert(number))).collect::<Result<_, _>>()?,
+            chosen: config.options.num_experts_per_tok.unwrap_or(1) as i64,
+            is_normalised: config.options.norm_topk_prob == Some(true),
+        }))
+    }
+
+    /// `x`: `[batch, position, d_model]`; returns the same shape.
+    pub(super) fn forward(&self, x: &Tensor) -> Tensor {
+        match self {
+            Self::One(block) => block.forward(x),
+            Self::Experts(experts) => experts.forward(x),
+        }
+    }
+
+    /// Multiply-adds of one position.
+    pub(super) fn multiply_adds(&self) -> u64 {
+        match self {
+            Self::One(block) => block.multiply_adds(),
+            Self::Experts(Experts { router, experts, chosen, .. }) => {
+                router.multiply_adds() + *chosen as u64 * experts[0].multiply_adds()
+            }
+        }
+    }
+}
+
+impl Experts {
+    fn forward(&self, x: &Tensor) -> Tensor {
+        let rows = x.flatten(0, -2); // [row, d_model]
+        let logits = self.router.forward(&rows); // [row, expert]
+        let (shares, chosen) = logits.softmax(-1, logits.kind()).topk(self.chosen, -1, true, true);
+        let shares =
+            if self.is_normalised { &shares / shares.sum_dim_intlist(-1, true, None) } else { shares };
+        let mut sum = rows.zeros_like();
+        for (number, expert) in (0..).zip(&self.experts) {
+            let places = chosen.eq(number).nonzero(); // [read, 2], rows and ranks
+            let (readers, ranks) = (places.select(1, 0), places.select(1, 1));
+            if readers.numel() > 0 {
+                let share = shares.index_select(0, &readers).gather(1, &ranks.unsqueeze(1), false); // [read, 1]
+                sum = sum.index_add(0, &readers, &(expert.forward(&rows.index_select(0, &readers)) * share));
+            }
+        }
+        sum.view_as(x)
+    }
+}
