@@ -1,6 +1,5 @@
 //! Single heads in several trainings of one subject: what all of them have in common, and what is one training's alone.
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
@@ -90,37 +89,47 @@ impl Replicates {
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
         let first: Ablations = Results::read(file)?;
         let own = first.file.clone();
-        let name = own.path.file_name().unwrap_or_default().to_owned();
-        let of = |number: usize, name: &OsStr, experiment| {
-            let folder = format!("{FOLDER}{number}");
-            let path = own.path.with_file_name(&folder).join(name);
-            let subject = format!("{}/{folder}", own.subject);
-            path.exists().then(|| ResultFile::of(path, &subject, experiment, own.kind)).transpose()
-        };
         let pruning = own.path.with_file_name(format!("{}.csv", own.stem(experiment::PRUNING)));
         let mut found = Self { numbers: vec![1], sweeps: vec![first], curves: Vec::new() };
         if pruning.exists() {
-            found.curves.push(Pruning::read(own.other(pruning.clone(), experiment::PRUNING)?, left_out)?);
+            let first = Pruning::read(own.other(pruning, experiment::PRUNING)?, left_out)?;
+            let others = Self::curves(&first, left_out)?;
+            found.curves.extend(std::iter::once(first).chain(others));
         }
         for number in numbers(own.path.parent().unwrap_or(Path::new("."))) {
-            let Some(sweep) = of(number, &name, experiment::SWEEP)? else { continue };
+            let Some(sweep) = of_replicate(&own, number, experiment::SWEEP)? else { continue };
             let sweep = Ablations::read(sweep)?;
             check(&found.sweeps[0].file, &sweep.file)?;
             check_rows(&found.sweeps, &sweep)?;
             found.sweeps.push(sweep);
             found.numbers.push(number);
-            let curves = of(number, pruning.file_name().unwrap_or_default(), experiment::PRUNING)?;
-            if let (Some(curves), Some(first)) = (curves, found.curves.first()) {
-                check(&first.results.file, &curves)?;
-                found.curves.push(Pruning::read(curves, left_out)?);
-            }
         }
         Ok((found.sweeps.len() > 1).then_some(found))
     }
 
+    /// Pruning curves of the other replicates of a subject.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or differs in more than the model.
+    pub fn curves(own: &Pruning, left_out: &mut LeftOut) -> Result<Vec<Pruning>> {
+        let (own, mut found) = (&own.results.file, Vec::new());
+        for number in numbers(own.path.parent().unwrap_or(Path::new("."))) {
+            let Some(curves) = of_replicate(own, number, experiment::PRUNING)? else { continue };
+            check(own, &curves)?;
+            found.push(Pruning::read(curves, left_out)?);
+        }
+        Ok(found)
+    }
+
     /// Shares of the heads that can go by importance, of the replicates whose curve was measured.
     pub fn shares(&self, criterion: Criterion) -> Vec<Shares> {
-        self.curves.iter().filter_map(|curves| Shares::of(curves, curves.results.judge(criterion))).collect()
+        Self::shares_of(&self.curves, criterion)
+    }
+
+    /// The same of these curves.
+    pub fn shares_of<'a>(curves: impl IntoIterator<Item = &'a Pruning>, criterion: Criterion) -> Vec<Shares> {
+        let of = |curves: &Pruning| Shares::of(curves, curves.results.judge(criterion));
+        curves.into_iter().filter_map(of).collect()
     }
 
     /// Heads of a type, in their order.
@@ -167,6 +176,14 @@ impl Replicates {
         }
         Ok(all)
     }
+}
+
+/// The file of a replicate that is named as the subject's own, if it is there.
+fn of_replicate(own: &ResultFile, number: usize, experiment: &str) -> Result<Option<ResultFile>> {
+    let folder = format!("{FOLDER}{number}");
+    let path = own.path.with_file_name(&folder).join(own.path.file_name().unwrap_or_default());
+    let subject = format!("{}/{folder}", own.subject);
+    path.exists().then(|| ResultFile::of(path, &subject, experiment, own.kind)).transpose()
 }
 
 /// Numbers of the replicates that have a folder in that of their subject, in their order.
@@ -255,7 +272,8 @@ mod tests {
             assert_eq!(head.verdicts, vec![judge.verdict(row); 2]);
         }
         assert!(found.agreements().unwrap().is_empty(), "no statistics of segments");
-        assert!(read(&crate::tiny().results).unwrap().is_none());
+        let found = read(&crate::tiny().results).unwrap().unwrap();
+        assert_eq!((found.numbers, found.curves.len()), (vec![1, 2], 2));
     }
 
     #[test]

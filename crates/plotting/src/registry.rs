@@ -22,7 +22,10 @@ pub const ARTEFACTS: &[Artefact] = &[
         ["table1", "reproduce-table1", chapter::SINGLE_HEADS],
         "Score change for each masked head, layer x head, with verdicts: needed, dispensable, undecided",
         Reads::Each(experiment::SWEEP),
-        |file, asked, _| single_heads::tables(&Results::read(file)?, asked),
+        |file, asked, left_out| {
+            let others = replicates_of(&file, left_out);
+            single_heads::tables(&Results::read(file)?, others.as_ref(), asked)
+        },
     )
     .detail("for BERT in the same layout")
     .takes(Takes::AttentionAndFigure),
@@ -30,7 +33,10 @@ pub const ARTEFACTS: &[Artefact] = &[
         ["figure1", "reproduce-table1", chapter::SINGLE_HEADS],
         "Histogram of the scores with one head masked, beside the score of the intact model",
         Reads::Each(experiment::SWEEP),
-        |file, asked, _| single_heads::figures(&Results::read(file)?, asked),
+        |file, asked, left_out| {
+            let others = replicates_of(&file, left_out);
+            single_heads::figures(&Results::read(file)?, others.as_ref(), asked)
+        },
     )
     .detail("for BERT, Figure 1b")
     .takes(Takes::Attention),
@@ -38,7 +44,13 @@ pub const ARTEFACTS: &[Artefact] = &[
         ["heads", "reproduce-table1", chapter::SINGLE_HEADS],
         "Heat map of what masking each head does to the score, layer x head",
         Reads::Each(experiment::SWEEP),
-        |file, asked, _| figure(file, heat_map::EFFECTS, |found| heat_map::effects(found, asked.criterion)),
+        |file, asked, left_out| {
+            let others = replicates_of(&file, left_out);
+            let others = others.map(|found| replicates::needed_in_all(&found, asked.criterion).to_vec());
+            figure(file, heat_map::EFFECTS, |found| {
+                heat_map::effects(found, asked.criterion).note(others.clone())
+            })
+        },
     ),
     Artefact::new(
         [replicates::STEM, "reproduce-table1", chapter::SINGLE_HEADS],
@@ -250,6 +262,12 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
 ];
+
+/// The same sweep of other trainings; none where there is none, or a fault in one, which is then left out.
+fn replicates_of(file: &ResultFile, left_out: &mut LeftOut) -> Option<Replicates> {
+    let found = Replicates::read(file.clone(), left_out);
+    left_out.keep_if_there(found).flatten()
+}
 
 /// A figure of the rows of one file, or none where they have nothing for it.
 fn figure<R: Row, C: Into<Option<Chart>>>(

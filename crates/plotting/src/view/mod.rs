@@ -11,7 +11,7 @@ pub(crate) mod groups;
 pub mod heat_map;
 pub(crate) mod pruning_curves;
 pub(crate) mod pruning_table;
-pub(crate) mod replicates;
+pub mod replicates;
 pub mod single_heads;
 pub(crate) mod speed;
 pub(crate) mod summary;

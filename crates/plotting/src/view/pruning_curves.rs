@@ -7,12 +7,13 @@ use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::pruning::share;
 use findings::results::interval;
-use findings::{Criterion, LeftOut, Pruning, Result, Retrained, RuleKind, Series};
+use findings::{Criterion, LeftOut, Pruning, Replicates, Result, Retrained, RuleKind, Series};
 use records::{Attention, CurveId, Order, PruningRow, Scope};
 use words::tenths;
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::pruning_table::{self, COMPLEMENT, optimistic, without_attention};
+use super::replicates::shares;
 use super::{Asked, BANDS, difference, hollow, mark, scored, sheet, significantly_worse};
 
 /// An axis that begins below this share of its end begins at 0.
@@ -21,6 +22,9 @@ const NEAR_ZERO: f64 = 0.2;
 const FLOOR: Style = Style::dotted(INK, 0.7);
 
 const THIN: f64 = 0.35;
+
+/// Importance in other trainings: its colour, lighter, in short dashes that grey print tells from random orders.
+const OTHERS: Style = Style { color: SKY, width: 0.7, dash: [1.8, 1.2] };
 
 pub const RETRAINED: &str = "prune-and-retrain";
 
@@ -45,7 +49,9 @@ fn third_or_sixth(pruning: &Pruning) -> Named {
 pub fn third(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
     let (file, table) = (&pruning.results.file, pruning_table::table(pruning, asked.criterion));
     let [_, stem] = third_or_sixth(pruning);
-    let chart = asked.if_there(figure3(pruning, asked.criterion), left_out)?;
+    let others = Replicates::curves(pruning, left_out);
+    let others = left_out.keep_if_there(others).unwrap_or_default();
+    let chart = asked.if_there(figure3(pruning, &others, asked.criterion), left_out)?;
     let chart = chart.map(|chart| sheet(file, stem, chart, []));
     Ok([sheet(file, pruning_table::STEM, None, [table])].into_iter().chain(chart).collect())
 }
@@ -61,7 +67,7 @@ pub fn fourth(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> R
 /// orders; upright rules say how many heads can go by importance.
 ///
 /// Differs from the paper: there the oracle is dashed.
-fn figure3(pruning: &Pruning, criterion: Criterion) -> Result<Chart> {
+fn figure3(pruning: &Pruning, others: &[Pruning], criterion: Criterion) -> Result<Chart> {
     // Those of the other orders are rows of the table.
     let is_meant = |series: &&Series| !series.curve.complement || series.curve.order == Order::Importance;
     let series = pruning.over(Scope::All)?.into_iter().filter(is_meant);
@@ -72,11 +78,19 @@ fn figure3(pruning: &Pruning, criterion: Criterion) -> Result<Chart> {
     let axis = "heads masked (%)";
     let cuts = cuts(pruning, criterion);
     let has_cuts = cuts.iter().any(|layer| matches!(layer, Layer::Rule(..)));
-    let layers = cuts.into_iter().chain(rule).collect();
+    let by_importance = others.iter().filter_map(|other| other.find(Scope::All, Order::Importance));
+    let place = |row: &PruningRow| (share(row), row.score);
+    let lines = by_importance.flat_map(|series| &series.runs);
+    let lines: Vec<Layer> = lines.map(|run| Layer::Line(run.iter().map(place).collect(), OTHERS)).collect();
+    let number = lines.len();
+    let layers = cuts.into_iter().chain(rule).chain(lines).collect();
     Ok(chart(pruning, criterion, (third_or_sixth(pruning), &title, axis), drawn, layers)
         .note(has_cuts.then_some("upright lines: how many heads can go by importance, by the two rules"))
         .note(has_cuts.then_some(pruning.results.judge(criterion).rules("steps")))
         .note(has_cuts.then(|| pruning_table::power(pruning)).flatten())
+        .entries((number > 0).then(|| Entry::line(format!("other trainings ({number})"), OTHERS)))
+        .note((number > 0).then_some("light, short dashes: by importance, trainings with other seeds"))
+        .note(shares(&Replicates::shares_of([pruning].into_iter().chain(others), criterion)))
         .entries(floor.map(|_| Entry::line("floor", FLOOR)))
         .note(floor.map(|row| format!("floor: all heads masked, {}", metric.amount(row.score)))))
 }
@@ -123,7 +137,12 @@ fn chart(
     let curves: Vec<&Curve> = drawn.iter().map(|(_, curve)| curve).collect();
     layers.extend(over_base(base, &curves));
     let floors = pruning.floors.values().map(|row| row.score);
-    let (low, high) = extent(curves.iter().flat_map(|curve| curve.heights()).chain(floors).chain([base]));
+    let lines = layers.iter().flat_map(|layer| match layer {
+        Layer::Line(places, _) => places.iter().map(|place| place.1).collect(),
+        _ => Vec::new(),
+    });
+    let heights = curves.iter().flat_map(|curve| curve.heights()).chain(lines).chain(floors);
+    let (low, high) = extent(heights.chain([base]));
     let low = if (0.0..NEAR_ZERO * high).contains(&low) { 0.0 } else { low };
     let axes = [Axis::percent(x), scores(&metric, [low, high].into_iter())];
     let has_order = |order| drawn.iter().any(|(series, _)| series.curve.order == order);

@@ -66,6 +66,40 @@ impl Type {
     }
 }
 
+/// `5 trainings: 1 head needed in all, 2 in some; 50 dispensable in all`, of the heads of these types.
+pub fn in_words(found: &Replicates, attentions: &[Attention], criterion: Criterion) -> String {
+    let (heads, all) = (heads(found, attentions, criterion), found.sweeps.len());
+    let number = |verdict, is_meant: &dyn Fn(usize) -> bool| {
+        heads.iter().filter(|head| is_meant(head.count(verdict))).count()
+    };
+    format!(
+        "{}: {} needed in all, {} in some; {} dispensable in all",
+        trainings(found),
+        count(number(Verdict::Needed, &|times| times == all), "head"),
+        number(Verdict::Needed, &|times| times > 0 && times < all),
+        number(Verdict::Dispensable, &|times| times == all)
+    )
+}
+
+/// Heads of these types in all replicates.
+fn heads(found: &Replicates, attentions: &[Attention], criterion: Criterion) -> Vec<HeadInAll> {
+    let judge = found.sweeps[0].judge(criterion);
+    attentions.iter().flat_map(|&attention| found.heads(attention, judge)).collect()
+}
+
+/// Names of the heads that all trainings need, below a map of heads.
+pub(crate) fn needed_in_all(found: &Replicates, criterion: Criterion) -> [String; 2] {
+    let (all, attentions) = (found.sweeps.len(), found.sweeps[0].attentions());
+    let heads = heads(found, &attentions, criterion);
+    let needed = heads.iter().filter(|head| head.count(Verdict::Needed) == all);
+    let names: Vec<String> = needed.map(|head| head.head.to_string()).collect();
+    let more = names.len().saturating_sub(MOST);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let named = names[..names.len().min(MOST)].join(", ");
+    let named = if named.is_empty() { "none".to_owned() } else { named + &more };
+    [format!("heads needed in all {}: {named}", trainings(found)), NUMBERS.to_owned()]
+}
+
 fn title(found: &Replicates, what: &str) -> String {
     let own = &found.sweeps[0];
     own.file.titled(format!("{what}, in {} with other seeds", trainings(found)))
@@ -140,7 +174,7 @@ pub(crate) fn rows(found: &Replicates, criterion: Criterion) -> Result<Vec<Row>>
 }
 
 /// Shares of the heads that can go by importance, each with its range over the trainings.
-fn shares(shares: &[Shares]) -> Option<String> {
+pub(crate) fn shares(shares: &[Shares]) -> Option<String> {
     let of = |share: fn(&Shares) -> f64| {
         let all: Vec<f64> = shares.iter().map(share).collect();
         let mean = all.iter().sum::<f64>() / all.len() as f64;

@@ -11,12 +11,12 @@ use findings::error::no_attention;
 use findings::judge::Tally;
 use findings::origin::OPEN_QUESTION;
 use findings::paper::Summary;
-use findings::{Ablations, Adjustment, Criterion, Judge, PAPER, Result, Verdicts, experiment};
+use findings::{Ablations, Adjustment, Criterion, Judge, PAPER, Replicates, Result, Verdicts, experiment};
 use heads::Selection;
 use records::{AblationRow, Attention, StandsFor, Verdict};
 use words::{count, fixed, short};
 
-use super::{Asked, SIGNS, judged, sheet};
+use super::{Asked, SIGNS, judged, replicates, sheet};
 
 /// Names of files: of a translator, a classifier and a language model.
 type Names = [&'static str; 3];
@@ -36,23 +36,31 @@ fn name_of(sweep: &Ablations, [translator, classifier, language]: Names) -> &'st
 }
 
 /// Table 1 of each selection; Figure 1 too, if that was asked for.
-pub(crate) fn tables(sweep: &Ablations, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
+pub(crate) fn tables(
+    sweep: &Ablations,
+    others: Option<&Replicates>,
+    asked: &Asked<'_>,
+) -> Result<Vec<Sheet>> {
     let draw = |stem: &str, types: &[Attention]| {
-        let tables = types.iter().map(|&attention| table1(sweep, attention, asked.criterion));
+        let tables = types.iter().map(|&attention| table1(sweep, others, attention, asked.criterion));
         sheet(&sweep.file, stem, None, tables)
     };
     let mut sheets = by_selection(sweep, asked, TABLES, draw)?;
     // The last has all that the first has.
     let last = sheets.iter().rposition(|sheet| !sheet.tables.is_empty());
     sheets.iter_mut().enumerate().for_each(|(place, sheet)| sheet.is_printed = Some(place) == last);
-    sheets.extend(if asked.with_figure { figures(sweep, asked)? } else { Vec::new() });
+    sheets.extend(if asked.with_figure { figures(sweep, others, asked)? } else { Vec::new() });
     Ok(sheets)
 }
 
 /// Figure 1 of each selection.
-pub(crate) fn figures(sweep: &Ablations, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
+pub(crate) fn figures(
+    sweep: &Ablations,
+    others: Option<&Replicates>,
+    asked: &Asked<'_>,
+) -> Result<Vec<Sheet>> {
     by_selection(sweep, asked, HISTOGRAMS, |stem, types| {
-        sheet(&sweep.file, stem, figure1(sweep, types, asked.criterion), [])
+        sheet(&sweep.file, stem, figure1(sweep, others, types, asked.criterion), [])
     })
 }
 
@@ -93,7 +101,12 @@ fn by_selection(
 
 /// The layer x head matrix of one attention type, with the names of key-value heads over the heads that read them. Below it: base,
 /// verdicts and significant heads, and where nothing or not all was tested, or could not be significant.
-fn table1(sweep: &Ablations, attention: Attention, criterion: Criterion) -> Table {
+fn table1(
+    sweep: &Ablations,
+    others: Option<&Replicates>,
+    attention: Attention,
+    criterion: Criterion,
+) -> Table {
     let (family, metric, judge) = (sweep.family(attention), sweep.metric(), sweep.judge(criterion));
     let (layers, heads) = sweep.extent(attention);
     let is_self = attention == Attention::SelfAttention;
@@ -121,6 +134,7 @@ fn table1(sweep: &Ablations, attention: Attention, criterion: Criterion) -> Tabl
         .rows((1..=layers).map(row))
         .note(sweep.base_line());
     let table = with_counts(table, sweep, &family, criterion)
+        .note(others.map(|found| replicates::in_words(found, &[attention], criterion)))
         .note((missing > 0).then_some(format!("{missing} of {all} cells are empty: {UNFINISHED}")))
         // where the form comes from, if the paper has no such table
         .note(is_self.then_some(format!("laid out as Table 1 of Michel et al. (2019), {who}")))
@@ -249,26 +263,41 @@ const KINDS: [(Verdict, Color); 3] =
 /// Lines across the bars of undecided heads, so that they are seen in black and white too.
 const STRIPE: Style = Style::line(WHITE, 0.7);
 
+/// Numbers of heads in a bin over all trainings.
+const RANGE: Style = Style::line(INK, 0.8);
+
 /// The bars of each kind: left, right, low and high end of each.
 type Bars = [Vec<[f64; 4]>; 3];
 
 /// One plot for each attention type, one above the other over the same scores. An edge of the bins is the base; of the heads
 /// in a bin, those that are needed stand at the bottom, undecided ones above them; each head is a stroke below.
-fn figure1(sweep: &Ablations, attentions: &[Attention], criterion: Criterion) -> Chart {
+fn figure1(
+    sweep: &Ablations,
+    others: Option<&Replicates>,
+    attentions: &[Attention],
+    criterion: Criterion,
+) -> Chart {
     let (metric, base, judge) = (sweep.metric(), sweep.base(), sweep.judge(criterion));
     let families: Vec<_> = attentions.iter().map(|&attention| sweep.family(attention)).collect();
-    let bins = Bins::around(base, families.iter().flatten().map(|row| row.score));
+    let all_trainings: Vec<Vec<Vec<f64>>> =
+        attentions.iter().map(|&attention| scores_of(others, attention, base)).collect();
+    let own = families.iter().flatten().map(|row| row.score);
+    let bins = Bins::around(base, own.chain(all_trainings.iter().flatten().flatten().copied()));
+    let ranges: Vec<Vec<[f64; 3]>> = all_trainings.iter().map(|all| ranges(all, bins)).collect();
     let bars: Vec<Bars> = families.iter().map(|family| bars(family, bins, judge)).collect();
     let edges = bars.iter().flatten().flatten().flat_map(|bar| [bar[0], bar[1]]);
+    let middles = ranges.iter().flatten().map(|range| range[0]);
     let label = format!("{} with one head masked", metric.label_in_unit());
-    let x = Axis::of_at_least(&label, extent(edges.chain([base])), FEWEST * bins.width);
-    let y = numbers_of_heads(&bars);
+    let x = Axis::of_at_least(&label, extent(edges.chain(middles).chain([base])), FEWEST * bins.width);
+    let y = numbers_of_heads(&bars, &ranges);
     let last = attentions.len().saturating_sub(1);
     let panel = |(index, &attention): (usize, &Attention)| {
         let x = if index == last { x.clone() } else { x.clone().silent() };
         let label = if index == attentions.len() / 2 { "number of heads" } else { "" };
         let y = Axis { label: label.to_owned(), ..y.clone() };
-        let layers = histogram(&families[index], &bars[index], &y, base, judge);
+        let mut layers = histogram(&families[index], &bars[index], &y, base, judge);
+        let line = |&[middle, low, high]: &[f64; 3]| Layer::Line(vec![(middle, low), (middle, high)], RANGE);
+        layers.extend(ranges[index].iter().map(line));
         if last == 0 {
             return Panel::new([x, y], 100.0, layers);
         }
@@ -294,6 +323,14 @@ fn figure1(sweep: &Ablations, attentions: &[Attention], criterion: Criterion) ->
         .note(kinds.is_some().then(|| judge.of_verdicts()))
         .note(significant)
         .note("each stroke below the bars is a head")
+        .note(others.map(|found| {
+            format!(
+                "upright lines: from the smallest to the greatest number of heads in a bin over {}, by their change from the base \
+                 of each training",
+                count(found.sweeps.len(), "training")
+            )
+        }))
+        .note(others.map(|found| replicates::in_words(found, attentions, criterion)))
         .note(paper)
         .note(sweep.missing_heads())
         .entries([
@@ -301,12 +338,14 @@ fn figure1(sweep: &Ablations, attentions: &[Attention], criterion: Criterion) ->
             Entry::mark("each head", Mark::new(Shape::Tick, 2.4, INK)),
         ])
         .entries(kinds.into_iter().flatten())
+        .entries(others.map(|found| Entry::line(count(found.sweeps.len(), "training"), RANGE)))
         .panels(1, attentions.iter().enumerate().map(panel).collect())
 }
 
 /// One axis for all panels, so that bars can be compared between them, with room below 0 for the strokes.
-fn numbers_of_heads(bars: &[Bars]) -> Axis {
-    let most = bars.iter().flatten().flatten().map(|bar| bar[3]).fold(1.0, f64::max);
+fn numbers_of_heads(bars: &[Bars], ranges: &[Vec<[f64; 3]>]) -> Axis {
+    let heights = bars.iter().flatten().flatten().map(|bar| bar[3]);
+    let most = heights.chain(ranges.iter().flatten().map(|range| range[2])).fold(1.0, f64::max);
     let step = Step::covering_whole(most, 4);
     let high = step.multiple(step.index_below(most * 1.02) + 1);
     Axis { label: String::new(), low: -STRIP * high, high, ticks: Ticks::Round(step, true), gap: None }
@@ -331,6 +370,28 @@ fn histogram(family: &[&AblationRow], bars: &Bars, y: &Axis, base: f64, judge: J
         .chain(stripes)
         .chain([strokes(false, INK), strokes(true, VERMILLION), Layer::Rule(At::X(base), BASE)])
         .collect()
+}
+
+/// Scores of each training with one head masked, were its base that of the subject.
+fn scores_of(others: Option<&Replicates>, attention: Attention, base: f64) -> Vec<Vec<f64>> {
+    let of = |sweep: &Ablations| {
+        sweep.family(attention).iter().map(|row| base + row.score_delta).collect::<Vec<f64>>()
+    };
+    others.map(|found| found.sweeps.iter().map(of).collect()).unwrap_or_default()
+}
+
+/// The middle of each bin in whose number of heads trainings differ, and the smallest and the greatest number.
+fn ranges(trainings: &[Vec<f64>], bins: Bins) -> Vec<[f64; 3]> {
+    let mut ends: Vec<(f64, f64)> = trainings.iter().flatten().map(|&score| bins.of(score)).collect();
+    ends.sort_by(|one, other| one.0.total_cmp(&other.0));
+    ends.dedup();
+    let range = |(left, right): (f64, f64)| {
+        let number =
+            |scores: &Vec<f64>| scores.iter().filter(|score| bins.of(**score).0 == left).count() as f64;
+        let (low, high) = extent(trainings.iter().map(number));
+        [(left + right) / 2.0, low, high]
+    };
+    ends.into_iter().map(range).filter(|[_, low, high]| low < high).collect()
 }
 
 /// Number of heads in each bin.

@@ -6,16 +6,17 @@ use charts::chart::Color;
 use charts::palette::{SILVER, diverging, text_on};
 use charts::table::{Cell, Row, Table};
 use findings::pruning::share;
+use findings::replicates::HeadInAll;
 use findings::results::{distinct, extent};
 use findings::same_model::may_have_same_weights;
 use findings::{
-    Ablations, Criterion, Gates, Importance, Pruning, Relevance, ResultFile, SegmentChange, SubjectResults,
-    gates,
+    Ablations, Criterion, Gates, Importance, Pruning, Relevance, Replicates, ResultFile, SegmentChange,
+    SubjectResults, gates,
 };
 use plotting::view::heat_map::{self, Values};
 use plotting::view::ranked;
 use records::rows::functions::FunctionName;
-use records::{AblationRow, Attention, HeadFunctionRow, HeadId, HeadSet, Order, Scope, TestedRow};
+use records::{AblationRow, Attention, HeadFunctionRow, HeadId, HeadSet, Order, Scope, TestedRow, Verdict};
 use words::{bare_p, fixed, signed, tenths, typeset, with_minus};
 
 /// The heading of the segments of a card, whose texts may stand below it.
@@ -34,6 +35,7 @@ fn heads(subject: &SubjectResults) -> BTreeSet<HeadId> {
 fn columns(subject: &SubjectResults, criterion: Criterion) -> Vec<Column> {
     let mut columns = Vec::new();
     columns.extend(subject.sweep.iter().flat_map(|sweep| tested(sweep, criterion)));
+    columns.extend(subject.replicates.iter().map(|found| trainings(found, criterion)));
     columns.extend(subject.others.iter().map(elsewhere));
     columns.extend(subject.importance.iter().flat_map(scores));
     columns.extend(subject.relevance.iter().map(relevance));
@@ -114,6 +116,15 @@ fn tested(sweep: &Ablations, criterion: Criterion) -> [Column; 5] {
         column("p", &|row| p(row.p_value)),
         column("adjusted p", &|row| p(row.p_adjusted)),
     ]
+}
+
+/// The number of trainings that need each head.
+fn trainings(found: &Replicates, criterion: Criterion) -> Column {
+    let (own, all) = (&found.sweeps[0], found.sweeps.len());
+    let judge = own.judge(criterion);
+    let heads = own.attentions().into_iter().flat_map(|attention| found.heads(attention, judge));
+    let cell = |head: &HeadInAll| Cell::from(format!("{} of {all} trainings", head.count(Verdict::Needed)));
+    ("needed in".to_owned(), heads.map(|head| (head.head, cell(&head))).collect())
 }
 
 fn elsewhere(sweep: &Ablations) -> Column {

@@ -1,7 +1,7 @@
 //! Findings on one subject, in sentences and in a few numbers.
 use charts::table::Cell;
-use findings::{Ablations, Criterion, Pruning, RuleKind, SubjectResults, Tolerable};
-use plotting::view::three;
+use findings::{Ablations, Criterion, Pruning, Replicates, RuleKind, SubjectResults, Tolerable};
+use plotting::view::{replicates::in_words, three};
 use records::{Order, Scope, TestedRow as _};
 use words::{count, fixed, range, tenths};
 
@@ -11,11 +11,11 @@ pub const KEY_NUMBERS: [&str; 5] =
 
 /// Sentences on the verdicts on single heads, the one that costs most, and the share that can go; none where neither was measured.
 pub fn sentences(subject: &SubjectResults, criterion: Criterion) -> Vec<String> {
-    let heads = subject.sweep.iter().flat_map(|sweep| heads(sweep, criterion));
+    let heads = subject.sweep.iter().flat_map(|sweep| heads(sweep, subject.replicates.as_ref(), criterion));
     heads.chain(subject.pruning.iter().filter_map(|pruning| share(pruning, criterion))).collect()
 }
 
-fn heads(sweep: &Ablations, criterion: Criterion) -> Vec<String> {
+fn heads(sweep: &Ablations, replicates: Option<&Replicates>, criterion: Criterion) -> Vec<String> {
     let (adjusted, metric, judge) = (criterion.adjusted(), sweep.metric(), sweep.judge(criterion));
     let verdicts = judge.verdicts(&sweep.rows);
     let counted = verdicts.map_or("no head was tested".to_owned(), |verdicts| {
@@ -37,7 +37,8 @@ fn heads(sweep: &Ablations, criterion: Criterion) -> Vec<String> {
         let test = sweep.judge(adjusted).description("heads");
         format!("the paper's reading, adjusted: {} with {test}", tally.in_words())
     });
-    let one = "this is one training of the model: another may need other heads".to_owned();
+    let one = || "this is one training of the model: another may need other heads".to_owned();
+    let one = replicates.map_or_else(one, |found| in_words(found, &sweep.attentions(), criterion));
     [alone].into_iter().chain(meaning).chain([one]).chain(reading).chain(sweep.missing_heads()).collect()
 }
 
