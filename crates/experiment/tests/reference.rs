@@ -29,7 +29,7 @@ const SECTIONS: [(&str, &str, &str); 21] = [
     ("`choices`", "L", "data.splits.x.choices"),
     ("`answer`", "L", "data.splits.x.choices.answer"),
     ("`[windows]`", "L", "windows"),
-    ("`[score]`", "CL", "score"),
+    ("`[score]`", "TCL", "score"),
     ("`[checkpoint]`", "TCL", "checkpoint"),
     ("`[model]`", "TCL", "model"),
     ("`[tokenizer]`", "TCL", "tokenizer"),

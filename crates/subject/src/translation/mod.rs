@@ -1,4 +1,4 @@
-//! Translation: beam search, BLEU.
+//! Translation, and all else that makes a text of a text: beam search; BLEU, chrF, ROUGE.
 mod data;
 pub(crate) mod memory;
 mod objective;
@@ -21,8 +21,8 @@ use corpus::sentence_tokenizer::{SentenceTokenizer, check_rows};
 use corpus::tokenizer::SubwordTokenizer;
 use records::Identity;
 use serde_json::Value;
-use stats::bleu::{Bleu, BleuStatistics};
-use stats::{Metric, Segments};
+use stats::bleu::Bleu;
+use stats::{Cells, Metric, Segments};
 use tch::Kind;
 use training::Machine;
 
@@ -43,6 +43,7 @@ use spec::{DecodingSpec, TranslationSpec};
 pub(crate) struct Translation {
     search: BeamSearch,
     tokenizer: Arc<dyn SentenceTokenizer>,
+    metric: Metric,
 }
 
 /// A split as the model reads it.
@@ -102,13 +103,14 @@ impl Task for Translation {
         is_given: bool,
     ) -> Result<(Self, Models<Translator>), Error> {
         let (name, spec, folder) = (&file.name, &file.spec, places.tokenizer);
+        let metric = spec.score.metric.metric();
         let model = Translator::load(places.model, machine.options())?;
         model.check_gates()?;
         let published = if is_given { tokenizer::of_publisher(folder, model.config())? } else { None };
         if let Some(tokenizer) = published {
             tokenizer::check(tokenizer.as_ref(), model.config(), folder, name)?;
             let search = spec.decoding.over(BeamSearch::read(folder, model.config())?);
-            return Ok((Self { search, tokenizer: tokenizer.into() }, Models::alone(model)));
+            return Ok((Self { search, tokenizer: tokenizer.into(), metric }, Models::alone(model)));
         }
         let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json"))?;
         tokenizer::check(&tokenizer, model.config(), folder, name)?;
@@ -116,21 +118,31 @@ impl Task for Translation {
         if described.is_some_and(|described| *model.config() != described) {
             return Err(tokenizer::other_model(places.model, name));
         }
-        Ok((Self { search: search(spec), tokenizer: Arc::new(tokenizer) }, Models::alone(model)))
+        Ok((Self { search: search(spec), tokenizer: Arc::new(tokenizer), metric }, Models::alone(model)))
     }
 
     fn metric(&self, _: &str) -> Metric {
-        Metric::Bleu
+        self.metric
     }
 
     fn describe(&self, identity: &mut Identity, _: &ParallelText) {
-        identity.metric = format!("BLEU|{}", Bleu::new().signature());
+        identity.metric = match self.metric {
+            Metric::Texts(metric) => metric.signature(),
+            _ => format!("BLEU|{}", Bleu::new().signature()),
+        };
         identity.arguments.insert("decoding".to_owned(), described(&self.search));
     }
 
     fn prepare(&self, model: &Translator, text: ParallelText, split: &str) -> Result<Prepared, Error> {
         let source = |line: &String| self.source(model, line);
         let sources: Vec<Vec<u32>> = text.source.iter().map(source).collect::<Result<_, _>>()?;
+        if let Metric::Texts(metric) = self.metric
+            && let Some(index) = text.target.iter().position(|line| line.trim().is_empty())
+        {
+            let (line, metric) = (index + 1, metric.name());
+            let fault = format!("its reference is empty: {metric} has nothing to compare a text with");
+            return Err(Error::Invalid(format!("split `{split}`, sentence {line}: {fault}")));
+        }
         let positions = model.config().max_position_embeddings as usize;
         if let Some(index) = sources.iter().position(|source| source.len() > positions) {
             let (line, length) = (index + 1, sources[index].len());
@@ -155,11 +167,16 @@ impl Task for Translation {
         prepared: &'a Prepared,
         _: &Scored,
     ) -> Result<Sentences<'a>, Error> {
-        Ok(Sentences { search: &self.search, tokenizer: self.tokenizer.as_ref(), prepared })
+        Ok(Sentences {
+            search: &self.search,
+            tokenizer: self.tokenizer.as_ref(),
+            prepared,
+            metric: self.metric,
+        })
     }
 
-    fn segments(&self, _: &Prepared, found: Vec<BleuStatistics>) -> Result<Segments, Error> {
-        Ok(Segments::Bleu(found))
+    fn segments(&self, _: &Prepared, found: Vec<Cells>) -> Result<Segments, Error> {
+        Ok(Segments::from_cells(self.metric, &found)?)
     }
 
     /// Pairs that are longer than the model's positions are left out, as in training.

@@ -3,7 +3,8 @@ use std::ops::Range;
 
 use core_masking::{Attention, BeamSearch, HeadId, HeadSet, Translation, Translator, Trunk};
 use corpus::sentence_tokenizer::SentenceTokenizer;
-use stats::bleu::{Bleu, BleuStatistics};
+use stats::bleu::Bleu;
+use stats::{Cell, Cells, Metric, Segments};
 
 use super::Prepared;
 use crate::error::Error;
@@ -15,11 +16,12 @@ pub(crate) struct Sentences<'a> {
     pub(super) search: &'a BeamSearch,
     pub(super) tokenizer: &'a dyn SentenceTokenizer,
     pub(super) prepared: &'a Prepared,
+    pub(super) metric: Metric,
 }
 
 impl Scorer for Sentences<'_> {
     type Model = Translator;
-    type Segment = BleuStatistics;
+    type Segment = Cells;
 
     /// Rows of one batch share the encoder up to the same layer; the intact model is alone.
     fn groups(sets: &[HeadSet], most: usize) -> Vec<Range<usize>> {
@@ -29,13 +31,13 @@ impl Scorer for Sentences<'_> {
         neighbours(sets, key, |(is_intact, _)| if is_intact { 1 } else { most })
     }
 
-    /// Translates a batch under each set and counts what BLEU needs of each sentence.
+    /// Translates a batch under each set and counts what the metric needs of each sentence.
     fn score(
         &self,
         models: &Models<Translator>,
         request: &Request<'_>,
         left: Option<Trunk>,
-    ) -> Result<(BySet<BleuStatistics>, Trunk), Error> {
+    ) -> Result<(BySet<Cells>, Trunk), Error> {
         let model = models.quickest();
         let variants = model.variants(request.sets, request.rescale)?;
         let sources = self.prepared.sources(request.rows);
@@ -43,7 +45,14 @@ impl Scorer for Sentences<'_> {
         let (found, trunk) = self.search.sweep(model, &sources, &variants, together, left, &outgrown)?;
         let bleu = Bleu::new();
         let counted = |(translation, &row): (&Translation, &usize)| {
-            bleu.segment(&self.tokenizer.decode(&translation.tokens), &self.prepared.text.target[row])
+            let (text, reference) =
+                (self.tokenizer.decode(&translation.tokens), &self.prepared.text.target[row]);
+            match self.metric {
+                Metric::Texts(metric) => {
+                    metric.segment(&text, reference).into_iter().map(Cell::Count).collect()
+                }
+                _ => Segments::Bleu(vec![bleu.segment(&text, reference)]).cells(0),
+            }
         };
         let of_set = |found: &Vec<Translation>| found.iter().zip(request.rows).map(counted).collect();
         Ok((found.iter().map(of_set).collect(), trunk))

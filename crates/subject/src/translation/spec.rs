@@ -15,6 +15,8 @@ use corpus::trees::Tree;
 use records::StandsFor;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use stats::Metric;
+use stats::text::TextMetric;
 
 use super::data::{files, read_split};
 use crate::checkpoint::CheckpointSpec;
@@ -55,6 +57,45 @@ pub(crate) struct TranslationSpec {
     /// Search for translations.
     #[serde(default)]
     pub decoding: DecodingSpec,
+    /// The score that is reported.
+    #[serde(default)]
+    pub score: TextScoreSpec,
+}
+
+/// The score that is reported.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TextScoreSpec {
+    /// `bleu`, `chrf`, `rouge1`, `rouge2`, `rougeL` or, shorter, `rouge`, or `exact-match`.
+    pub metric: TextScore,
+}
+
+/// A measure of generated texts.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TextScore {
+    #[default]
+    Bleu,
+    Chrf,
+    Rouge1,
+    Rouge2,
+    #[serde(rename = "rougeL", alias = "rouge")]
+    RougeL,
+    ExactMatch,
+}
+
+impl TextScore {
+    /// Way to score texts.
+    pub(super) fn metric(self) -> Metric {
+        Metric::Texts(match self {
+            Self::Bleu => return Metric::Bleu,
+            Self::Chrf => TextMetric::Chrf,
+            Self::Rouge1 => TextMetric::Rouge1,
+            Self::Rouge2 => TextMetric::Rouge2,
+            Self::RougeL => TextMetric::RougeL,
+            Self::ExactMatch => TextMetric::ExactMatch,
+        })
+    }
 }
 
 /// Source of the sentences: files, or the demo grammar.
