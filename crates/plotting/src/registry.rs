@@ -155,9 +155,10 @@ pub const ARTEFACTS: &[Artefact] = &[
         Reads::Each(experiment::GATES),
         |file, asked, left_out| {
             let found = Gates::read(file)?;
+            let (before, found) = (found.base(), found.against_control(left_out));
             let pruning = Pruning::of_model(&found.file, left_out);
             let pruning = left_out.keep(pruning).flatten();
-            let chart = gates::figure7(&found, pruning.as_ref(), asked.criterion);
+            let chart = gates::figure7(&found, before, pruning.as_ref(), asked.criterion);
             Ok(vec![sheet(&found.file, gates::CURVES, chart, [])])
         },
     ),
@@ -186,9 +187,10 @@ pub const ARTEFACTS: &[Artefact] = &[
         ["v19-table2", "reproduce-v19-table2", chapter::GATES],
         "Heads kept and the score, by how the heads were chosen, after equal training (Voita et al. 2019)",
         Reads::Each(experiment::GATES),
-        |file, asked, _| {
+        |file, asked, left_out| {
             let found = Gates::read(file)?;
-            Ok(vec![sheet(&found.file, gates::TABLE, None, [gates::table(&found, asked.criterion)])])
+            let (before, found) = (found.base(), found.against_control(left_out));
+            Ok(vec![sheet(&found.file, gates::TABLE, None, [gates::table(&found, before, asked.criterion)])])
         },
     ),
     Artefact::new(
