@@ -1,26 +1,101 @@
 //! Ways to choose heads beside each other. The rows of `train-gates` compare each model with the one before it was trained further;
 //! here two models that were trained further are compared, segment by segment.
-use records::{GateRow, Method, Row, Testing};
+use records::{GateRow, Method, Row, TestedRow, Testing};
 use stats::Segments;
 use stats::adjust::holm;
-use stats::family::{self, Comparison, Pair, test_pairs};
+use stats::family::{self, Comparison, Pair, test_family, test_pairs};
 
-use crate::error::{Result, no_segments, within};
+use crate::error::{LeftOut, Result, no_segments, within};
 use crate::gates::Gates;
-use crate::results::Results;
+use crate::results::{Results, distinct};
 use crate::segments::stored;
 
-/// Resamples of a comparison of two models that were trained further, since it is made whenever it is drawn.
-const RESAMPLES_OF_CONTRASTS: usize = 10_000;
+/// Resamples and swaps of models that were trained further, since they are compared whenever they are drawn: with
+/// [`SWAPS`](stats::swaps::SWAPS) the summary would take seven times as long.
+const RESAMPLES: usize = 10_000;
 
-/// Tests pairs of rows of a file by what is stored of their segments.
-pub(crate) fn compared<R: Row>(results: &Results<R>, pairs: &[Pair]) -> Result<Vec<Comparison>> {
+/// What is stored of the segments of each row of a file, and the settings of its tests.
+fn measured<R: Row>(results: &Results<R>) -> Result<(Vec<Segments>, family::Testing)> {
     let none = || no_segments(&results.file);
     let Testing { resamples, seed, block, .. } = results.file.testing().ok_or_else(none)?;
     let (_, segments) = stored(results, none)?;
-    let testing = family::Testing { resamples: resamples.min(RESAMPLES_OF_CONTRASTS), seed, block };
+    Ok((segments, family::Testing { resamples: resamples.min(RESAMPLES), seed, block }))
+}
+
+/// Tests pairs of rows of a file by what is stored of their segments.
+fn compared<R: Row>(results: &Results<R>, pairs: &[Pair]) -> Result<Vec<Comparison>> {
+    let (segments, testing) = measured(results)?;
     let what = || format!("the segments of `{}` cannot be compared", results.file.path.display());
     test_pairs(&segments.iter().collect::<Vec<&Segments>>(), pairs, testing).map_err(within(what))
+}
+
+/// The same rows beside their control, which had the same further training with all heads, in place of the model before: families are
+/// tested anew by what is stored of their segments. Controls, rows without one, and files without segments are not tested.
+///
+/// - `is_control`: `true` if the first row is the control of the second
+pub(crate) fn against_control<R: TestedRow>(
+    mut results: Results<R>,
+    is_control: impl Fn(&R, &R) -> bool,
+    left_out: &mut LeftOut,
+) -> Results<R> {
+    let control_of = |row: &R| results.rows.iter().position(|other| is_control(other, row));
+    let controls: Vec<Option<usize>> = results.rows.iter().map(control_of).collect();
+    let scores: Vec<f64> = results.rows.iter().map(|row| row.tests().variant).collect();
+    let tested = left_out.keep_if_there(measured(&results));
+    for (row, control) in results.rows.iter_mut().zip(&controls) {
+        let tests = row.tests();
+        row.record(&Comparison::untested(
+            control.map_or(tests.base, |control| scores[control]),
+            tests.variant,
+        ));
+    }
+    let Some((segments, testing)) = tested else { return results };
+    let what = || format!("the segments of `{}` cannot be compared", results.file.path.display());
+    let mut tests = Vec::new();
+    for family in distinct(results.rows.iter().map(TestedRow::family)) {
+        let of_family = (0..controls.len()).filter(|&place| results.rows[place].family() == family);
+        let (places, control): (Vec<usize>, Vec<usize>) = of_family
+            .filter_map(|place| Some((place, controls[place]?)))
+            .filter(|(one, other)| one != other)
+            .unzip();
+        let Some(&control) = control.first() else { continue };
+        let variants: Vec<&Segments> = places.iter().map(|&place| &segments[place]).collect();
+        let compared = test_family(&segments[control], &variants, testing).map_err(within(what));
+        tests.extend(places.into_iter().zip(left_out.keep(compared).unwrap_or_default()));
+    }
+    tests.iter().for_each(|(place, tests)| results.rows[*place].record(tests));
+    results
+}
+
+/// Scores of models whose heads were drawn at random, or differences from these.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Draws {
+    /// Number of draws.
+    pub count: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// The least and the greatest.
+    pub range: (f64, f64),
+}
+
+impl Draws {
+    /// Draws that it takes to call a choice better or worse than random.
+    pub const ENOUGH: usize = 5;
+
+    /// `None` without a draw.
+    pub fn of(scores: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let scores: Vec<f64> = scores.into_iter().collect();
+        let range = scores
+            .iter()
+            .map(|&one| (one, one))
+            .reduce(|(low, high), (one, _)| (low.min(one), high.max(one)))?;
+        Some(Self { count: scores.len(), mean: scores.iter().sum::<f64>() / scores.len() as f64, range })
+    }
+
+    /// `true` if there are enough draws, and a score lies outside all of them.
+    pub fn exclude(&self, score: f64) -> bool {
+        self.count >= Self::ENOUGH && !(self.range.0..=self.range.1).contains(&score)
+    }
 }
 
 /// Two methods: the score of the first less that of the second, with as many heads, unless the second has all.
@@ -28,16 +103,17 @@ pub type Contrast = [Method; 2];
 
 /// Value of the choice of the gates, value of having been trained with all heads, cost of training gates, and
 /// all together.
-const CONTRASTS: [Contrast; 8] = [
+const CONTRASTS: [Contrast; 6] = [
     [Method::Chosen, Method::Importance],
-    [Method::Chosen, Method::Random],
-    [Method::Importance, Method::Random],
     [Method::Chosen, Method::Scratch],
     [Method::Gates, Method::Chosen],
     [Method::Gates, Method::Importance],
     [Method::Gates, Method::Scratch],
     [Method::Gates, Method::Ungated],
 ];
+
+/// Methods that are compared with random draws.
+const CHOICES: [Method; 3] = [Method::Chosen, Method::Importance, Method::Gates];
 
 /// All contrasts of a file, at each number of heads that gates keep.
 #[derive(Debug)]
@@ -49,6 +125,8 @@ pub struct Contrasts {
     /// Contrasts that were measured at some number of heads, with as many as each leader has. P-values of a
     /// contrast are adjusted by Holm (1979) for all numbers of heads.
     pub measured: Vec<(Contrast, Vec<Option<Comparison>>)>,
+    /// Scores of a method less those of random draws of as many heads, likewise.
+    pub draws: Vec<(Method, Vec<Option<Draws>>)>,
 }
 
 impl Contrasts {
@@ -85,7 +163,17 @@ impl Contrasts {
             }
             measured.extend((!adjusted.is_empty()).then_some((contrast, found)));
         }
-        Ok(Self { gates, leaders, measured })
+        let draws_of = |method: Method| {
+            let of = |leader| {
+                let own = gates.counterpart(leader, method)?;
+                let others = gates.draws(leader).filter(|other| !is_same_training([own, other]));
+                Draws::of(others.map(|other| own.score - other.score))
+            };
+            (method, leaders.iter().map(of).collect::<Vec<_>>())
+        };
+        let mut draws = CHOICES.map(draws_of).to_vec();
+        draws.retain(|(_, found)| found.iter().any(Option::is_some));
+        Ok(Self { gates, leaders, measured, draws })
     }
 }
 
@@ -145,11 +233,9 @@ mod tests {
             let systems: Vec<&Segments> = segments.iter().collect();
             Ok(test_pairs(&systems, pairs, family::Testing { resamples: 9, seed: 1, block: 1 }).unwrap())
         };
-        let Contrasts { leaders, measured, .. } = Contrasts::of(gates, test).unwrap();
-        // What gates chose and what was drawn at random are the same heads here, and so the same training.
+        let Contrasts { leaders, measured, draws, .. } = Contrasts::of(gates, test).unwrap();
         let expected = [
             [Method::Chosen, Method::Importance],
-            [Method::Importance, Method::Random],
             [Method::Gates, Method::Chosen],
             [Method::Gates, Method::Importance],
             [Method::Gates, Method::Ungated],
@@ -159,14 +245,41 @@ mod tests {
             let delta = |(_, found): &(_, Vec<Option<Comparison>>)| found[place].map(|found| found.delta);
             (leaders[place].kept, measured.iter().map(delta).collect::<Vec<_>>())
         };
-        // of three random draws that of the median score counts
-        assert_eq!(deltas(0), (4, vec![None, None, None, None, Some(0.0)]));
-        assert_eq!(deltas(1), (2, vec![Some(0.0), Some(0.0), Some(50.0), Some(50.0), Some(50.0)]));
+        assert_eq!(deltas(0), (4, vec![None, None, None, Some(0.0)]));
+        assert_eq!(deltas(1), (2, vec![Some(0.0), Some(50.0), Some(50.0), Some(50.0)]));
+        // What gates chose and what was drawn at random are the same heads here, and so the same training.
+        let three = |mean, low, high| vec![None, Some(Draws { count: 3, mean, range: (low, high) })];
+        let importance = (Method::Importance, three(-100.0 / 3.0, -100.0, 0.0));
+        assert_eq!(draws, [importance, (Method::Gates, three(50.0 / 3.0, -50.0, 50.0))]);
         let p = 0.5 - std::f64::consts::FRAC_1_PI;
-        for (contrast, adjusted) in [(2, p), (3, p), (4, 2.0 * p)] {
+        for (contrast, adjusted) in [(1, p), (2, p), (3, 2.0 * p)] {
             let found = measured[contrast].1[1].unwrap();
             assert!((found.p_value.unwrap() - p).abs() < 1e-12);
             assert!((found.p_adjusted.unwrap() - adjusted).abs() < 1e-12, "{found:?}");
         }
+    }
+
+    #[test]
+    fn a_choice_is_compared_with_five_draws_or_not_at_all() {
+        let few = Draws::of([1.0, 2.0, 3.0, 4.0]).unwrap();
+        assert!(!few.exclude(9.0) && Draws::of([]).is_none());
+        let enough = Draws::of([5.0, 1.0, 2.0, 3.0, 4.0]).unwrap();
+        assert_eq!(enough, Draws { count: 5, mean: 3.0, range: (1.0, 5.0) });
+        assert_eq!(
+            [0.9, 1.0, 3.0, 5.0, 5.1].map(|score| enough.exclude(score)),
+            [true, false, false, false, true]
+        );
+    }
+
+    #[test]
+    fn a_model_stands_beside_the_one_with_all_heads_and_without_segments_is_not_tested() {
+        let file = Source::subject(&tiny(), "tiny-translation").one("train-gates").unwrap();
+        let gates = Gates::read(file).unwrap();
+        let [base, score] = [gates.rows[0].base_score, gates.rows[0].score];
+        let all = gates.rows.iter().find(|row| row.method == Method::Ungated).map(|row| row.score);
+        let beside = gates.against_control(&mut LeftOut::default());
+        let row = &beside.rows[0];
+        assert_eq!((row.score, row.base_score), (score, all.unwrap_or(base)));
+        assert!(row.delta_interval().is_none() && row.p_value.is_none(), "no segments are stored");
     }
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::{Attention, GateFilmRow, GateRow, Goal, HeadSet, Method, Scope};
 use words::count;
 
-use crate::error::{Result, faulty};
+use crate::contrasts::against_control;
+use crate::error::{LeftOut, Result, faulty};
 use crate::results::{Results, distinct, nearest, percent};
 use crate::source::{ResultFile, experiment};
 
@@ -54,19 +55,31 @@ impl Gates {
 
     /// The model of a method that stands beside another one: itself if that is its method, the one that keeps all heads for
     /// [`Method::Ungated`], else one with as many heads. Where the method takes its heads from gates, it is the one that took
-    /// them from this very model. Of several random ones it is that of the median score.
+    /// them from this very model.
     pub fn counterpart<'a>(&'a self, row: &'a GateRow, method: Method) -> Option<&'a GateRow> {
         if method == row.method {
             return Some(row);
         }
-        if method == Method::Ungated {
-            return self.of(row.attention, method).first().copied();
-        }
-        let is_of = |other: &GateRow| !method.hangs_on_gates() || other.goal() == row.goal();
-        let mut found = self.of(row.attention, method);
-        found.retain(|other| other.kept == row.kept && is_of(other));
-        found.sort_by(|one, other| one.score.total_cmp(&other.score));
-        found.get(found.len().saturating_sub(1) / 2).copied()
+        let is_of = |other: &GateRow| {
+            let is_one = !method.hangs_on_gates() || other.goal() == row.goal();
+            method == Method::Ungated || other.kept == row.kept && is_one
+        };
+        self.of(row.attention, method).into_iter().find(|other| is_of(other))
+    }
+
+    /// The random draws of as many heads as another model keeps.
+    pub fn draws<'a>(&'a self, row: &GateRow) -> impl Iterator<Item = &'a GateRow> {
+        let kept = row.kept;
+        self.of(row.attention, Method::Random).into_iter().filter(move |other| other.kept == kept)
+    }
+
+    /// Each model beside the one that was trained further for as long with all heads, in place of the one before. Not tested are
+    /// those without such a control, and all if no segments are stored.
+    pub fn against_control(self, left_out: &mut LeftOut) -> Self {
+        let is_control = |one: &GateRow, other: &GateRow| {
+            one.method == Method::Ungated && one.attention == other.attention
+        };
+        against_control(self, is_control, left_out)
     }
 
     /// Words for captions on what was trained: which weights, for how long.

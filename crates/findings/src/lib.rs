@@ -34,7 +34,7 @@ pub mod time;
 
 pub use ablations::Ablations;
 pub use best_heads::BestHeads;
-pub use contrasts::Contrasts;
+pub use contrasts::{Contrasts, Draws};
 pub use dynamics::{Checkpoint, Dynamics};
 pub use error::{Error, LeftOut, Result};
 pub use functions::{Functions, Relevance};

@@ -2,10 +2,9 @@
 //! `iterative-prune` (no such curves are in the papers).
 use std::collections::BTreeMap;
 
-use records::{PruningRow, RetrainedRow, Row, Scope, TestedRow};
-use stats::family::{Comparison, Pair};
+use records::{PruningRow, RetrainedRow, Scope, TestedRow};
 
-use crate::contrasts::compared;
+use crate::contrasts::against_control;
 use crate::error::{LeftOut, Result, faulty};
 use crate::pruning::{Pruning, Series};
 use crate::results::{Results, distinct};
@@ -15,15 +14,15 @@ use crate::source::{ResultFile, experiment};
 /// The curves after training and, where they are there, those of the model as it was.
 #[derive(Debug)]
 pub struct Retrained {
-    /// Curves of the models that were trained further, one for each step.
+    /// Curves of the models that were trained further, one for each step, compared with step 0 of the curve, which was trained as long
+    /// with all heads. Not tested where no statistics of segments are stored.
     pub after: Pruning,
+    /// Score of the model that all steps begin with.
+    pub base: f64,
     /// Curves of the model that all steps begin with; absent where `iterative-prune` was not run.
     pub before: Option<Pruning>,
     /// Number of updates that each step is trained further for.
     pub updates: usize,
-    /// Each step that masks heads beside step 0 of its curve, which was trained as long with all of them. Not adjusted; empty where
-    /// no statistics of segments are stored.
-    against_control: BTreeMap<<PruningRow as Row>::Key, Comparison>,
 }
 
 impl Retrained {
@@ -31,8 +30,10 @@ impl Retrained {
     /// or test set, and each of its curves that masks other heads at the same step.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let results = Results::<RetrainedRow>::read(file)?;
-        let against_control = left_out.keep_if_there(against_control(&results)).unwrap_or_default();
-        let Results { file, rows } = results;
+        let base = results.base();
+        let is_control =
+            |one: &RetrainedRow, other: &RetrainedRow| one.masked == 0 && one.family() == other.family();
+        let Results { file, rows } = against_control(results, is_control, left_out);
         let before =
             same_model::beside(&file, &file.stem(experiment::PRUNING), experiment::PRUNING, &[model_entries]);
         let before = before.and_then(|file| file.map(|file| Pruning::read(file, left_out)).transpose());
@@ -51,12 +52,7 @@ impl Retrained {
                 left_out.keep::<()>(Err(faulty(&before.results.file.path, fault)));
             }
         }
-        Ok(Self { after, before, updates, against_control })
-    }
-
-    /// A step beside the model that was trained as long with all heads.
-    pub fn against_control(&self, step: &PruningRow) -> Option<&Comparison> {
-        self.against_control.get(&step.key())
+        Ok(Self { after, base, before, updates })
     }
 
     /// The same curve of the model as it was.
@@ -68,20 +64,6 @@ impl Retrained {
     pub fn scopes(&self) -> Vec<Scope> {
         distinct(self.after.series.iter().map(|series| series.curve.attention))
     }
-}
-
-/// Tests each step that masks heads against step 0 of its curve, from what is stored of their segments.
-fn against_control(
-    results: &Results<RetrainedRow>,
-) -> Result<BTreeMap<<PruningRow as Row>::Key, Comparison>> {
-    let control_of = |row: &RetrainedRow| {
-        results.rows.iter().position(|other| other.family() == row.family() && other.masked == 0)
-    };
-    let pair = |(variant, row): (usize, &RetrainedRow)| Some(Pair { base: control_of(row)?, variant });
-    let masked = results.rows.iter().enumerate().filter(|(_, row)| row.masked > 0);
-    let pairs: Vec<Pair> = masked.filter_map(pair).collect();
-    let tested = compared(results, &pairs)?;
-    Ok(pairs.iter().map(|pair| results.rows[pair.variant].key()).zip(tested).collect())
 }
 
 /// `true` if a curve of the model as it was masks the heads that are closed at the same steps.

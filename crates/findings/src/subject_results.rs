@@ -83,7 +83,10 @@ impl SubjectResults {
             },
             dynamics: left_out.keep_if_there(one(experiment::DYNAMICS).and_then(Dynamics::read)),
             functions: left_out.keep_if_there(one(experiment::FUNCTIONS).and_then(Functions::read)),
-            gates: left_out.read_all(source.all(experiment::GATES), Gates::read),
+            gates: {
+                let gates = left_out.read_all(source.all(experiment::GATES), Gates::read);
+                gates.into_iter().map(|gates| gates.against_control(left_out)).collect()
+            },
             time: left_out.keep(time).unwrap_or_default(),
             ..Self::default()
         };

@@ -167,9 +167,10 @@ pub const ARTEFACTS: &[Artefact] = &[
         Reads::Each(experiment::GATES),
         |file, asked, left_out| {
             let found = Gates::read(file)?;
+            let (before, found) = (found.base(), found.against_control(left_out));
             let pruning = Pruning::of_model(&found.file, left_out);
             let pruning = left_out.keep(pruning).flatten();
-            let chart = gates::figure7(&found, pruning.as_ref(), asked.criterion);
+            let chart = gates::figure7(&found, before, pruning.as_ref(), asked.criterion);
             Ok(vec![sheet(&found.file, gates::CURVES, chart, [])])
         },
     ),
@@ -198,9 +199,10 @@ pub const ARTEFACTS: &[Artefact] = &[
         ["v19-table2", "reproduce-v19-table2", chapter::GATES],
         "Heads kept and the score, by how the heads were chosen, after equal training (Voita et al. 2019)",
         Reads::Each(experiment::GATES),
-        |file, asked, _| {
+        |file, asked, left_out| {
             let found = Gates::read(file)?;
-            Ok(vec![sheet(&found.file, gates::TABLE, None, [gates::table(&found, asked.criterion)])])
+            let (before, found) = (found.base(), found.against_control(left_out));
+            Ok(vec![sheet(&found.file, gates::TABLE, None, [gates::table(&found, before, asked.criterion)])])
         },
     ),
     Artefact::new(
@@ -265,6 +267,8 @@ pub const ARTEFACTS: &[Artefact] = &[
 
 /// The same sweep of other trainings; none where there is none, or a fault in one, which is then left out.
 fn replicates_of(file: &ResultFile, left_out: &mut LeftOut) -> Option<Replicates> {
+    // a fault in the file itself is that of the artefact
+    Ablations::read(file.clone()).ok()?;
     let found = Replicates::read(file.clone(), left_out);
     left_out.keep_if_there(found).flatten()
 }

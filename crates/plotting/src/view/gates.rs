@@ -1,25 +1,28 @@
 //! Figures 7 to 10 and Table 2 of Voita et al. (2019): the score with the heads that the gates keep, which these are, and whether
 //! gates choose better heads than other methods.
-use charts::chart::{Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style};
+use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{BLUE, BROWN, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use charts::table::{Cell, Row, Table};
 use findings::gates::{kept, share};
 use findings::paper::{FewHeads, PAPER, WMT};
 use findings::results::{distinct, interval};
-use findings::{Contrasts, Criterion, Functions, Gates, Pruning, pruning};
+use findings::{Contrasts, Criterion, Draws, Functions, Gates, Pruning, pruning};
 use records::{Attention, GateRow, HeadId, HeadSet, Method, Order, Scope, StandsFor};
 use stats::family::Comparison;
-use words::{count, signed};
+use words::signed;
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::heat_map::counts;
-use super::{difference, hollow, scored, significantly_worse};
+use super::{difference, drawn, of_draws, scored, worse_than_control};
 
 pub const CURVES: &str = "v19-figure7";
 pub const FUNCTIONS: &str = "v19-figure8";
 pub const LAYERS: &str = "v19-figure9";
 pub const TABLE: &str = "v19-table2";
 pub const CONTRASTS: &str = "gate-contrasts";
+
+/// The score of the model that had the same further training with all heads.
+const CONTROL: Style = Style::dashed(GREEN, 0.6);
 
 /// Methods with as many heads stand this far apart, in percent of the heads, so that their intervals do not hide each other.
 const SHIFT: f64 = 1.0;
@@ -54,7 +57,8 @@ fn look(method: Method) -> Curve {
         Method::Scratch => (PURPLE, 0.9, Shape::Cross),
         Method::Ungated => (GREEN, 0.9, Shape::Diamond),
     };
-    Curve::look(name(method), color, width, Some((shape, 1.5)))
+    let look = Curve::look(name(method), color, width, Some((shape, 1.5)));
+    if method == Method::Ungated { Curve { line: Some(CONTROL), ..look } } else { look }
 }
 
 /// Controls, in the order in which captions explain them.
@@ -73,8 +77,11 @@ const CONTROLS: [(Method, &str); 7] = [
 
 /// The score over the share of heads kept, a panel for each set of heads with gates. Dotted is what masking alone leaves,
 /// until its scores leave the figure.
-pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, criterion: Criterion) -> Chart {
-    let (scopes, metric, base) = (gates.scopes(), gates.metric(), gates.base());
+///
+/// - `gates`: [beside their control](Gates::against_control)
+/// - `before`: score of the model before
+pub fn figure7(gates: &Gates, before: f64, pruning: Option<&Pruning>, criterion: Criterion) -> Chart {
+    let (scopes, metric) = (gates.scopes(), gates.metric());
     let published = |scope: Scope| published(gates, scope);
     let of_scope = |scope: Scope| {
         Method::ALL.map(|method| curve(gates, scope, method, criterion).shifted(shift(gates, method)))
@@ -82,7 +89,7 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, criterion: Criterion) -
     let curves: Vec<_> = scopes.iter().map(|&scope| of_scope(scope)).collect();
     let heights = curves.iter().flatten().flat_map(Curve::heights);
     let heights =
-        heights.chain([base]).chain(scopes.iter().flat_map(|&scope| published(scope)).map(|point| point.1));
+        heights.chain([before]).chain(scopes.iter().flat_map(|&scope| published(scope)).map(|point| point.1));
     let y = scores(&metric, heights);
     let dotted = |scope: Scope| -> Vec<(Order, Layer)> {
         let of =
@@ -91,7 +98,9 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, criterion: Criterion) -
     };
     let panel = |&scope: &Scope| {
         let curves = &curves[scopes.iter().position(|own| *own == scope).unwrap_or_default()];
-        let mut layers = over_base(base, &[]);
+        let mut layers = over_base(before, &[]);
+        let control = control(gates, scope).filter(|_| !gates.of(scope, Method::Ungated).is_empty());
+        layers.extend(control.map(|score| Layer::Rule(At::Y(score), CONTROL)));
         layers.extend(dotted(scope).into_iter().map(|(_, layer)| layer));
         layers.extend(curves.iter().rev().flat_map(Curve::bars));
         layers.extend(curves.iter().rev().flat_map(Curve::lines));
@@ -103,16 +112,16 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, criterion: Criterion) -
     };
     let controls = CONTROLS.iter().filter(|(method, _)| gates.has(*method));
     let controls: Vec<_> = controls.map(|(method, what)| format!("{}: {what}", name(*method))).collect();
-    let has_hollow = gates.rows.iter().any(|row| criterion.is_loss(row));
+    let has_hollow = gates.rows.iter().any(|row| row.method != Method::Random && criterion.is_loss(row));
     let orders = distinct(scopes.iter().flat_map(|&scope| dotted(scope)).map(|(order, _)| order.name()));
     let has_published = scopes.iter().any(|&scope| !published(scope).is_empty());
     let title =
         "after training further with part of the heads, over the share of heads kept (Voita et al. 2019)";
     Chart::new("Figure 7", gates.file.label(CURVES), gates.file.titled(format!("{} {title}", metric.label())))
         .note(gates.recipe())
-        .note("vertical lines: 95 % intervals of the change")
+        .note("vertical lines: 95 % intervals of the change from all heads with the same training (no gates)")
         .note("methods with equally many heads are drawn side by side")
-        .note(has_hollow.then(|| hollow(&metric, "the score before", criterion)))
+        .note(has_hollow.then(|| format!("hollow: {}", worse_than_control(&metric, criterion))))
         .note((!orders.is_empty()).then(|| {
             let orders = orders.join(" and ");
             format!("dotted: masked by {orders}, without further training, as far as the axis reaches")
@@ -120,26 +129,26 @@ pub fn figure7(gates: &Gates, pruning: Option<&Pruning>, criterion: Criterion) -
         .note(controls)
         .note(gaps(gates))
         .note(paper_remark(gates))
-        .entries(Method::ALL.into_iter().filter(|&method| gates.has(method)).map(entry))
+        .entries(
+            Method::ALL.into_iter().filter(|&method| gates.has(method)).map(|method| look(method).entry()),
+        )
         .entries(UNTRAINED.iter().filter(|(order, _)| orders.contains(&order.name())).map(untrained_entry))
-        .entries([base_entry("before,", &metric, base)])
+        .entries([base_entry("before,", &metric, before)])
         .entries(has_published.then(|| Entry::mark("paper, WMT", PUBLISHED)))
         .beside(&scopes, panel)
 }
 
-/// Random draws of heads that say how much draws differ.
-const DRAWS: usize = 5;
-
 /// Controls that are missing, and what cannot be said without them.
 fn gaps(gates: &Gates) -> Vec<String> {
+    let has_control = |scope: &Scope| !gates.of(*scope, Method::Ungated).is_empty();
+    let all_heads = (!gates.scopes().iter().all(has_control)).then(|| {
+        "no model had the same further training with all heads: what this training does by itself is unknown, \
+         and nothing is marked"
+            .to_owned()
+    });
     let draws = gates.rows.iter().filter(|row| row.method == Method::Random);
-    let draws = distinct(draws.map(|row| row.method_seed)).len();
-    let all_heads =
-        "no model had the same further training with all heads: what this training does by itself is unknown";
-    let random =
-        format!("random: {}, fewer than the {DRAWS} that show how much draws differ", count(draws, "draw"));
-    let gaps = [(!gates.has(Method::Ungated), all_heads.to_owned()), ((1..DRAWS).contains(&draws), random)];
-    gaps.into_iter().filter(|(is_there, _)| *is_there).map(|(_, gap)| gap).collect()
+    let fewest = draws.map(|row| gates.draws(row).count()).min();
+    all_heads.into_iter().chain(of_draws(fewest.unwrap_or_default())).collect()
 }
 
 /// Orders in which heads are masked without training, in the colours of the same choice with training.
@@ -155,12 +164,6 @@ fn untrained(pruning: &Pruning, scope: Scope, order: Order, (y, color): (&Axis, 
     let points = steps.iter().map(|row| (100.0 - pruning::share(row), row.score));
     let points: Vec<_> = points.take_while(|(_, score)| (y.low..=y.high).contains(score)).collect();
     (points.len() > 1).then(|| Layer::Line(points, Style::dotted(color, 0.8)))
-}
-
-/// The legend of a method; the model that keeps all heads is a point.
-fn entry(method: Method) -> Entry {
-    let entry = look(method).entry();
-    Entry { line: entry.line.filter(|_| method != Method::Ungated), ..entry }
 }
 
 /// Distance of a method from the middle of those that leave as many heads.
@@ -181,22 +184,34 @@ fn whose(scope: Scope) -> String {
     }
 }
 
-/// Losses of BLEU in the paper, where the subject stands for its translator, taken from the base of this subject.
+/// Score of the model that had the same further training with all heads or, where there is none, of the one before.
+fn control(gates: &Gates, scope: Scope) -> Option<f64> {
+    Some(gates.rows.iter().find(|row| row.attention == scope)?.base_score)
+}
+
+/// Losses of BLEU in the paper, where the subject stands for its translator, taken from the control of this subject.
 fn published(gates: &Gates, scope: Scope) -> Vec<(f64, f64)> {
     let is_translator = gates.beside().is_some_and(StandsFor::translates);
     let own = PAPER.few_heads.iter().filter(|own| is_translator && own.gates == scope && own.data == WMT);
-    own.map(|own| (own.percent(), gates.base() + own.change())).collect()
+    own.filter_map(|own| Some((own.percent(), control(gates, scope)? + own.change()))).collect()
 }
 
-/// A line through the points of a method, for each seed one; hollow where the score is significantly worse than before.
+/// A line through the points of a method; hollow where the score is worse than that of the control. Of random draws it is their
+/// mean, from the least to the greatest.
 fn curve(gates: &Gates, scope: Scope, method: Method, criterion: Criterion) -> Curve {
     let point = |row: &&GateRow| {
-        let is_worse = criterion.is_loss(*row);
-        Point { x: share(row), y: row.score, ends: interval(*row), is_worse }
+        let (x, is_worse) = (share(row), criterion.is_loss(*row));
+        match Draws::of(gates.draws(row).map(|row| row.score)).filter(|_| method == Method::Random) {
+            Some(draws) => Point { x, y: draws.mean, ends: Some(draws.range), is_worse: false },
+            None => Point { x, y: row.score, ends: interval(*row), is_worse },
+        }
     };
-    let rows = gates.of(scope, method);
-    let runs = rows.chunk_by(|one, next| one.method_seed == next.method_seed);
-    Curve { pieces: runs.map(|run| run.iter().map(point).collect()).collect(), ..look(method) }
+    let mut rows = gates.of(scope, method);
+    if method == Method::Random {
+        rows.sort_by_key(|row| row.kept);
+        rows.dedup_by_key(|row| row.kept);
+    }
+    Curve { pieces: vec![rows.iter().map(point).collect()], ..look(method) }
 }
 
 /// Sentence on the paper's encoders or, where translators have gates on all heads, of whole models.
@@ -287,12 +302,20 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
 }
 
 /// One row for each number of heads that gates keep, beside the controls with as many: Table 2.
-pub fn table(gates: &Gates, criterion: Criterion) -> Table {
+///
+/// - `gates`: [beside their control](Gates::against_control)
+/// - `before`: score of the model before
+pub fn table(gates: &Gates, before: f64, criterion: Criterion) -> Table {
     let has_type = |&attention: &Attention| gates.rows.iter().any(|row| row.kept_of(attention).is_some());
     let types: Vec<Attention> = Attention::ALL.into_iter().filter(has_type).collect();
     let methods: Vec<Method> = Method::ALL.into_iter().filter(|&method| gates.has(method)).collect();
+    let metric = gates.metric();
     let row = |leader: &GateRow| {
         let score = |&method: &Method| {
+            if method == Method::Random {
+                let draws = Draws::of(gates.draws(leader).map(|row| row.score));
+                return Cell::from(draws.map(|draws| drawn(&draws, |score| metric.amount(score), None)));
+            }
             let own = gates.counterpart(leader, method).filter(|own| own.kept == leader.kept);
             Cell::from(own.map(|row| scored(row, criterion)))
         };
@@ -302,10 +325,9 @@ pub fn table(gates: &Gates, criterion: Criterion) -> Table {
     let leaders = gates.scopes().into_iter().flat_map(|scope| {
         [Method::Ungated, Method::Gates].into_iter().flat_map(move |method| gates.of(scope, method))
     });
-    let metric = gates.metric();
     let title = format!(
-        "Heads kept, and {} after training further with these alone, with the 95 % interval of the change in brackets \
-         (Voita et al. 2019)",
+        "Heads kept, and {} after training further with these alone, with the 95 % interval of the change from all \
+         heads with the same training (no gates) in brackets (Voita et al. 2019)",
         metric.label()
     );
     let names = types.iter().map(|attention| attention.name());
@@ -315,8 +337,8 @@ pub fn table(gates: &Gates, criterion: Criterion) -> Table {
             names.chain(methods.iter().copied().map(name)),
         )
         .rows(leaders.map(row))
-        .mark(significantly_worse(&metric, "the score before", criterion))
-        .note(format!("before: {}", gates.described_base()))
+        .mark(worse_than_control(&metric, criterion))
+        .note(format!("before: {}", metric.described(before)))
         .note(gaps(gates))
         .note(gates.recipe())
         .remark(paper_remark(gates))
@@ -324,14 +346,18 @@ pub fn table(gates: &Gates, criterion: Criterion) -> Table {
 
 /// Models that were trained further, two by two: a row for each number of heads, a column for each two methods.
 pub fn contrasts(contrasts: &Contrasts, criterion: Criterion) -> Table {
-    let Contrasts { gates, leaders, measured } = contrasts;
+    let Contrasts { gates, leaders, measured, draws } = contrasts;
     let (metric, alpha) = (gates.metric(), criterion.alpha);
     let cell =
         |found: &Comparison| difference(found, &metric).marked(found.p_adjusted.is_some_and(|p| p < alpha));
     let row = |(place, leader): (usize, &GateRow)| {
-        Row::new(label(leader), measured.iter().map(|(_, found)| Cell::from(found[place].as_ref().map(cell))))
+        let drawn = |found: &Draws| drawn(found, |delta| metric.change(delta), Some(0.0));
+        let tested = measured.iter().map(|(_, found)| Cell::from(found[place].as_ref().map(cell)));
+        let draws = draws.iter().map(|(_, found)| Cell::from(found[place].as_ref().map(drawn)));
+        Row::new(label(leader), tested.chain(draws))
     };
     let columns = measured.iter().map(|(contrast, _)| contrast.map(name).join(" \u{2212} "));
+    let columns = columns.chain(draws.iter().map(|(method, _)| format!("{} \u{2212} random", name(*method))));
     let title = format!(
         "Differences in {} between trained models with equally many heads, with 95 % intervals",
         metric.label()
@@ -340,7 +366,11 @@ pub fn contrasts(contrasts: &Contrasts, criterion: Criterion) -> Table {
     Table::new("Gates and other choices", gates.file.label(CONTRASTS), gates.file.titled(title))
         .columns(["Heads kept", "First method minus second"], columns)
         .rows(leaders.iter().enumerate().map(row))
-        .mark(format!("p < {alpha}, adjusted by Holm (1979) for the numbers of heads in a column"))
+        .mark(format!(
+            "p < {alpha} for other test segments, adjusted by Holm (1979) for the numbers of heads in a column; beside \
+             random outside all draws, of at least {}",
+            Draws::ENOUGH
+        ))
         .note(format!("{better} 0 the first is better"))
         .note(gates.has(Method::Ungated).then_some("no gates: with all heads"))
         .note(gaps(gates))
@@ -350,6 +380,5 @@ pub fn contrasts(contrasts: &Contrasts, criterion: Criterion) -> Table {
             "chosen by gates: the heads that the gates keep, the others masked from the first update on; this \
              minus importance or random is the value of the choice, and gates minus this is the cost of training the gates",
         ))
-        .remark(gates.has(Method::Random).then_some("of several random draws the one with the median score is shown"))
         .remark("intervals account for the choice of test segments, not for variation between training runs")
 }

@@ -22,11 +22,11 @@ use charts::chart::{Chart, Mark, Shape};
 use charts::palette::{BLUE, GREEN, VERMILLION};
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
-use findings::{Criterion, Folders, LeftOut, Metric, Result, ResultFile, Verdicts};
+use findings::{Criterion, Draws, Folders, LeftOut, Metric, Result, ResultFile, Verdicts};
 use heads::Selection;
 use records::{Attention, HeadId, TestedRow, Verdict};
 use stats::family::Comparison;
-use words::typeset;
+use words::{count, range, typeset};
 
 /// Request of a command.
 #[derive(Debug, Clone, Copy)]
@@ -120,6 +120,28 @@ pub fn ranked(numbers: impl IntoIterator<Item = (HeadId, f64)>) -> BTreeMap<Head
     let rank = |value: f64| 1 + numbers.iter().filter(|(_, other)| *other > value).count();
     let text = |value: f64| format!("{} ({})", typeset(value, 3), rank(value));
     numbers.iter().map(|&(head, value)| (head, Cell::printed(value, text))).collect()
+}
+
+/// `2.565 (2.564 to 2.567, 5 draws)`: the mean of random draws, with the least and the greatest; marked where these leave out `score`.
+fn drawn(draws: &Draws, number: impl Fn(f64) -> String, score: Option<f64>) -> Cell {
+    let range = if draws.count > 1 { range(draws.range, &number) + ", " } else { String::new() };
+    let text = format!("{} ({range}{})", number(draws.mean), count(draws.count, "draw"));
+    Cell::number(text, draws.mean).marked(score.is_some_and(|score| draws.exclude(score)))
+}
+
+/// Sentence on random draws, of which the fewest that a choice is compared with are as many as this; nothing without any.
+fn of_draws(fewest: usize) -> Option<String> {
+    let (all, enough) = (count(fewest, "draw"), Draws::ENOUGH);
+    let means = format!("random: the mean of {all}, with the least and the greatest");
+    let few =
+        format!("random: {all}, too few to call a choice better or worse than random, which takes {enough}");
+    (fewest > 0).then_some(if fewest < enough { few } else { means })
+}
+
+/// Meaning of a mark on the score of a model that was trained further.
+fn worse_than_control(metric: &Metric, criterion: Criterion) -> String {
+    let (side, criterion) = (metric.worse_side(), criterion.in_words());
+    format!("{side} the same with all heads ({criterion}), for other test segments, not for other trainings")
 }
 
 fn hollow(metric: &Metric, than: &str, criterion: Criterion) -> String {

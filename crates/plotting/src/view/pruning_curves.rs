@@ -1,5 +1,7 @@
 //! Figures 3, 4 and 6: the score over the share of masked heads (Michel et al. 2019, Sections 4.2 and 5, Appendix B), and the same
 //! after training without them.
+use std::collections::BTreeMap;
+
 use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Panel, Shape, Style};
 use charts::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use charts::scale::extent;
@@ -7,14 +9,14 @@ use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::pruning::share;
 use findings::results::interval;
-use findings::{Criterion, LeftOut, Pruning, Replicates, Result, Retrained, RuleKind, Series};
-use records::{Attention, CurveId, Order, PruningRow, Scope};
+use findings::{Criterion, Draws, LeftOut, Pruning, Replicates, Result, Retrained, RuleKind, Series};
+use records::{Attention, CurveId, Order, PruningRow, Scope, TestedRow};
 use words::tenths;
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::pruning_table::{self, COMPLEMENT, optimistic, without_attention};
 use super::replicates::shares;
-use super::{Asked, BANDS, difference, hollow, mark, scored, sheet, significantly_worse};
+use super::{Asked, BANDS, difference, drawn, hollow, mark, of_draws, scored, sheet, worse_than_control};
 
 /// An axis that begins below this share of its end begins at 0.
 const NEAR_ZERO: f64 = 0.2;
@@ -248,7 +250,7 @@ fn look(series: &Series) -> Curve {
 /// orders before training. The papers have no such figure: they prune without training.
 pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
     let (results, scopes) = (&retrained.after.results, retrained.scopes());
-    let (metric, base) = (results.metric(), results.base());
+    let (metric, base) = (results.metric(), retrained.base);
     let of = |series: &Series| curve(series, look(series), criterion);
     let before = |series| {
         let dotted = |line: Style| Style::dotted(line.color, 0.8);
@@ -280,12 +282,14 @@ pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
     let has_untrained = !before.is_empty();
     let title = format!("{} after retraining without some heads, over the share of these", metric.label());
     Chart::new("Retraining after pruning", results.file.label(RETRAINED), results.file.titled(title))
-        .note(results.base_line())
+        .note(format!("base {}", metric.described(base)))
         .note(results.file.of_orders())
         .note(format!("each step starts from the intact model and takes {} updates", retrained.updates))
         .note("at 0 % the model is trained further with all its heads")
-        .note(all().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
-        .note(all().any(Curve::has_hollow).then(|| hollow(&metric, "the base", criterion)))
+        .note(all().any(|curve| !curve.bands().is_empty()).then_some(
+            "bands: 95 % intervals of the change from step 0, which is retrained with all heads, each step by itself",
+        ))
+        .note(all().any(Curve::has_hollow).then(|| format!("hollow: {}", worse_than_control(&metric, criterion))))
         .note(has_untrained.then_some("dotted: the same heads masked, without retraining"))
         .note(has_complement.then_some(format!("dashed: {COMPLEMENT}")))
         .entries(legend)
@@ -295,41 +299,67 @@ pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
         .beside(&scopes, panel)
 }
 
-/// One row for each step of each curve: heads and order, then the score with and without training.
+/// One row for each step of each curve, of random draws together: heads and order, then the score with and without training.
 pub(crate) fn retrained_rows(retrained: &Retrained, criterion: Criterion) -> Vec<Row> {
-    let results = &retrained.after.results;
-    let row = |series: &Series, row: &PruningRow| {
+    let all = &retrained.after.series;
+    let metric = retrained.after.results.metric();
+    let (amount, change) = (|score| metric.amount(score), |delta| metric.change(delta));
+    let row = |series: &Series, rows: &[&PruningRow]| {
+        let (curve, first) = (series.curve, rows[0]);
+        let untrained = retrained.untrained(series).filter(|_| first.masked > 0);
         let is_same = |other: &&PruningRow| {
-            (other.order_seed, other.masked) == (row.order_seed, row.masked) && other.masked > 0
+            rows.iter().any(|row| (other.order_seed, other.masked) == (row.order_seed, row.masked))
         };
-        let untrained = retrained.untrained(series);
-        let untrained = untrained.and_then(|series| series.runs.iter().flatten().find(is_same));
-        let order = match (row.order, row.order_seed) {
-            (Order::Random, Some(seed)) => format!("random {seed}"),
-            (order, _) if row.complement => format!("complement of {order}"),
-            (order, _) => order.to_string(),
+        let untrained: Vec<_> =
+            untrained.into_iter().flat_map(|series| series.runs.iter().flatten()).filter(is_same).collect();
+        let is_tested = first.delta_interval().is_some();
+        let cells = if is_random(series) {
+            let mean = |found: Option<Draws>, number: &dyn Fn(f64) -> String| {
+                Cell::from(found.map(|found| drawn(&found, number, None)))
+            };
+            [
+                mean(Draws::of(rows.iter().map(|row| row.score)), &amount),
+                mean(Draws::of(rows.iter().map(|row| row.score_delta)).filter(|_| is_tested), &change),
+                Cell::default(),
+                mean(Draws::of(untrained.iter().map(|row| row.score)), &amount),
+            ]
+        } else {
+            let draws =
+                all.iter().filter(|other| is_random(other) && other.curve.attention == curve.attention);
+            let draws = draws.flat_map(|series| series.runs.iter().flatten());
+            let draws =
+                draws.filter(|draw| draw.masked == first.masked && draw.masked_heads != first.masked_heads);
+            let beside = Draws::of(draws.map(|draw| first.score - draw.score));
+            let cost = || difference(&first.tests(), &metric).marked(criterion.is_loss(first));
+            [
+                Cell::number(amount(first.score), first.score),
+                is_tested.then(cost).into(),
+                beside.map(|found| drawn(&found, change, Some(0.0))).into(),
+                untrained.first().map(|row| scored(*row, criterion)).into(),
+            ]
         };
-        let cells = [
-            row.masked.into(),
-            Cell::printed(share(row), tenths),
-            scored(row, criterion),
-            retrained.against_control(row).map(|found| difference(found, &results.metric())).into(),
-            untrained.map(|row| scored(row, criterion)).into(),
-        ];
-        Row::new(format!("{}, {order}", row.attention), cells)
+        let complement = if curve.complement { "complement of " } else { "" };
+        let label = format!("{}, {complement}{}", curve.attention, curve.order);
+        Row::new(label, [first.masked.into(), Cell::printed(share(first), tenths)].into_iter().chain(cells))
     };
-    let steps =
-        |series: &Series| series.runs.iter().flatten().map(|step| row(series, step)).collect::<Vec<_>>();
-    retrained.after.series.iter().flat_map(steps).collect()
+    let steps = |series: &Series| {
+        let mut of_step = BTreeMap::<usize, Vec<&PruningRow>>::new();
+        series.runs.iter().flatten().for_each(|row| of_step.entry(row.step).or_default().push(row));
+        of_step.values().map(|rows| row(series, rows)).collect::<Vec<_>>()
+    };
+    all.iter().flat_map(steps).collect()
 }
 
 /// [`retrained_rows`] of one file.
 pub fn retrained_table(retrained: &Retrained, criterion: Criterion) -> Table {
     let (results, updates) = (&retrained.after.results, retrained.updates);
+    let metric = results.metric();
+    let draws =
+        retrained.after.series.iter().filter(|series| is_random(series)).map(|series| series.runs.len());
     let title = format!(
-        "{} without the heads of each step, with {updates} updates of retraining and without, and the 95 % interval of the \
-         change in brackets",
-        results.metric().label()
+        "{} without the heads of each step, with {updates} updates of retraining and without, and 95 % intervals of the \
+         change in brackets: from all heads retrained, and from the base",
+        metric.label()
     );
     Table::new(
         "Retraining after pruning",
@@ -338,10 +368,15 @@ pub fn retrained_table(retrained: &Retrained, criterion: Criterion) -> Table {
     )
     .columns(
         ["Heads, order", "of each step"],
-        ["masked", "%", "retrained", "minus all heads retrained", "not retrained"],
+        ["masked", "%", "retrained", "minus all heads retrained", "minus random", "not retrained"],
     )
     .rows(retrained_rows(retrained, criterion))
-    .mark(significantly_worse(&results.metric(), "the base", criterion))
-    .note(results.base_line())
+    .mark(format!(
+        "{}; minus random: outside all of at least {} draws",
+        worse_than_control(&metric, criterion),
+        Draws::ENOUGH
+    ))
+    .note(format!("base {}", metric.described(retrained.base)))
     .note(results.file.of_orders())
+    .note(of_draws(draws.min().unwrap_or_default()))
 }

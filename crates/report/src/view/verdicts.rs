@@ -10,7 +10,7 @@ use findings::{
 };
 use plotting::view::best_heads::published;
 use records::rows::functions::leaders;
-use records::{Attention, HeadFunctionRow, Order, Scope, SpeedRow, StandsFor, TestedRow as _};
+use records::{Attention, HeadFunctionRow, Method, Order, Scope, SpeedRow, StandsFor, TestedRow as _};
 use words::{count, percent_more, range, signed, tenths, typeset};
 
 /// The columns: both numbers, our interval, and what can be said of them.
@@ -294,6 +294,7 @@ fn few_heads(gates: &Gates) -> Vec<Row> {
     let of = |own: &FewHeads| {
         let (FewHeads { source, data, kept, heads, .. }, change) = (own, own.change());
         let row = gates.nearest(own.gates, own.percent())?;
+        gates.counterpart(row, Method::Ungated)?;
         let metric = gates.metric();
         let cells = [
             format!("{} BLEU with {kept} of {heads} (V19 {source})", signed(change, 2)),
@@ -303,7 +304,9 @@ fn few_heads(gates: &Gates) -> Vec<Row> {
         let judged = judged(change, row.delta_interval(), |delta| metric.change(delta), shown);
         let with = if own.gates == Scope::All { "heads of all types" } else { "encoder heads" };
         Some(Row::new(
-            format!("BLEU with the {with} that gates keep, {data}"),
+            format!(
+                "BLEU with the {with} that gates keep, less that of all heads with the same training, {data}"
+            ),
             cells.into_iter().chain(judged),
         ))
     };

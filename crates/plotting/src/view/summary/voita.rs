@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use charts::table::{Cell, Row};
 use findings::gates::kept;
 use findings::same_model::may_have_same_weights;
-use findings::{Criterion, Functions, Gates, PAPER, SubjectResults};
+use findings::{Criterion, Draws, Functions, Gates, PAPER, SubjectResults};
 use records::rows::functions::{FunctionName, by_function, leaders};
 use records::{Attention, GateRow, HeadFunctionRow, HeadId, Method, Scope};
 use words::{range, signed, tenths, typeset};
 
 use super::Claim;
-use crate::view::scored;
+use crate::view::{drawn, scored};
 
 /// Section 6.2: few encoder heads are enough.
 pub fn few_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
@@ -20,8 +20,8 @@ pub fn few_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
         let change = || Cell::printed(own.change(), |change| format!("{} BLEU", signed(change, 2)));
         let [base, scratch] = [own.base, own.from_scratch].map(|score| Cell::from(score.map(plain)));
         let by_gates = own.by_gates.map_or_else(change, plain);
-        let sizes = [Cell::from(own.gates.name()), base, own.heads.into(), own.kept.into()];
-        let scores = [empty(), by_gates, empty(), empty(), empty(), scratch];
+        let sizes = [Cell::from(own.gates.name()), base, own.heads.into(), own.kept.into(), empty()];
+        let scores = [by_gates, empty(), empty(), empty(), scratch];
         Row::new(format!("V19: {} ({})", own.data, own.source), sizes.into_iter().chain(scores))
     });
     let measured = all.iter().flat_map(|subject| {
@@ -37,16 +37,22 @@ pub fn few_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
 
 /// A row for each number of heads that gates keep.
 fn sparser(gates: &Gates, functions: Option<&Functions>, criterion: Criterion) -> Vec<Row> {
-    const METHODS: [Method; 6] =
-        [Method::Gates, Method::Chosen, Method::Importance, Method::Random, Method::Scratch, Method::Ungated];
+    const METHODS: [Method; 5] =
+        [Method::Gates, Method::Chosen, Method::Importance, Method::Random, Method::Scratch];
+    let metric = gates.metric();
     let one = |scope: Scope, leader: &GateRow| {
-        let models = METHODS.map(|method| gates.counterpart(leader, method));
-        let scores = models.map(|row| Cell::from(row.map(|row| scored(row, criterion).marked(false))));
+        let draws = || Draws::of(gates.draws(leader).map(|row| row.score));
+        let scores = METHODS.map(|method| match method {
+            Method::Random => draws().map(|draws| drawn(&draws, |score| metric.amount(score), None)).into(),
+            _ => {
+                Cell::from(gates.counterpart(leader, method).map(|row| scored(row, criterion).marked(false)))
+            }
+        });
         let with_function = functions.and_then(|functions| with_function(leader, functions));
-        let base = gates.described_base();
+        let control = gates.counterpart(leader, Method::Ungated).map(|row| metric.described(row.score));
         let cells = [
             scope.name().into(),
-            Cell::from(base),
+            control.into(),
             leader.heads.into(),
             leader.kept.into(),
             with_function.into(),
