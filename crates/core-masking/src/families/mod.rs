@@ -1,6 +1,6 @@
 //! The families that are known, one file each: what their folders say and how their tensors are called.
-mod bart;
 mod albert;
+mod bart;
 mod bert;
 mod camembert;
 mod config_keys;
@@ -18,8 +18,8 @@ use crate::classifier::ClassifierFamily;
 use crate::language_model::LanguageFamily;
 use crate::translator::TranslatorFamily;
 
-pub use bart::{BART, M2M100, MBART, PEGASUS};
 pub use albert::ALBERT;
+pub use bart::{BART, M2M100, MBART, PEGASUS};
 pub use bert::BERT;
 pub use camembert::CAMEMBERT;
 pub use config_keys::ConfigKeys;
