@@ -253,7 +253,8 @@ impl MultiHeadAttention {
         let by_head = |map: &Linear| self.by_head(&map.weight().unflatten(0, [-1, self.d_head]), 0);
         let q = q.squeeze_dim(2).transpose(0, 1); // [kept, batch, d_head]
         let probe = q.matmul(&by_head(&self.key)).transpose(0, 1); // [batch, kept, d_model]
-        let scores = probe.matmul(&x.transpose(1, 2)) / self.divisor + bias.squeeze_dim(1); // [batch, kept, position]
+        let bias = self.with_distances(bias).narrow(2, 0, 1).squeeze_dim(2); // [batch, 1 or kept, position]
+        let scores = probe.matmul(&x.transpose(1, 2)) / self.divisor + bias; // [batch, kept, position]
         let seen = scores.softmax(-1, scores.kind()).matmul(x).transpose(0, 1); // [kept, batch, d_model]
         let values = seen.matmul(&by_head(&self.value).transpose(1, 2)).transpose(0, 1); // [batch, kept, d_head]
         let bias = self.by_head(&self.value.bias().unflatten(0, [-1, self.d_head]), 0); // [kept, d_head]

@@ -73,7 +73,10 @@ impl EncoderLayer {
         gates: Gate<'_>,
         dropout: &ModelDropout,
     ) -> Tensor {
-        self.attention.context(query, &self.attention.keys_values(x), bias, gates, &dropout.attention)
+        let bias = self.attention.with_distances(bias);
+        let queries = query.size()[1];
+        let bias = if bias.size()[2] > queries { bias.narrow(2, 0, queries) } else { bias };
+        self.attention.context(query, &self.attention.keys_values(x), &bias, gates, &dropout.attention)
     }
 
     /// The layer's output at these positions from what its attention adds there; all `[batch, queries, d_model]`.

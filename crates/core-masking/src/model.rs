@@ -6,7 +6,7 @@ use std::path::Path;
 use tch::{Device, Kind, Tensor, no_grad};
 
 use crate::importance::{Attended, Measured, Measuring};
-use crate::pruning::without_heads;
+use crate::pruning::{by_layer, without_heads};
 use crate::{
     Attention, DropoutRates, Error, Gates, HeadLayout, HeadSet, Measure, ModelDropout, Projections, Removal,
     Storage, Weights,
@@ -43,6 +43,11 @@ pub trait ModelConfig: Debug + Clone {
     /// Storage of linear maps in the family's files.
     fn storage(&self) -> &'static Storage {
         &Storage::PLAIN
+    }
+
+    /// Returns true if all layers have the same weights, so that a head is removed from all of them or none.
+    fn shares_layers(&self) -> bool {
+        false
     }
 
     /// The same model with these heads cut out, of which it has all.
@@ -131,6 +136,9 @@ pub trait GatedModel: Debug + Send + Sized {
     /// If it does not have one of them, all would be cut out, or a uniform removal leaves unequal layers.
     fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, Error> {
         let config = self.config();
+        if config.shares_layers() {
+            check_shared(&self.layout(), heads)?;
+        }
         let projections = |attention, layer| config.projections(attention, layer);
         let weights = without_heads(
             self.weights(),
@@ -169,7 +177,14 @@ pub trait GatedModel: Debug + Send + Sized {
         let open = Gates::open(&layout, self.options());
         for module in layout.heads_by_module() {
             let id = module[module[0].layer_index() % module.len()];
-            let set = HeadSet::from_iter([id]);
+            // layers that share their weights have the same heads
+            let turns = layout.heads().into_iter().filter(|other| {
+                *other == id || (self.config().shares_layers() && other.head_index() == id.head_index())
+            });
+            let set = HeadSet::from_iter(turns);
+            if set.len() == layout.heads().len() {
+                continue;
+            }
             let masked = Gates::masking(&layout, std::slice::from_ref(&set), self.options())?;
             let zeroed = self.without_heads(&set, Removal::Zeros)?;
             let (masked, zeroed) = no_grad(|| (self.probe(&masked), zeroed.probe(&open)));
@@ -192,6 +207,19 @@ pub trait GatedModel: Debug + Send + Sized {
 /// Width of a head.
 pub(crate) fn d_head(config: &impl ModelConfig) -> i64 {
     config.layout().types().next().map_or(1, |(_, shape)| shape.d_head)
+}
+
+/// Refuses heads that are not the same in all layers of a model whose layers share their weights.
+fn check_shared(layout: &HeadLayout, heads: &HeadSet) -> Result<(), Error> {
+    for (attention, shape) in layout.types() {
+        let of_layer = by_layer(attention, heads);
+        if !of_layer.is_empty() && !(0..shape.layers).all(|layer| of_layer.get(&layer) == of_layer.get(&0)) {
+            let fault = "all layers of this model are one, so that a head can only be removed from all of them: \
+                 the heads must be the same in each layer; gates may differ";
+            return Err(Error::Input(fault.to_owned()));
+        }
+    }
+    Ok(())
 }
 
 /// Greatest gap that two orders of the same sums may leave, as a share of the greatest output.

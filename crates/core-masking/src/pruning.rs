@@ -59,12 +59,14 @@ pub(crate) fn without_heads(
     projections: impl Fn(Attention, usize) -> Projections,
 ) -> Result<Weights, Error> {
     let after = if removal == Removal::Zeros { layout.lacking(heads)? } else { layout.without(heads)? };
-    let mut pruned = weights.share();
+    let (mut pruned, mut done) = (weights.share(), BTreeSet::new());
     for (attention, shape) in layout.types() {
         for layer in 0..shape.layers {
             let (old, new) = (layout.module(attention, layer), after.module(attention, layer));
-            if new.kept.len() < old.kept.len() {
-                cut(&mut pruned, &projections(attention, layer), (&old, &new), removal, queries_stay)?;
+            let names = projections(attention, layer);
+            // layers may share their weights
+            if new.kept.len() < old.kept.len() && done.insert(names.query.clone()) {
+                cut(&mut pruned, &names, (&old, &new), removal, queries_stay)?;
             }
         }
     }

@@ -13,6 +13,7 @@ use crate::families::{BERT, CLASSIFIERS};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
+use crate::relative_positions::T5Buckets;
 use crate::storage::Storage;
 use crate::weights::{
     EPSILONS, Inventory, check_counts, check_divides, check_inventory, check_range, check_rates, linear, norm,
@@ -34,6 +35,9 @@ pub struct ClassifierConfig {
     pub vocab_size: i64,
     /// Width of the residual stream.
     pub hidden_size: i64,
+    /// Width of embeddings, where the family maps them to that of the residual stream; the latter if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedding_size: Option<i64>,
     /// Layers.
     pub num_hidden_layers: usize,
     /// Heads in a layer.
@@ -166,6 +170,12 @@ impl ClassifierConfig {
         if json.get("is_decoder").and_then(Value::as_bool) == Some(true) {
             return Err(refusal("is_decoder is true, but only encoders are supported".to_owned()));
         }
+        if let Some((name, found, wanted)) = family.supported.iter().find_map(|&(name, wanted)| {
+            let found = json.get(name).filter(|found| found.as_u64() != Some(wanted))?;
+            Some((name, excerpt(&found.to_string()).to_string(), wanted))
+        }) {
+            return Err(refusal(format!("{name} is {found}; only {wanted} is supported")));
+        }
         name_classes(&mut json).map_err(refusal)?;
         let config: Self = checkpoint::parse(path, Value::Object(family.keys.to_common(json)))?;
         let label2id = config.id2label.iter().map(|(&class, name)| (name.clone(), class)).collect();
@@ -278,12 +288,28 @@ impl ClassifierConfig {
         match self.family.positions {
             PositionStart::Zero => None,
             PositionStart::AfterPadding => Some(i64::from(self.pad_token_id)),
+            PositionStart::AfterOne => Some(1),
         }
     }
 
     /// The longest text, in tokens.
     pub fn longest_text(&self) -> i64 {
         self.max_position_embeddings - self.first_position()
+    }
+
+    /// Width of embeddings, and true if a map takes them to that of the residual stream.
+    pub(super) fn embedding_width(&self) -> (i64, bool) {
+        let (own, width) = (self.embedding_size.unwrap_or(self.hidden_size), self.hidden_size);
+        match self.family.names.embedding_map {
+            // a family with one layer for all has the map always
+            Some(_) => (own, own != width || self.family.shares_layers),
+            None => (width, false),
+        }
+    }
+
+    /// The number in tensors' names of a layer, counted from 0.
+    pub(super) fn stored_layer(&self, layer: usize) -> usize {
+        if self.family.shares_layers { 0 } else { layer }
     }
 
     fn unpruned_layout(&self) -> HeadLayout {
@@ -294,12 +320,21 @@ impl ClassifierConfig {
     /// Name and shape of each tensor in `model.safetensors`.
     pub fn inventory(&self) -> Inventory {
         let (width, layout, names) = (self.hidden_size, self.layout(), &self.family.names);
-        let table = |part: &str, rows| (format!("{}.weight", names.of(part)), vec![rows, width]);
+        let (narrow, is_mapped) = self.embedding_width();
+        let table = |part: &str, rows| (format!("{}.weight", names.of(part)), vec![rows, narrow]);
         let mut inventory =
             vec![table(names.words, self.vocab_size), table(names.positions, self.max_position_embeddings)];
         inventory.extend(names.segments.map(|part| table(part, self.type_vocab_size)));
-        norm(&mut inventory, &names.of(names.embedding_norm), width);
-        for layer in 0..self.num_hidden_layers {
+        norm(&mut inventory, &names.of(names.embedding_norm), narrow);
+        if let Some(map) = names.embedding_map.filter(|_| is_mapped) {
+            linear(&mut inventory, &names.of(map), width, narrow);
+        }
+        inventory.extend(names.distances.map(|part| {
+            let shape = vec![T5Buckets::MPNET.buckets, self.num_attention_heads as i64];
+            (format!("{}.weight", names.of(part)), shape)
+        }));
+        let stored = if self.family.shares_layers { 1 } else { self.num_hidden_layers };
+        for layer in 0..stored {
             let heads = layout.module(Attention::SelfAttention, layer);
             let kept = heads.width();
             let names = names.layer(layer);
@@ -351,7 +386,11 @@ impl ModelConfig for ClassifierConfig {
     }
 
     fn projections(&self, _: Attention, layer: usize) -> Projections {
-        self.family.names.layer(layer).projections
+        self.family.names.layer(self.stored_layer(layer)).projections
+    }
+
+    fn shares_layers(&self) -> bool {
+        self.family.shares_layers
     }
 
     fn without_heads(&self, heads: &HeadSet) -> Self {

@@ -17,6 +17,10 @@ pub struct ClassifierFamily {
     pub names: ClassifierNames,
     /// Storage of its linear maps.
     pub storage: Storage,
+    /// True if all layers have the weights of one, which has the number 0.
+    pub shares_layers: bool,
+    /// Entries that a `config.json` may have, and the only number that is supported.
+    pub supported: &'static [(&'static str, u64)],
     /// Where positions begin to count.
     pub positions: PositionStart,
     /// Computation of logits from the first position.
@@ -38,6 +42,10 @@ pub struct ClassifierNames {
     pub segments: Option<&'static str>,
     /// Normalisation of the sum of embeddings.
     pub embedding_norm: &'static str,
+    /// Map from embeddings to the width of the residual stream, where these may be narrower.
+    pub embedding_map: Option<&'static str>,
+    /// Table of the bias of each head by the bucket of the distance between query and key, if there is one.
+    pub distances: Option<&'static str>,
     /// Prefix of a layer's names, before its number.
     pub layers: &'static str,
     /// Query, key, value and output projection of a layer.
@@ -57,6 +65,8 @@ pub enum PositionStart {
     Zero,
     /// After the padding id, as in fairseq, and padding is not counted: earlier rows are unused.
     AfterPadding,
+    /// The same as if the padding id were 1.
+    AfterOne,
 }
 
 /// Two linear maps from the first position to the logits.
@@ -79,6 +89,8 @@ pub enum HeadActivation {
     Tanh,
     /// max(0, x)
     Relu,
+    /// x Φ(x)
+    Gelu,
 }
 
 impl ClassifierNames {
@@ -103,7 +115,8 @@ impl ClassifierNames {
     /// A tensor's name with the prefix, which an encoder that was saved by itself lacks.
     pub(crate) fn with_prefix(&self, name: String) -> String {
         let first = |path: &'static str| path.split('.').next().unwrap_or(path);
-        let parts = [first(self.words), first(self.layers), "pooler"];
+        let parts =
+            [first(self.words), first(self.layers), self.embedding_map.map_or("pooler", first), "pooler"];
         let part = name.split('.').next().unwrap_or(&name);
         if parts.contains(&part) { self.of(&name) } else { name }
     }

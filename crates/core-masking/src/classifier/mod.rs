@@ -9,12 +9,14 @@ use std::collections::BTreeMap;
 
 use tch::{Kind, Tensor};
 
+use crate::attention::DistanceBias;
 use crate::batch::SegmentBatch;
 use crate::encoder::{EncoderLayer, LayerSettings};
 use crate::importance::Attended;
 use crate::layers::{LayerNorm, Linear};
 use crate::loss::cross_entropy;
 use crate::model::{GatedModel, ModelConfig};
+use crate::relative_positions::T5Buckets;
 use crate::{Attention, Error, Gates, ModelDropout, Weights};
 
 pub use checkpoint::Pretrained;
@@ -47,6 +49,7 @@ struct Embeddings {
     uncounted: Option<i64>,   // the symbol that positions skip
     segments: Option<Tensor>, // [segments, d_model]
     norm: LayerNorm,
+    map: Option<Linear>, // from narrower embeddings
 }
 
 /// Two linear maps from the first position to the logits.
@@ -62,12 +65,15 @@ impl Embeddings {
     fn new(config: &ClassifierConfig, weights: &Weights) -> Result<Self, Error> {
         let names = &config.family.names;
         let table = |part: &str| weights.get(&format!("{}.weight", names.of(part)));
+        let map = names.embedding_map.filter(|_| config.embedding_width().1);
+        let map = map.map(|part| Linear::new(weights, &names.of(part)));
         Ok(Self {
             words: table(names.words)?,
             positions: table(names.positions)?,
             uncounted: config.uncounted(),
             segments: names.segments.map(table).transpose()?,
             norm: LayerNorm::new(weights, &names.of(names.embedding_norm), config.layer_norm_eps)?,
+            map: map.transpose()?,
         })
     }
 
@@ -79,7 +85,8 @@ impl Embeddings {
             Some(segments) => words + look_up(segments, &batch.segments),
             None => words,
         };
-        self.norm.forward(&(sum + self.positions(&batch.tokens.ids)))
+        let normalised = self.norm.forward(&(sum + self.positions(&batch.tokens.ids)));
+        self.map.as_ref().map_or_else(|| normalised.shallow_clone(), |map| map.forward(&normalised))
     }
 
     /// Rows of the table for `ids`, `[batch, position]`: `[batch or 1, position, d_model]`.
@@ -112,6 +119,7 @@ impl Head {
         match self.activation {
             HeadActivation::Tanh => x.tanh(),
             HeadActivation::Relu => x.relu(),
+            HeadActivation::Gelu => x.gelu("none"),
         }
     }
 
@@ -129,7 +137,16 @@ impl GatedModel for Classifier {
         let settings = LayerSettings { activation: config.hidden_act, epsilon: config.layer_norm_eps };
         let layer = |layer| {
             let heads = layout.module(Attention::SelfAttention, layer);
-            EncoderLayer::new(&weights, &names.layer(layer), &heads, settings)
+            let mut layer =
+                EncoderLayer::new(&weights, &names.layer(config.stored_layer(layer)), &heads, settings)?;
+            if let Some(part) = names.distances {
+                let by_bucket = weights.get(&format!("{}.weight", names.of(part)))?;
+                let buckets = T5Buckets::MPNET.table(by_bucket.device());
+                let divisor = layer.attention.divisor;
+                layer.attention =
+                    layer.attention.with_scores(divisor, Some(DistanceBias { by_bucket, buckets }));
+            }
+            Ok::<_, Error>(layer)
         };
         Ok(Self {
             embeddings: Embeddings::new(&config, &weights)?,

@@ -14,6 +14,8 @@ pub static BERT: ClassifierFamily = ClassifierFamily {
     keys: ConfigKeys { entries: &[], defaults: "{}" },
     names: LAYERS,
     storage: Storage::PLAIN,
+    shares_layers: false,
+    supported: &[],
     positions: PositionStart::Zero,
     head: ClassifierHead {
         first: "bert.pooler.dense",
@@ -24,12 +26,14 @@ pub static BERT: ClassifierFamily = ClassifierFamily {
     unused: &["cls."],
 };
 
-const LAYERS: ClassifierNames = ClassifierNames {
+pub(super) const LAYERS: ClassifierNames = ClassifierNames {
     prefix: "bert",
     words: "embeddings.word_embeddings",
     positions: "embeddings.position_embeddings",
     segments: Some("embeddings.token_type_embeddings"),
     embedding_norm: "embeddings.LayerNorm",
+    embedding_map: None,
+    distances: None,
     layers: "encoder.layer",
     projections: [
         "attention.self.query",

@@ -33,6 +33,8 @@ pub static DISTILBERT: ClassifierFamily = ClassifierFamily {
         positions: "embeddings.position_embeddings",
         segments: None,
         embedding_norm: "embeddings.LayerNorm",
+        embedding_map: None,
+        distances: None,
         layers: "transformer.layer",
         projections: ["attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"],
         attention_norm: "sa_layer_norm",
@@ -40,6 +42,8 @@ pub static DISTILBERT: ClassifierFamily = ClassifierFamily {
         norm: "output_layer_norm",
     },
     storage: Storage::PLAIN,
+    shares_layers: false,
+    supported: &[],
     positions: PositionStart::Zero,
     head: ClassifierHead {
         first: "pre_classifier",

@@ -1,8 +1,11 @@
 //! The families that are known, one file each: what their folders say and how their tensors are called.
+mod albert;
 mod bart;
 mod bert;
+mod camembert;
 mod config_keys;
 mod distilbert;
+mod electra;
 mod fsmt;
 mod gemma;
 mod gpt2;
@@ -10,6 +13,7 @@ mod gpt_neox;
 mod granite;
 mod llama;
 mod marian;
+mod mpnet;
 mod olmo2;
 mod opt;
 mod phi3;
@@ -22,11 +26,14 @@ use crate::classifier::ClassifierFamily;
 use crate::language_model::LanguageFamily;
 use crate::translator::TranslatorFamily;
 
+pub use albert::ALBERT;
 pub use bart::{BART, M2M100, MBART, PEGASUS};
 pub use bert::BERT;
+pub use camembert::CAMEMBERT;
 pub use config_keys::ConfigKeys;
 pub(crate) use config_keys::assume;
 pub use distilbert::DISTILBERT;
+pub use electra::ELECTRA;
 pub use fsmt::FSMT;
 pub use gemma::{GEMMA, GEMMA2, GEMMA3_TEXT};
 pub use gpt_neox::GPT_NEOX;
@@ -34,6 +41,7 @@ pub use gpt2::GPT2;
 pub use granite::GRANITE;
 pub use llama::{LLAMA, MISTRAL, QWEN2, QWEN3, QWEN3_MOE};
 pub use marian::MARIAN;
+pub use mpnet::MPNET;
 pub use olmo2::OLMO2;
 pub use opt::OPT;
 pub use phi3::PHI3;
@@ -43,7 +51,8 @@ pub use starcoder2::STARCODER2;
 pub use t5::{MT5, T5};
 
 /// Encoders with a classifier on top.
-pub const CLASSIFIERS: &[&ClassifierFamily] = &[&BERT, &ROBERTA, &XLM_ROBERTA, &DISTILBERT];
+pub const CLASSIFIERS: &[&ClassifierFamily] =
+    &[&BERT, &ROBERTA, &XLM_ROBERTA, &DISTILBERT, &CAMEMBERT, &ELECTRA, &MPNET, &ALBERT];
 
 /// Encoder-decoder models.
 pub const TRANSLATORS: &[&TranslatorFamily] = &[&MARIAN, &FSMT, &BART, &MBART, &M2M100, &PEGASUS, &T5, &MT5];

@@ -8,12 +8,14 @@ use super::{ConfigKeys, bert};
 use crate::Storage;
 use crate::classifier::{ClassifierFamily, ClassifierHead, HeadActivation, PositionStart};
 
-const FAMILY: ClassifierFamily = ClassifierFamily {
+pub(super) const FAMILY: ClassifierFamily = ClassifierFamily {
     model_type: "roberta",
     architecture: "RobertaForSequenceClassification",
     keys: ConfigKeys { entries: &[], defaults: r#"{"type_vocab_size": 2, "pad_token_id": 1}"# },
     names: bert::below("roberta"),
     storage: Storage::PLAIN,
+    shares_layers: false,
+    supported: &[],
     positions: PositionStart::AfterPadding,
     head: ClassifierHead {
         first: "classifier.dense",

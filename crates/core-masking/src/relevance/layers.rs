@@ -29,7 +29,7 @@ impl<'a> EncoderTrace<'a> {
     /// - `x`: what enters the layer, `[position, d_model]`
     /// - `bias`: `[1, 1, 1, position]`
     pub(super) fn new(layer: &'a EncoderLayer, x: &Tensor, bias: &Tensor) -> Self {
-        let attention = AttentionTrace::new(&layer.attention, x, None, bias);
+        let attention = AttentionTrace::new(&layer.attention, x, None, &layer.attention.with_distances(bias));
         let attended = NormTrace::new(&layer.attention_norm, x, &attention.added);
         let fed = FedTrace::new(&layer.feed_forward, &layer.norm, &attended.output);
         Self { output: fed.norm.output.shallow_clone(), attention, attended, fed }

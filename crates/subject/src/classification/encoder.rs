@@ -127,6 +127,7 @@ impl EncoderSpec {
             problem_type: None,
             vocab_size: vocabulary as i64,
             hidden_size: self.d_model,
+            embedding_size: None,
             num_hidden_layers: self.layers,
             num_attention_heads: self.heads,
             intermediate_size: self.d_ff,
