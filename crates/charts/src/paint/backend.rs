@@ -51,7 +51,9 @@ impl Svg {
     /// Adds an element. The outline of the area that was drawn last is an attribute of it.
     fn push(&mut self, look: String, element: String) -> Result {
         match look.strip_suffix(NO_AREA) {
-            Some(outline) if self.last.1 == element => self.last.0 += outline,
+            Some(outline) if self.last.1 == element && !self.last.0.contains(" stroke=") => {
+                self.last.0 += outline
+            }
             _ => {
                 self.write_last();
                 self.last = (look, element);
