@@ -20,7 +20,7 @@ use corpus::placed::PlacedToken;
 use corpus::sentence_tokenizer::{SentenceTokenizer, check_rows};
 use corpus::tokenizer::SubwordTokenizer;
 use records::Identity;
-use serde_json::Value;
+use serde_json::{Value, json};
 use stats::bleu::Bleu;
 use stats::{Cells, Metric, Segments};
 use tch::Kind;
@@ -36,7 +36,8 @@ use crate::subject_file::SubjectFile;
 use crate::task::Task;
 use pairs::Pairs;
 use scorer::Sentences;
-use spec::{DecodingSpec, TranslationSpec};
+use spec::{DataSpec, DecodingSpec, TranslationSpec};
+use tokenizer::Published;
 
 /// Tokeniser and search of a translator.
 #[derive(Debug, Clone)]
@@ -44,6 +45,10 @@ pub(crate) struct Translation {
     search: BeamSearch,
     tokenizer: Arc<dyn SentenceTokenizer>,
     metric: Metric,
+    /// Text that each source begins with.
+    prefix: String,
+    /// Codes of the languages of source and target, where the tokeniser has such.
+    languages: [Option<String>; 2],
 }
 
 /// A split as the model reads it.
@@ -62,7 +67,7 @@ impl Prepared {
 impl Translation {
     /// Tokens of a source sentence, each of which the model has a row for.
     fn source(&self, model: &Translator, text: &str) -> Result<Vec<u32>, Error> {
-        let ids = self.tokenizer.encode(text)?;
+        let ids = self.tokenizer.encode(&format!("{}{text}", self.prefix))?;
         check_rows(&ids, Some(model.config().vocab_size), |_| None)?; // only targets are decoded
         Ok(ids)
     }
@@ -106,11 +111,18 @@ impl Task for Translation {
         let metric = spec.score.metric.metric();
         let model = Translator::load(places.model, machine.options())?;
         model.check_gates()?;
-        let published = if is_given { tokenizer::of_publisher(folder, model.config())? } else { None };
-        if let Some(tokenizer) = published {
+        let DataSpec { source_prefix: prefix, source_language, target_language, .. } = &spec.data;
+        let (prefix, languages) = (prefix.clone(), [source_language, target_language].map(Clone::clone));
+        let codes = languages.each_ref().map(Option::as_deref);
+        let published = if is_given { tokenizer::of_publisher(folder, model.config(), codes)? } else { None };
+        if let Some(Published { tokenizer, begin }) = published {
             tokenizer::check(tokenizer.as_ref(), model.config(), folder, name)?;
-            let search = spec.decoding.over(BeamSearch::read(folder, model.config())?);
-            return Ok((Self { search, tokenizer: tokenizer.into(), metric }, Models::alone(model)));
+            let mut found = BeamSearch::read(folder, model.config())?;
+            if let (Some(begin), Some(rules)) = (begin, &mut found.rules) {
+                rules.begin = Some(begin);
+            }
+            let (search, tokenizer) = (spec.decoding.over(found), tokenizer.into());
+            return Ok((Self { search, tokenizer, metric, prefix, languages }, Models::alone(model)));
         }
         let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json"))?;
         tokenizer::check(&tokenizer, model.config(), folder, name)?;
@@ -118,7 +130,8 @@ impl Task for Translation {
         if described.is_some_and(|described| *model.config() != described) {
             return Err(tokenizer::other_model(places.model, name));
         }
-        Ok((Self { search: search(spec), tokenizer: Arc::new(tokenizer), metric }, Models::alone(model)))
+        let (search, tokenizer) = (search(spec), Arc::new(tokenizer));
+        Ok((Self { search, tokenizer, metric, prefix, languages }, Models::alone(model)))
     }
 
     fn metric(&self, _: &str) -> Metric {
@@ -131,6 +144,12 @@ impl Task for Translation {
             _ => format!("BLEU|{}", Bleu::new().signature()),
         };
         identity.arguments.insert("decoding".to_owned(), described(&self.search));
+        if !self.prefix.is_empty() {
+            identity.arguments.insert("source_prefix".to_owned(), self.prefix.clone().into());
+        }
+        if self.languages.iter().any(Option::is_some) {
+            identity.arguments.insert("languages".to_owned(), json!(self.languages));
+        }
     }
 
     fn prepare(&self, model: &Translator, text: ParallelText, split: &str) -> Result<Prepared, Error> {
@@ -262,12 +281,12 @@ pub(crate) fn search(spec: &TranslationSpec) -> BeamSearch {
 /// A search as signatures tell it.
 fn described(search: &BeamSearch) -> Value {
     let BeamSearch { beam, length_penalty, stopping, length_limit: (ratio, offset), rules } = search;
-    let mut json = serde_json::json!({
+    let mut json = json!({
         "beam": beam, "length_penalty": length_penalty, "stopping": stopping,
         "length_ratio": ratio, "length_offset": offset,
     });
     if let Some(OutputRules { banned, renormalised, end_forced, begin, ngram, shortest }) = rules {
-        json["banned"] = serde_json::json!(banned);
+        json["banned"] = json!(banned);
         json["renormalised"] = (*renormalised).into();
         json["end_forced"] = (*end_forced).into();
         if let Some(begin) = begin {

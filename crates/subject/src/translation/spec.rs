@@ -117,6 +117,13 @@ pub(crate) struct DataSpec {
     pub shifted: Option<String>,
     /// The split that importance is measured on; the training split if absent.
     pub estimate: Option<String>,
+    /// Text that each source begins with, such as `translate English to German: `.
+    #[serde(default)]
+    pub source_prefix: String,
+    /// Code of the source's language, as the checkpoint's tokeniser writes it.
+    pub source_language: Option<String>,
+    /// Code of the target's language.
+    pub target_language: Option<String>,
     /// The demo language, made when needed; its splits are train, dev, test and shifted.
     pub grammar: Option<Grammar>,
     /// Files by the name of their split, relative to the data folder.

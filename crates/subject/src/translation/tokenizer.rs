@@ -10,16 +10,32 @@ use corpus::sentence_tokenizer::SentenceTokenizer;
 
 use crate::error::Error;
 
-/// The tokeniser of a model's publisher; `None` in a folder that was trained here.
+/// The tokeniser of a model's publisher.
+pub(super) struct Published {
+    pub(super) tokenizer: Box<dyn SentenceTokenizer>,
+    /// The code of the target's language, where translations begin with it.
+    pub(super) begin: Option<u32>,
+}
+
+impl Published {
+    fn new(tokenizer: impl SentenceTokenizer + 'static) -> Self {
+        Self { tokenizer: Box::new(tokenizer), begin: None }
+    }
+}
+
+/// Reads the tokeniser of a model's publisher; `None` in a folder that was trained here.
+///
+/// - `languages`: codes of source and target, for tokenisers that have such
 ///
 /// # Errors
-/// If it is at fault.
+/// If it is at fault, or does not know a code.
 pub(super) fn of_publisher(
     folder: &Path,
     config: &TranslatorConfig,
-) -> Result<Option<Box<dyn SentenceTokenizer>>, Error> {
+    languages: [Option<&str>; 2],
+) -> Result<Option<Published>, Error> {
     if config.family.model_type == FSMT.model_type {
-        return Ok(Some(Box::new(FsmtTokenizer::load(folder)?)));
+        return Ok(Some(Published::new(FsmtTokenizer::load(folder)?)));
     }
     let frame = match config.family.model_type {
         "t5" | "mt5" | "pegasus" => Some(Frame::End),
@@ -29,10 +45,12 @@ pub(super) fn of_publisher(
         _ => None,
     };
     if let Some(frame) = frame {
-        return Ok(Some(Box::new(PieceTokenizer::load(folder, frame, [None, None])?)));
+        let tokenizer = PieceTokenizer::load(folder, frame, languages)?;
+        let begin = tokenizer.code.filter(|_| frame == Frame::CodeFirst);
+        return Ok(Some(Published { begin, ..Published::new(tokenizer) }));
     }
     let is_published = folder.join("source.spm").exists();
-    Ok(if is_published { Some(Box::new(MarianTokenizer::load(folder)?)) } else { None })
+    Ok(if is_published { Some(Published::new(MarianTokenizer::load(folder)?)) } else { None })
 }
 
 /// Refuses a tokeniser that does not belong to the model in `folder`, of the subject `name`.
