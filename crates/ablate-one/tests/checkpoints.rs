@@ -64,6 +64,33 @@ fn a_folder_and_two_text_files_are_a_subject() {
     }
 }
 
+/// The same sentences scored otherwise: of three, exact matches are thirds; a prefix changes what the model reads, and is recorded.
+#[test]
+fn a_translator_is_scored_as_its_subject_says() {
+    let folder = folder("opus");
+    copy_files(&hub_folder(), &folder.path().join("data/opus"));
+    let score = |metric: &str, prefix: &str| {
+        let spec = spec("opus")
+            .replace("[data.splits]", &format!("[data]\nsource_prefix = \"{prefix}\"\n[data.splits]"));
+        let spec = format!("{spec}[score]\nmetric = \"{metric}\"\n");
+        fs::write(folder.path().join("tiny.toml"), spec).unwrap();
+        command(folder.path()).arg("--again").assert().success();
+        let rows: Vec<records::AblationRow> = test_support::rows(folder.path(), "ablate-one.csv");
+        (rows[0].metric.name(), rows[0].base_score)
+    };
+    let thirds = 3.0 * score("exact-match", "").1 / 100.0;
+    assert!((thirds - thirds.round()).abs() < 1e-9, "{thirds}");
+    let chrf = score("chrf", "");
+    let (rouge, words) = (score("rouge", ""), score("rouge1", ""));
+    assert_eq!((chrf.0, rouge.0, words.0), ("chrf", "rougeL", "rouge1"));
+    assert!(0.0 < rouge.1 && rouge.1 <= words.1 && words.1 <= 100.0, "{rouge:?} {words:?}");
+    assert_ne!(score("chrf", "The boat sleeps. "), chrf);
+    assert!(signature(folder.path()).contains("\"source_prefix\": \"The boat sleeps. \""));
+    fs::write(folder.path().join("data/a.xx"), "lu pesak\n\nlu gidul\n").unwrap();
+    let message = test_support::refusal(command(folder.path()).arg("--again"));
+    assert!(message.contains("split `test`, sentence 2: its reference is empty"), "{message}");
+}
+
 /// The cache of the hub as other programs leave it, used without a network.
 #[test]
 fn a_model_of_the_hub_is_taken_from_the_cache_and_its_commit_recorded() {

@@ -190,7 +190,7 @@ fn entries_that_no_model_can_have_are_refused_by_name() {
             Bert,
             "model_type",
             json!("gpt2"),
-            "it must be `bert` or `roberta` or `xlm-roberta` or `distilbert` here",
+            "it must be `bert` or `roberta` or `xlm-roberta` or `distilbert` or ",
         ),
         (
             Bert,
