@@ -514,7 +514,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "{together minilm-sst2} of the heads of `minilm-sst2` are dispensable together, {together minilm-mnli} of `minilm-mnli`, \
          {together minilm-mrpc} of `minilm-mrpc` and {together multi30k-en-fr} of `multi30k-en-fr`; without significant loss \
          {paper minilm-sst2}, {paper minilm-mnli}, {paper minilm-mrpc} and {paper multi30k-en-fr} can go. \
-         Other test sets of these sizes would say {spread minilm-sst2 dispensable}, {spread minilm-mnli dispensable}, \
+         On resamples of the test sets these are {spread minilm-sst2 dispensable}, {spread minilm-mnli dispensable}, \
          {spread minilm-mrpc dispensable} and {spread multi30k-en-fr dispensable}, and instead of the {paper minilm-mrpc} \
          {spread minilm-mrpc without_loss}",
         "leaves {left multi30k-en-fr enc-dec 39 1} of {cell multi30k-en-fr/ablate-one base_score 1} BLEU in \
@@ -548,7 +548,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "`minilm-mnli` loses {retrained point minilm-mnli 54 order 2} points \
          ({retrained low minilm-mnli 54 order 2} to {retrained high minilm-mnli 54 order 2})",
         "masking alone costs {masking minilm-mnli 54 1},",
-        "no better than chance: with 75 % of its heads masked it has \
+        "cannot be told from chance then: with 75 % of its heads masked it has \
          {cell demo-language/prune-and-retrain score 3 order=importance complement=false masked=24} nats per token, by five \
          random choices {cell demo-language/prune-and-retrain score 3 order=random order_seed=2 masked=24} to \
          {cell demo-language/prune-and-retrain score 3 order=random order_seed=4 masked=24}",

@@ -10,6 +10,7 @@ use records::{Block, Blocks, Identity, Signature, TestedRow, Testing};
 use stats::blocks::block_length;
 use stats::classification::ClassificationMetric;
 use stats::family::{Comparison, test_family};
+use stats::text::TextMetric;
 use stats::{Cells, Metric, Segments};
 
 mod agreement;
@@ -147,6 +148,9 @@ fn unpaired(metric: Metric, cells: &[Cells], base: &[Cells]) -> Option<&'static 
     let (columns, fault) = match metric {
         Metric::Classes(_) => (0..1, "its true classes are others than those of the base"),
         Metric::Nats => (1..3, "its numbers of tokens or words are others than those of the base"),
+        Metric::Texts(metric) if metric != TextMetric::ExactMatch => {
+            (1..2, "its references are others than those of the base")
+        }
         Metric::Estimates(_) => (0..1, "its true values are others than those of the base"),
         _ => return None,
     };
@@ -357,6 +361,17 @@ mod tests {
         assert!(error.to_string().contains("its numbers of tokens or words are others"), "{error}");
     }
 
+    /// Two ROUGE segments whose references have 4 and 5 words.
+    #[test]
+    fn texts_beside_other_references_are_refused() {
+        let texts = |words| Segments::Texts(vec![vec![5, words, 3, 2, 3]; 4], TextMetric::RougeL);
+        let (base, other) = (texts(4), texts(5));
+        let mut whole = signed(base.metric(), BTreeMap::new());
+        let mut blocks = stored(&base, &[&other]);
+        let error = test_rows(&mut [row(1, &base, &other)], &mut blocks, &mut whole).unwrap_err();
+        assert!(error.to_string().contains("its references are others"), "{error}");
+    }
+
     /// Every document costs more without the head: of 16 swaps only none and that of all reach the rise. Of 9 resamples none shows a
     /// fall, 2 (1 + 0) / 10.
     #[test]
@@ -395,7 +410,7 @@ mod tests {
     fn metrics_survive_the_signature() {
         let f1 = Metric::Classes(ClassificationMetric::F1 { positive: 1 });
         let matthews = Metric::Classes(ClassificationMetric::Matthews);
-        let rouge = Metric::Texts(stats::text::TextMetric::RougeL);
+        let rouge = Metric::Texts(TextMetric::RougeL);
         for metric in [Metric::Bleu, f1, matthews, outcomes([1; 4]).metric(), Metric::Nats, rouge] {
             assert_eq!(metric_of(&measured(metric, BTreeMap::new())).unwrap(), metric);
         }

@@ -11,6 +11,9 @@ const DRAWS: usize = 1_000;
 /// The power that a test set should have.
 const ENOUGH: f64 = 0.8;
 
+/// So many changed segments can never be significant: all to one side have p = 2^-6.
+const NEVER_SIGNIFICANT: usize = 7;
+
 /// Power of a test set beside one variant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Power {
@@ -18,7 +21,8 @@ pub struct Power {
     pub power: f64,
     /// Number of segments that gives a chance of 80 %; absent where few change.
     pub segments: Option<f64>,
-    /// The greatest loss of such a variant that is not significant: swaps exceed it in a share of [`ALPHA`].
+    /// The greatest loss of such a variant that is not significant: swaps exceed it in a share of [`ALPHA`]. Where fewer than
+    /// eight segments change, it is that of seven such: of eight to one side p is 2^-7, of seven 2^-6.
     pub critical: f64,
 }
 
@@ -50,11 +54,16 @@ pub fn power(
     let room = margin - reach;
     let below = sizes.partition_point(|&size| size < room.abs()) as f64 / DRAWS as f64;
     let longer = (reach + percentile(&sizes, 2.0 * ENOUGH - 1.0)) / margin;
-    let is_enough = changes[0].changed_units(testing.block) >= FEW_CHANGES;
+    let changed = changes[0].changed_units(testing.block);
+    let largest = sizes.last().copied().unwrap_or(0.0);
+    let critical = match changed {
+        1..NEVER_SIGNIFICANT => largest * NEVER_SIGNIFICANT as f64 / changed as f64,
+        _ => percentile(&sizes, 1.0 - ALPHA),
+    };
     Ok(Power {
         power: if room > 0.0 { (1.0 + below) / 2.0 } else { (1.0 - below) / 2.0 },
-        segments: is_enough.then(|| (counted.len() as f64 * longer * longer).ceil().max(1.0)),
-        critical: percentile(&sizes, 1.0 - ALPHA),
+        segments: (changed >= FEW_CHANGES).then(|| (counted.len() as f64 * longer * longer).ceil().max(1.0)),
+        critical,
     })
 }
 
@@ -97,6 +106,9 @@ mod tests {
         assert!((whole.power - 0.5).abs() < 0.06, "{whole:?}");
         let nothing = power(&base, &base, (0.2, 0.1), TESTING).unwrap();
         assert_eq!(nothing, Power { power: 0.0, segments: None, critical: 0.0 });
+        let [base, variant] = sides(4, 800);
+        let few = power(&base, &variant, (2.0, 3.1), TESTING).unwrap();
+        assert!((few.critical - 7.0 / 8.0).abs() < 1e-9, "seven of 800: {few:?}");
         // 2.576 deviations
         assert!((found.critical - 0.258).abs() < 0.025, "{found:?}");
     }

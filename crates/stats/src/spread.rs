@@ -2,6 +2,7 @@
 
 use crate::bootstrap::{draw_blocks, weighted};
 use crate::family::Testing;
+use crate::swaps::ROUNDING;
 use crate::{Error, Segments};
 
 const RESAMPLES: usize = 1_000;
@@ -53,7 +54,7 @@ pub fn reached(
         for ((step, scores), walks) in steps.iter().zip(&scores.variants).zip(&mut walks) {
             let loss = -direction.gain(scores[resample] - base);
             goes_on[0] &= loss + step.reach < margin(base);
-            goes_on[1] &= loss <= step.critical;
+            goes_on[1] &= loss <= step.critical + ROUNDING * base.abs();
             walks.iter_mut().zip(goes_on).for_each(|(walks, goes_on)| *walks += usize::from(goes_on));
         }
     }

@@ -30,7 +30,7 @@ const MOST_EXACT: usize = 16;
 const TOGETHER: usize = 2048;
 
 /// Distance from the observed difference, as a share of the scores, that is taken for rounding.
-const ROUNDING: f64 = 1e-10;
+pub(crate) const ROUNDING: f64 = 1e-10;
 
 /// Smallest p-value that this many swaps can give: 1 / (B + 1).
 pub fn smallest_p_value(swaps: usize) -> f64 {

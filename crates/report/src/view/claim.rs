@@ -50,7 +50,7 @@ fn share(pruning: &Pruning, criterion: Criterion) -> Option<String> {
     let [percent, low, high] = [percent, low, high].map(tenths);
     let found = pruning.find(Scope::All, Order::Importance)?.removable(judge, RuleKind::Dispensable);
     let spread = found.as_ref().and_then(|found| found.spread);
-    let spread = spread.map(|ends| format!(" ({} % on other test sets)", range(ends, tenths)));
+    let spread = spread.map(|ends| format!(" ({} % on resamples of the test set)", range(ends, tenths)));
     let power = found.and_then(|found| found.power);
     let power = power.map(|power| format!("; power to show more: {}", fixed(power, 2)));
     Some(format!(
