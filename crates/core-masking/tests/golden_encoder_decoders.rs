@@ -239,12 +239,15 @@ fn greedy_and_beam_output_agree() {
     });
 }
 
+/// Tensors that one becomes, by name.
+type Change = dyn Fn(&str, &Tensor) -> Vec<(String, Tensor)>;
+
 /// A file without a prefix and without the bias of the logits, such as that of facebook/bart-base; and tensors of T5 1.0 that old
 /// files hold beside the others.
 #[test]
 fn files_of_older_versions_are_read() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/golden/more");
-    let reread = |name: &'static str, change: &dyn Fn(&str, &Tensor) -> Vec<(String, Tensor)>| {
+    let reread = |name: &'static str, change: &Change| {
         let source = root.join(name);
         let text = fs::read_to_string(root.join(format!("{name}.json"))).unwrap();
         let config = source.join("config.json");

@@ -398,7 +398,7 @@ impl LanguageConfig {
             Windows::Everywhere => true,
             Windows::Periodic(period) => {
                 let period = self.options.sliding_window_pattern.unwrap_or(period);
-                named.unwrap_or((layer + 1) % period != 0)
+                named.unwrap_or(!(layer + 1).is_multiple_of(period))
             }
             Windows::ByLayer => {
                 let first = self.max_window_layers.unwrap_or(0);
@@ -412,7 +412,7 @@ impl LanguageConfig {
         let options = &self.options;
         let turns = match (&options.no_rope_layers, options.no_rope_layer_interval) {
             (Some(listed), _) => listed[layer] != 0,
-            (None, Some(interval)) => (layer + 1) % interval != 0,
+            (None, Some(interval)) => !(layer + 1).is_multiple_of(interval),
             (None, None) => true,
         };
         let local = options.rope_local_base_freq.filter(|_| self.is_local(layer));
@@ -442,7 +442,7 @@ impl LanguageConfig {
         let options = &self.options;
         let is_plain = self.family.names.experts.is_none()
             || options.mlp_only_layers.as_ref().is_some_and(|layers| layers.contains(&layer))
-            || (layer + 1) % options.decoder_sparse_step.unwrap_or(1) != 0;
+            || !(layer + 1).is_multiple_of(options.decoder_sparse_step.unwrap_or(1));
         if is_plain { 0 } else { options.num_experts.unwrap_or(0) }
     }
 

@@ -177,10 +177,11 @@ impl LanguageModel {
 
     /// Embeds ids `[batch, position]`, the first of them at position `start`: `[batch, position, d_model]`.
     fn embed(&self, ids: &Tensor, start: i64, dropout: &ModelDropout) -> Tensor {
-        let mut words = Tensor::embedding(&self.words, ids, -1, false, false);
-        if let Some(factor) = self.config.word_factor() {
-            words = words * factor;
-        }
+        let words = Tensor::embedding(&self.words, ids, -1, false, false);
+        let words = match self.config.word_factor() {
+            Some(factor) => words * factor,
+            None => words,
+        };
         dropout.classifier.apply(match &self.positions {
             Some(table) => {
                 words + table.narrow(0, self.config.family.names.rows_before + start, ids.size()[1])
