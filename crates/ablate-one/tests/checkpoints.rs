@@ -88,7 +88,7 @@ fn a_translator_is_scored_as_its_subject_says() {
     assert!(signature(folder.path()).contains("\"source_prefix\": \"The boat sleeps. \""));
     fs::write(folder.path().join("data/a.xx"), "lu pesak\n\nlu gidul\n").unwrap();
     let message = test_support::refusal(command(folder.path()).arg("--again"));
-    assert!(message.contains("split `test`, sentence 2: its reference is empty"), "{message}");
+    assert!(message.contains("`data/a.xx`, line 2: empty line"), "{message}");
 }
 
 /// The cache of the hub as other programs leave it, used without a network.

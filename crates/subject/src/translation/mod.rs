@@ -155,13 +155,6 @@ impl Task for Translation {
     fn prepare(&self, model: &Translator, text: ParallelText, split: &str) -> Result<Prepared, Error> {
         let source = |line: &String| self.source(model, line);
         let sources: Vec<Vec<u32>> = text.source.iter().map(source).collect::<Result<_, _>>()?;
-        if let Metric::Texts(metric) = self.metric
-            && let Some(index) = text.target.iter().position(|line| line.trim().is_empty())
-        {
-            let (line, metric) = (index + 1, metric.name());
-            let fault = format!("its reference is empty: {metric} has nothing to compare a text with");
-            return Err(Error::Invalid(format!("split `{split}`, sentence {line}: {fault}")));
-        }
         let positions = model.config().max_position_embeddings as usize;
         if let Some(index) = sources.iter().position(|source| source.len() > positions) {
             let (line, length) = (index + 1, sources[index].len());
