@@ -1,13 +1,13 @@
 //! Ways to choose heads beside each other. The rows of `train-gates` compare each model with the one before it was trained further;
 //! here two models that were trained further are compared, segment by segment.
-use records::{GateRow, Method, Row, TestedRow, Testing};
+use records::{GateRow, Method, Row, TestedRow};
 use stats::Segments;
 use stats::adjust::holm;
 use stats::family::{self, Comparison, Pair, test_family, test_pairs};
 
 use crate::error::{LeftOut, Result, no_segments, within};
 use crate::gates::Gates;
-use crate::results::{Results, distinct};
+use crate::results::{Results, distinct, ends};
 use crate::segments::stored;
 
 /// Resamples and swaps of models that were trained further, since they are compared whenever they are drawn: with
@@ -17,9 +17,9 @@ const RESAMPLES: usize = 10_000;
 /// What is stored of the segments of each row of a file, and the settings of its tests.
 fn measured<R: Row>(results: &Results<R>) -> Result<(Vec<Segments>, family::Testing)> {
     let none = || no_segments(&results.file);
-    let Testing { resamples, seed, block, .. } = results.file.testing().ok_or_else(none)?;
+    let testing = results.file.testing().ok_or_else(none)?.of_segments();
     let (_, segments) = stored(results, none)?;
-    Ok((segments, family::Testing { resamples: resamples.min(RESAMPLES), seed, block }))
+    Ok((segments, family::Testing { resamples: testing.resamples.min(RESAMPLES), ..testing }))
 }
 
 /// Tests pairs of rows of a file by what is stored of their segments.
@@ -85,11 +85,8 @@ impl Draws {
     /// `None` without a draw.
     pub fn of(scores: impl IntoIterator<Item = f64>) -> Option<Self> {
         let scores: Vec<f64> = scores.into_iter().collect();
-        let range = scores
-            .iter()
-            .map(|&one| (one, one))
-            .reduce(|(low, high), (one, _)| (low.min(one), high.max(one)))?;
-        Some(Self { count: scores.len(), mean: scores.iter().sum::<f64>() / scores.len() as f64, range })
+        let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+        (!scores.is_empty()).then(|| Self { count: scores.len(), mean, range: ends(&scores) })
     }
 
     /// `true` if there are enough draws, and a score lies outside all of them.

@@ -13,7 +13,7 @@ use crate::ablations::Ablations;
 use crate::error::{Error, LeftOut, Result, faulty, incomparable, no_segments};
 use crate::judge::{Criterion, Judge, RuleKind};
 use crate::pruning::Pruning;
-use crate::results::Results;
+use crate::results::{Results, ends};
 use crate::segments::stored;
 use crate::source::{ResultFile, experiment};
 
@@ -23,11 +23,9 @@ const FOLDER: &str = "replicate-";
 /// The same sweep over the heads of each replicate.
 #[derive(Debug)]
 pub struct Replicates {
-    /// Numbers of the replicates, at least two.
-    pub numbers: Vec<usize>,
-    /// Sweeps in their order; the first is the subject's own.
+    /// At least two sweeps in the order of the replicates; the first is the subject's own.
     pub sweeps: Vec<Ablations>,
-    /// Pruning curves, where they were measured.
+    /// Pruning curves, where they were measured and read.
     curves: Vec<Pruning>,
 }
 
@@ -70,8 +68,7 @@ impl HeadInAll {
 
     /// Smallest and greatest change.
     pub fn range(&self) -> (f64, f64) {
-        let ends = (f64::INFINITY, f64::NEG_INFINITY);
-        self.changes.iter().fold(ends, |(low, high), &change| (low.min(change), high.max(change)))
+        ends(&self.changes)
     }
 
     /// Number of replicates with this verdict.
@@ -87,24 +84,32 @@ impl Replicates {
     /// # Errors
     /// If a file cannot be read, or is of another sweep: other data, settings or heads, or a model that is there already.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
-        let first: Ablations = Results::read(file)?;
-        let own = first.file.clone();
+        let Some(mut found) = Self::beside(Results::read(file)?)? else { return Ok(None) };
+        let own = &found.sweeps[0].file;
         let pruning = own.path.with_file_name(format!("{}.csv", own.stem(experiment::PRUNING)));
-        let mut found = Self { numbers: vec![1], sweeps: vec![first], curves: Vec::new() };
         if pruning.exists() {
             let first = Pruning::read(own.other(pruning, experiment::PRUNING)?, left_out)?;
             let others = Self::curves(&first, left_out)?;
             found.curves.extend(std::iter::once(first).chain(others));
         }
+        Ok(Some(found))
+    }
+
+    /// The same without pruning curves, of a subject whose own sweep is read.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn beside(first: Ablations) -> Result<Option<Self>> {
+        let own = first.file.clone();
+        let mut sweeps = vec![first];
         for number in numbers(own.path.parent().unwrap_or(Path::new("."))) {
             let Some(sweep) = of_replicate(&own, number, experiment::SWEEP)? else { continue };
             let sweep = Ablations::read(sweep)?;
-            check(&found.sweeps[0].file, &sweep.file)?;
-            check_rows(&found.sweeps, &sweep)?;
-            found.sweeps.push(sweep);
-            found.numbers.push(number);
+            check(&own, &sweep.file)?;
+            check_rows(&sweeps, &sweep)?;
+            sweeps.push(sweep);
         }
-        Ok((found.sweeps.len() > 1).then_some(found))
+        Ok((sweeps.len() > 1).then_some(Self { sweeps, curves: Vec::new() }))
     }
 
     /// Pruning curves of the other replicates of a subject.
@@ -273,7 +278,7 @@ mod tests {
         }
         assert!(found.agreements().unwrap().is_empty(), "no statistics of segments");
         let found = read(&crate::tiny().results).unwrap().unwrap();
-        assert_eq!((found.numbers, found.curves.len()), (vec![1, 2], 2));
+        assert_eq!((found.sweeps.len(), found.curves.len()), (2, 2));
     }
 
     #[test]

@@ -23,8 +23,8 @@ pub const ARTEFACTS: &[Artefact] = &[
         "Score change for each masked head, layer x head, with verdicts: needed, dispensable, undecided",
         Reads::Each(experiment::SWEEP),
         |file, asked, left_out| {
-            let others = replicates_of(&file, left_out);
-            single_heads::tables(&Results::read(file)?, others.as_ref(), asked)
+            let sweep = Results::read(file)?;
+            single_heads::tables(&sweep, replicates_of(&sweep, left_out).as_ref(), asked)
         },
     )
     .detail("for BERT in the same layout")
@@ -34,8 +34,8 @@ pub const ARTEFACTS: &[Artefact] = &[
         "Histogram of the scores with one head masked, beside the score of the intact model",
         Reads::Each(experiment::SWEEP),
         |file, asked, left_out| {
-            let others = replicates_of(&file, left_out);
-            single_heads::figures(&Results::read(file)?, others.as_ref(), asked)
+            let sweep = Results::read(file)?;
+            single_heads::figures(&sweep, replicates_of(&sweep, left_out).as_ref(), asked)
         },
     )
     .detail("for BERT, Figure 1b")
@@ -45,11 +45,11 @@ pub const ARTEFACTS: &[Artefact] = &[
         "Heat map of what masking each head does to the score, layer x head",
         Reads::Each(experiment::SWEEP),
         |file, asked, left_out| {
-            let others = replicates_of(&file, left_out);
+            let sweep = Results::read(file)?;
+            let others = replicates_of(&sweep, left_out);
             let others = others.map(|found| replicates::needed_in_all(&found, asked.criterion).to_vec());
-            figure(file, heat_map::EFFECTS, |found| {
-                heat_map::effects(found, asked.criterion).note(others.clone())
-            })
+            let chart = heat_map::effects(&sweep, asked.criterion).note(others);
+            Ok(vec![sheet(&sweep.file, heat_map::EFFECTS, chart, [])])
         },
     ),
     Artefact::new(
@@ -266,11 +266,8 @@ pub const ARTEFACTS: &[Artefact] = &[
 ];
 
 /// The same sweep of other trainings; none where there is none, or a fault in one, which is then left out.
-fn replicates_of(file: &ResultFile, left_out: &mut LeftOut) -> Option<Replicates> {
-    // a fault in the file itself is that of the artefact
-    Ablations::read(file.clone()).ok()?;
-    let found = Replicates::read(file.clone(), left_out);
-    left_out.keep_if_there(found).flatten()
+fn replicates_of(sweep: &Ablations, left_out: &mut LeftOut) -> Option<Replicates> {
+    left_out.keep_if_there(Replicates::beside(sweep.clone())).flatten()
 }
 
 /// A figure of the rows of one file, or none where they have nothing for it.

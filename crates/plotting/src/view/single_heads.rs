@@ -323,14 +323,7 @@ fn figure1(
         .note(kinds.is_some().then(|| judge.of_verdicts()))
         .note(significant)
         .note("each stroke below the bars is a head")
-        .note(others.map(|found| {
-            format!(
-                "upright lines: from the smallest to the greatest number of heads in a bin over {}, by their change from the base \
-                 of each training",
-                count(found.sweeps.len(), "training")
-            )
-        }))
-        .note(others.map(|found| replicates::in_words(found, attentions, criterion)))
+        .note(others.map(|found| on_trainings(found, attentions, criterion).to_vec()))
         .note(paper)
         .note(sweep.missing_heads())
         .entries([
@@ -340,6 +333,16 @@ fn figure1(
         .entries(kinds.into_iter().flatten())
         .entries(others.map(|found| Entry::line(count(found.sweeps.len(), "training"), RANGE)))
         .panels(1, attentions.iter().enumerate().map(panel).collect())
+}
+
+/// Meaning of the ranges of bins, and the heads that all trainings need.
+fn on_trainings(found: &Replicates, attentions: &[Attention], criterion: Criterion) -> [String; 2] {
+    let trainings = count(found.sweeps.len(), "training");
+    let ranges = format!(
+        "upright lines: from the smallest to the greatest number of heads in a bin over {trainings}, by their change from the base \
+         of each training"
+    );
+    [ranges, replicates::in_words(found, attentions, criterion)]
 }
 
 /// One axis for all panels, so that bars can be compared between them, with room below 0 for the strokes.
