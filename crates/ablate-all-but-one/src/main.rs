@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout};
-use experiment::{HeadSweep, Ingredient, Selection, SharedArgs};
+use experiment::{HeadSweep, Ingredient, MaskingArgs, Selection, SharedArgs};
 use records::{AblationRow, TestedRow};
 use significance::TestArgs;
 use subject::{Description, Scored, Subject};
@@ -28,10 +28,6 @@ struct Args {
     #[arg(long, value_name = "TYPE", default_value = "all")]
     attention: Selection,
 
-    /// Multiply the kept heads of a layer by heads / kept
-    #[arg(long)]
-    rescale: bool,
-
     /// Choose the best head of each layer on this split, and score only these on the other
     #[arg(long, value_name = "SPLIT")]
     select_on: Option<String>,
@@ -39,6 +35,9 @@ struct Args {
     /// Segments of that split to choose on, drawn at random with --seed [default: all]
     #[arg(long, value_name = "N", requires = "select_on", value_parser = clap::value_parser!(u64).range(1..))]
     select_limit: Option<u64>,
+
+    #[command(flatten)]
+    masking: MaskingArgs,
 
     #[command(flatten)]
     test: TestArgs,
@@ -66,8 +65,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let heads = args.attention.heads(&layout)?;
     let experiment =
         select_on.as_ref().map_or(EXPERIMENT.to_owned(), |on| format!("{EXPERIMENT}-selected-on-{on}"));
-    let rescale = args.rescale;
-    let scored = Scored::first(split, args.shared.limit, rescale);
+    let scored = args.masking.scored(split, &args.shared, &description, &machine)?;
     let path = args.shared.output_path(&experiment, &description, &scored);
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
@@ -82,10 +80,12 @@ fn run(args: &Args) -> anyhow::Result<()> {
             &machine,
         )?,
         Some(on) => {
+            let rescale = args.masking.rescale;
             let selection = match args.select_limit {
                 Some(size) => Scored::sample(on, size as usize, args.shared.seed(), rescale),
                 None => Scored::first(on, None, rescale),
             };
+            let selection = selection.under(scored.ablation.clone());
             let best = run.select(&selection, &heads)?;
             let own = run.subject.identity("", &scored)?;
             let Ingredient { sha256, reading } = Ingredient::of(run.subject, &selection, "select", &own)?;

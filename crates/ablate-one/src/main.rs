@@ -5,9 +5,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use experiment::{HeadSweep, Selection, SharedArgs};
+use experiment::{HeadSweep, MaskingArgs, Selection, SharedArgs};
 use significance::TestArgs;
-use subject::Scored;
 
 /// Masks one head at a time and scores the test set (Table 1).
 ///
@@ -21,9 +20,8 @@ struct Args {
     #[arg(long, value_name = "TYPE", default_value = "all")]
     attention: Selection,
 
-    /// Multiply the kept heads of a layer by heads / kept
-    #[arg(long)]
-    rescale: bool,
+    #[command(flatten)]
+    masking: MaskingArgs,
 
     #[command(flatten)]
     test: TestArgs,
@@ -44,7 +42,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;
     let heads = args.attention.heads(&layout)?;
-    let scored = Scored::first(split, args.shared.limit, args.rescale);
+    let scored = args.masking.scored(split, &args.shared, &description, &machine)?;
     let path = args.shared.output_path("ablate-one", &description, &scored);
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;

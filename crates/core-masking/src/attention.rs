@@ -1,6 +1,7 @@
 //! Multi-headed attention with one gate per head: Michel et al. (2019), Equation 1 and Section 2.3.
 use tch::{Device, Kind, Tensor};
 
+use crate::ablation::Contexts;
 use crate::gates::Gate;
 use crate::layers::Linear;
 use crate::{Dropout, Error, Weights, causal_bias};
@@ -310,6 +311,30 @@ impl MultiHeadAttention {
         }
     }
 
+    /// `sum`, `[batch, query, d_model]`, with what the replacements of masked heads add.
+    ///
+    /// `values`: the gates of the heads that are kept, of which those at 0 are masked
+    pub(crate) fn add_replaced(&self, sum: &Tensor, replacement: &Contexts, values: &[f64]) -> Tensor {
+        let masked: Vec<i64> =
+            (0..values.len() as i64).filter(|&place| values[place as usize] == 0.0).collect();
+        if masked.is_empty() {
+            return sum.shallow_clone();
+        }
+        let all = replacement.of_first(sum.size()[1]); // [rows, heads, query or 1, d_head]
+        let kept = self.kept.as_ref().map_or_else(|| all.shallow_clone(), |kept| all.index_select(1, kept));
+        let (read, columns) = self.part_of(&kept, &masked);
+        sum + read.matmul(&columns)
+    }
+
+    /// What the heads at these places read, `[rows, query, places * d_head]`, and what W_o makes of it,
+    /// `[places * d_head, d_model]`.
+    fn part_of(&self, context: &Tensor, places: &[i64]) -> (Tensor, Tensor) {
+        let places = Tensor::from_slice(places).to_device(context.device());
+        let read = context.index_select(1, &places).transpose(1, 2).flatten(2, 3);
+        let columns = self.output.weight().unflatten(1, [-1, self.d_head]).index_select(1, &places);
+        (read, columns.flatten(1, 2).tr())
+    }
+
     /// `sum`, `[batch, query, d_model]`, with what some heads add, times a factor.
     ///
     /// - `context`: `[batch, kept, query, d_head]`; `places`: of the heads in it
@@ -318,10 +343,7 @@ impl MultiHeadAttention {
         if places.is_empty() {
             return sum.shallow_clone();
         }
-        let places = Tensor::from_slice(places).to_device(context.device());
-        let read = context.index_select(1, &places).transpose(1, 2).flatten(2, 3); // [batch, query, places * d_head]
-        let columns = self.output.weight().unflatten(1, [-1, self.d_head]).index_select(1, &places);
-        let columns = columns.flatten(1, 2).tr(); // [places * d_head, d_model]
+        let (read, columns) = self.part_of(context, places);
         // tch's addmm takes no factor; a batch of one does
         let one_batch = |rows: &Tensor| rows.flatten(0, -2).unsqueeze(0); // [1, rows, ..]
         one_batch(sum).baddbmm(&one_batch(&read), &columns.unsqueeze(0), 1.0, factor).view_as(sum)

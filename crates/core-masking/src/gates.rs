@@ -8,13 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tch::{Device, Kind, Tensor};
 
-use crate::{Attention, Error, HeadId, HeadLayout, HeadSet};
+use crate::ablation::Contexts;
+use crate::{Attention, Error, HeadId, HeadLayout, HeadSet, Replacement};
 
 /// One gate for each head of a model and each row of a batch.
 #[derive(Debug)]
 pub struct Gates {
     modules: BTreeMap<Attention, Vec<Module>>,
+    replacement: Option<Replacement>, // of what gates hold back; nothing if absent
     record: Option<AttentionRecord>,
+    contexts: Option<AttentionRecord>,
 }
 
 /// The gates of one layer.
@@ -24,29 +27,49 @@ struct Module {
     open: bool,     // known to be ones, so that nothing needs to be multiplied
 }
 
-/// The gates of one attention module, and where its attention weights are written down, if anywhere.
+/// The gates of one attention module, and where its attention weights and contexts are written down, if anywhere.
 #[derive(Debug, Clone, Copy)]
 pub struct Gate<'a> {
     values: &'a Tensor,
     open: bool,
-    record: Option<(&'a AttentionRecord, Attention, usize)>,
+    replacement: Option<&'a Contexts>,
+    record: Option<Entry<'a>>,
+    contexts: Option<Entry<'a>>,
 }
+
+/// Place of a module in a record.
+type Entry<'a> = (&'a AttentionRecord, Attention, usize);
 
 impl<'a> From<&'a Tensor> for Gate<'a> {
     fn from(values: &'a Tensor) -> Self {
-        Self { values, open: false, record: None }
+        Self { values, open: false, replacement: None, record: None, contexts: None }
     }
 }
 
-impl Gate<'_> {
+impl<'a> Gate<'a> {
+    /// The same gates, which let `replacement` through where they are closed.
+    pub(crate) fn replaced_by(self, replacement: Option<&'a Contexts>) -> Self {
+        Self { replacement, ..self }
+    }
+
     /// `[rows, heads]`, or `[rows, heads, queries]`.
     pub fn values(&self) -> &Tensor {
         self.values
     }
 
-    /// Multiplies the context of each head of `kept`, or of all heads, `[batch, kept, query, d_head]`; later queries
-    /// than these have no part in it.
+    /// Makes `ξ c + (1 - ξ) r` of the context c of each head of `kept`, or of all heads, `[batch, kept, query, d_head]`; later
+    /// queries than these have no part in it. Derivatives by ξ are those of `ξ c`, whatever r is: Equation 2.
     pub(crate) fn apply(&self, context: Tensor, kept: Option<&Tensor>) -> Tensor {
+        if let Some((record, attention, layer)) = self.contexts {
+            let all = || {
+                let (mut shape, heads) = (context.size(), self.values.size()[1]);
+                shape[1] = heads;
+                context.new_zeros(shape, (context.kind(), context.device()))
+            };
+            let whole =
+                kept.map_or_else(|| context.shallow_clone(), |kept| all().index_copy(1, kept, &context));
+            record.lock().insert((attention, layer), whole);
+        }
         if self.open && !self.values.requires_grad() {
             assert!([1, context.size()[0]].contains(&self.values.size()[0]), "rows: 1 or the batch");
             return context;
@@ -57,8 +80,14 @@ impl Gate<'_> {
             3 => values.narrow(2, 0, context.size()[2]), // [rows, kept, query]
             _ => values.unsqueeze(-1),                   // [rows, kept, 1]
         };
-        let kind = context.kind();
-        (context * gates.unsqueeze(-1)).to_kind(kind)
+        let (kind, gates) = (context.kind(), gates.unsqueeze(-1));
+        let replaced = self.replacement.map(|contexts| {
+            let all = contexts.of_first(context.size()[2]);
+            let own = kept.map_or_else(|| all.shallow_clone(), |kept| all.index_select(1, kept));
+            own * (1.0 - gates.detach())
+        });
+        let gated = context * gates;
+        replaced.map_or_else(|| gated.shallow_clone(), |replaced| &gated + replaced).to_kind(kind)
     }
 
     /// Returns true if attention weights are to be written down.
@@ -97,7 +126,7 @@ impl AttentionRecord {
 
 impl Gates {
     fn new(modules: BTreeMap<Attention, Vec<Module>>) -> Self {
-        Self { modules, record: None }
+        Self { modules, replacement: None, record: None, contexts: None }
     }
 
     /// All gates open: the plain model. One row, which serves any batch. Gradients by gates are taken with
@@ -182,9 +211,32 @@ impl Gates {
         Self { record: Some(record.clone()), ..self }
     }
 
-    /// Returns true if attention weights are written down.
+    /// The same gates; contexts of heads, before they are gated, are written down in `record`.
+    pub(crate) fn contexts_in(self, record: &AttentionRecord) -> Self {
+        Self { contexts: Some(record.clone()), ..self }
+    }
+
+    /// Returns true if attention weights or contexts are written down.
     pub(crate) fn is_recorded(&self) -> bool {
-        self.record.is_some()
+        self.record.is_some() || self.contexts.is_some()
+    }
+
+    /// The same gates, which let `replacement` through where they are closed: contexts of one row, or of each row of the batch.
+    #[must_use]
+    pub fn replaced_by(self, replacement: Option<Replacement>) -> Self {
+        Self { replacement, ..self }
+    }
+
+    /// The same gates, which let through what `others` do, row by row or that of the example `of_row` of each row, `[batch]`.
+    pub(crate) fn replaced_like(self, others: &Self, of_row: Option<&Tensor>) -> Self {
+        let own = |all: &Replacement| of_row.map_or_else(|| all.share(), |of_row| all.select(of_row));
+        self.replaced_by(others.replacement.as_ref().map(own))
+    }
+
+    /// The same gates for queries that are all at this position, if they let something through.
+    pub(crate) fn at(&self, position: i64) -> Option<Self> {
+        let replacement = self.replacement.as_ref()?.at(position);
+        Some(self.share().replaced_by(Some(replacement)))
     }
 
     /// Multiplies the kept heads of each layer by heads / kept, so that the layer's output keeps its size. `layout` is the
@@ -206,7 +258,7 @@ impl Gates {
             let layers = layers.iter().enumerate().map(|(layer, gates)| rescale(attention, layer, gates));
             (attention, layers.collect())
         };
-        Self { modules: self.modules.iter().map(layers).collect(), record: self.record.clone() }
+        Self { modules: self.modules.iter().map(layers).collect(), ..self.share() }
     }
 
     /// The gates of one module; layers are counted from 0.
@@ -214,9 +266,14 @@ impl Gates {
     /// # Panics
     /// If the gates were made for a model without that attention type or layer.
     pub fn of(&self, attention: Attention, layer: usize) -> Gate<'_> {
-        let record = self.record.as_ref().map(|record| (record, attention, layer));
         let Module { values, open } = &self.modules[&attention][layer];
-        Gate { values, open: *open, record }
+        Gate {
+            values,
+            open: *open,
+            replacement: self.replacement.as_ref().map(|replacement| replacement.of(attention, layer)),
+            record: self.record.as_ref().map(|record| (record, attention, layer)),
+            contexts: self.contexts.as_ref().map(|record| (record, attention, layer)),
+        }
     }
 
     /// The number of rows: 1, or the batch.
@@ -226,10 +283,11 @@ impl Gates {
 
     /// The gates of some rows of the batch; `rows`: `[kept]` of indices. A single row serves any batch and stays.
     pub fn select(&self, rows: &Tensor) -> Self {
-        self.map(|gates| match gates.size()[0] {
+        let selected = self.map(|gates| match gates.size()[0] {
             1 => gates.shallow_clone(),
             _ => gates.index_select(0, rows),
-        })
+        });
+        selected.replaced_by(self.replacement.as_ref().map(|replacement| replacement.select(rows)))
     }
 
     /// The same gates on the same tensors.
@@ -245,7 +303,9 @@ impl Gates {
         };
         Self {
             modules: self.modules.iter().map(|(&key, layers)| (key, changed(layers))).collect(),
+            replacement: self.replacement.as_ref().map(Replacement::share),
             record: self.record.clone(),
+            contexts: self.contexts.clone(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Everything that the experiments do to a model is a value of one argument, the gates ξ: `[rows, heads]` for each
 //! attention module. The alternative, a mask stored in the model, made the papers' own code depend on the order of
 //! calls; here the same call gives the same answer in any order.
+mod ablation;
 pub mod attention;
 mod batch;
 mod checkpoint;
@@ -29,6 +30,7 @@ mod tensor_file;
 pub mod translator;
 mod weights;
 
+pub use ablation::{ContextSums, Replacement};
 pub use attention::Projections;
 pub use batch::{SegmentBatch, TokenBatch, causal_bias};
 pub use checkpoint::refuse_adapter;

@@ -8,8 +8,8 @@ use tch::{Device, Kind, Tensor, no_grad};
 use crate::importance::{Attended, Measured, Measuring};
 use crate::pruning::{by_layer, without_heads};
 use crate::{
-    Attention, DropoutRates, Error, Gates, HeadLayout, HeadSet, Measure, ModelDropout, Projections, Removal,
-    Storage, Weights,
+    Attention, AttentionRecord, ContextSums, DropoutRates, Error, Gates, HeadLayout, HeadSet, Measure,
+    ModelDropout, Projections, RecordedWeights, Removal, Replacement, Storage, Weights,
 };
 
 /// Heads and sizes in a `config.json`.
@@ -88,6 +88,25 @@ pub trait GatedModel: Debug + Send + Sized {
 
     /// Queries and keys of the modules of each attention type.
     fn attended(&self, examples: &Self::Examples) -> BTreeMap<Attention, Attended>;
+
+    /// Contexts of all heads of the intact model, before their gates, at every position of a batch; zeros of heads that were
+    /// removed. `[batch, heads, query, d_head]` by attention type and layer.
+    fn contexts(&self, examples: &Self::Examples) -> RecordedWeights {
+        let record = AttentionRecord::default();
+        let gates = Gates::open(&self.layout(), self.options()).contexts_in(&record);
+        no_grad(|| drop(self.losses(examples, &gates, &ModelDropout::OFF)));
+        record.take()
+    }
+
+    /// Sums of the contexts of heads at real positions, of which [means](ContextSums::means) are made.
+    fn context_sums(&self, examples: &Self::Examples) -> ContextSums {
+        ContextSums::new(&self.contexts(examples), &self.attended(examples))
+    }
+
+    /// What the heads read in these examples, in place of what they read in others.
+    fn replacement(&self, examples: &Self::Examples) -> Replacement {
+        Replacement::of_texts(self.contexts(examples), &self.attended(examples), &self.layout())
+    }
 
     /// Raw outputs for one short input, `[.., outputs]`.
     fn probe(&self, gates: &Gates) -> Tensor;

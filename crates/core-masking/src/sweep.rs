@@ -8,11 +8,13 @@
 //! products of other sizes.
 use std::ops::Range;
 
-use tch::{Kind, Tensor};
+use tch::{Device, Kind, Tensor};
 
+use crate::ablation::Contexts;
 use crate::attention::MultiHeadAttention;
+use crate::gates::Gate;
 use crate::model::GatedModel;
-use crate::{Attention, Error, Gates, HeadLayout, HeadSet, to_vec};
+use crate::{Attention, Error, Gates, HeadLayout, HeadSet, Replacement, to_vec};
 
 /// Head sets of one model, ready to be evaluated together.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub struct Variants {
     pub(crate) values: Vec<Vec<Vec<f64>>>,
     /// The first layer of the stack with a masked head; their number if there is none.
     pub(crate) lowest: usize,
+    pub(crate) replacement: Option<Replacement>, // of one row, or one for each row of the batch
+    options: (Kind, Device),                     // of the model
     len: usize,
 }
 
@@ -46,8 +50,17 @@ impl Variants {
             values: (0..layers).map(|layer| values(&gates, &layout, attention, layer)).collect(),
             gates,
             lowest: of_stack.map(|id| id.layer_index()).min().unwrap_or(layers),
+            replacement: None,
+            options: model.options(),
             len: sets.len(),
         })
+    }
+
+    /// The same variants, in which `replacement` takes the place of what masked heads read: of one row, or of each row of the
+    /// batch that they are computed for.
+    #[must_use]
+    pub fn replaced_by(self, replacement: Option<&Replacement>) -> Self {
+        Self { replacement: replacement.map(|replacement| replacement.to(self.options)), ..self }
     }
 
     /// Number of sets.
@@ -115,6 +128,18 @@ pub(crate) trait Stack {
 /// The variants whose gates agree so far: they are computed as one.
 pub(crate) type Node = Vec<usize>;
 
+/// The gates of some nodes in a layer.
+pub(crate) struct NodeGates {
+    values: Tensor, // [nodes * batch, heads]
+    replacement: Option<Contexts>,
+}
+
+impl NodeGates {
+    pub(crate) fn gate(&self) -> Gate<'_> {
+        Gate::from(&self.values).replaced_by(self.replacement.as_ref())
+    }
+}
+
 /// A batch under all variants on its way through a stack.
 pub(crate) struct Walk<'a, S> {
     stack: &'a S,
@@ -177,9 +202,14 @@ impl<'a, S: Stack> Walk<'a, S> {
             let nodes: Vec<Node> = part.iter().map(|(_, node)| node.clone()).collect();
             let attended = match part {
                 [(_, node)] if one_by_one => {
-                    attention.merge_some(&context, &self.variants.values[layer][node[0]], whole.as_ref())
+                    let values = &self.variants.values[layer][node[0]];
+                    let merged = attention.merge_some(&context, values, whole.as_ref());
+                    self.replacement(layer).map_or_else(
+                        || merged.shallow_clone(),
+                        |replaced| attention.add_replaced(&merged, replaced, values),
+                    )
                 }
-                _ => attention.merge(of_parents(&context), (&self.gates(layer, &nodes)).into()),
+                _ => attention.merge(of_parents(&context), self.gates(layer, &nodes).gate()),
             };
             let out = self.stack.finish(layer, &of_parents(x), attended);
             self.ascend_from(layer + 1..layers.end, &out, nodes, arrive);
@@ -220,12 +250,19 @@ impl<'a, S: Stack> Walk<'a, S> {
         children
     }
 
-    /// The gates of `nodes` in a layer: `[nodes * batch, heads]`.
-    pub(crate) fn gates(&self, layer: usize, nodes: &[Node]) -> Tensor {
+    /// The gates of `nodes` in a layer.
+    pub(crate) fn gates(&self, layer: usize, nodes: &[Node]) -> NodeGates {
         let rows: Vec<i64> = nodes.iter().map(|node| node[0] as i64).collect();
         let gates = self.variants.gates.of(self.attention, layer);
         let rows = Tensor::from_slice(&rows).to_device(gates.values().device());
-        gates.values().index_select(0, &rows).repeat_interleave_self_int(self.batch, 0, None)
+        NodeGates {
+            values: gates.values().index_select(0, &rows).repeat_interleave_self_int(self.batch, 0, None),
+            replacement: self.replacement(layer).map(|contexts| contexts.repeat(nodes.len() as i64)),
+        }
+    }
+
+    fn replacement(&self, layer: usize) -> Option<&Contexts> {
+        Some(self.variants.replacement.as_ref()?.of(self.attention, layer))
     }
 
     /// Values of nodes, for each variant.

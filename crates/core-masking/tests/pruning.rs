@@ -6,7 +6,7 @@ use core_masking::classifier::LabelledBatch;
 use core_masking::loss::PairBatch;
 use core_masking::{
     BeamSearch, Classifier, ClassifierConfig, GatedModel, Gates, HeadLayout, HeadSet, Measure, ModelDropout,
-    Removal, SegmentBatch, Stopping, Translator, TranslatorConfig, Weights,
+    Removal, Replacement, SegmentBatch, Stopping, Translation, Translator, TranslatorConfig, Weights,
 };
 use proptest::prelude::*;
 use tch::{Device, Kind, Tensor};
@@ -204,6 +204,34 @@ fn a_pruned_translator_translates_as_the_masked_one() {
                 assert_eq!(found.tokens, masked.tokens);
                 assert!((found.score.unwrap() - masked.score.unwrap()).abs() < 1e-5);
             }
+        }
+    }
+}
+
+/// What all heads read in a text's own translation, in place of what they read: nothing changes. What they read in another one's
+/// changes something.
+#[test]
+fn a_translation_resampled_from_itself_is_the_plain_one() {
+    let (stopping, length_limit) = (Stopping::Exact, (1.0, 4));
+    for (beam, options) in [(1, DOUBLE), (1, SINGLE), (3, SINGLE)] {
+        let search = BeamSearch { beam, length_penalty: 1.0, stopping, length_limit, rules: None };
+        let model = translator(options);
+        let plain = search.translate(&model, &SOURCES, &Gates::open(&model.layout(), options)).unwrap();
+        let ended = |found: &Translation| [&found.tokens[..], &[model.config().eos_token_id]].concat();
+        let targets: Vec<Vec<u32>> = plain.iter().map(ended).collect();
+        let targets: Vec<&[u32]> = targets.iter().map(Vec::as_slice).collect();
+        let own = model.replacement(&PairBatch::new(&model, &SOURCES, &targets));
+        let all = HeadSet::from_iter(model.layout().heads());
+        let sets = [all.clone(), all];
+        let translate = |replacement: &Replacement| {
+            let variants = model.variants(&sets, false).unwrap().replaced_by(Some(replacement));
+            search.sweep(&model, &SOURCES, &variants, 2, None, &|| 1).unwrap().0
+        };
+        let rows: Vec<i64> = (0..SOURCES.len() as i64).rev().collect();
+        let of_others = translate(&own.select(&Tensor::from_slice(&rows)));
+        assert!(of_others.iter().all(|found| *found != plain));
+        if beam == 1 {
+            assert!(translate(&own).iter().all(|found| *found == plain), "{options:?}");
         }
     }
 }

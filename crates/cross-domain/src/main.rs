@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use experiment::{HeadSweep, OpenRows, SharedArgs};
+use experiment::{HeadSweep, MaskingArgs, OpenRows, SharedArgs};
 use records::{Row, Signature};
 use significance::TestArgs;
 use significance::{AGAINST_ARGUMENTS, Sweep, agreement};
@@ -21,9 +21,8 @@ use training::Machine;
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
-    /// Multiply the kept heads of a layer by heads / kept
-    #[arg(long)]
-    rescale: bool,
+    #[command(flatten)]
+    masking: MaskingArgs,
 
     #[command(flatten)]
     test: TestArgs,
@@ -56,8 +55,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
         bail!("split `{first}` is given twice: the second must be another");
     }
     let layout = description.layout(&machine)?;
+    let ablation = args.masking.ablation.build(args.shared.seed(), &description, &machine)?;
     let limit = args.shared.limit.map_or(String::new(), |limit| format!("-first-{limit}"));
-    let file = format!("cross-domain-{first}-{second}{limit}.csv");
+    let file = format!("cross-domain{}-{first}-{second}{limit}.csv", ablation.suffix());
     let path = args.shared.results.join(description.name()).join(file);
     let path = args.shared.output.clone().unwrap_or(path);
     args.shared.check_writable(&path)?;
@@ -72,7 +72,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
             names[1]
         );
     }
-    let scored = [first, second].map(|split| Scored::first(split, args.shared.limit, args.rescale));
+    let scored =
+        |split| Scored::first(split, args.shared.limit, args.masking.rescale).under(ablation.clone());
+    let scored = [first, second].map(scored);
     let sweep = |scored: &Scored| -> anyhow::Result<PathBuf> {
         let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, TestArgs::default());
         let path = description.result_path(&args.shared.results, "ablate-one", scored);

@@ -9,7 +9,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use records::{AblationRow, Identity, Order, TestedRow};
 use serde_json::Value;
-use subject::{Description, Scored, Subject};
+use subject::{Ablation, Description, Scored, Subject};
 use training::Machine;
 
 use crate::args::positive;
@@ -116,6 +116,12 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// The same, with something else in the place of heads that are masked already.
+    #[must_use]
+    pub fn under(self, ablation: &Ablation) -> Self {
+        Self { on: self.on.under(ablation.clone()), ..self }
+    }
+
     /// Adds data and settings to the identity of an experiment.
     ///
     /// # Errors

@@ -11,8 +11,8 @@ use anyhow::{Context, bail};
 use clap::Parser;
 use core_masking::{HeadId, HeadScores, HeadSet};
 use experiment::{
-    Estimate, EstimateArgs, HeadSweep, MeasuredRows, Oracle, Pool, Sampling, SharedArgs, StepArgs, Together,
-    Unit, has_duplicates,
+    Estimate, EstimateArgs, HeadSweep, MaskingArgs, MeasuredRows, Oracle, Pool, Sampling, SharedArgs,
+    StepArgs, Together, Unit, has_duplicates,
 };
 use records::{Identity, Order, PruningRow};
 use significance::TestArgs;
@@ -56,16 +56,15 @@ struct Args {
     #[arg(long)]
     uniform: bool,
 
-    /// Multiply the kept heads of a layer by heads / kept
-    #[arg(long)]
-    rescale: bool,
-
     /// Retrain the model without the heads of each step for this many epochs, restarting its recipe, and write
     /// prune-and-retrain.csv, a separate curve with the updates spent on each step. Each step starts from the intact
     /// model; with --attention enc-enc only its encoder is trained. Step 0 masks no head and is trained for as many
     /// updates
-    #[arg(long, value_name = "EPOCHS", conflicts_with_all = ["recompute", "rescale"], value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "EPOCHS", conflicts_with_all = ["recompute", "rescale", "ablation"], value_parser = clap::value_parser!(u64).range(1..=10_000))]
     retrain: Option<u64>,
+
+    #[command(flatten)]
+    masking: MaskingArgs,
 
     #[command(flatten)]
     test: TestArgs,
@@ -91,9 +90,10 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let layout = description.layout(&machine)?;
     let pools = args.steps.pools(&layout, Together::of(&layout, args.unit, args.uniform)?)?;
     let is_needed = args.order.iter().any(|order| order.is_measured());
-    let sampling = Sampling { seed: args.shared.seed(), rescale: args.rescale };
+    let sampling = Sampling { seed: args.shared.seed(), rescale: args.masking.rescale };
     let estimate = args.estimate.estimate_if(is_needed, &description, sampling, &machine)?;
-    let scored = Scored::first(split, args.shared.limit, args.rescale);
+    let scored = args.masking.scored(split, &args.shared, &description, &machine)?;
+    let estimate = estimate.map(|estimate| estimate.under(&scored.ablation));
     let retraining = args.retrain.map(|epochs| (epochs as usize, args.shared.seed()));
     let retraining =
         retraining.map(|settings| Retraining::new(&description, &machine, settings)).transpose()?;

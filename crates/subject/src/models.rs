@@ -5,13 +5,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use core_masking::{GatedModel, HeadLayout, HeadSet, Removal};
+use core_masking::{GatedModel, HeadLayout, HeadSet, Removal, Replacement};
 use tch::{Kind, no_grad};
 use training::{Precision, workers};
 
 use crate::error::Error;
 use crate::evaluation::{Plan, Purpose};
-use crate::subject::Scored;
+use crate::subject::{Sample, Scored};
 
 /// A decision of the quick model counts if it is further from any other than this many times the largest error that it
 /// made on the intact model.
@@ -29,6 +29,8 @@ pub(crate) struct Models<M> {
     pub quick: Option<M>,
     /// Bounds of close decisions of the quick model, by what is scored, as far as they were measured.
     bounds: Arc<Mutex<Vec<(Scored, f64)>>>,
+    /// Means of what heads read, by what they were measured on.
+    means: Arc<Mutex<Vec<(Sample, Replacement)>>>,
 }
 
 impl<M: GatedModel> Models<M> {
@@ -44,7 +46,7 @@ impl<M: GatedModel> Models<M> {
 
     /// A model that does all of the work.
     pub(crate) fn alone(exact: M) -> Self {
-        Self { exact, quick: None, bounds: Arc::default() }
+        Self { exact, quick: None, bounds: Arc::default(), means: Arc::default() }
     }
 
     /// The model that does most of the work.
@@ -61,9 +63,29 @@ impl<M: GatedModel> Models<M> {
         tch::set_num_threads(1);
         let share = |_| {
             let quick = self.quick.as_ref().map(GatedModel::share).transpose()?;
-            Ok(Self { exact: self.exact.share()?, quick, bounds: Arc::clone(&self.bounds) })
+            let (bounds, means) = (Arc::clone(&self.bounds), Arc::clone(&self.means));
+            Ok(Self { exact: self.exact.share()?, quick, bounds, means })
         };
         (0..workers).map(share).collect()
+    }
+
+    /// Means of what the heads read, which `measure` finds unless they are known.
+    ///
+    /// # Errors
+    /// If `measure` fails.
+    pub(crate) fn means(
+        &self,
+        of: &Sample,
+        measure: impl FnOnce() -> Result<Replacement, Error>,
+    ) -> Result<Replacement, Error> {
+        let known = || self.means.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known().iter().find(|(sample, _)| sample == of).map(|(_, means)| means.share());
+        if let Some(means) = found {
+            return Ok(means);
+        }
+        let means = measure()?;
+        known().push((of.clone(), means.share()));
+        Ok(means)
     }
 
     /// The models with these heads cut out.

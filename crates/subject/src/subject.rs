@@ -132,8 +132,9 @@ pub trait Subject {
     /// most this many tokens.
     ///
     /// # Errors
-    /// If `masked` names a head that the model does not have, or the model cannot take the text.
-    fn say(&self, text: &str, tokens: usize, masked: &HeadSet) -> Result<String, Error>;
+    /// If `masked` names a head that the model does not have, the model cannot take the text, or the split that replacements
+    /// come from is at fault.
+    fn say(&self, text: &str, tokens: usize, masked: &HeadSet, ablation: &Ablation) -> Result<String, Error>;
 }
 
 /// A split, read and cut into batches once, with what earlier evaluations left of them.
@@ -180,17 +181,83 @@ pub struct Scored {
     pub sample: Option<u64>,
     /// True if the kept heads of a layer are multiplied by heads / kept.
     pub rescale: bool,
+    /// What takes the place of masked heads.
+    pub ablation: Ablation,
+}
+
+/// What takes the place of what a masked head reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Ablation {
+    /// Nothing: Michel et al. (2019).
+    #[default]
+    Zero,
+    /// What it reads on average over all positions of these segments.
+    Mean(Sample),
+    /// What it reads at the same position of another text, one of these segments, drawn anew for each draw.
+    Resample {
+        /// The other texts.
+        of: Sample,
+        /// Number of the draw, from 1.
+        draw: u64,
+    },
+}
+
+/// Segments of a split that are drawn at random.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// Name of the split.
+    pub split: String,
+    /// Their number; all if there are fewer.
+    pub size: usize,
+    /// Seed of the draw.
+    pub seed: u64,
+}
+
+impl Ablation {
+    /// Its name in files and signatures.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Zero => "zero",
+            Self::Mean(_) => "mean",
+            Self::Resample { .. } => "resample",
+        }
+    }
+
+    /// What names of result files have of it, nothing for zeros.
+    pub fn suffix(&self) -> String {
+        match self {
+            Self::Zero => String::new(),
+            Self::Mean(_) => "-mean".to_owned(),
+            Self::Resample { draw, .. } => format!("-resample-{draw}"),
+        }
+    }
+
+    /// The segments that replacements come from, if there are any.
+    pub fn sample(&self) -> Option<Scored> {
+        match self {
+            Self::Zero => None,
+            Self::Mean(of) | Self::Resample { of, .. } => {
+                Some(Scored::sample(of.split.clone(), of.size, of.seed, false))
+            }
+        }
+    }
 }
 
 impl Scored {
     /// The first segments of a split, or all; of a split in groups the first of each, in proportion.
     pub fn first(split: String, limit: Option<usize>, rescale: bool) -> Self {
-        Self { split, limit, sample: None, rescale }
+        Self { split, limit, sample: None, rescale, ablation: Ablation::Zero }
+    }
+
+    /// The same segments with something else in the place of masked heads.
+    #[must_use]
+    pub fn under(self, ablation: Ablation) -> Self {
+        Self { ablation, ..self }
     }
 
     /// Segments of a split, drawn at random without replacement: files are often sorted by source.
     pub fn sample(split: String, size: usize, seed: u64, rescale: bool) -> Self {
-        Self { split, limit: Some(size), sample: Some(seed), rescale }
+        Self { split, limit: Some(size), sample: Some(seed), rescale, ablation: Ablation::Zero }
     }
 
     /// Places of the segments in a split, in their order.
@@ -216,6 +283,18 @@ impl Scored {
         identity.arguments.insert("rescale".to_owned(), self.rescale.into());
         if let Some(seed) = self.sample {
             identity.arguments.insert("sample".to_owned(), seed.into());
+        }
+        // Results that were made before this could be asked for do not tell it.
+        if let Ablation::Mean(of) | Ablation::Resample { of, .. } = &self.ablation {
+            identity.arguments.extend([
+                ("ablation".to_owned(), self.ablation.name().into()),
+                ("reference_on".to_owned(), of.split.clone().into()),
+                ("reference_limit".to_owned(), of.size.into()),
+                ("reference_seed".to_owned(), of.seed.into()),
+            ]);
+        }
+        if let Ablation::Resample { draw, .. } = self.ablation {
+            identity.arguments.insert("draw".to_owned(), draw.into());
         }
         identity
     }

@@ -122,6 +122,11 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         Self::lengths(prepared)
     }
 
+    /// Tokens of the text of each segment, of a question those of its longest choice.
+    fn text_lengths(prepared: &Self::Prepared) -> Vec<usize> {
+        Self::lengths(prepared)
+    }
+
     /// Number of texts that the model reads, several of a segment where that is a question.
     fn texts(prepared: &Self::Prepared) -> usize {
         Self::lengths(prepared).len()
@@ -159,6 +164,11 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
 
     /// Tokens of each encoded segment; those that stay together are one.
     fn encoded_lengths(encoded: &Self::Encoded) -> Vec<usize>;
+
+    /// Tokens of the text of each encoded segment: of a pair those of the source, of a question those of its longest choice.
+    fn encoded_text_lengths(encoded: &Self::Encoded) -> Vec<usize> {
+        Self::encoded_lengths(encoded)
+    }
 
     /// These segments as the model takes them.
     fn examples(

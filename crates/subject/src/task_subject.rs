@@ -16,12 +16,13 @@ use training::{Machine, Memory, Progress, workers};
 
 use crate::checkpoint::Origin;
 use crate::error::Error;
-use crate::evaluation::{Batches, Need, Plan, Purpose, Scorer};
+use crate::evaluation::{Batches, Masks, Need, Plan, Purpose, Replace, Scorer};
 use crate::models::Models;
 use crate::reading::{Reading, TextAttention};
 use crate::relevant::SegmentRelevance;
-use crate::subject::{Evaluation, Evaluator, Pass, Scored, Subject, Work};
+use crate::subject::{Ablation, Evaluation, Evaluator, Pass, Scored, Subject, Work};
 use crate::subject_file::SubjectFile;
+use crate::substitute::Substitute;
 use crate::task::{ExamplesOf, Spec, Task};
 
 /// A model with its data and its task.
@@ -47,19 +48,19 @@ impl<T: Task> TaskSubject<T> {
 
     /// Runs `job` on each batch of segments of these lengths, and hands its results to `each` in the order of batches, so that
     /// equal runs give equal numbers. `message` says in the progress what is done.
-    fn over_batches<R: Send>(
+    pub(crate) fn over_batches<R: Send>(
         &self,
         models: &Models<T::Model>,
         (need, lengths): (&Need<'_>, &[usize]),
         message: &str,
-        job: impl Fn(&T::Model, &[usize]) -> Result<R, Error> + Sync,
+        job: impl Fn(&Models<T::Model>, &[usize]) -> Result<R, Error> + Sync,
         mut each: impl FnMut(&[usize], R) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let Plan { batches, workers, .. } = Plan::new(&self.machine, need, lengths);
         let mut models = models.of_threads(workers)?;
         let mut progress = Progress::new(batches.len(), self.machine.quiet);
         progress.message(message.to_owned());
-        let job = |models: &Models<T::Model>, item: usize| job(models.quickest(), &batches[item]);
+        let job = |models: &Models<T::Model>, item: usize| job(models, &batches[item]);
         workers::in_order(&mut models, batches.len(), job, |item, found| {
             progress.advance(1);
             each(&batches[item], found)
@@ -70,7 +71,7 @@ impl<T: Task> TaskSubject<T> {
         self.task.prepare(self.model(), self.read(scored)?, &scored.split)
     }
 
-    fn encode(&self, scored: &Scored) -> Result<T::Encoded, Error> {
+    pub(crate) fn encode(&self, scored: &Scored) -> Result<T::Encoded, Error> {
         self.task.encode(self.model(), &self.read(scored)?, &scored.split)
     }
 }
@@ -86,6 +87,10 @@ impl<T: Task> Subject for TaskSubject<T> {
         self.task.describe(&mut identity, &examples);
         self.origin.describe(&mut identity);
         identity.data.insert(scored.split.clone(), T::Spec::sha256(&examples));
+        if let Some(reference) = scored.ablation.sample() {
+            let sha256 = T::Spec::sha256(&self.read(&reference)?);
+            identity.data.insert(format!("reference: {}", reference.split), sha256);
+        }
         Ok(identity)
     }
 
@@ -107,6 +112,7 @@ impl<T: Task> Subject for TaskSubject<T> {
         let machine = Machine { memory, ..self.machine.clone() };
         let plan = Plan::new(&machine, &need, &T::scored_lengths(&prepared));
         Ok(Box::new(SplitEvaluator {
+            substitute: Substitute::new(self, &scored.ablation, &T::text_lengths(&prepared))?,
             models: self.models.of_threads(plan.workers)?,
             subject: self,
             scored: scored.clone(),
@@ -123,8 +129,12 @@ impl<T: Task> Subject for TaskSubject<T> {
     ) -> Result<BTreeMap<Measure, HeadScores>, Error> {
         let encoded = self.encode(on)?;
         let layout = self.layout();
-        let job = |model: &T::Model, batch: &[usize]| {
-            let gates = on.gates(&layout, masked, model.options())?;
+        let substitute = Substitute::new(self, &on.ablation, &T::encoded_text_lengths(&encoded))?;
+        let job = |models: &Models<T::Model>, batch: &[usize]| {
+            let model = models.quickest();
+            let replacement = if masked.is_empty() { None } else { substitute.of(models, batch)? };
+            let replacement = replacement.map(|all| all.to(model.options()));
+            let gates = on.gates(&layout, masked, model.options())?.replaced_by(replacement);
             Ok(model.measure(&T::examples(model, &encoded, batch)?, &gates, measures))
         };
         let need = self.task.need(&self.models, Purpose::Measuring(measures));
@@ -149,8 +159,9 @@ impl<T: Task> Subject for TaskSubject<T> {
         let exact = Models::alone(self.models.exact.to_kind(Kind::Double)?);
         let encoded = self.encode(on)?;
         let (need, lengths) = (self.task.need(&exact, Purpose::Relevance), T::encoded_lengths(&encoded));
-        let job = |model: &T::Model, batch: &[usize]| {
+        let job = |models: &Models<T::Model>, batch: &[usize]| {
             let of_row = |&row: &usize| {
+                let model = models.quickest();
                 let segment = T::examples(model, &encoded, &[row])?;
                 SegmentRelevance::new(&T::relevance(model, &segment, rule)?)
             };
@@ -202,9 +213,9 @@ impl<T: Task> Subject for TaskSubject<T> {
         let need = self.task.need(&self.models, Purpose::Measuring(&measures));
         let lengths: Vec<usize> = texts.iter().map(|text| text.len()).collect();
         let attention = self.reading().attention;
-        let job = |model: &T::Model, batch: &[usize]| {
+        let job = |models: &Models<T::Model>, batch: &[usize]| {
             let rows: Vec<&[u32]> = batch.iter().map(|&row| texts[row]).collect();
-            attention_of::<T>(attention, model, &rows)
+            attention_of::<T>(attention, models.quickest(), &rows)
         };
         self.over_batches(&self.models, (&need, &lengths), "reading", job, |batch, found| {
             batch.iter().zip(found).try_for_each(|(&row, attention)| each(row, attention))
@@ -263,8 +274,13 @@ impl<T: Task> Subject for TaskSubject<T> {
         })
     }
 
-    fn say(&self, text: &str, tokens: usize, masked: &HeadSet) -> Result<String, Error> {
-        let gates = Gates::masking(&self.layout(), std::slice::from_ref(masked), self.model().options())?;
+    fn say(&self, text: &str, tokens: usize, masked: &HeadSet, ablation: &Ablation) -> Result<String, Error> {
+        let (options, masked) = (self.model().options(), std::slice::from_ref(masked));
+        let placed = if *ablation == Ablation::Zero { None } else { self.task.place(text)? };
+        let length = placed.map_or(0, |tokens| tokens.len());
+        let replacement = Substitute::new(self, ablation, &[length])?.of(&self.models, &[0])?;
+        let replacement = replacement.map(|all| all.to(options));
+        let gates = Gates::masking(&self.layout(), masked, options)?.replaced_by(replacement);
         self.task.say(self.model(), text, tokens, &gates)
     }
 }
@@ -299,6 +315,7 @@ struct SplitEvaluator<'a, T: Task> {
     prepared: T::Prepared,
     batches: Batches,
     models: Vec<Models<T::Model>>,
+    substitute: Substitute<T>,
 }
 
 impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
@@ -307,14 +324,16 @@ impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
         sets: &[HeadSet],
         each: &mut dyn FnMut(usize, Evaluation) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let Self { subject, scored, prepared, batches, models } = self;
+        let Self { subject, scored, prepared, batches, models, substitute } = self;
         let TaskSubject { task, machine, .. } = subject;
         let layout = subject.layout();
         sets.iter().flat_map(HeadSet::iter).try_for_each(|id| layout.check(id))?;
         let metric = task.metric(&scored.split).name();
         let scorer = task.scorer(&subject.models, &batches.plan, prepared, scored)?;
         let mut progress = Progress::new(sets.len() * batches.plan.batches.len(), machine.quiet);
-        batches.run(&scorer, models, (sets, scored.rescale), &mut progress, |progress, index, found| {
+        let replace = |models: &Models<T::Model>, rows: &[usize]| substitute.of(models, rows);
+        let masks = (&Masks { sets, rescale: scored.rescale }, &replace as &Replace<'_, T::Model>);
+        batches.run(&scorer, models, masks, &mut progress, |progress, index, found| {
             let evaluation = Evaluation::new(task.segments(prepared, found)?)?;
             let digits = metric.digits();
             progress.message(format!(

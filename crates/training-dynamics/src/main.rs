@@ -8,7 +8,8 @@ use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadLayout, HeadSet};
 use experiment::{
-    Estimate, EstimateArgs, MeasuredRows, Pool, RowPlan, RowSet, Sampling, SharedArgs, Together, check_heads,
+    Estimate, EstimateArgs, MaskingArgs, MeasuredRows, Pool, RowPlan, RowSet, Sampling, SharedArgs, Together,
+    check_heads,
 };
 use records::{DynamicsRow, Identity, MetricName, Order, Scope, TestedRow, sha256_file};
 use significance::TestArgs;
@@ -27,9 +28,8 @@ struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=99))]
     step_percent: u64,
 
-    /// Multiply the kept heads of a layer by heads / kept
-    #[arg(long)]
-    rescale: bool,
+    #[command(flatten)]
+    masking: MaskingArgs,
 
     #[command(flatten)]
     test: TestArgs,
@@ -51,9 +51,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = args.shared.subject.read()?;
     // Training may take an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
-    let sampling = Sampling { seed: args.shared.seed(), rescale: args.rescale };
+    let sampling = Sampling { seed: args.shared.seed(), rescale: args.masking.rescale };
     let estimate = args.estimate.estimate(&description, sampling, &machine)?;
-    let scored = Scored::first(split, args.shared.limit, args.rescale);
+    let scored = args.masking.scored(split, &args.shared, &description, &machine)?;
     let path = args.shared.output_path("training-dynamics", &description, &scored);
     args.shared.check_writable(&path)?;
     description.train(&machine, &args.shared.results, false)?;

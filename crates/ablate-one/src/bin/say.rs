@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use core_masking::HeadSet;
-use experiment::{MachineArgs, SubjectArgs};
+use experiment::{AblationArgs, MachineArgs, SubjectArgs};
+use significance::SEED;
 
 /// Shows what a model makes of a text, with all its heads and with some masked.
 ///
@@ -27,6 +28,9 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     tokens: u64,
 
+    #[command(flatten)]
+    ablation: AblationArgs,
+
     /// Folder of the results, where the training curve goes if the model is yet to be trained
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
@@ -46,10 +50,11 @@ fn run(args: &Args) -> anyhow::Result<()> {
     for id in args.mask.iter().flat_map(HeadSet::iter) {
         layout.check(id)?;
     }
+    let ablation = args.ablation.build(SEED, &description, &machine)?;
     let subject = description.open(&machine, &args.results)?;
     for masked in std::iter::once(&HeadSet::none()).chain(&args.mask) {
         let name = if masked.is_empty() { "all heads".to_owned() } else { format!("without {masked}") };
-        let text = subject.say(&args.text, args.tokens as usize, masked)?;
+        let text = subject.say(&args.text, args.tokens as usize, masked, &ablation)?;
         words::print_line(words::visible(&format!("{name}: {text}")))?;
     }
     Ok(())

@@ -91,7 +91,7 @@ impl Classifier {
         let nodes: Vec<Node> = part.iter().map(|(_, node)| node.clone()).collect();
         let last = self.layers.len() - 1;
         let module = &self.layers[last];
-        let attended = module.attention.merge(of_parents(context), (&walk.gates(last, &nodes)).into());
+        let attended = module.attention.merge(of_parents(context), walk.gates(last, &nodes).gate());
         let out = module.finish(&of_parents(x), attended, &ModelDropout::OFF);
         let logits = self.head.forward(&out, &ModelDropout::OFF); // [nodes * batch, labels]
         nodes.into_iter().zip(0..).map(|(node, place)| (node, walk.of_node(&logits, place))).collect()
@@ -117,6 +117,9 @@ impl Classifier {
         let trunk = self.trunk(&batch, self.top(variants), None);
         let rows = index(cells.iter().map(|&(_, text)| place(text)).collect());
         let gates = variants.gates.select(&index(cells.iter().map(|&(variant, _)| variant).collect()));
+        let of_cells = index(cells.iter().map(|&(_, text)| text).collect());
+        let replacement = variants.replacement.as_ref().map(|replacement| replacement.select(&of_cells));
+        let gates = gates.replaced_by(replacement);
         let x = trunk.x.index_select(0, &rows);
         self.forward_from(trunk.layer, &x, &batch.select(&rows), &gates, &ModelDropout::OFF)
     }

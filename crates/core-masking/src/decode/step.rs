@@ -85,7 +85,9 @@ impl<'a> Step<'a> {
         let embedded = self.model.layers.embed_target(&tokens.view([-1, 1]), self.position);
         let x = embedded.view([-1, self.memory.hypotheses(), self.width()]);
         self.memory.extend();
-        let x = self.model.decode_with(&mut *self.memory, x, &self.gates, &ModelDropout::OFF);
+        let here = self.gates.at(self.position);
+        let gates = here.as_ref().unwrap_or(&self.gates);
+        let x = self.model.decode_with(&mut *self.memory, x, gates, &ModelDropout::OFF);
         self.position += 1;
         x
     }

@@ -38,7 +38,8 @@ impl Measuring<'_> {
     pub(crate) fn run(&self, losses: impl Fn(&Gates) -> Tensor) -> Measured {
         let record = AttentionRecord::default();
         let leaves = self.leaves();
-        let gates = Gates::from_stacked(&leaves);
+        let of_row = self.modules.values().find_map(|module| module.examples.as_ref());
+        let gates = Gates::from_stacked(&leaves).replaced_like(self.gates, of_row);
         let gates = if self.measures.iter().any(|measure| measure.is_of_weights()) {
             gates.recorded_in(&record)
         } else {
@@ -154,6 +155,15 @@ impl Attended {
     fn over_queries(&self, values: Tensor) -> Tensor {
         let real = self.queries.unsqueeze(1).to_kind(Kind::Double); // [batch, 1, query]
         (values * real).sum_dim_intlist([0_i64, 2].as_slice(), false, None)
+    }
+
+    /// The first row of each example, `[examples]`.
+    pub(crate) fn first_rows(&self) -> Tensor {
+        let rows = self.queries.size()[0];
+        let example_of: Vec<i64> = self.examples.as_ref().map_or_else(|| (0..rows).collect(), crate::to_vec);
+        let is_first = |&row: &usize| row == 0 || example_of[row] != example_of[row - 1];
+        let first: Vec<i64> = (0..example_of.len()).filter(is_first).map(|row| row as i64).collect();
+        Tensor::from_slice(&first).to_device(self.queries.device())
     }
 
     /// Number of examples.

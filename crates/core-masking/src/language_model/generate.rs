@@ -99,6 +99,8 @@ impl LanguageModel {
         let (first, count) = (cache.used, ids.size()[1]);
         let (turns, mut x) = (self.turns(first, count), self.embed(ids, first, &ModelDropout::OFF));
         cache.used += count;
+        let here = if count == 1 { gates.at(first) } else { None };
+        let gates = here.as_ref().unwrap_or(gates);
         for (index, layer) in self.layers.iter().enumerate() {
             let gate = gates.of(Attention::SelfAttention, index);
             let mut attending = layer.attending(&x, layer.turns(&turns));

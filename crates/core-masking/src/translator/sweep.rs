@@ -21,7 +21,8 @@ impl Variants {
             _ => (0..count * batch).map(|row| (first + row / batch) as i64).collect(),
         };
         let device = self.gates.of(Attention::EncEnc, 0).values().device();
-        self.gates.select(&Tensor::from_slice(&rows).to_device(device))
+        let replacement = self.replacement.as_ref().map(|replacement| replacement.repeat(count as i64));
+        self.gates.select(&Tensor::from_slice(&rows).to_device(device)).replaced_by(replacement)
     }
 }
 

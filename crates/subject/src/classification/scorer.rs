@@ -60,6 +60,7 @@ impl<'a> Decisions<'a> {
             let (greatest, _) = logits.topk(2, -1, true, true);
             let leads = to_vec::<f64>(&(greatest.select(1, 0) - greatest.select(1, 1)));
             let variants = exact.variants(std::slice::from_ref(set), request.rescale)?;
+            let variants = variants.replaced_by(request.replacement);
             look.take(&leads, |close| {
                 let cells: Vec<(usize, usize)> = close.iter().map(|&text| (0, text)).collect();
                 let exact = exact.sweep_cells(&self.texts.batch(exact, rows)?, &variants, &cells);
@@ -97,7 +98,7 @@ impl Scorer for Decisions<'_> {
         left: Option<Trunk>,
     ) -> Result<(BySet<Outcome>, Trunk), Error> {
         let model = models.quickest();
-        let variants = model.variants(request.sets, request.rescale)?;
+        let variants = model.variants(request.sets, request.rescale)?.replaced_by(request.replacement);
         let batch = self.texts.batch(model, request.rows)?;
         let (logits, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
         let mut found = logits.iter().map(classes).collect::<Result<Vec<_>, _>>()?;
@@ -119,7 +120,7 @@ mod tests {
     use super::super::memory;
     use super::super::texts::outcomes;
     use super::*;
-    use crate::evaluation::{Batches, Purpose};
+    use crate::evaluation::{Batches, Masks, Purpose, Replace, no_replacement};
     use core_masking::{ClassifierConfig, GatedModel, ModelDropout};
     use corpus::classifier_tokenizer::Encoded;
     use tch::{Device, Kind};
@@ -192,7 +193,8 @@ mod tests {
             Ok(())
         };
         let mut models = models.of_threads(plan.workers).unwrap();
-        Batches::new(plan).run(&scorer, &mut models, (&sets, rescale), &mut progress, each).unwrap();
+        let masks = (&Masks { sets: &sets, rescale }, &no_replacement as &Replace<'_, _>);
+        Batches::new(plan).run(&scorer, &mut models, masks, &mut progress, each).unwrap();
         (found, scorer.second_look.map_or(0, |look| look.made_again()))
     }
 

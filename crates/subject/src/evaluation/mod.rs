@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use core_masking::{GatedModel, HeadSet, Trunk};
+use core_masking::{GatedModel, HeadSet, Replacement, Trunk};
 use training::{Progress, stop};
 
 use crate::error::Error;
@@ -57,10 +57,28 @@ pub(crate) struct Request<'a> {
     pub sets: &'a [HeadSet],
     /// True if the kept heads of a layer are multiplied by heads / kept.
     pub rescale: bool,
+    /// What takes the place of masked heads, of one row or for each segment; nothing if absent.
+    pub replacement: Option<&'a Replacement>,
     /// Sets that are rows of one batch.
     pub sets_per_batch: usize,
     /// Rows that go on at once when the batch takes more memory than is likely.
     pub rows_at_once: usize,
+}
+
+/// Head sets to be masked, and how.
+pub(crate) struct Masks<'a> {
+    pub sets: &'a [HeadSet],
+    /// Multiplies the kept heads of a layer by heads / kept.
+    pub rescale: bool,
+}
+
+/// What takes the place of masked heads in these segments; nothing if `None`.
+pub(crate) type Replace<'a, M> =
+    dyn Fn(&Models<M>, &[usize]) -> Result<Option<Replacement>, Error> + Sync + 'a;
+
+#[cfg(test)]
+pub(crate) fn no_replacement<M>(_: &Models<M>, _: &[usize]) -> Result<Option<Replacement>, Error> {
+    Ok(None)
 }
 
 /// A split, ready to be evaluated under any number of head sets.
@@ -81,19 +99,20 @@ impl Batches {
     /// finished together.
     ///
     /// - `models`: one for each thread
-    /// - `rescale`: multiplies the kept heads of a layer by heads / kept
+    /// - `replace`: what takes the place of masked heads
     pub(crate) fn run<C: Scorer>(
         &self,
         scorer: &C,
         models: &mut [Models<C::Model>],
-        (sets, rescale): (&[HeadSet], bool),
+        (masks, replace): (&Masks<'_>, &Replace<'_, C::Model>),
         progress: &mut Progress,
         mut each: impl FnMut(&mut Progress, usize, Vec<C::Segment>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut groups = C::groups(sets, self.plan.sets_per_batch);
+        let mut groups = C::groups(masks.sets, self.plan.sets_per_batch);
         let mut run = |rounds: &[Range<usize>]| {
             let job = |models: &Models<C::Model>, round: &Range<usize>, batch: usize| {
-                self.score((scorer, models), (&sets[round.clone()], rescale), batch)
+                let masks = Masks { sets: &masks.sets[round.clone()], ..*masks };
+                self.score((scorer, models), (&masks, replace), batch)
             };
             groups::evaluate(models, rounds, &self.plan.batches, job, progress, &mut each)
         };
@@ -111,14 +130,18 @@ impl Batches {
     fn score<C: Scorer>(
         &self,
         (scorer, models): (&C, &Models<C::Model>),
-        (sets, rescale): (&[HeadSet], bool),
+        (&Masks { sets, rescale }, replace): (&Masks<'_>, &Replace<'_, C::Model>),
         batch: usize,
     ) -> Result<BySet<C::Segment>, Error> {
         let Plan { batches, sets_per_batch, keeps_prefixes, rows_at_once, .. } = &self.plan;
+        let rows = &batches[batch];
+        let is_masked = sets.iter().any(|set| !set.is_empty());
+        let replacement = if is_masked { replace(models, rows)? } else { None };
         let request = Request {
-            rows: &batches[batch],
+            rows,
             sets,
             rescale,
+            replacement: replacement.as_ref(),
             sets_per_batch: *sets_per_batch,
             rows_at_once: rows_at_once[batch],
         };

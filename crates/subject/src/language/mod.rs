@@ -135,6 +135,12 @@ impl Task for LanguageModelling {
         rows.padded().collect()
     }
 
+    fn text_lengths(rows: &Rows) -> Vec<usize> {
+        let lengths: Vec<usize> = rows.lengths().collect();
+        let longest = |unit| lengths[rows.unit(unit)].iter().copied().max().unwrap_or(0);
+        (0..rows.units()).map(longest).collect()
+    }
+
     fn texts(rows: &Rows) -> usize {
         rows.len()
     }
@@ -187,6 +193,10 @@ impl Task for LanguageModelling {
 
     fn encoded_lengths(rows: &Rows) -> Vec<usize> {
         rows.padded().collect()
+    }
+
+    fn encoded_text_lengths(rows: &Rows) -> Vec<usize> {
+        Self::text_lengths(rows)
     }
 
     fn examples(model: &LanguageModel, rows: &Rows, batch: &[usize]) -> Result<PredictionBatch, Error> {

@@ -1,7 +1,7 @@
 //! Texts that are predicted under many head sets.
 use std::ops::Range;
 
-use core_masking::{HeadSet, LanguageModel, Trunk, to_vec};
+use core_masking::{HeadSet, LanguageModel, Replacement, Trunk, to_vec};
 use tch::{Kind, Tensor, no_grad};
 
 use super::rows::{Rows, SegmentsOf};
@@ -57,7 +57,7 @@ impl<'a> Predictions<'a> {
             return Ok(Self { rows, second_look: None });
         }
         let error = |models: &Pair<'_, LanguageModel>, units: &[usize]| {
-            let scores = |model| scores(rows, model, units, &HeadSet::none(), false);
+            let scores = |model| scores(rows, model, units, (&HeadSet::none(), false), None);
             let gaps = scores(models.quick)?.into_iter().zip(scores(models.exact)?);
             Ok(gaps.map(|(quick, exact)| largest_gap(&quick, &exact)).fold(0.0, f64::max))
         };
@@ -84,7 +84,11 @@ impl<'a> Predictions<'a> {
             let leads: Vec<f64> = decisions.iter().map(|decision| decision.lead).collect();
             look.take(&leads, |close| {
                 let again: Vec<usize> = close.iter().map(|&place| questions[place]).collect();
-                let exact = scores(self.rows, exact, &again, set, request.rescale)?;
+                let places: Vec<i64> = close.iter().map(|&place| place as i64).collect();
+                let places = Tensor::from_slice(&places);
+                let replacement = request.replacement.map(|all| all.select(&places));
+                let masked = (set, request.rescale);
+                let exact = scores(self.rows, exact, &again, masked, replacement.as_ref())?;
                 let mut largest = 0.0_f64;
                 for (&place, exact) in close.iter().zip(exact) {
                     chosen[place] = Decision::of(&exact).choice;
@@ -132,13 +136,20 @@ fn scores(
     rows: &Rows,
     model: &LanguageModel,
     questions: &[usize],
-    set: &HeadSet,
-    rescale: bool,
+    (set, rescale): (&HeadSet, bool),
+    replacement: Option<&Replacement>,
 ) -> Result<Vec<Vec<f64>>, Error> {
     let batch = rows.batch(model, &rows.of_units(questions))?;
-    let variants = model.variants(std::slice::from_ref(set), rescale)?;
+    let replacement = replacement.map(|all| by_row(rows, questions, all));
+    let variants = model.variants(std::slice::from_ref(set), rescale)?.replaced_by(replacement.as_ref());
     let (found, _) = no_grad(|| model.sweep(&batch, &variants, 1, None));
     Ok(by_question(rows, questions, &finite(&batch.by_row(&found[0].to_kind(Kind::Double)))?))
+}
+
+/// What replaces the contexts of each row of these units, of what does so for each unit.
+fn by_row(rows: &Rows, units: &[usize], of_unit: &Replacement) -> Replacement {
+    let of_row = units.iter().zip(0_i64..).flat_map(|(&unit, place)| rows.unit(unit).map(move |_| place));
+    of_unit.select(&Tensor::from_slice(&of_row.collect::<Vec<_>>()))
 }
 
 /// The scores of the choices of these questions: log-probabilities, divided by what the rule says.
@@ -173,8 +184,9 @@ impl Scorer for Predictions<'_> {
         left: Option<Trunk>,
     ) -> Result<(BySet<Found>, Trunk), Error> {
         let model = models.quickest();
-        let variants = model.variants(request.sets, request.rescale)?;
         let batch = self.rows.batch(model, &self.rows.of_units(request.rows))?;
+        let replacement = request.replacement.map(|all| by_row(self.rows, request.rows, all));
+        let variants = model.variants(request.sets, request.rescale)?.replaced_by(replacement.as_ref());
         let (nats, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
         let nats = nats.iter().map(|nats| finite(&batch.by_row(&nats.to_kind(Kind::Double))));
         let nats = nats.collect::<Result<Vec<_>, _>>()?;
@@ -199,7 +211,7 @@ impl Scorer for Predictions<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evaluation::{Batches, Purpose};
+    use crate::evaluation::{Batches, Masks, Purpose, Replace, no_replacement};
     use crate::language::memory;
     use core_masking::{GatedModel, LanguageConfig};
     use corpus::choices::Choice;
@@ -279,7 +291,7 @@ mod tests {
             let each = |_: &mut Progress, index: usize, found: Vec<Found>| {
                 let all: Vec<usize> = (0..rows.units()).collect();
                 let choices = |model| -> Vec<Found> {
-                    let scores = scores(&rows, model, &all, &sets[index], rescale).unwrap();
+                    let scores = scores(&rows, model, &all, (&sets[index], rescale), None).unwrap();
                     scores.iter().map(|scores| Found::Choice(Decision::of(scores).choice)).collect()
                 };
                 let (exact, quick) = (choices(&models.exact), choices(models.quick.as_ref().unwrap()));
@@ -289,7 +301,8 @@ mod tests {
             };
             let mut progress = Progress::new(0, true);
             let mut threads = models.of_threads(plan.workers).unwrap();
-            Batches::new(plan).run(&scorer, &mut threads, (&sets, rescale), &mut progress, each).unwrap();
+            let masks = (&Masks { sets: &sets, rescale }, &no_replacement as &Replace<'_, _>);
+            Batches::new(plan).run(&scorer, &mut threads, masks, &mut progress, each).unwrap();
             let again = scorer.second_look.unwrap().made_again();
             assert!(changed > 0, "bf16 must err for the test to mean something");
             assert!(

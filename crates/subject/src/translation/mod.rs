@@ -202,6 +202,10 @@ impl Task for Translation {
         pairs.longer_sides()
     }
 
+    fn encoded_text_lengths(pairs: &Pairs) -> Vec<usize> {
+        pairs.lengths().into_iter().map(|(source, _)| source).collect()
+    }
+
     fn examples(model: &Translator, pairs: &Pairs, rows: &[usize]) -> Result<PairBatch, Error> {
         Ok(pairs.batch(model, rows))
     }

@@ -39,7 +39,7 @@ impl Scorer for Sentences<'_> {
         left: Option<Trunk>,
     ) -> Result<(BySet<Cells>, Trunk), Error> {
         let model = models.quickest();
-        let variants = model.variants(request.sets, request.rescale)?;
+        let variants = model.variants(request.sets, request.rescale)?.replaced_by(request.replacement);
         let sources = self.prepared.sources(request.rows);
         let (together, outgrown) = (request.sets_per_batch, || request.rows_at_once);
         let (found, trunk) = self.search.sweep(model, &sources, &variants, together, left, &outgrown)?;

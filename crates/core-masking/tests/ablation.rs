@@ -1,0 +1,153 @@
+//! Mean and resample ablation: agreement with hooks on PyTorch models (`golden/more/ablation.json`, read where it lies beside the
+//! workspace). Heads and layers count from 0 there.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+mod golden;
+
+use std::path::PathBuf;
+
+use core_masking::classifier::LabelledBatch;
+use core_masking::language_model::Window;
+use core_masking::loss::PairBatch;
+use core_masking::{
+    Classifier, GatedModel, Gates, HeadId, HeadSet, LanguageModel, ModelDropout, Replacement, Translator,
+    Variants,
+};
+use golden::{place, tensor};
+use serde_json::Value;
+use tch::{Device, Kind, Tensor, no_grad};
+
+const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
+
+/// The folder of models and what `ablation.json` says of one of them.
+fn load(name: &str) -> Option<(PathBuf, Value)> {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden/more"));
+    let Ok(text) = std::fs::read_to_string(folder.join("ablation.json")) else {
+        println!("the reference numbers of ablation are not at hand, so that `{name}` is not compared");
+        return None;
+    };
+    let numbers: Value = serde_json::from_str(&text).unwrap();
+    Some((folder.join(name), numbers[name].clone()))
+}
+
+/// The tokens of rows that a mask calls real.
+fn rows(inputs: &Value, name: &str, mask: &str) -> Vec<Vec<u32>> {
+    let numbers = |name: &str| -> Vec<Vec<u32>> { serde_json::from_value(inputs[name].clone()).unwrap() };
+    let real = |(row, mask): (Vec<u32>, Vec<u32>)| {
+        row.into_iter().zip(mask).filter(|(_, mask)| *mask == 1).map(|(id, _)| id).collect()
+    };
+    numbers(name).into_iter().zip(numbers(mask)).map(real).collect()
+}
+
+fn permuted(mut inputs: Value, order: &Value) -> Value {
+    let order: Vec<usize> = serde_json::from_value(order.clone()).unwrap();
+    for rows in inputs.as_object_mut().unwrap().values_mut() {
+        *rows = order.iter().map(|&row| rows[row].clone()).collect();
+    }
+    inputs
+}
+
+/// Compares the losses under each kind of ablation with those of `numbers`; `sweep` computes the losses of a batch under
+/// variants in its own way.
+fn compare<M: GatedModel>(
+    model: &M,
+    numbers: &Value,
+    examples: impl Fn(&Value) -> M::Examples,
+    variants: impl Fn(&[HeadSet]) -> Variants,
+    sweep: impl Fn(&M::Examples, &Variants, usize) -> Option<Vec<Tensor>>,
+) {
+    let means = no_grad(|| model.context_sums(&examples(&numbers["reference"]))).means();
+    for batch in ["batch", "equal_batch"] {
+        let part = &numbers[batch];
+        let own = examples(&part["inputs"]);
+        for kind in ["zero", "mean", "resample"] {
+            let Some(cases) = part[kind].as_object() else { continue };
+            let replacement = match kind {
+                "zero" => None,
+                "mean" => Some(means.to(OPTIONS)),
+                _ => {
+                    let partners = permuted(part["inputs"].clone(), &part["permutation"]);
+                    Some(model.replacement(&examples(&partners)))
+                }
+            };
+            let id = |key: &String| {
+                let (attention, numbers) = place(key);
+                HeadSet::from_iter([HeadId::from_index(attention, numbers[0], numbers[1])])
+            };
+            let sets: Vec<HeadSet> = cases.keys().map(id).collect();
+            let gates = |set: &HeadSet| {
+                let gates = Gates::masking(&model.layout(), std::slice::from_ref(set), OPTIONS).unwrap();
+                gates.replaced_by(replacement.as_ref().map(Replacement::share))
+            };
+            let alone = |set| no_grad(|| model.losses(&own, &gates(set), &ModelDropout::OFF));
+            let alone: Vec<Tensor> = sets.iter().map(alone).collect();
+            let of_sets = variants(&sets).replaced_by(replacement.as_ref());
+            let together = [1, 3].map(|together| no_grad(|| sweep(&own, &of_sets, together)));
+            for found in [Some(alone)].into_iter().chain(together).flatten() {
+                for ((key, expected), found) in cases.iter().zip(&found) {
+                    let expected = tensor(expected);
+                    let gap = (found.to_kind(Kind::Double) - &expected).abs() / expected.abs().clamp_min(1.0);
+                    let gap = gap.max().double_value(&[]);
+                    assert!(gap < 1e-5, "{batch} {kind} {key}: {gap:e}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_classifier_agrees() {
+    let Some((folder, numbers)) = load("bert") else { return };
+    let model = Classifier::load(&folder, OPTIONS).unwrap();
+    let examples = |inputs: &Value| {
+        let texts = rows(inputs, "input_ids", "attention_mask");
+        let segments: Vec<Vec<u32>> = texts.iter().map(|text| vec![0; text.len()]).collect();
+        let rows: Vec<(&[u32], &[u32])> =
+            texts.iter().zip(&segments).map(|(ids, segments)| (&ids[..], &segments[..])).collect();
+        let labels = tensor(&inputs["labels"]).to_kind(Kind::Int64);
+        LabelledBatch { texts: model.batch(&rows).unwrap(), labels }
+    };
+    let sweep = |batch: &LabelledBatch, variants: &Variants, together| {
+        let (logits, _) = model.sweep(&batch.texts, variants, together, None);
+        let loss = |logits: &Tensor| core_masking::loss::cross_entropy(logits, &batch.labels);
+        Some(logits.iter().map(loss).collect())
+    };
+    compare(&model, &numbers, examples, |sets| model.variants(sets, false).unwrap(), sweep);
+}
+
+#[test]
+fn language_models_agree() {
+    for name in ["gpt2", "llama-bias"] {
+        let Some((folder, numbers)) = load(name) else { return };
+        let model = LanguageModel::load(&folder, OPTIONS).unwrap();
+        let examples = |inputs: &Value| {
+            let mut texts = rows(inputs, "input_ids", "attention_mask");
+            if *inputs == numbers["reference"] {
+                // what is only predicted is not read, but counts in the means of the reference
+                texts.iter_mut().for_each(|text| text.push(0));
+            }
+            let windows: Vec<Window<'_>> = texts.iter().map(|tokens| Window { tokens, context: 1 }).collect();
+            model.batch(&windows).unwrap()
+        };
+        let sweep = |batch: &core_masking::language_model::PredictionBatch, variants: &Variants, together| {
+            let (nats, _) = model.sweep(batch, variants, together, None);
+            Some(nats.iter().map(|nats| batch.by_row(nats)).collect())
+        };
+        compare(&model, &numbers, examples, |sets| model.variants(sets, false).unwrap(), sweep);
+    }
+}
+
+#[test]
+fn a_translator_agrees() {
+    let Some((folder, numbers)) = load("marian") else { return };
+    let model = Translator::load(&folder, OPTIONS).unwrap();
+    let examples = |inputs: &Value| {
+        let [sources, targets] = [("source", "source_mask"), ("target", "target_mask")]
+            .map(|(name, mask)| rows(inputs, name, mask));
+        PairBatch::new(&model, &slices(&sources), &slices(&targets))
+    };
+    compare(&model, &numbers, examples, |sets| model.variants(sets, false).unwrap(), |_, _, _| None);
+}
+
+fn slices(rows: &[Vec<u32>]) -> Vec<&[u32]> {
+    rows.iter().map(Vec::as_slice).collect()
+}
