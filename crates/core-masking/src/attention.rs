@@ -375,7 +375,7 @@ impl MultiHeadAttention {
     }
 
     /// `x`: `[batch, position, d_model]`; returns `[batch, kept, position, d_head]`.
-    fn project(&self, projection: &Linear, x: &Tensor) -> Tensor {
+    pub(crate) fn project(&self, projection: &Linear, x: &Tensor) -> Tensor {
         // libtorch divides by the number of heads
         let projected = if self.is_without_heads() { x.narrow(2, 0, 0) } else { projection.forward(x) };
         projected.unflatten(2, [projected.size()[2] / self.d_head, self.d_head]).transpose(1, 2)

@@ -2,10 +2,11 @@
 //! encoders of classifiers and of translators are stacks of.
 use tch::Tensor;
 
-use crate::attention::MultiHeadAttention;
+use crate::attention::{MultiHeadAttention, Visible};
+use crate::disentangled::Disentangled;
 use crate::gates::Gate;
 use crate::layers::{Activation, FeedForward, LayerNorm};
-use crate::{Error, ModelDropout, Projections, Weights};
+use crate::{Dropout, Error, ModelDropout, Projections, Weights};
 use heads::ModuleHeads;
 
 /// Names of a layer's tensors.
@@ -36,6 +37,7 @@ pub struct LayerSettings {
 #[derive(Debug)]
 pub struct EncoderLayer {
     pub(crate) attention: MultiHeadAttention,
+    pub(crate) disentangled: Option<Disentangled>,
     pub(crate) attention_norm: LayerNorm,
     pub(crate) feed_forward: FeedForward,
     pub(crate) norm: LayerNorm,
@@ -55,6 +57,7 @@ impl EncoderLayer {
         let maps: [&str; 2] = [&names.inner, &names.outer];
         Ok(Self {
             attention: MultiHeadAttention::new(weights, &names.projections, heads)?,
+            disentangled: None,
             attention_norm: LayerNorm::new(weights, &names.attention_norm, epsilon)?,
             feed_forward: FeedForward::new(weights, &maps, activation)?,
             norm: LayerNorm::new(weights, &names.norm, epsilon)?,
@@ -73,10 +76,28 @@ impl EncoderLayer {
         gates: Gate<'_>,
         dropout: &ModelDropout,
     ) -> Tensor {
-        let bias = self.attention.with_distances(bias);
-        let queries = query.size()[1];
-        let bias = if bias.size()[2] > queries { bias.narrow(2, 0, queries) } else { bias };
-        self.attention.context(query, &self.attention.keys_values(x), &bias, gates, &dropout.attention)
+        let (queries, memory) = (self.attention.queries(query), self.attention.keys_values(x));
+        let bias = self.bias(bias, &queries, &memory.key, &dropout.hidden);
+        self.attention.read(queries, &memory, &Visible::Under(&bias), gates, &dropout.attention)
+    }
+
+    /// `bias` with what scores of queries at the first positions, `[batch, kept, queries, d_head]`, owe to distances from keys,
+    /// `[batch, kept, position, d_head]`; broadcasts to `[batch, kept, queries, position]`.
+    pub(crate) fn bias(&self, bias: &Tensor, queries: &Tensor, keys: &Tensor, dropout: &Dropout) -> Tensor {
+        if let Some(distances) = &self.disentangled {
+            return bias + distances.scores(&self.attention, queries, keys, dropout);
+        }
+        let (bias, queries) = (self.attention.with_distances(bias), queries.size()[2]);
+        if bias.size()[2] > queries { bias.narrow(2, 0, queries) } else { bias }
+    }
+
+    /// [`context`](Self::context) at the first position, by fewer products where scores allow it: `[batch, kept, 1, d_head]`.
+    pub(crate) fn first_context(&self, x: &Tensor, bias: &Tensor) -> Tensor {
+        if self.disentangled.is_none() {
+            return self.attention.first_context(x, bias);
+        }
+        let unrecorded = Tensor::ones([1, 1], (x.kind(), x.device()));
+        self.context(&x.narrow(1, 0, 1), x, bias, (&unrecorded).into(), &ModelDropout::OFF)
     }
 
     /// The layer's output at these positions from what its attention adds there; all `[batch, queries, d_model]`.
@@ -88,7 +109,10 @@ impl EncoderLayer {
 
     /// Multiply-adds of the layer for one row of the batch.
     pub(crate) fn multiply_adds(&self, positions: u64, queries: u64) -> u64 {
+        let distances =
+            |distances: &Disentangled| distances.multiply_adds(&self.attention, positions, queries);
         self.attention.key_value_multiply_adds(positions)
+            + self.disentangled.as_ref().map_or(0, distances)
             + self.attention.attend_multiply_adds(queries, positions)
             + queries * self.feed_forward.multiply_adds()
     }

@@ -9,6 +9,7 @@ mod batch;
 mod checkpoint;
 pub mod classifier;
 mod decode;
+mod disentangled;
 mod dropout;
 mod encoder;
 mod error;

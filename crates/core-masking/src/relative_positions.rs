@@ -39,19 +39,31 @@ impl T5Buckets {
     }
 }
 
-/// The signed bucket of `distance`, query minus key, of He et al. (2021), <https://arxiv.org/abs/2111.09543>, as DeBERTa's own code
-/// has it: distances up to `buckets / 2` are their own.
-///
-/// - `buckets`: on each side, at least 2
-/// - `furthest`: the distance that is in the last bucket, above `buckets / 2 + 1`
-pub fn deberta_bucket(distance: i64, buckets: i64, furthest: i64) -> i64 {
-    let middle = buckets / 2;
-    if distance.abs() <= middle {
-        return distance;
+/// The buckets of He et al. (2021), <https://arxiv.org/abs/2111.09543>, as DeBERTa's own code has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DebertaBuckets {
+    /// Buckets on each side, at least 2.
+    pub buckets: i64,
+    /// The distance that is in the last bucket, above `buckets / 2 + 1`.
+    pub furthest: i64,
+}
+
+impl DebertaBuckets {
+    /// The signed bucket of `distance`, query minus key: distances up to `buckets / 2` are their own.
+    pub fn bucket(self, distance: i64) -> i64 {
+        let middle = self.buckets / 2;
+        if distance.abs() <= middle {
+            return distance;
+        }
+        let [far, furthest] = [distance.abs(), self.furthest - 1].map(|far| far as f64 / middle as f64);
+        let share = far.ln() / furthest.ln();
+        ((share * (middle - 1) as f64).ceil() as i64 + middle) * distance.signum()
     }
-    let [far, furthest] = [distance.abs(), furthest - 1].map(|far| far as f64 / middle as f64);
-    let share = far.ln() / furthest.ln();
-    ((share * (middle - 1) as f64).ceil() as i64 + middle) * distance.signum()
+
+    /// The row of a table with `2 * buckets` of them.
+    pub fn row(self, distance: i64) -> i64 {
+        (self.bucket(distance) + self.buckets).clamp(0, 2 * self.buckets - 1)
+    }
 }
 
 /// What `bucket` gives for all distances from `-reach` to `reach`: integers, `[2 * reach + 1]`.
@@ -76,7 +88,7 @@ mod tests {
             ("t5_encoder_32_128", &t5(true)),
             ("t5_decoder_32_128", &t5(false)),
             ("mpnet_32_128", &|far| T5Buckets::MPNET.bucket(far)),
-            ("deberta_v3_256_512", &|far| deberta_bucket(far, 256, 512)),
+            ("deberta_v3_256_512", &|far| DebertaBuckets { buckets: 256, furthest: 512 }.bucket(far)),
         ];
         for (name, bucket) in cases {
             let found: Vec<i64> = expected["distance"].iter().map(|&distance| bucket(distance)).collect();

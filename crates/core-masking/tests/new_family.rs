@@ -22,7 +22,7 @@ static TOY: ClassifierFamily = ClassifierFamily {
     names: ClassifierNames {
         prefix: "toy",
         words: "tokens",
-        positions: "places",
+        positions: Some("places"),
         segments: Some("parts"),
         embedding_norm: "norm",
         embedding_map: None,
@@ -38,7 +38,7 @@ static TOY: ClassifierFamily = ClassifierFamily {
         fused: &[Fused { name: "qkv", parts: &["q", "k", "v"], by_head: false }],
     },
     shares_layers: false,
-    supported: &[],
+    supported: "{}",
     positions: PositionStart::Zero,
     head: ClassifierHead { first: "pool", activation: HeadActivation::Tanh, last: "out", drops_input: false },
     unused: &["pretraining."],

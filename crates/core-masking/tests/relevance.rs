@@ -365,7 +365,7 @@ fn relevance_in_a_classifier_is_that_of_written_out_jacobians() {
         let of_pooled = brute.linear(&["classifier".to_owned()], &pooled, &start);
         let of_first = brute.linear(&["bert.pooler.dense".to_owned()], &first, &of_pooled);
         let mut relevance = Tensor::cat(&[of_first, Tensor::zeros([3, 6], OPTIONS)], 0);
-        let found = model.relevance(&batch, rule);
+        let found = model.relevance(&batch, rule).unwrap();
         let by_head = found.by_head();
         for layer in (0..2).rev() {
             let [context, input] = brute.unencode(&bert_names(layer), 1e-12, &layers[layer], &relevance);
@@ -515,7 +515,7 @@ fn positions(model: &Translator, length: i64) -> Tensor {
 #[test]
 fn the_papers_rule_conserves_relevance() {
     let (classifier, translator) = (classifier(), translator());
-    let of_text = classifier.relevance(&text(&classifier), Rule::Paper);
+    let of_text = classifier.relevance(&text(&classifier), Rule::Paper).unwrap();
     let of_pair = translator.relevance(&pair(&translator), Rule::Paper).unwrap();
     for left in [&of_text.left, &of_pair.left] {
         for left in Vec::<f64>::try_from(left).unwrap() {

@@ -120,5 +120,6 @@ fn current_name(name: &str, family: &ClassifierFamily) -> String {
         Some((layer, "beta")) => format!("{layer}.bias"),
         _ => name.to_owned(),
     };
-    family.names.with_prefix(name)
+    // DeBERTa's pooler is a part of the head, not of the encoder
+    if name.starts_with(family.head.first) { name } else { family.names.with_prefix(name) }
 }

@@ -7,13 +7,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use words::excerpt;
 
-use super::family::{ClassifierFamily, PositionStart};
-
+use super::family::{ClassifierFamily, DistanceNames, PositionStart};
 use crate::families::{BERT, CLASSIFIERS};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
-use crate::relative_positions::T5Buckets;
+use crate::relative_positions::{DebertaBuckets, T5Buckets};
 use crate::storage::Storage;
 use crate::weights::{
     EPSILONS, Inventory, check_counts, check_divides, check_inventory, check_range, check_rates, linear, norm,
@@ -56,6 +55,12 @@ pub struct ClassifierConfig {
     /// Deviation of initial weights.
     #[serde(default = "initializer_range")]
     pub initializer_range: f64,
+    /// Buckets of distances on each side, of DeBERTa.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position_buckets: Option<i64>,
+    /// The distance that is in DeBERTa's last bucket; below 1 `max_position_embeddings`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_relative_positions: Option<i64>,
     /// Dropout on embeddings and on the output of each sublayer, in training.
     #[serde(default = "dropout")]
     pub hidden_dropout_prob: f64,
@@ -138,6 +143,22 @@ fn name_classes(json: &mut Map<String, Value>) -> Result<(), String> {
     Ok(())
 }
 
+/// Makes a list of `pos_att_type`, the terms of DeBERTa's scores, which may be a text with bars; their order means nothing.
+fn list_terms(json: &mut Map<String, Value>) {
+    let Some(terms) = json.get_mut("pos_att_type") else { return };
+    if let Value::String(text) = terms {
+        *terms = text.to_lowercase().split('|').map(str::trim).collect();
+    }
+    if let Value::Array(terms) = terms {
+        terms.sort_by_key(|term| std::cmp::Reverse(term.to_string()));
+    }
+}
+
+/// Returns true if two values are equal, as numbers if they are such.
+fn is_same(left: &Value, right: &Value) -> bool {
+    left == right || left.is_number() && left.as_f64() == right.as_f64()
+}
+
 impl ClassifierConfig {
     /// Reads and validates a `config.json` of a family that is known.
     ///
@@ -170,14 +191,18 @@ impl ClassifierConfig {
         if json.get("is_decoder").and_then(Value::as_bool) == Some(true) {
             return Err(refusal("is_decoder is true, but only encoders are supported".to_owned()));
         }
-        if let Some((name, found, wanted)) = family.supported.iter().find_map(|&(name, wanted)| {
-            let found = json.get(name).filter(|found| found.as_u64() != Some(wanted))?;
-            Some((name, excerpt(&found.to_string()).to_string(), wanted))
-        }) {
-            return Err(refusal(format!("{name} is {found}; only {wanted} is supported")));
-        }
         name_classes(&mut json).map_err(refusal)?;
-        let config: Self = checkpoint::parse(path, Value::Object(family.keys.to_common(json)))?;
+        list_terms(&mut json);
+        let json = family.keys.to_common(json);
+        let supported = family.supported();
+        if let Some((name, found)) = json
+            .iter()
+            .find(|(name, found)| supported.get(*name).is_some_and(|wanted| !is_same(found, wanted)))
+        {
+            let (found, wanted) = (found.to_string(), &supported[name]);
+            return Err(refusal(format!("{name} is {}; only {wanted} is supported", excerpt(&found))));
+        }
+        let config: Self = checkpoint::parse(path, Value::Object(json))?;
         let label2id = config.id2label.iter().map(|(&class, name)| (name.clone(), class)).collect();
         let config = Self { family, label2id, ..config };
         config.validate_sizes().map_err(refusal)?;
@@ -215,11 +240,32 @@ impl ClassifierConfig {
             ("classifier_dropout", self.classifier_dropout()),
         ])?;
         check_range(EPSILONS, [(entry("layer_norm_eps"), self.layer_norm_eps)])?;
+        if let Some(DistanceNames::Embeddings { .. }) = self.family.names.distances {
+            self.validate_buckets()?;
+        }
         let removed = self.layout().removed().clone();
         self.unpruned_layout().without(&removed).map_err(|fault| format!("pruned_heads: {fault}"))?;
         if self.position_embedding_type != "absolute" {
             let found = excerpt(&self.position_embedding_type);
             return Err(format!("position_embedding_type is `{found}`; only `absolute` is supported"));
+        }
+        Ok(())
+    }
+
+    fn validate_buckets(&self) -> Result<(), String> {
+        let DebertaBuckets { buckets, furthest } = self.deberta_buckets();
+        if !(2..=4096).contains(&buckets) {
+            return Err(format!(
+                "position_buckets is {buckets}; only distances in 2 to 4096 buckets are supported"
+            ));
+        }
+        if furthest <= buckets / 2 + 1 {
+            let least = buckets / 2 + 2;
+            return Err(format!("max_relative_positions ({furthest}) must be at least {least}"));
+        }
+        if self.max_position_embeddings > 1 << 16 {
+            let found = self.max_position_embeddings;
+            return Err(format!("max_position_embeddings ({found}) must be at most 65536"));
         }
         Ok(())
     }
@@ -297,6 +343,15 @@ impl ClassifierConfig {
         self.max_position_embeddings - self.first_position()
     }
 
+    /// Buckets of distances of a family that has embeddings of them.
+    pub(super) fn deberta_buckets(&self) -> DebertaBuckets {
+        let furthest = self.max_relative_positions.filter(|&furthest| furthest > 0);
+        DebertaBuckets {
+            buckets: self.position_buckets.unwrap_or(-1),
+            furthest: furthest.unwrap_or(self.max_position_embeddings),
+        }
+    }
+
     /// Width of embeddings, and true if a map takes them to that of the residual stream.
     pub(super) fn embedding_width(&self) -> (i64, bool) {
         let (own, width) = (self.embedding_size.unwrap_or(self.hidden_size), self.hidden_size);
@@ -322,17 +377,24 @@ impl ClassifierConfig {
         let (width, layout, names) = (self.hidden_size, self.layout(), &self.family.names);
         let (narrow, is_mapped) = self.embedding_width();
         let table = |part: &str, rows| (format!("{}.weight", names.of(part)), vec![rows, narrow]);
-        let mut inventory =
-            vec![table(names.words, self.vocab_size), table(names.positions, self.max_position_embeddings)];
+        let mut inventory = vec![table(names.words, self.vocab_size)];
+        inventory.extend(names.positions.map(|part| table(part, self.max_position_embeddings)));
         inventory.extend(names.segments.map(|part| table(part, self.type_vocab_size)));
         norm(&mut inventory, &names.of(names.embedding_norm), narrow);
         if let Some(map) = names.embedding_map.filter(|_| is_mapped) {
             linear(&mut inventory, &names.of(map), width, narrow);
         }
-        inventory.extend(names.distances.map(|part| {
-            let shape = vec![T5Buckets::MPNET.buckets, self.num_attention_heads as i64];
-            (format!("{}.weight", names.of(part)), shape)
-        }));
+        let mut by_bucket = |part, shape| inventory.push((format!("{}.weight", names.of(part)), shape));
+        match names.distances {
+            None => {}
+            Some(DistanceNames::Bias(part)) => {
+                by_bucket(part, vec![T5Buckets::MPNET.buckets, self.num_attention_heads as i64]);
+            }
+            Some(DistanceNames::Embeddings { table, norm: part }) => {
+                by_bucket(table, vec![2 * self.deberta_buckets().buckets, width]);
+                norm(&mut inventory, &names.of(part), width);
+            }
+        }
         let stored = if self.family.shares_layers { 1 } else { self.num_hidden_layers };
         for layer in 0..stored {
             let heads = layout.module(Attention::SelfAttention, layer);
@@ -370,7 +432,16 @@ impl ModelConfig for ClassifierConfig {
     }
 
     fn write(&self, path: &Path) -> Result<(), Error> {
-        self.family.keys.write(path, self)
+        let supported = self.family.supported();
+        if supported.is_empty() {
+            return self.family.keys.write(path, self);
+        }
+        let mut json = serde_json::to_value(self).map_err(|fault| Error::json(path, &fault))?;
+        let entries = json.as_object_mut().into_iter();
+        entries.for_each(|entries| {
+            entries.extend(supported.clone().into_iter().filter(|(_, value)| !value.is_null()))
+        });
+        self.family.keys.write(path, &json)
     }
 
     fn layout(&self) -> HeadLayout {

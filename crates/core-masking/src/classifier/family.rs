@@ -3,6 +3,7 @@ use crate::Projections;
 use crate::encoder::LayerNames;
 use crate::families::ConfigKeys;
 use crate::storage::Storage;
+use serde_json::{Map, Value};
 
 /// A family of encoders with a classifier on top, such as BERT.
 #[derive(Debug, PartialEq)]
@@ -19,8 +20,8 @@ pub struct ClassifierFamily {
     pub storage: Storage,
     /// True if all layers have the weights of one, which has the number 0.
     pub shares_layers: bool,
-    /// Entries that a `config.json` may have, and the only number that is supported.
-    pub supported: &'static [(&'static str, u64)],
+    /// Entries whose only supported values these are: JSON under common names. Those that are not null are saved.
+    pub supported: &'static str,
     /// Where positions begin to count.
     pub positions: PositionStart,
     /// Computation of logits from the first position.
@@ -36,16 +37,16 @@ pub struct ClassifierNames {
     pub prefix: &'static str,
     /// Embeddings of tokens.
     pub words: &'static str,
-    /// Embeddings of positions.
-    pub positions: &'static str,
+    /// Embeddings of positions, if there are any.
+    pub positions: Option<&'static str>,
     /// Embeddings of segments, if there are any.
     pub segments: Option<&'static str>,
     /// Normalisation of the sum of embeddings.
     pub embedding_norm: &'static str,
     /// Map from embeddings to the width of the residual stream, where these may be narrower.
     pub embedding_map: Option<&'static str>,
-    /// Table of the bias of each head by the bucket of the distance between query and key, if there is one.
-    pub distances: Option<&'static str>,
+    /// What scores owe to the distance between query and key, if they do.
+    pub distances: Option<DistanceNames>,
     /// Prefix of a layer's names, before its number.
     pub layers: &'static str,
     /// Query, key, value and output projection of a layer.
@@ -56,6 +57,20 @@ pub struct ClassifierNames {
     pub feed_forward: [&'static str; 2],
     /// Normalisation after it.
     pub norm: &'static str,
+}
+
+/// Tables by the bucket of the distance between query and key.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum DistanceNames {
+    /// A bias of each head: MPNet's.
+    Bias(&'static str),
+    /// Embeddings, and their normalisation: DeBERTa's.
+    Embeddings {
+        /// The table.
+        table: &'static str,
+        /// The normalisation.
+        norm: &'static str,
+    },
 }
 
 /// Where positions begin to count.
@@ -91,6 +106,16 @@ pub enum HeadActivation {
     Relu,
     /// x Φ(x)
     Gelu,
+}
+
+impl ClassifierFamily {
+    /// The only supported values of some entries.
+    ///
+    /// # Panics
+    /// If they are no JSON.
+    pub(crate) fn supported(&self) -> Map<String, Value> {
+        serde_json::from_str(self.supported).expect("supported values are JSON")
+    }
 }
 
 impl ClassifierNames {

@@ -1,5 +1,5 @@
-//! An encoder with a sequence classifier on top: normalisation after each sublayer, learned positions, and logits made of the
-//! first position. Families such as BERT say what the parts are called and how the head is built.
+//! An encoder with a sequence classifier on top: normalisation after each sublayer, learned positions or distances, and logits
+//! made of the first position. Families such as BERT say what the parts are called and how the head is built.
 mod checkpoint;
 mod config;
 mod family;
@@ -11,6 +11,7 @@ use tch::{Kind, Tensor};
 
 use crate::attention::DistanceBias;
 use crate::batch::SegmentBatch;
+use crate::disentangled::Disentangled;
 use crate::encoder::{EncoderLayer, LayerSettings};
 use crate::importance::Attended;
 use crate::layers::{LayerNorm, Linear};
@@ -21,7 +22,9 @@ use crate::{Attention, Error, Gates, ModelDropout, Weights};
 
 pub use checkpoint::Pretrained;
 pub use config::ClassifierConfig;
-pub use family::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
+pub use family::{
+    ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation, PositionStart,
+};
 
 /// An encoder with a classifier on top.
 #[derive(Debug)]
@@ -44,10 +47,10 @@ pub struct LabelledBatch {
 
 #[derive(Debug)]
 struct Embeddings {
-    words: Tensor,            // [vocab, d_model]
-    positions: Tensor,        // [max_position, d_model]
-    uncounted: Option<i64>,   // the symbol that positions skip
-    segments: Option<Tensor>, // [segments, d_model]
+    words: Tensor,             // [vocab, d_model]
+    positions: Option<Tensor>, // [max_position, d_model]
+    uncounted: Option<i64>,    // the symbol that positions skip
+    segments: Option<Tensor>,  // [segments, d_model]
     norm: LayerNorm,
     map: Option<Linear>, // from narrower embeddings
 }
@@ -69,7 +72,7 @@ impl Embeddings {
         let map = map.map(|part| Linear::new(weights, &names.of(part)));
         Ok(Self {
             words: table(names.words)?,
-            positions: table(names.positions)?,
+            positions: names.positions.map(table).transpose()?,
             uncounted: config.uncounted(),
             segments: names.segments.map(table).transpose()?,
             norm: LayerNorm::new(weights, &names.of(names.embedding_norm), config.layer_norm_eps)?,
@@ -85,18 +88,22 @@ impl Embeddings {
             Some(segments) => words + look_up(segments, &batch.segments),
             None => words,
         };
-        let normalised = self.norm.forward(&(sum + self.positions(&batch.tokens.ids)));
+        let placed = match &self.positions {
+            Some(table) => sum + self.positions(table, &batch.tokens.ids),
+            None => sum,
+        };
+        let normalised = self.norm.forward(&placed);
         self.map.as_ref().map_or_else(|| normalised.shallow_clone(), |map| map.forward(&normalised))
     }
 
-    /// Rows of the table for `ids`, `[batch, position]`: `[batch or 1, position, d_model]`.
-    fn positions(&self, ids: &Tensor) -> Tensor {
+    /// Rows of `table` for `ids`, `[batch, position]`: `[batch or 1, position, d_model]`.
+    fn positions(&self, table: &Tensor, ids: &Tensor) -> Tensor {
         let Some(padding) = self.uncounted else {
-            return self.positions.narrow(0, 0, ids.size()[1]).unsqueeze(0);
+            return table.narrow(0, 0, ids.size()[1]).unsqueeze(0);
         };
         let real = ids.not_equal(padding).to_kind(Kind::Int64);
         let rows = real.cumsum(1, Kind::Int64) * real + padding;
-        Tensor::embedding(&self.positions, &rows, -1, false, false)
+        Tensor::embedding(table, &rows, -1, false, false)
     }
 }
 
@@ -139,12 +146,23 @@ impl GatedModel for Classifier {
             let heads = layout.module(Attention::SelfAttention, layer);
             let mut layer =
                 EncoderLayer::new(&weights, &names.layer(config.stored_layer(layer)), &heads, settings)?;
-            if let Some(part) = names.distances {
-                let by_bucket = weights.get(&format!("{}.weight", names.of(part)))?;
-                let buckets = T5Buckets::MPNET.table(by_bucket.device());
-                let divisor = layer.attention.divisor;
-                layer.attention =
-                    layer.attention.with_scores(divisor, Some(DistanceBias { by_bucket, buckets }));
+            let (divisor, table) =
+                (layer.attention.divisor, |part| weights.get(&format!("{}.weight", names.of(part))));
+            match names.distances {
+                None => {}
+                Some(DistanceNames::Bias(part)) => {
+                    let by_bucket = table(part)?;
+                    let buckets = T5Buckets::MPNET.table(by_bucket.device());
+                    let bias = DistanceBias { by_bucket, buckets };
+                    layer.attention = layer.attention.with_scores(divisor, Some(bias));
+                }
+                Some(DistanceNames::Embeddings { table: part, norm }) => {
+                    let norm = LayerNorm::new(&weights, &names.of(norm), config.layer_norm_eps)?;
+                    let buckets = config.deberta_buckets();
+                    layer.disentangled =
+                        Some(Disentangled::new(table(part)?, norm, buckets, config.longest_text()));
+                    layer.attention = layer.attention.with_scores(divisor * Disentangled::TERMS.sqrt(), None);
+                }
             }
             Ok::<_, Error>(layer)
         };

@@ -67,7 +67,7 @@ impl Classifier {
         let last = self.layers.len() - 1;
         let mut found = Vec::new();
         walk.ascend(trunk.layer..last, &trunk.x, &mut |x, nodes| {
-            let context = self.layers[last].attention.first_context(x, &texts.bias_of(x)); // [nodes * batch, kept, 1, d_head]
+            let context = self.layers[last].first_context(x, &texts.bias_of(x)); // [nodes * batch, kept, 1, d_head]
             for part in walk.children(last, &nodes).chunks(together) {
                 found.extend(self.classify(&walk, part, (&x.narrow(1, 0, 1), &context)));
             }

@@ -27,7 +27,7 @@ pub static ALBERT: ClassifierFamily = ClassifierFamily {
     },
     storage: Storage::PLAIN,
     shares_layers: true,
-    supported: &[("num_hidden_groups", 1), ("inner_group_num", 1)],
+    supported: r#"{"num_hidden_groups": 1, "inner_group_num": 1}"#,
     positions: PositionStart::Zero,
     head: ClassifierHead {
         first: "albert.pooler",

@@ -15,7 +15,7 @@ pub static BERT: ClassifierFamily = ClassifierFamily {
     names: LAYERS,
     storage: Storage::PLAIN,
     shares_layers: false,
-    supported: &[],
+    supported: "{}",
     positions: PositionStart::Zero,
     head: ClassifierHead {
         first: "bert.pooler.dense",
@@ -29,7 +29,7 @@ pub static BERT: ClassifierFamily = ClassifierFamily {
 pub(super) const LAYERS: ClassifierNames = ClassifierNames {
     prefix: "bert",
     words: "embeddings.word_embeddings",
-    positions: "embeddings.position_embeddings",
+    positions: Some("embeddings.position_embeddings"),
     segments: Some("embeddings.token_type_embeddings"),
     embedding_norm: "embeddings.LayerNorm",
     embedding_map: None,

@@ -30,7 +30,7 @@ pub static DISTILBERT: ClassifierFamily = ClassifierFamily {
     names: ClassifierNames {
         prefix: "distilbert",
         words: "embeddings.word_embeddings",
-        positions: "embeddings.position_embeddings",
+        positions: Some("embeddings.position_embeddings"),
         segments: None,
         embedding_norm: "embeddings.LayerNorm",
         embedding_map: None,
@@ -43,7 +43,7 @@ pub static DISTILBERT: ClassifierFamily = ClassifierFamily {
     },
     storage: Storage::PLAIN,
     shares_layers: false,
-    supported: &[],
+    supported: "{}",
     positions: PositionStart::Zero,
     head: ClassifierHead {
         first: "pre_classifier",

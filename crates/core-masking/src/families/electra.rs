@@ -15,7 +15,7 @@ pub static ELECTRA: ClassifierFamily = ClassifierFamily {
     names: ClassifierNames { embedding_map: Some("embeddings_project"), ..bert::below("electra") },
     storage: Storage::PLAIN,
     shares_layers: false,
-    supported: &[],
+    supported: "{}",
     positions: PositionStart::Zero,
     head: ClassifierHead {
         first: "classifier.dense",

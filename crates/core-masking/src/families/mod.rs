@@ -4,6 +4,7 @@ mod bart;
 mod bert;
 mod camembert;
 mod config_keys;
+mod deberta;
 mod distilbert;
 mod electra;
 mod fsmt;
@@ -32,6 +33,7 @@ pub use bert::BERT;
 pub use camembert::CAMEMBERT;
 pub use config_keys::ConfigKeys;
 pub(crate) use config_keys::assume;
+pub use deberta::DEBERTA_V2;
 pub use distilbert::DISTILBERT;
 pub use electra::ELECTRA;
 pub use fsmt::FSMT;
@@ -52,7 +54,7 @@ pub use t5::{MT5, T5};
 
 /// Encoders with a classifier on top.
 pub const CLASSIFIERS: &[&ClassifierFamily] =
-    &[&BERT, &ROBERTA, &XLM_ROBERTA, &DISTILBERT, &CAMEMBERT, &ELECTRA, &MPNET, &ALBERT];
+    &[&BERT, &ROBERTA, &XLM_ROBERTA, &DISTILBERT, &CAMEMBERT, &ELECTRA, &MPNET, &ALBERT, &DEBERTA_V2];
 
 /// Encoder-decoder models.
 pub const TRANSLATORS: &[&TranslatorFamily] = &[&MARIAN, &FSMT, &BART, &MBART, &M2M100, &PEGASUS, &T5, &MT5];

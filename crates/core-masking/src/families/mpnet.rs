@@ -5,7 +5,9 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/mpnet/modeling_mpnet.py>.
 use super::{ConfigKeys, bert};
 use crate::Storage;
-use crate::classifier::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
+use crate::classifier::{
+    ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation, PositionStart,
+};
 
 /// MPNet.
 pub static MPNET: ClassifierFamily = ClassifierFamily {
@@ -21,14 +23,14 @@ pub static MPNET: ClassifierFamily = ClassifierFamily {
     },
     names: ClassifierNames {
         segments: None,
-        distances: Some("encoder.relative_attention_bias"),
+        distances: Some(DistanceNames::Bias("encoder.relative_attention_bias")),
         projections: ["attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o"],
         attention_norm: "attention.LayerNorm",
         ..bert::below("mpnet")
     },
     storage: Storage::PLAIN,
     shares_layers: false,
-    supported: &[],
+    supported: "{}",
     positions: PositionStart::AfterOne,
     head: ClassifierHead {
         first: "classifier.dense",

@@ -15,7 +15,7 @@ pub(super) const FAMILY: ClassifierFamily = ClassifierFamily {
     names: bert::below("roberta"),
     storage: Storage::PLAIN,
     shares_layers: false,
-    supported: &[],
+    supported: "{}",
     positions: PositionStart::AfterPadding,
     head: ClassifierHead {
         first: "classifier.dense",

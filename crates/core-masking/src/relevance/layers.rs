@@ -3,6 +3,7 @@ use tch::Tensor;
 
 use super::Rule;
 use super::attention::AttentionTrace;
+use crate::Dropout;
 use crate::batch::causal_bias;
 use crate::encoder::EncoderLayer;
 use crate::layers::{FeedForward, LayerNorm};
@@ -29,7 +30,10 @@ impl<'a> EncoderTrace<'a> {
     /// - `x`: what enters the layer, `[position, d_model]`
     /// - `bias`: `[1, 1, 1, position]`
     pub(super) fn new(layer: &'a EncoderLayer, x: &Tensor, bias: &Tensor) -> Self {
-        let attention = AttentionTrace::new(&layer.attention, x, None, &layer.attention.with_distances(bias));
+        let (batch, attention) = (x.unsqueeze(0), &layer.attention);
+        let keys = attention.project(&attention.key, &batch);
+        let bias = layer.bias(bias, &attention.queries(&batch), &keys, &Dropout::OFF);
+        let attention = AttentionTrace::new(attention, x, None, &bias);
         let attended = NormTrace::new(&layer.attention_norm, x, &attention.added);
         let fed = FedTrace::new(&layer.feed_forward, &layer.norm, &attended.output);
         Self { output: fed.norm.output.shallow_clone(), attention, attended, fed }

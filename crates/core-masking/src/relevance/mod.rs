@@ -89,11 +89,20 @@ impl Relevance {
 impl Classifier {
     /// The relevance of all heads for the greatest logit of a text.
     ///
+    /// # Errors
+    /// If scores owe something to embeddings of distances, and the rule follows relevance into scores.
+    ///
     /// # Panics
     /// Unless the batch is of one text.
-    pub fn relevance(&self, batch: &LabelledBatch, rule: Rule) -> Relevance {
+    pub fn relevance(&self, batch: &LabelledBatch, rule: Rule) -> Result<Relevance, Error> {
         assert_eq!(batch.texts.tokens.ids.size()[0], 1, "one text");
-        no_grad(|| self.relevance_of(batch, rule))
+        if rule == Rule::AlphaBeta && self.layers.iter().any(|layer| layer.disentangled.is_some()) {
+            let family = self.config().family.model_type;
+            return Err(Error::Input(format!(
+                "relevance by this rule does not know scores from embeddings of distances, which `{family}` has; the paper's rule does"
+            )));
+        }
+        Ok(no_grad(|| self.relevance_of(batch, rule)))
     }
 }
 

@@ -149,7 +149,7 @@ impl EncoderDecoder for VaswaniLayers {
         gate: Gate<'_>,
         dropout: &ModelDropout,
     ) -> Tensor {
-        let EncoderLayer { attention, attention_norm, feed_forward, norm } = &self.encoder[layer];
+        let EncoderLayer { attention, attention_norm, feed_forward, norm, .. } = &self.encoder[layer];
         let attend = |x: &Tensor| attention.forward(x, x, bias, gate, &dropout.attention);
         let x = self.sublayer(x, attention_norm, &dropout.hidden, attend);
         self.sublayer(&x, norm, &dropout.hidden, |x| feed_forward.forward(x))

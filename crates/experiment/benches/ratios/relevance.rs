@@ -27,7 +27,7 @@ fn of_classifier(context: &Context, rule: Rule) -> f64 {
     let batch = LabelledBatch { texts: model.made_up(1, 25), labels: Tensor::from_slice(&[0_i64]) };
     let open = Gates::open(&model.layout(), model.options());
     context.ratio(
-        || timed(|| drop(model.relevance(&batch, rule))),
+        || timed(|| drop(model.relevance(&batch, rule).unwrap())),
         || timed(|| drop(no_grad(|| model.forward(&batch.texts, &open, &ModelDropout::OFF)))),
     )
 }

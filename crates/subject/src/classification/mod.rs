@@ -162,7 +162,7 @@ impl Task for Classification {
     }
 
     fn relevance(model: &Classifier, text: &LabelledBatch, rule: Rule) -> Result<Relevance, Error> {
-        Ok(model.relevance(text, rule))
+        Ok(model.relevance(text, rule)?)
     }
 
     /// The logits of each text.

@@ -1,0 +1,70 @@
+//! Disentangled attention: He et al. (2021), <https://arxiv.org/abs/2006.03654>, Section 3.1. A score is the sum of content to
+//! content, content to position and position to content, where a position is an embedding of the distance between query and key.
+use tch::{Kind, Tensor};
+
+use crate::Dropout;
+use crate::attention::MultiHeadAttention;
+use crate::layers::LayerNorm;
+use crate::relative_positions::{DebertaBuckets, table};
+
+/// Embeddings of distances, which a layer maps as it maps contents to queries and keys (`share_att_key` of DeBERTa).
+#[derive(Debug)]
+pub(crate) struct Disentangled {
+    embeddings: Tensor, // [2 * buckets, d_model]
+    norm: LayerNorm,
+    buckets: DebertaBuckets,
+    rows: Tensor, // of the embeddings, for distances `query - key` from -longest to longest
+    longest: i64,
+}
+
+impl Disentangled {
+    /// Terms of a score, whose sum is divided by the square root of their number times the width of heads.
+    pub const TERMS: f64 = 3.0;
+
+    /// - `embeddings`: `[2 * buckets, d_model]`
+    /// - `longest`: positions of a text at most
+    pub fn new(embeddings: Tensor, norm: LayerNorm, buckets: DebertaBuckets, longest: i64) -> Self {
+        let rows = table(longest, |distance| buckets.row(distance), embeddings.device());
+        Self { embeddings, norm, buckets, rows, longest }
+    }
+
+    /// The two terms with positions, of queries at the first positions, divided as the scores of `module` are.
+    ///
+    /// - `queries`: `[batch, kept, query, d_head]`; `keys`: `[batch, kept, key, d_head]`
+    /// - `dropout`: of embeddings, in training
+    /// - returns `[batch, kept, query, key]`
+    pub fn scores(
+        &self,
+        module: &MultiHeadAttention,
+        queries: &Tensor,
+        keys: &Tensor,
+        dropout: &Dropout,
+    ) -> Tensor {
+        let [batch, kept, query, _] = queries.size()[..] else { unreachable!("four axes") };
+        let key = keys.size()[2];
+        let (first, count) = self.span(query, key);
+        let embeddings = self.norm.forward(&self.embeddings.narrow(0, first, count));
+        let embeddings = dropout.apply(embeddings).unsqueeze(0); // [1, rows, d_model]
+        let [position_queries, position_keys] =
+            [&module.query, &module.key].map(|map| module.project(map, &embeddings).transpose(-2, -1)); // [1, kept, d_head, rows]
+        let positions = |count| Tensor::arange(count, (Kind::Int64, keys.device()));
+        let distances = positions(query).unsqueeze(1) - positions(key); // [query, key]
+        let rows = self.rows.take(&(distances + self.longest)) - first;
+        let rows = rows.expand([batch, kept, query, key], false);
+        let to_position = queries.matmul(&position_keys).gather(-1, &rows, false);
+        let to_content = keys.matmul(&position_queries).gather(-1, &rows.transpose(-2, -1), false);
+        (to_position + to_content.transpose(-2, -1)) / module.divisor
+    }
+
+    /// The first of the rows that texts with these numbers of queries and keys need, and their number.
+    fn span(&self, queries: i64, keys: i64) -> (i64, i64) {
+        let [first, last] = [1 - keys, queries - 1].map(|distance| self.buckets.row(distance));
+        (first, last - first + 1)
+    }
+
+    /// Multiply-adds of [`scores`](Self::scores) for one row of the batch, but for maps of embeddings, which all rows share.
+    pub fn multiply_adds(&self, module: &MultiHeadAttention, keys: u64, queries: u64) -> u64 {
+        let (_, rows) = self.span(queries as i64, keys as i64);
+        (queries + keys) * rows as u64 * module.query.size().0
+    }
+}
