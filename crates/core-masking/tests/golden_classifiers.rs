@@ -6,11 +6,13 @@ mod golden;
 use std::collections::BTreeMap;
 
 use core_masking::classifier::LabelledBatch;
+use core_masking::relevance::Rule;
 use core_masking::{
-    Attention, Classifier, ClassifierConfig, GatedModel, Gates, HeadSet, ModelDropout, Removal, Weights,
+    Attention, AttentionRecord, Classifier, ClassifierConfig, GatedModel, Gates, HeadSet, ModelDropout,
+    Removal, Weights,
 };
 use golden::{gap, relative_gap, tensor};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tch::{Device, Kind, Tensor};
 
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
@@ -226,16 +228,91 @@ fn both_forms_of_a_configuration_mean_the_same() {
     }
 }
 
-#[test]
-fn several_groups_of_layers_are_refused() {
-    let path = golden::load("versions.json").0.join("more/albert/config.json");
-    let mut config: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    config["num_hidden_groups"] = 2.into();
+/// What is read of a family's `config.json` with an entry of this value, or without it.
+fn read_with(family: &str, entry: &str, value: Value) -> Result<ClassifierConfig, String> {
+    let path = golden::load("versions.json").0.join("more").join(family).join("config.json");
+    let mut config: BTreeMap<String, Value> = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    config.insert(entry.to_owned(), value);
+    config.retain(|_, value| *value != "absent");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.json");
-    std::fs::write(&path, config.to_string()).unwrap();
-    let refusal = ClassifierConfig::read(&path).unwrap_err().to_string();
-    assert!(refusal.ends_with("num_hidden_groups is 2; only 1 is supported"), "{refusal}");
+    std::fs::write(&path, serde_json::to_string(&config).unwrap()).unwrap();
+    ClassifierConfig::read(&path).map_err(|fault| fault.to_string())
+}
+
+#[test]
+fn unsupported_forms_are_refused_by_their_entry() {
+    let cases = [
+        ("albert", "num_hidden_groups", json!(2), "num_hidden_groups is 2; only 1 is supported"),
+        (
+            "deberta-v2",
+            "relative_attention",
+            json!("absent"),
+            "relative_attention is false; only true is supported",
+        ),
+        ("deberta-v2", "conv_kernel_size", json!(3), "conv_kernel_size is 3; only null is supported"),
+        (
+            "deberta-v2",
+            "position_biased_input",
+            json!("absent"),
+            "position_biased_input is true; only false is supported",
+        ),
+        (
+            "deberta-v2",
+            "pos_att_type",
+            json!("c2p"),
+            r#"pos_att_type is ["c2p"]; only ["p2c","c2p"] is supported"#,
+        ),
+        ("deberta-v2", "max_relative_positions", json!(5), "max_relative_positions (5) must be at least 6"),
+    ];
+    for (family, entry, value, expected) in cases {
+        let refusal = read_with(family, entry, value).unwrap_err();
+        assert!(refusal.ends_with(expected), "{refusal}");
+    }
+    for value in [json!(-1), json!("absent")] {
+        let refusal = read_with("deberta-v2", "position_buckets", value).unwrap_err();
+        assert!(
+            refusal.ends_with("position_buckets is -1; only distances in 2 to 4096 buckets are supported"),
+            "{refusal}"
+        );
+    }
+}
+
+/// Microsoft's own folders have a text with a bar.
+#[test]
+fn the_terms_of_scores_may_be_a_list_or_a_text_in_any_order() {
+    let listed = Golden::load("more/deberta-v2");
+    for terms in [json!("p2c|c2p"), json!("C2P | P2C"), json!(["c2p", "p2c"])] {
+        assert_eq!(read_with("deberta-v2", "pos_att_type", terms).unwrap(), *listed.model.config());
+    }
+}
+
+/// The paper's rule needs no derivative of scores, and hands all of the 1 down; the other refuses scores that it does not know.
+#[test]
+fn relevance_knows_embeddings_of_distances_by_the_papers_rule_alone() {
+    let golden = Golden::load("more/deberta-v2");
+    let model = golden.model.to_kind(Kind::Double).unwrap();
+    let texts = model.batch(&[(&[1, 13, 68, 8, 25], &[0; 5])]).unwrap();
+    let batch = LabelledBatch { texts, labels: Tensor::from_slice(&[0_i64]) };
+    let left = model.relevance(&batch, Rule::Paper).unwrap().left.double_value(&[0]);
+    assert!((left - 1.0).abs() < 1e-9, "{left}");
+    let refusal = model.relevance(&batch, Rule::AlphaBeta).unwrap_err().to_string();
+    assert!(refusal.contains("which `deberta-v2` has"), "{refusal}");
+}
+
+/// With weights written down, of all positions, nothing goes through the fused kernel; the second text has 4 of 21 tokens.
+#[test]
+fn attention_weights_are_those_that_give_the_logits() {
+    let golden = Golden::load("more/deberta-v2");
+    let record = AttentionRecord::default();
+    let logits = golden.logits(&golden.open().recorded_in(&record));
+    let gap = gap(&logits, &tensor(&golden.numbers["logits"]));
+    assert!(gap < 5e-5, "{gap:e}");
+    for weights in record.take().into_values() {
+        assert_eq!(weights.size(), [5, 4, 21, 21]);
+        let seen = weights.get(1).narrow(-1, 0, 4).sum_dim_intlist(-1, false, None);
+        assert!((seen - 1.0).abs().max().double_value(&[]) < 1e-6);
+    }
 }
 
 /// All tensors of a model learn four texts, the table of distances and the map of narrow embeddings included.

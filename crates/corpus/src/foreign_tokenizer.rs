@@ -17,7 +17,7 @@ use crate::foreign::{parse_json, read_if_there, read_text, wrong};
 use crate::sentence_tokenizer::check_rows;
 
 /// Vocabularies of SentencePiece, by the names that they have in folders.
-const SENTENCE_PIECE: [&str; 3] = ["sentencepiece.bpe.model", "spiece.model", "tokenizer.model"];
+const SENTENCE_PIECE: [&str; 4] = ["sentencepiece.bpe.model", "spiece.model", "spm.model", "tokenizer.model"];
 
 thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };

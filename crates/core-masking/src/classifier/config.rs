@@ -224,6 +224,9 @@ impl ClassifierConfig {
         let heads = (entry("num_attention_heads"), self.num_attention_heads);
         check_counts([(entry("num_hidden_layers"), self.num_hidden_layers), heads])?;
         check_divides(heads, (entry("hidden_size"), self.hidden_size))?;
+        if let Some(DistanceNames::Embeddings { .. }) = self.family.names.distances {
+            self.validate_buckets()?;
+        }
         // the classes may not matter; those that do are checked by themselves
         let (pruned_heads, id2label) = (PrunedHeads::new(), two_classes());
         check_inventory(&Self { pruned_heads, id2label, ..self.clone() }.inventory())?;
@@ -240,9 +243,6 @@ impl ClassifierConfig {
             ("classifier_dropout", self.classifier_dropout()),
         ])?;
         check_range(EPSILONS, [(entry("layer_norm_eps"), self.layer_norm_eps)])?;
-        if let Some(DistanceNames::Embeddings { .. }) = self.family.names.distances {
-            self.validate_buckets()?;
-        }
         let removed = self.layout().removed().clone();
         self.unpruned_layout().without(&removed).map_err(|fault| format!("pruned_heads: {fault}"))?;
         if self.position_embedding_type != "absolute" {

@@ -128,6 +128,8 @@ impl EncoderSpec {
             vocab_size: vocabulary as i64,
             hidden_size: self.d_model,
             embedding_size: None,
+            position_buckets: None,
+            max_relative_positions: None,
             num_hidden_layers: self.layers,
             num_attention_heads: self.heads,
             intermediate_size: self.d_ff,

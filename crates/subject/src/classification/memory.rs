@@ -1,5 +1,6 @@
 //! Memory that texts take.
 use core_masking::ClassifierConfig;
+use core_masking::classifier::DistanceNames;
 
 use super::texts::BATCH_TOKENS;
 use crate::evaluation::{Layers, Need, Purpose, SegmentBytes};
@@ -15,8 +16,15 @@ pub(crate) fn need<'a>(config: &ClassifierConfig, bytes: Bytes, purpose: Purpose
         heads: config.num_attention_heads as u64,
         feed_forward: 2 * config.intermediate_size as u64,
     };
-    let segment =
-        move |tokens| SegmentBytes::exactly(layers.numbers(tokens as u64, 1, purpose) * bytes.of(purpose));
+    let has_embeddings = matches!(config.family.names.distances, Some(DistanceNames::Embeddings { .. }));
+    let kept = if matches!(purpose, Purpose::Scoring) { 1 } else { layers.count };
+    // Each query with all distances, each key with them, twice as many as keys; what is taken of both; sums with the bias.
+    let of_distances = if has_embeddings { 8 * layers.heads * kept } else { 0 };
+    let segment = move |tokens: usize| {
+        let tokens = tokens as u64;
+        let numbers = layers.numbers(tokens, 1, purpose) + of_distances * tokens * tokens;
+        SegmentBytes::exactly(numbers * bytes.of(purpose))
+    };
     Need {
         batch_tokens: if matches!(purpose, Purpose::Relevance) { 1 } else { BATCH_TOKENS },
         longest_first: true,
