@@ -78,6 +78,14 @@ pub fn no_replicates(file: &ResultFile) -> Error {
     ))
 }
 
+/// A sweep that was measured with zeros alone, or with something else.
+pub fn no_kinds(file: &ResultFile) -> Error {
+    let (path, command) = (file.path.display(), command("ablate-one", &file.subject));
+    Error::NotMeasured(format!(
+        "`{path}` has no other kind beside it: make one with `{command} --ablation mean`"
+    ))
+}
+
 /// A file without rows for an attention type.
 pub fn no_attention(file: &ResultFile, asked: &str, present: &[&str]) -> Error {
     let (path, present) = (file.path.display(), present.join(", "));

@@ -130,7 +130,13 @@ impl ResultFile {
         });
         let rescaled =
             (self.argument("rescale") == Some(&Value::Bool(true))).then_some("kept heads rescaled");
-        split.map(str::to_owned).into_iter().chain(limit).chain(rescaled.map(str::to_owned)).collect()
+        let ablation =
+            self.argument("ablation").and_then(Value::as_str).map(|kind| match self.number("draw") {
+                Some(draw) => format!("{kind} ablation, draw {draw}"),
+                None => format!("{kind} ablation"),
+            });
+        let split = split.map(str::to_owned);
+        split.into_iter().chain(limit).chain(rescaled.map(str::to_owned)).chain(ablation).collect()
     }
 
     /// `true` if the last run that added rows was killed, or is going on still.

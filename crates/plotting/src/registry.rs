@@ -2,17 +2,17 @@
 //! made of, and its view. `all`, the commands of single artefacts and reports go through this list.
 use charts::chart::Chart;
 use charts::write::Sheet;
-use findings::error::no_replicates;
+use findings::error::{no_kinds, no_replicates};
 use findings::functions::Others;
 use findings::{
-    Ablations, BestHeads, Contrasts, Dynamics, Film, Functions, Gates, Groups, Importance, LeftOut, Orders,
-    Pair, Pruning, Replicates, Result, ResultFile, Results, Retrained, Speed, experiment,
+    Ablations, BestHeads, Contrasts, Dynamics, Film, Functions, Gates, Groups, Importance, Kinds, LeftOut,
+    Orders, Pair, Pruning, Replicates, Result, ResultFile, Results, Retrained, Speed, experiment,
 };
 use records::Row;
 
 use crate::artefact::{Artefact, Reads, Takes, chapter};
 use crate::view::{
-    Asked, agreement, best_heads, cross_domain, dynamics, film, functions, gates, groups, heat_map,
+    Asked, agreement, best_heads, cross_domain, dynamics, film, functions, gates, groups, heat_map, kinds,
     pruning_curves, replicates, sheet, single_heads, speed,
 };
 
@@ -66,6 +66,17 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     )
     .detail("after `--replicate all`"),
+    Artefact::new(
+        [kinds::STEM, "ablation-kinds", chapter::SINGLE_HEADS],
+        "What masking each head does by what takes its place: nothing, its mean, or what it reads in another text",
+        Reads::Each(experiment::SWEEP),
+        |file, asked, _| match Kinds::read(file.clone())? {
+            Some(found) => Ok(vec![kinds::sheet(&found, asked.criterion)?]),
+            None if asked.is_all => Ok(Vec::new()),
+            None => Err(no_kinds(&file)),
+        },
+    )
+    .detail("after `--ablation mean` and `--ablation resample`"),
     Artefact::new(
         ["table2", "reproduce-table2", chapter::BEST_HEADS],
         "Best single head of each layer, chosen and reported on one split",

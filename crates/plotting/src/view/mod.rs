@@ -9,6 +9,7 @@ pub(crate) mod functions;
 pub(crate) mod gates;
 pub(crate) mod groups;
 pub mod heat_map;
+pub(crate) mod kinds;
 pub(crate) mod pruning_curves;
 pub(crate) mod pruning_table;
 pub mod replicates;

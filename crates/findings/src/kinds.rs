@@ -1,0 +1,198 @@
+//! One head at a time under several kinds of ablation: with nothing, with what it reads on average, or with what it reads in another
+//! text in its place.
+use records::{AblationRow, Attention, Row};
+use significance::SEED;
+use stats::Segments;
+use stats::correlation::spearman;
+use stats::reliability::{Swept, ceiling, split_half};
+
+use crate::ablations::Ablations;
+use crate::error::{Error, Result, faulty, incomparable, no_segments};
+use crate::results::Results;
+use crate::same_model::{beside, model_entries};
+use crate::segments::stored;
+use crate::source::{ResultFile, experiment};
+
+/// Random halves of the segments that a reliability is averaged over.
+const SPLITS: usize = 50;
+
+/// The same sweep under several kinds of ablation.
+#[derive(Debug)]
+pub struct Kinds {
+    /// At least two, zeros first.
+    pub all: Vec<Kind>,
+}
+
+/// Sweeps under one kind of ablation.
+#[derive(Debug)]
+pub struct Kind {
+    /// Its name: zero, mean, resample.
+    pub name: &'static str,
+    /// One sweep, or one for each draw of other texts.
+    pub draws: Vec<Ablations>,
+}
+
+/// How far two kinds agree on what the heads of one attention type cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KindAgreement {
+    /// The attention type.
+    pub attention: Attention,
+    /// Places of both in [`Kinds::all`].
+    pub kinds: [usize; 2],
+    /// Spearman's rho of the costs; absent where all heads cost the same.
+    pub spearman: Option<f64>,
+    /// The greatest correlation that the noise of both allows; absent where one is noise only or was measured without segments.
+    pub ceiling: Option<f64>,
+}
+
+impl Kind {
+    /// Change of the score by masking each head of a type, the mean over the draws.
+    pub fn changes(&self, attention: Attention) -> Vec<f64> {
+        let families: Vec<_> = self.draws.iter().map(|sweep| sweep.family(attention)).collect();
+        let mean = |place: usize| {
+            let sum: f64 = families.iter().map(|family| family[place].score_delta).sum();
+            sum / families.len() as f64
+        };
+        (0..families[0].len()).map(mean).collect()
+    }
+
+    /// The mean reliability of the draws; absent where segments are missing or a draw is noise only.
+    fn reliability(&self, attention: Attention) -> Result<Option<f64>> {
+        let mut sum = 0.0;
+        for sweep in &self.draws {
+            let (base, variants) = match stored(sweep, || no_segments(&sweep.file)) {
+                Err(Error::NotMeasured(_)) => return Ok(None),
+                found => found?,
+            };
+            let of_type = |(row, _): &(&AblationRow, _)| row.attention == attention;
+            let rows = sweep.rows.iter().zip::<&Vec<Segments>>(&variants).filter(of_type);
+            let variants: Vec<&Segments> = rows.map(|(_, variant)| variant).collect();
+            let found = split_half(Swept { base: &base, variants: &variants }, SPLITS, SEED);
+            let Some(found) = found.map_err(incomparable(&sweep.file))? else { return Ok(None) };
+            sum += found;
+        }
+        Ok(Some(sum / self.draws.len() as f64))
+    }
+}
+
+impl Kinds {
+    /// Reads what stands beside the sweep with zeros; `None` if no other kind was measured, or `file` is of another kind itself.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or has other heads or weights.
+    pub fn read(file: ResultFile) -> Result<Option<Self>> {
+        if file.argument("ablation").is_some() {
+            return Ok(None);
+        }
+        let zero = Results::read(file)?;
+        let of_kind = |suffix: &str| -> Result<Option<Ablations>> {
+            let name = zero.file.stem(&format!("{}-{suffix}", experiment::SWEEP));
+            let Some(file) = beside(&zero.file, &name, experiment::SWEEP, &[model_entries])? else {
+                return Ok(None);
+            };
+            let found: Ablations = Results::read(file)?;
+            let names = |sweep: &Ablations| sweep.rows.iter().map(Row::name).collect::<Vec<_>>();
+            if names(&zero) != names(&found) {
+                let fault = format!("has other heads than `{}`", zero.file.path.display());
+                return Err(faulty(&found.file.path, fault));
+            }
+            Ok(Some(found))
+        };
+        let mean = of_kind("mean")?;
+        let mut draws = Vec::new();
+        while let Some(draw) = of_kind(&format!("resample-{}", draws.len() + 1))? {
+            draws.push(draw);
+        }
+        let others = [("mean", mean.into_iter().collect()), ("resample", draws)];
+        let mut all = vec![Kind { name: "zero", draws: vec![zero] }];
+        all.extend(
+            others
+                .map(|(name, draws)| Kind { name, draws })
+                .into_iter()
+                .filter(|kind| !kind.draws.is_empty()),
+        );
+        Ok((all.len() > 1).then_some(Self { all }))
+    }
+
+    /// The sweep with zeros.
+    pub fn zero(&self) -> &Ablations {
+        &self.all[0].draws[0]
+    }
+
+    /// Agreement of each two kinds on the heads of each type.
+    ///
+    /// # Errors
+    /// If statistics of segments are damaged.
+    pub fn agreements(&self) -> Result<Vec<KindAgreement>> {
+        let mut found = Vec::new();
+        for attention in self.zero().attentions() {
+            let reliabilities =
+                self.all.iter().map(|kind| kind.reliability(attention)).collect::<Result<Vec<_>>>()?;
+            let changes: Vec<Vec<f64>> = self.all.iter().map(|kind| kind.changes(attention)).collect();
+            for second in 1..self.all.len() {
+                for first in 0..second {
+                    let rho = spearman(&changes[first], &changes[second]).ok();
+                    found.push(KindAgreement {
+                        attention,
+                        kinds: [first, second],
+                        spearman: rho.map(|found| found.coefficient),
+                        ceiling: ceiling(reliabilities[first], reliabilities[second]),
+                    });
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::{Folders, Source};
+    use serde_json::Value;
+
+    /// A subject's folder with sweeps of other kinds, whose rows are those with zeros, for each name a signature that is changed so.
+    fn read(kinds: &[(&str, &dyn Fn(&mut Value))]) -> Result<Option<Kinds>> {
+        let folder = tempfile::tempdir().unwrap();
+        let (made_up, own) =
+            (crate::tiny().results.join("tiny-inference"), folder.path().join("tiny-inference"));
+        fs::create_dir_all(&own).unwrap();
+        let copy = |name: &str, change: &dyn Fn(&mut Value)| {
+            fs::copy(made_up.join("ablate-one.csv"), own.join(format!("{name}.csv"))).unwrap();
+            let text = fs::read_to_string(made_up.join("ablate-one.json")).unwrap();
+            let mut signature: Value = serde_json::from_str(&text).unwrap();
+            change(&mut signature["identity"]);
+            fs::write(own.join(format!("{name}.json")), signature.to_string()).unwrap();
+        };
+        copy("ablate-one", &|_| ());
+        kinds.iter().for_each(|(name, change)| copy(name, change));
+        let folders = Folders { results: Path::to_owned(folder.path()), ..crate::tiny() };
+        Kinds::read(Source::subject(&folders, "tiny-inference").one(experiment::SWEEP)?)
+    }
+
+    /// Two draws are one kind, whose changes are their mean; equal changes have a rho of 1.
+    #[test]
+    fn equal_sweeps_of_other_kinds_agree() {
+        let same: &dyn Fn(&mut Value) = &|_| ();
+        let names = ["ablate-one-mean", "ablate-one-resample-1", "ablate-one-resample-2"];
+        let found = read(&names.map(|name| (name, same))).unwrap().unwrap();
+        let shape: Vec<_> = found.all.iter().map(|kind| (kind.name, kind.draws.len())).collect();
+        assert_eq!(shape, [("zero", 1), ("mean", 1), ("resample", 2)]);
+        let [zero, resample] = [0, 2].map(|kind| found.all[kind].changes(Attention::SelfAttention));
+        assert_eq!(zero, resample);
+        let agreements = found.agreements().unwrap();
+        assert_eq!(agreements.iter().map(|one| one.kinds).collect::<Vec<_>>(), [[0, 1], [0, 2], [1, 2]]);
+        assert!(agreements.iter().all(|one| (one.spearman.unwrap() - 1.0).abs() < 1e-12));
+    }
+
+    #[test]
+    fn another_model_or_kind_is_not_compared() {
+        assert!(read(&[]).unwrap().is_none());
+        let other: &dyn Fn(&mut Value) = &|identity| identity["weights"] = "1".repeat(64).into();
+        let message = read(&[("ablate-one-mean", other)]).unwrap_err().to_string();
+        assert!(message.contains("ablate-one-mean.csv` does not go with"), "{message}");
+    }
+}
