@@ -62,16 +62,14 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// Takes `{name}.weight` and `{name}.bias`, both `[d_model]`; `epsilon` is added to the variance.
+    /// Takes `{name}.weight` and, if there is one, `{name}.bias`, both `[d_model]`; `epsilon` is added to the variance.
     ///
     /// # Errors
-    /// If one of them is missing.
+    /// If the weight is missing.
     pub fn new(weights: &Weights, name: &str, epsilon: f64) -> Result<Self, Error> {
-        Ok(Self {
-            weight: weights.get(&format!("{name}.weight"))?,
-            bias: weights.get(&format!("{name}.bias"))?,
-            epsilon,
-        })
+        let weight = weights.get(&format!("{name}.weight"))?;
+        let bias = weights.get(&format!("{name}.bias")).unwrap_or_else(|_| weight.detach().zeros_like());
+        Ok(Self { weight, bias, epsilon })
     }
 
     /// γ and β, both `[d_model]`, and what is added to the variance.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tch::{Device, Kind, Tensor};
 
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
-const FAMILIES: [&str; 8] = [
+const FAMILIES: [&str; 10] = [
     "families/roberta",
     "families/xlm-roberta",
     "families/distilbert",
@@ -25,6 +25,8 @@ const FAMILIES: [&str; 8] = [
     "more/mpnet",
     "more/albert",
     "more/deberta-v2",
+    "more/modernbert",
+    "more/modernbert-mean",
 ];
 
 struct Golden {
@@ -220,7 +222,7 @@ fn removal_and_sweeps_give_what_masking_gives_and_the_self_check_passes() {
 /// As transformers 5.24 writes `config.json`.
 #[test]
 fn both_forms_of_a_configuration_mean_the_same() {
-    for family in ["camembert", "electra", "mpnet", "albert", "deberta-v2"] {
+    for family in ["camembert", "electra", "mpnet", "albert", "deberta-v2", "modernbert", "modernbert-mean"] {
         let golden = Golden::load(&format!("more/{family}"));
         let folder = golden::load("versions.json").0.join("more/config-5.24");
         let other = ClassifierConfig::read(&folder.join(format!("{family}.json"))).unwrap();

@@ -33,6 +33,7 @@ static TOY: ClassifierFamily = ClassifierFamily {
         feed_forward: ["up", "down"],
         norm: "norm2",
     },
+    stack: None,
     storage: Storage {
         transposed: &["qkv", "up", "down"],
         fused: &[Fused { name: "qkv", parts: &["q", "k", "v"], by_head: false }],
@@ -40,7 +41,13 @@ static TOY: ClassifierFamily = ClassifierFamily {
     shares_layers: false,
     supported: "{}",
     positions: PositionStart::Zero,
-    head: ClassifierHead { first: "pool", activation: HeadActivation::Tanh, last: "out", drops_input: false },
+    head: ClassifierHead {
+        first: "pool",
+        activation: HeadActivation::Tanh,
+        norm: None,
+        last: "out",
+        drops_input: false,
+    },
     unused: &["pretraining."],
 };
 

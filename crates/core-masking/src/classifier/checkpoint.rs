@@ -121,5 +121,9 @@ fn current_name(name: &str, family: &ClassifierFamily) -> String {
         _ => name.to_owned(),
     };
     // DeBERTa's pooler is a part of the head, not of the encoder
-    if name.starts_with(family.head.first) { name } else { family.names.with_prefix(name) }
+    if name.starts_with(family.head.first) {
+        return name;
+    }
+    let name = family.names.with_prefix(name);
+    family.stack.map_or_else(|| name.clone(), |stack| stack.names.with_prefix(&name))
 }

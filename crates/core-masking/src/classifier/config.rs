@@ -9,13 +9,15 @@ use words::excerpt;
 
 use super::family::{ClassifierFamily, DistanceNames, PositionStart};
 use crate::families::{BERT, CLASSIFIERS};
+use crate::language_model::{LanguageConfig, SLIDING, of_one_age};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
 use crate::relative_positions::{DebertaBuckets, T5Buckets};
 use crate::storage::Storage;
 use crate::weights::{
-    EPSILONS, Inventory, check_counts, check_divides, check_inventory, check_range, check_rates, linear, norm,
+    EPSILONS, Inventory, check_counts, check_divides, check_inventory, check_range, check_rates, linear,
+    norm, scale,
 };
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
@@ -61,6 +63,9 @@ pub struct ClassifierConfig {
     /// The distance that is in DeBERTa's last bucket; below 1 `max_position_embeddings`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_relative_positions: Option<i64>,
+    /// What families with the layers of language models add.
+    #[serde(flatten)]
+    pub options: ClassifierOptions,
     /// Dropout on embeddings and on the output of each sublayer, in training.
     #[serde(default = "dropout")]
     pub hidden_dropout_prob: f64,
@@ -88,6 +93,46 @@ pub struct ClassifierConfig {
     /// Heads that were cut out of the weights, by layer, both counted from 0; transformers 4 knows them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pruned_heads: PrunedHeads,
+}
+
+/// Entries that families with the layers of language models have, most under the names of these.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClassifierOptions {
+    /// Base of the frequencies of rotary positions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rope_theta: Option<f64>,
+    /// The same in layers that look at the nearest tokens alone; `rope_theta` if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rope_local_base_freq: Option<f64>,
+    /// Twice the distance that these layers look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sliding_window: Option<i64>,
+    /// Every N-th layer sees all tokens, the first among them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sliding_window_pattern: Option<usize>,
+    /// `sliding_attention` or `full_attention` for each layer, where no N says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layer_types: Option<Vec<String>>,
+    /// True if the projections of attention have biases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attention_bias: Option<bool>,
+    /// True if the feed-forward blocks have biases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mlp_bias: Option<bool>,
+    /// What the head reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classifier_pooling: Option<Pooling>,
+}
+
+/// What a classifier's head reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pooling {
+    /// The first position.
+    Cls,
+    /// The mean of all.
+    Mean,
 }
 
 /// More classes than any task has.
@@ -193,7 +238,10 @@ impl ClassifierConfig {
         }
         name_classes(&mut json).map_err(refusal)?;
         list_terms(&mut json);
-        let json = family.keys.to_common(json);
+        let mut json = family.keys.to_common(json);
+        if let Some(stack) = family.stack {
+            of_one_age(&mut json, |name| stack.has(name)).map_err(refusal)?;
+        }
         let supported = family.supported();
         if let Some((name, found)) = json
             .iter()
@@ -206,7 +254,7 @@ impl ClassifierConfig {
         let label2id = config.id2label.iter().map(|(&class, name)| (name.clone(), class)).collect();
         let config = Self { family, label2id, ..config };
         config.validate_sizes().map_err(refusal)?;
-        Ok(config)
+        Ok(config.with_period())
     }
 
     /// Refuses an impossible model: the fault, in words.
@@ -220,6 +268,9 @@ impl ClassifierConfig {
     }
 
     fn validate_sizes(&self) -> Result<(), String> {
+        if let Some(stack) = self.stack() {
+            stack.validate()?;
+        }
         let entry = |name| self.family.keys.own(name);
         let heads = (entry("num_attention_heads"), self.num_attention_heads);
         check_counts([(entry("num_hidden_layers"), self.num_hidden_layers), heads])?;
@@ -362,6 +413,30 @@ impl ClassifierConfig {
         }
     }
 
+    /// The layers as those of a language model, whose entries have the same names.
+    pub(super) fn stack(&self) -> Option<LanguageConfig> {
+        let family = self.family.stack?;
+        let mut json = serde_json::to_value(self).expect("a configuration is JSON");
+        json["rms_norm_eps"] = self.layer_norm_eps.into();
+        json["tie_word_embeddings"] = true.into();
+        let stack: LanguageConfig = serde_json::from_value(json).expect("all entries are there");
+        Some(LanguageConfig { family, ..stack })
+    }
+
+    /// The same with a period in the place of `layer_types`, as transformers 4 has it, if there is one.
+    fn with_period(mut self) -> Self {
+        let options = &mut self.options;
+        let Some(types) = options.layer_types.take() else { return self };
+        let is_one = |period: &usize| {
+            types.iter().enumerate().all(|(layer, name)| (name == SLIDING) != layer.is_multiple_of(*period))
+        };
+        match options.sliding_window_pattern.into_iter().chain(1..=types.len()).find(is_one) {
+            Some(period) => options.sliding_window_pattern = Some(period),
+            None => options.layer_types = Some(types),
+        }
+        self
+    }
+
     /// The number in tensors' names of a layer, counted from 0.
     pub(super) fn stored_layer(&self, layer: usize) -> usize {
         if self.family.shares_layers { 0 } else { layer }
@@ -375,6 +450,12 @@ impl ClassifierConfig {
     /// Name and shape of each tensor in `model.safetensors`.
     pub fn inventory(&self) -> Inventory {
         let (width, layout, names) = (self.hidden_size, self.layout(), &self.family.names);
+        if let Some(stack) = self.stack() {
+            let mut inventory = stack.inventory();
+            scale(&mut inventory, &names.of(names.embedding_norm), width);
+            inventory.extend(self.head_inventory());
+            return inventory;
+        }
         let (narrow, is_mapped) = self.embedding_width();
         let table = |part: &str, rows| (format!("{}.weight", names.of(part)), vec![rows, narrow]);
         let mut inventory = vec![table(names.words, self.vocab_size)];
@@ -416,7 +497,13 @@ impl ClassifierConfig {
     pub(super) fn head_inventory(&self) -> Inventory {
         let (head, width) = (&self.family.head, self.hidden_size);
         let mut inventory = Vec::new();
-        linear(&mut inventory, head.first, width, width);
+        match head.norm {
+            Some(norm) => {
+                inventory.push((format!("{}.weight", head.first), vec![width, width]));
+                scale(&mut inventory, norm, width);
+            }
+            None => linear(&mut inventory, head.first, width, width),
+        }
         linear(&mut inventory, head.last, self.id2label.len() as i64, width);
         inventory
     }
@@ -457,7 +544,11 @@ impl ModelConfig for ClassifierConfig {
     }
 
     fn projections(&self, _: Attention, layer: usize) -> Projections {
-        self.family.names.layer(self.stored_layer(layer)).projections
+        let family = self.family;
+        match family.stack {
+            Some(stack) => stack.names.layer(layer).projections,
+            None => family.names.layer(self.stored_layer(layer)).projections,
+        }
     }
 
     fn shares_layers(&self) -> bool {

@@ -2,6 +2,7 @@
 use crate::Projections;
 use crate::encoder::LayerNames;
 use crate::families::ConfigKeys;
+use crate::language_model::LanguageFamily;
 use crate::storage::Storage;
 use serde_json::{Map, Value};
 
@@ -16,6 +17,8 @@ pub struct ClassifierFamily {
     pub keys: ConfigKeys,
     /// Names of its tensors.
     pub names: ClassifierNames,
+    /// Layers as language models have them, in the place of BERT's.
+    pub stack: Option<&'static LanguageFamily>,
     /// Storage of its linear maps.
     pub storage: Storage,
     /// True if all layers have the weights of one, which has the number 0.
@@ -84,13 +87,15 @@ pub enum PositionStart {
     AfterOne,
 }
 
-/// Two linear maps from the first position to the logits.
+/// Two linear maps to the logits from the first position, or from the mean of all.
 #[derive(Debug, PartialEq)]
 pub struct ClassifierHead {
     /// The first map.
     pub first: &'static str,
     /// Nonlinearity between them.
     pub activation: HeadActivation,
+    /// Normalisation behind it, if there is one.
+    pub norm: Option<&'static str>,
     /// The second map, which has a row for each class.
     pub last: &'static str,
     /// True if training drops out elements of the first map's input too.

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod config;
 mod family;
+mod layer;
 mod sweep;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use crate::batch::SegmentBatch;
 use crate::disentangled::Disentangled;
 use crate::encoder::{EncoderLayer, LayerSettings};
 use crate::importance::Attended;
+use crate::language_model::Norm;
 use crate::layers::{LayerNorm, Linear};
 use crate::loss::cross_entropy;
 use crate::model::{GatedModel, ModelConfig};
@@ -21,10 +23,11 @@ use crate::relative_positions::T5Buckets;
 use crate::{Attention, Error, Gates, ModelDropout, Weights};
 
 pub use checkpoint::Pretrained;
-pub use config::ClassifierConfig;
+pub use config::{ClassifierConfig, ClassifierOptions, Pooling};
 pub use family::{
     ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation, PositionStart,
 };
+pub(crate) use layer::Layer;
 
 /// An encoder with a classifier on top.
 #[derive(Debug)]
@@ -32,7 +35,7 @@ pub struct Classifier {
     config: ClassifierConfig,
     weights: Weights,
     embeddings: Embeddings,
-    pub(crate) layers: Vec<EncoderLayer>,
+    pub(crate) layers: Vec<Layer>,
     pub(crate) head: Head,
 }
 
@@ -55,11 +58,14 @@ struct Embeddings {
     map: Option<Linear>, // from narrower embeddings
 }
 
-/// Two linear maps from the first position to the logits.
+/// Two linear maps to the logits from the first position, or from the mean of all.
 #[derive(Debug)]
 pub(crate) struct Head {
+    entering: Option<Norm>, // of each position
+    reads_all: bool,
     pub(crate) first: Linear,
     activation: HeadActivation,
+    norm: Option<LayerNorm>,
     pub(crate) last: Linear,
     drops_input: bool,
 }
@@ -108,17 +114,38 @@ impl Embeddings {
 }
 
 impl Head {
-    fn new(family: &ClassifierFamily, weights: &Weights) -> Result<Self, Error> {
-        let ClassifierHead { first, activation, last, drops_input } = family.head;
+    fn new(config: &ClassifierConfig, weights: &Weights) -> Result<Self, Error> {
+        let ClassifierHead { first, activation, norm, last, drops_input } = config.family.head;
         let (first, last) = (Linear::new(weights, first)?, Linear::new(weights, last)?);
-        Ok(Self { first, activation, last, drops_input })
+        let entering = config.stack().map(|stack| {
+            let names = &stack.family.names;
+            Norm::new(&stack, weights, &names.of(names.norm))
+        });
+        let norm = norm.map(|norm| LayerNorm::new(weights, norm, config.layer_norm_eps)).transpose()?;
+        let reads_all = config.options.classifier_pooling == Some(Pooling::Mean);
+        Ok(Self { entering: entering.transpose()?, reads_all, first, activation, norm, last, drops_input })
     }
 
-    /// Logits `[batch, labels]` from what leaves the last layer: `[batch, queries, d_model]`, of which the first is read.
-    fn forward(&self, x: &Tensor, dropout: &ModelDropout) -> Tensor {
-        let first = x.select(1, 0); // [batch, d_model]
-        let first = if self.drops_input { dropout.classifier.apply(first) } else { first };
-        let pooled = self.activate(&self.first.forward(&first));
+    /// The number of positions that are read, the first ones.
+    fn reads(&self, positions: i64) -> i64 {
+        if self.reads_all { positions } else { 1 }
+    }
+
+    /// Logits `[batch, labels]` from what leaves the last layer: `[batch, queries, d_model]`.
+    ///
+    /// - `bias`: `[batch, 1, 1, position]`, not 0 at padding
+    fn forward(&self, x: &Tensor, bias: &Tensor, dropout: &ModelDropout) -> Tensor {
+        let read = x.narrow(1, 0, self.reads(x.size()[1]));
+        let read = self.entering.as_ref().map_or_else(|| read.shallow_clone(), |norm| norm.forward(&read));
+        let read = if self.reads_all {
+            let real = bias.isfinite().view([x.size()[0], -1, 1]).to_kind(x.kind()); // [batch, position, 1]
+            (read * &real).sum_dim_intlist(1, false, None) / real.sum_dim_intlist(1, false, None)
+        } else {
+            read.select(1, 0)
+        }; // [batch, d_model]
+        let read = if self.drops_input { dropout.classifier.apply(read) } else { read };
+        let pooled = self.activate(&self.first.forward(&read));
+        let pooled = self.norm.as_ref().map_or_else(|| pooled.shallow_clone(), |norm| norm.forward(&pooled));
         self.last.forward(&dropout.classifier.apply(pooled))
     }
 
@@ -142,7 +169,11 @@ impl GatedModel for Classifier {
     fn new(config: ClassifierConfig, weights: Weights) -> Result<Self, Error> {
         let (layout, names) = (config.layout(), &config.family.names);
         let settings = LayerSettings { activation: config.hidden_act, epsilon: config.layer_norm_eps };
+        let stack = config.stack();
         let layer = |layer| {
+            if let Some(stack) = &stack {
+                return Layer::before(stack, &weights, layer);
+            }
             let heads = layout.module(Attention::SelfAttention, layer);
             let mut layer =
                 EncoderLayer::new(&weights, &names.layer(config.stored_layer(layer)), &heads, settings)?;
@@ -164,12 +195,12 @@ impl GatedModel for Classifier {
                     layer.attention = layer.attention.with_scores(divisor * Disentangled::TERMS.sqrt(), None);
                 }
             }
-            Ok::<_, Error>(layer)
+            Ok(Layer::After(layer))
         };
         Ok(Self {
             embeddings: Embeddings::new(&config, &weights)?,
             layers: (0..config.num_hidden_layers).map(layer).collect::<Result<_, _>>()?,
-            head: Head::new(config.family, &weights)?,
+            head: Head::new(&config, &weights)?,
             config,
             weights,
         })
@@ -188,12 +219,14 @@ impl GatedModel for Classifier {
     }
 
     fn attended(&self, batch: &LabelledBatch) -> BTreeMap<Attention, Attended> {
-        let real = batch.texts.tokens.bias.isfinite().squeeze_dim(1).squeeze_dim(1); // [batch, position]
+        let bias = &batch.texts.tokens.bias;
+        let real = bias.isfinite().squeeze_dim(1).squeeze_dim(1); // [batch, position]
+        let visible = |layer: &Layer| layer.within_reach(bias).isfinite(); // [batch, 1, 1 or query, key]
         let attended = Attended {
-            visible: vec![real.unsqueeze(1).unsqueeze(1)], // [batch, 1, 1, key]
+            visible: self.layers.iter().map(visible).collect(),
             excluded: real.zeros_like(),
-            // only the first position of the last layer has a gradient
-            last_by_example: true,
+            // unless all are read, only the first position of the last layer has a gradient
+            last_by_example: !self.head.reads_all,
             examples: None,
             queries: real,
         };
@@ -271,10 +304,10 @@ impl Classifier {
         for layer in layer..last {
             x = self.layer(layer, &x, batch, gates, dropout);
         }
-        // The classifier reads the first position alone, so the last layer computes no other unless it is looked at.
-        let queries = if gates.is_recorded() { x.size()[1] } else { 1 };
-        let first = self.layer_at(last, &x, queries, batch, gates, dropout);
-        self.head.forward(&first, dropout)
+        // The last layer computes no position that the classifier does not read, unless it is looked at.
+        let queries = if gates.is_recorded() { x.size()[1] } else { self.head.reads(x.size()[1]) };
+        let read = self.layer_at(last, &x, queries, batch, gates, dropout);
+        self.head.forward(&read, &batch.tokens.bias, dropout)
     }
 
     /// Multiply-adds of [`forward`](Self::forward) for one text, padded to `positions`: those of matrix products, which
@@ -282,7 +315,7 @@ impl Classifier {
     pub fn multiply_adds(&self, positions: u64) -> u64 {
         let (last, others) = self.layers.split_last().expect("a model has layers, by validation");
         others.iter().map(|layer| layer.multiply_adds(positions, positions)).sum::<u64>()
-            + last.multiply_adds(positions, 1)
+            + last.multiply_adds(positions, self.head.reads(positions as i64) as u64)
             + self.head.multiply_adds()
     }
 
@@ -296,8 +329,7 @@ impl Classifier {
         dropout: &ModelDropout,
     ) -> Tensor {
         let (module, gates) = (&self.layers[layer], gates.of(Attention::SelfAttention, layer));
-        let first = || x.narrow(1, 0, queries); // [batch, queries, d_model]
-        let context = module.context(&first(), x, &batch.tokens.bias, gates, dropout);
-        module.finish(&first(), module.attention.merge(context, gates), dropout)
+        let context = module.context(x, queries, &batch.tokens.bias, gates, dropout);
+        module.finish(&x.narrow(1, 0, queries), module.attention().merge(context, gates), dropout)
     }
 }

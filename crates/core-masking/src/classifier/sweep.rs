@@ -1,4 +1,4 @@
-//! One batch of a classifier under many head sets. In the last layer only the position that the classifier reads is computed,
+//! One batch of a classifier under many head sets. In the last layer only the positions that the classifier reads are computed,
 //! without keys and values of the others.
 use tch::Tensor;
 
@@ -15,12 +15,12 @@ struct Texts<'a> {
 
 impl Stack for Texts<'_> {
     fn attention(&self, layer: usize) -> &MultiHeadAttention {
-        &self.model.layers[layer].attention
+        self.model.layers[layer].attention()
     }
 
     fn context(&self, layer: usize, x: &Tensor, gates: &Gates) -> Tensor {
         let any = gates.of(Attention::SelfAttention, layer); // gates come after it
-        self.model.layers[layer].context(x, x, &self.bias_of(x), any, &ModelDropout::OFF)
+        self.model.layers[layer].context(x, x.size()[1], &self.bias_of(x), any, &ModelDropout::OFF)
     }
 
     fn finish(&self, layer: usize, x: &Tensor, attended: Tensor) -> Tensor {
@@ -67,9 +67,10 @@ impl Classifier {
         let last = self.layers.len() - 1;
         let mut found = Vec::new();
         walk.ascend(trunk.layer..last, &trunk.x, &mut |x, nodes| {
-            let context = self.layers[last].first_context(x, &texts.bias_of(x)); // [nodes * batch, kept, 1, d_head]
+            let read = self.head.reads(x.size()[1]);
+            let context = self.layers[last].last_context(x, read, &texts.bias_of(x)); // [nodes * batch, kept, read, d_head]
             for part in walk.children(last, &nodes).chunks(together) {
-                found.extend(self.classify(&walk, part, (&x.narrow(1, 0, 1), &context)));
+                found.extend(self.classify(&walk, part, (&x.narrow(1, 0, read), &context), &texts));
             }
         });
         (walk.by_variant(found), trunk)
@@ -77,13 +78,14 @@ impl Classifier {
 
     /// Logits `[batch, labels]` of nodes after the last layer, each with the place of the node that it comes from.
     ///
-    /// - `x`: what enters the layer at the position that is read, of all nodes before it, `[nodes * batch, 1, d_model]`
-    /// - `context`: what its heads read there, `[nodes * batch, kept, 1, d_head]`
+    /// - `x`: what enters the layer at the positions that are read, of all nodes before it, `[nodes * batch, read, d_model]`
+    /// - `context`: what its heads read there, `[nodes * batch, kept, read, d_head]`
     fn classify(
         &self,
         walk: &Walk<'_, Texts<'_>>,
         part: &[(usize, Node)],
         (x, context): (&Tensor, &Tensor),
+        texts: &Texts<'_>,
     ) -> Vec<(Node, Tensor)> {
         let of_parents = |all: &Tensor| {
             Tensor::cat(&part.iter().map(|(parent, _)| walk.of_node(all, *parent)).collect::<Vec<_>>(), 0)
@@ -91,9 +93,9 @@ impl Classifier {
         let nodes: Vec<Node> = part.iter().map(|(_, node)| node.clone()).collect();
         let last = self.layers.len() - 1;
         let module = &self.layers[last];
-        let attended = module.attention.merge(of_parents(context), walk.gates(last, &nodes).gate());
+        let attended = module.attention().merge(of_parents(context), walk.gates(last, &nodes).gate());
         let out = module.finish(&of_parents(x), attended, &ModelDropout::OFF);
-        let logits = self.head.forward(&out, &ModelDropout::OFF); // [nodes * batch, labels]
+        let logits = self.head.forward(&out, &texts.bias_of(&out), &ModelDropout::OFF); // [nodes * batch, labels]
         nodes.into_iter().zip(0..).map(|(node, place)| (node, walk.of_node(&logits, place))).collect()
     }
 

@@ -25,6 +25,7 @@ pub static ALBERT: ClassifierFamily = ClassifierFamily {
         norm: "full_layer_layer_norm",
         ..bert::below("albert")
     },
+    stack: None,
     storage: Storage::PLAIN,
     shares_layers: true,
     supported: r#"{"num_hidden_groups": 1, "inner_group_num": 1}"#,
@@ -32,6 +33,7 @@ pub static ALBERT: ClassifierFamily = ClassifierFamily {
     head: ClassifierHead {
         first: "albert.pooler",
         activation: HeadActivation::Tanh,
+        norm: None,
         last: "classifier",
         drops_input: false,
     },

@@ -13,6 +13,7 @@ pub static BERT: ClassifierFamily = ClassifierFamily {
     architecture: "BertForSequenceClassification",
     keys: ConfigKeys { entries: &[], defaults: "{}" },
     names: LAYERS,
+    stack: None,
     storage: Storage::PLAIN,
     shares_layers: false,
     supported: "{}",
@@ -20,6 +21,7 @@ pub static BERT: ClassifierFamily = ClassifierFamily {
     head: ClassifierHead {
         first: "bert.pooler.dense",
         activation: HeadActivation::Tanh,
+        norm: None,
         last: "classifier",
         drops_input: false,
     },

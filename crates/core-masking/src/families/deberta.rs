@@ -33,6 +33,7 @@ pub static DEBERTA_V2: ClassifierFamily = ClassifierFamily {
         ],
         ..bert::below("deberta")
     },
+    stack: None,
     storage: Storage::PLAIN,
     shares_layers: false,
     supported: r#"{"relative_attention": true, "position_biased_input": false, "pos_att_type": ["p2c", "c2p"],
@@ -42,6 +43,7 @@ pub static DEBERTA_V2: ClassifierFamily = ClassifierFamily {
     head: ClassifierHead {
         first: "pooler.dense",
         activation: HeadActivation::Gelu,
+        norm: None,
         last: "classifier",
         drops_input: false,
     },

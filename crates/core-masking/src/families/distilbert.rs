@@ -41,6 +41,7 @@ pub static DISTILBERT: ClassifierFamily = ClassifierFamily {
         feed_forward: ["ffn.lin1", "ffn.lin2"],
         norm: "output_layer_norm",
     },
+    stack: None,
     storage: Storage::PLAIN,
     shares_layers: false,
     supported: "{}",
@@ -48,6 +49,7 @@ pub static DISTILBERT: ClassifierFamily = ClassifierFamily {
     head: ClassifierHead {
         first: "pre_classifier",
         activation: HeadActivation::Relu,
+        norm: None,
         last: "classifier",
         drops_input: false,
     },

@@ -13,6 +13,7 @@ pub static ELECTRA: ClassifierFamily = ClassifierFamily {
     architecture: "ElectraForSequenceClassification",
     keys: ConfigKeys { entries: &[], defaults: r#"{"embedding_size": 128, "type_vocab_size": 2}"# },
     names: ClassifierNames { embedding_map: Some("embeddings_project"), ..bert::below("electra") },
+    stack: None,
     storage: Storage::PLAIN,
     shares_layers: false,
     supported: "{}",
@@ -20,6 +21,7 @@ pub static ELECTRA: ClassifierFamily = ClassifierFamily {
     head: ClassifierHead {
         first: "classifier.dense",
         activation: HeadActivation::Gelu,
+        norm: None,
         last: "classifier.out_proj",
         drops_input: true,
     },

@@ -42,6 +42,7 @@ pub static GPT2: LanguageFamily = LanguageFamily {
         rows_before: 0,
         layers: "h",
         attention_norm: Around { before: Some("ln_1"), after: None },
+        bare_first: false,
         projections: ["attn.q", "attn.k", "attn.v", "attn.c_proj"],
         head_norms: None,
         joins_heads: false,

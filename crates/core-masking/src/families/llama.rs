@@ -31,6 +31,7 @@ pub(super) const LIKE_LLAMA: LanguageFamily = LanguageFamily {
         rows_before: 0,
         layers: "layers",
         attention_norm: Around { before: Some("input_layernorm"), after: None },
+        bare_first: false,
         projections: ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"],
         head_norms: None,
         joins_heads: false,

@@ -14,6 +14,7 @@ mod gpt_neox;
 mod granite;
 mod llama;
 mod marian;
+mod modernbert;
 mod mpnet;
 mod olmo2;
 mod opt;
@@ -43,6 +44,7 @@ pub use gpt2::GPT2;
 pub use granite::GRANITE;
 pub use llama::{LLAMA, MISTRAL, QWEN2, QWEN3, QWEN3_MOE};
 pub use marian::MARIAN;
+pub use modernbert::MODERNBERT;
 pub use mpnet::MPNET;
 pub use olmo2::OLMO2;
 pub use opt::OPT;
@@ -53,8 +55,18 @@ pub use starcoder2::STARCODER2;
 pub use t5::{MT5, T5};
 
 /// Encoders with a classifier on top.
-pub const CLASSIFIERS: &[&ClassifierFamily] =
-    &[&BERT, &ROBERTA, &XLM_ROBERTA, &DISTILBERT, &CAMEMBERT, &ELECTRA, &MPNET, &ALBERT, &DEBERTA_V2];
+pub const CLASSIFIERS: &[&ClassifierFamily] = &[
+    &BERT,
+    &ROBERTA,
+    &XLM_ROBERTA,
+    &DISTILBERT,
+    &CAMEMBERT,
+    &ELECTRA,
+    &MPNET,
+    &ALBERT,
+    &DEBERTA_V2,
+    &MODERNBERT,
+];
 
 /// Encoder-decoder models.
 pub const TRANSLATORS: &[&TranslatorFamily] = &[&MARIAN, &FSMT, &BART, &MBART, &M2M100, &PEGASUS, &T5, &MT5];

@@ -28,6 +28,7 @@ pub static MPNET: ClassifierFamily = ClassifierFamily {
         attention_norm: "attention.LayerNorm",
         ..bert::below("mpnet")
     },
+    stack: None,
     storage: Storage::PLAIN,
     shares_layers: false,
     supported: "{}",
@@ -35,6 +36,7 @@ pub static MPNET: ClassifierFamily = ClassifierFamily {
     head: ClassifierHead {
         first: "classifier.dense",
         activation: HeadActivation::Tanh,
+        norm: None,
         last: "classifier.out_proj",
         drops_input: true,
     },

@@ -13,6 +13,7 @@ pub(super) const FAMILY: ClassifierFamily = ClassifierFamily {
     architecture: "RobertaForSequenceClassification",
     keys: ConfigKeys { entries: &[], defaults: r#"{"type_vocab_size": 2, "pad_token_id": 1}"# },
     names: bert::below("roberta"),
+    stack: None,
     storage: Storage::PLAIN,
     shares_layers: false,
     supported: "{}",
@@ -20,6 +21,7 @@ pub(super) const FAMILY: ClassifierFamily = ClassifierFamily {
     head: ClassifierHead {
         first: "classifier.dense",
         activation: HeadActivation::Tanh,
+        norm: None,
         last: "classifier.out_proj",
         drops_input: true,
     },

@@ -241,7 +241,7 @@ fn initializer_range() -> f64 {
 }
 
 /// The layers of transformers that look at the nearest tokens alone.
-const SLIDING: &str = "sliding_attention";
+pub(crate) const SLIDING: &str = "sliding_attention";
 
 impl LanguageConfig {
     /// Reads and validates a `config.json` of a family that is known.
@@ -282,7 +282,7 @@ impl LanguageConfig {
             heads,
             groups,
             ("num_experts", self.options.num_experts.unwrap_or(1)),
-            ("sliding_window_pattern", self.options.sliding_window_pattern.unwrap_or(1)),
+            (keys.own("sliding_window_pattern"), self.options.sliding_window_pattern.unwrap_or(1)),
             ("no_rope_layer_interval", self.options.no_rope_layer_interval.unwrap_or(1)),
             ("decoder_sparse_step", self.options.decoder_sparse_step.unwrap_or(1)),
         ])?;
@@ -309,7 +309,7 @@ impl LanguageConfig {
         }
         let windows = (0..self.num_hidden_layers).filter_map(|layer| self.window(layer));
         if let Some(width) = windows.min().filter(|&width| width < 1) {
-            return Err(format!("sliding_window ({width}) must be at least 1"));
+            return Err(format!("{} ({width}) must be at least 1", keys.own("sliding_window")));
         }
         let removed = self.layout().removed().clone();
         let entry = keys.own("pruned_heads");
@@ -325,7 +325,7 @@ impl LanguageConfig {
             (keys.own("attention_dropout"), self.attention_dropout),
         ])?;
         check_range(EPSILONS, [(keys.own("rms_norm_eps"), self.rms_norm_eps)])?;
-        check_range(1.0..=1e16, [("rope_theta", self.rope_theta)])?;
+        check_range(1.0..=1e16, [(keys.own("rope_theta"), self.rope_theta)])?;
         self.rope_scaling.map_or(Ok(()), RotaryScaling::validate)
     }
 
@@ -341,7 +341,9 @@ impl LanguageConfig {
             ("final_logit_softcapping", options.final_logit_softcapping),
         ];
         check_range(1e-6..=1e6, numbers.map(|(name, number)| (name, number.unwrap_or(1.0))))?;
-        check_range(1.0..=1e16, [("rope_local_base_freq", options.rope_local_base_freq.unwrap_or(1.0))])?;
+        let local =
+            (self.family.keys.own("rope_local_base_freq"), options.rope_local_base_freq.unwrap_or(1.0));
+        check_range(1.0..=1e16, [local])?;
         let share =
             (self.family.keys.own("partial_rotary_factor"), options.partial_rotary_factor.unwrap_or(1.0));
         check_range(1e-6..=1.0, [share])?;
@@ -391,15 +393,14 @@ impl LanguageConfig {
     }
 
     /// Returns true if a layer looks at the nearest tokens alone, should there be a window.
-    fn is_local(&self, layer: usize) -> bool {
+    pub(crate) fn is_local(&self, layer: usize) -> bool {
         let named = self.layer_types.as_ref().map(|types| types[layer] == SLIDING);
+        let every = |period| self.options.sliding_window_pattern.unwrap_or(period);
         match self.family.windows {
             Windows::Nowhere => false,
             Windows::Everywhere => true,
-            Windows::Periodic(period) => {
-                let period = self.options.sliding_window_pattern.unwrap_or(period);
-                named.unwrap_or(!(layer + 1).is_multiple_of(period))
-            }
+            Windows::Periodic(period) => named.unwrap_or(!(layer + 1).is_multiple_of(every(period))),
+            Windows::PeriodicFromFirst(period) => named.unwrap_or(!layer.is_multiple_of(every(period))),
             Windows::ByLayer => {
                 let first = self.max_window_layers.unwrap_or(0);
                 self.use_sliding_window && named.unwrap_or(layer >= first)
@@ -550,9 +551,7 @@ impl LanguageConfig {
     fn norm(&self, inventory: &mut Inventory, name: &str, width: i64) {
         match self.family.norm {
             Normalisation::Layer => crate::weights::norm(inventory, name, width),
-            Normalisation::RootMeanSquare | Normalisation::ShiftedRootMeanSquare => {
-                scale(inventory, name, width);
-            }
+            _ => scale(inventory, name, width),
         }
     }
 

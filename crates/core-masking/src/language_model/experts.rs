@@ -8,13 +8,13 @@ use crate::{Error, Weights};
 
 /// Feed-forward blocks of a layer.
 #[derive(Debug)]
-pub(super) enum Blocks {
+pub(crate) enum Blocks {
     One(FeedForward),
     Experts(Experts),
 }
 
 #[derive(Debug)]
-pub(super) struct Experts {
+pub(crate) struct Experts {
     router: Linear,
     experts: Vec<FeedForward>,
     /// Experts that a position reads.
@@ -50,7 +50,7 @@ impl Blocks {
     }
 
     /// Multiply-adds of one position.
-    pub(super) fn multiply_adds(&self) -> u64 {
+    pub(crate) fn multiply_adds(&self) -> u64 {
         match self {
             Self::One(block) => block.multiply_adds(),
             Self::Experts(Experts { router, experts, chosen, .. }) => {

@@ -47,6 +47,8 @@ pub struct LanguageNames {
     pub layers: &'static str,
     /// Normalisation around attention.
     pub attention_norm: Around<&'static str>,
+    /// True if the first layer has none of it, since embeddings are normalised.
+    pub bare_first: bool,
     /// Query, key, value and output projection of a layer.
     pub projections: [&'static str; 4],
     /// Normalisation of queries and keys, if there is any.
@@ -87,6 +89,8 @@ impl<T> Around<T> {
 pub enum Normalisation {
     /// Layer normalisation, Ba et al. (2016), <https://arxiv.org/abs/1607.06450>.
     Layer,
+    /// The same without a bias.
+    LayerWithoutBias,
     /// Root mean square, Zhang and Sennrich (2019), <https://arxiv.org/abs/1910.07467>: no mean is taken away, no bias added.
     RootMeanSquare,
     /// The same with factors that are 1 more than the weights: Gemma.
@@ -126,15 +130,17 @@ pub enum Windows {
     Everywhere,
     /// Layers that `layer_types` names, or else all but every N-th; `sliding_window_pattern` is another N.
     Periodic(usize),
+    /// The same, counted from the first layer, which sees all tokens.
+    PeriodicFromFirst(usize),
     /// Layers that `layer_types` names, or else those from `max_window_layers` on; only if `use_sliding_window`.
     ByLayer,
 }
 
 /// Names of a layer's tensors.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct LayerNames {
+pub(crate) struct LayerNames {
     pub(super) attention_norm: Around<String>,
-    pub(super) projections: Projections,
+    pub(crate) projections: Projections,
     pub(super) head_norms: Option<[String; 2]>,
     pub(super) feed_forward_norm: Around<String>,
     /// Two maps, or three if they are gated.
@@ -154,7 +160,7 @@ impl LayerNames {
 
 impl LanguageFamily {
     /// Returns true if the entry, by its common name, is one of the family's.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.optional.contains(&name)
             || self.keys.entries.iter().any(|(common, own)| *common == name && own.is_some())
     }
@@ -162,15 +168,20 @@ impl LanguageFamily {
 
 impl LanguageNames {
     /// The name of a part of the decoder.
-    pub(super) fn of(&self, part: &str) -> String {
+    pub(crate) fn of(&self, part: &str) -> String {
         format!("{}.{part}", self.prefix)
     }
 
     /// The names of a layer, counted from 0.
-    pub(super) fn layer(&self, layer: usize) -> LayerNames {
+    pub(crate) fn layer(&self, layer: usize) -> LayerNames {
         let of = |part: &str| format!("{}.{}.{layer}.{part}", self.prefix, self.layers);
+        let is_bare = layer == 0 && self.bare_first;
         LayerNames {
-            attention_norm: self.attention_norm.map(of),
+            attention_norm: if is_bare {
+                Around { before: None, after: None }
+            } else {
+                self.attention_norm.map(of)
+            },
             projections: Projections::new(self.projections.map(of)),
             head_norms: self.head_norms.map(|names| names.map(of)),
             feed_forward_norm: self.feed_forward_norm.map(of),
@@ -180,7 +191,7 @@ impl LanguageNames {
     }
 
     /// A tensor's name with the prefix, which a decoder that was saved by itself lacks.
-    pub(super) fn with_prefix(&self, name: &str) -> String {
+    pub(crate) fn with_prefix(&self, name: &str) -> String {
         let parts = [Some(self.words), self.positions, Some(self.layers), Some(self.norm)];
         // part of a model that reads pictures too
         let name = name.strip_prefix("language_model.").unwrap_or(name);

@@ -13,20 +13,20 @@ use crate::{Attention, Error, ModelDropout, Weights};
 
 /// One layer.
 #[derive(Debug)]
-pub(super) struct DecoderLayer {
-    pub(super) attention: MultiHeadAttention,
+pub(crate) struct DecoderLayer {
+    pub(crate) attention: MultiHeadAttention,
     attention_norm: Around<Norm>,
     head_norms: Option<HeadNorms>,
-    feed_forward: Blocks,
+    pub(crate) feed_forward: Blocks,
     feed_forward_norm: Around<Norm>,
     /// True if the feed-forward block reads what attention reads.
     is_parallel: bool,
     /// Factor of what each sublayer adds.
     residual: Option<f64>,
     /// Keys that a query sees at most.
-    pub(super) window: Option<i64>,
+    pub(crate) window: Option<i64>,
     /// Rotary positions, if the layer has any.
-    pub(super) turning: Option<Turning>,
+    pub(crate) turning: Option<Turning>,
 }
 
 #[derive(Debug)]
@@ -62,23 +62,25 @@ fn read(x: &Tensor, norm: &Around<Norm>) -> Tensor {
 }
 
 /// Queries, keys and values of some positions, turned to their places.
-pub(super) struct Attending {
-    pub(super) queries: Tensor, // [batch, kept, position, d_head]
-    pub(super) memory: KeyValue,
+pub(crate) struct Attending {
+    pub(crate) queries: Tensor, // [batch, kept, position, d_head]
+    pub(crate) memory: KeyValue,
 }
 
 /// Kind of normalisation.
 #[derive(Debug)]
-pub(super) enum Norm {
+pub(crate) enum Norm {
     Layer(LayerNorm),
     RootMeanSquare(RmsNorm),
 }
 
 impl Norm {
-    pub(super) fn new(config: &LanguageConfig, weights: &Weights, name: &str) -> Result<Self, Error> {
+    pub(crate) fn new(config: &LanguageConfig, weights: &Weights, name: &str) -> Result<Self, Error> {
         let epsilon = config.rms_norm_eps;
         Ok(match config.family.norm {
-            Normalisation::Layer => Self::Layer(LayerNorm::new(weights, name, epsilon)?),
+            Normalisation::Layer | Normalisation::LayerWithoutBias => {
+                Self::Layer(LayerNorm::new(weights, name, epsilon)?)
+            }
             Normalisation::RootMeanSquare => Self::RootMeanSquare(RmsNorm::new(weights, name, epsilon)?),
             Normalisation::ShiftedRootMeanSquare => {
                 Self::RootMeanSquare(RmsNorm::new(weights, name, epsilon)?.shifted())
@@ -86,7 +88,7 @@ impl Norm {
         })
     }
 
-    pub(super) fn forward(&self, x: &Tensor) -> Tensor {
+    pub(crate) fn forward(&self, x: &Tensor) -> Tensor {
         match self {
             Self::Layer(norm) => norm.forward(x),
             Self::RootMeanSquare(norm) => norm.forward(x),
@@ -95,7 +97,7 @@ impl Norm {
 }
 
 impl DecoderLayer {
-    pub(super) fn new(config: &LanguageConfig, weights: &Weights, layer: usize) -> Result<Self, Error> {
+    pub(crate) fn new(config: &LanguageConfig, weights: &Weights, layer: usize) -> Result<Self, Error> {
         let names = config.family.names.layer(layer);
         let heads = config.layout().module(Attention::SelfAttention, layer);
         let norm = |name: &str| Norm::new(config, weights, name);
@@ -139,7 +141,7 @@ impl DecoderLayer {
     }
 
     /// `x`: `[batch, position, d_model]`, what enters the layer.
-    pub(super) fn attending(&self, x: &Tensor, turns: Option<&Turns>) -> Attending {
+    pub(crate) fn attending(&self, x: &Tensor, turns: Option<&Turns>) -> Attending {
         let x = read(x, &self.attention_norm);
         let (mut queries, mut memory) = (self.attention.queries(&x), self.attention.keys_values(&x));
         match &self.head_norms {
@@ -161,7 +163,7 @@ impl DecoderLayer {
     }
 
     /// Context of each head, before its gate: `[batch, kept, position, d_head]`.
-    pub(super) fn context(
+    pub(crate) fn context(
         &self,
         attending: Attending,
         visible: &Visible<'_>,
@@ -172,7 +174,7 @@ impl DecoderLayer {
     }
 
     /// Output of the layer from what its attention adds to `x`; all `[batch, position, d_model]`.
-    pub(super) fn finish(&self, x: &Tensor, attended: Tensor, dropout: &ModelDropout) -> Tensor {
+    pub(crate) fn finish(&self, x: &Tensor, attended: Tensor, dropout: &ModelDropout) -> Tensor {
         let sum = self.sum(x, attended, &self.attention_norm, dropout);
         let entering = read(if self.is_parallel { x } else { &sum }, &self.feed_forward_norm);
         self.sum(&sum, self.feed_forward.forward(&entering), &self.feed_forward_norm, dropout)

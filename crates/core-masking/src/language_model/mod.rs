@@ -28,9 +28,12 @@ pub use generate::Stop;
 pub use nats::{LOGITS_AT_ONCE, training_loss};
 pub use rotary::RotaryScaling;
 
-use layer::{DecoderLayer, Norm};
+pub(crate) use config::SLIDING;
+pub(crate) use layer::{DecoderLayer, Norm};
+pub(crate) use rotary::{Rotary, of_one_age};
+
 use nats::{Output, token_nats};
-use rotary::{Rotary, Turning, Turns};
+use rotary::{Turning, Turns};
 
 /// A language model.
 #[derive(Debug)]

@@ -72,7 +72,7 @@ impl RotaryScaling {
 
 /// Brings rotary settings of all ages under the names `rope_theta` and `rope_scaling`, with the scaling's `rope_type`, and, if the
 /// family `has` them, `partial_rotary_factor` and `rope_local_base_freq`.
-pub(super) fn of_one_age(json: &mut Map<String, Value>, has: impl Fn(&str) -> bool) -> Result<(), String> {
+pub(crate) fn of_one_age(json: &mut Map<String, Value>, has: impl Fn(&str) -> bool) -> Result<(), String> {
     // transformers 5 has one entry for both
     if let Some(Value::Object(mut settings)) = json.remove("rope_parameters") {
         if has(LOCAL_BASE)
@@ -135,7 +135,7 @@ const LOCAL_BASE: &str = "rope_local_base_freq";
 
 /// Rotary positions of a layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Turning {
+pub(crate) struct Turning {
     /// Numbers of a head that turn, the first ones.
     pub(super) width: i64,
     pub(super) theta: f64,
@@ -144,19 +144,19 @@ pub(super) struct Turning {
 
 /// Angles by which positions turn.
 #[derive(Debug)]
-pub(super) struct Rotary {
+pub(crate) struct Rotary {
     frequencies: Tensor, // [width / 2], radians a token, in double precision
 }
 
 /// The turns of some neighbouring positions, `[position, width / 2]` each.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     cosines: Tensor,
     sines: Tensor,
 }
 
 impl Rotary {
-    pub(super) fn new(Turning { width, theta, scaling }: Turning, device: Device) -> Self {
+    pub(crate) fn new(Turning { width, theta, scaling }: Turning, device: Device) -> Self {
         let frequency = |place: i64| {
             let plain = theta.powf(-2.0 * place as f64 / width as f64);
             scaling.map_or(plain, |scaling| scaling.scale(plain))
@@ -166,7 +166,7 @@ impl Rotary {
     }
 
     /// Turns of `count` positions from `first` on, counted from 0.
-    pub(super) fn turns(&self, first: i64, count: i64, kind: Kind) -> Turns {
+    pub(crate) fn turns(&self, first: i64, count: i64, kind: Kind) -> Turns {
         let positions = Tensor::arange_start(first, first + count, (Kind::Double, self.frequencies.device()));
         let angles = positions.unsqueeze(1) * &self.frequencies; // [position, width / 2]
         Turns { cosines: angles.cos().to_kind(kind), sines: angles.sin().to_kind(kind) }

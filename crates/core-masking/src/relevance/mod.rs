@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use tch::{Kind, Tensor, no_grad};
 
-use crate::classifier::LabelledBatch;
+use crate::classifier::{LabelledBatch, Layer};
 use crate::encoder::EncoderLayer;
 use crate::loss::PairBatch;
 use crate::translator::{EncoderDecoder, VaswaniLayers};
@@ -90,19 +90,21 @@ impl Classifier {
     /// The relevance of all heads for the greatest logit of a text.
     ///
     /// # Errors
-    /// If scores owe something to embeddings of distances, and the rule follows relevance into scores.
+    /// If the layers have their norms elsewhere than behind each sublayer, or if scores owe something to embeddings of distances, and the rule follows relevance into scores.
     ///
     /// # Panics
     /// Unless the batch is of one text.
     pub fn relevance(&self, batch: &LabelledBatch, rule: Rule) -> Result<Relevance, Error> {
         assert_eq!(batch.texts.tokens.ids.size()[0], 1, "one text");
-        if rule == Rule::AlphaBeta && self.layers.iter().any(|layer| layer.disentangled.is_some()) {
-            let family = self.config().family.model_type;
+        let family = self.config().family.model_type;
+        let layers: Option<Vec<&EncoderLayer>> = self.layers.iter().map(Layer::as_after).collect();
+        let layers = layers.ok_or_else(|| norms_elsewhere(family))?;
+        if rule == Rule::AlphaBeta && layers.iter().any(|layer| layer.disentangled.is_some()) {
             return Err(Error::Input(format!(
                 "relevance by this rule does not know scores from embeddings of distances, which `{family}` has; the paper's rule does"
             )));
         }
-        Ok(no_grad(|| self.relevance_of(batch, rule)))
+        Ok(no_grad(|| self.relevance_of(&layers, batch, rule)))
     }
 }
 
@@ -118,21 +120,16 @@ impl Translator {
     /// Unless the batch is of one pair.
     pub fn relevance(&self, batch: &PairBatch, rule: Rule) -> Result<Relevance, Error> {
         assert_eq!(batch.labels.size()[0], 1, "one pair");
-        let refusal = || {
-            let family = self.config().family.model_type;
-            Error::Input(format!(
-                "relevance has rules for layers with normalisation behind each sublayer alone, and `{family}` has others"
-            ))
-        };
-        let layers = self.layers.as_post_norm().ok_or_else(refusal)?;
+        let family = self.config().family.model_type;
+        let layers = self.layers.as_post_norm().ok_or_else(|| norms_elsewhere(family))?;
         Ok(no_grad(|| self.relevance_of(layers, batch, rule)))
     }
 }
 
 impl Classifier {
-    fn relevance_of(&self, batch: &LabelledBatch, rule: Rule) -> Relevance {
+    fn relevance_of(&self, layers: &[&EncoderLayer], batch: &LabelledBatch, rule: Rule) -> Relevance {
         let x = self.embed(&batch.texts, &ModelDropout::OFF).squeeze_dim(0); // [position, d_model]
-        let (traces, x) = trace_encoder(&self.layers, x, &batch.texts.tokens.bias);
+        let (traces, x) = trace_encoder(layers.iter().copied(), x, &batch.texts.tokens.bias);
         let (head, read) = (&self.head, x.narrow(0, 0, 1)); // the classifier reads the first position
         let pooled = head.activate(&head.first.forward(&read)); // [1, d_model]
         let logits = head.last.forward(&pooled); // [1, labels]
@@ -153,7 +150,7 @@ impl Translator {
     fn relevance_of(&self, layers: &VaswaniLayers, batch: &PairBatch, rule: Rule) -> Relevance {
         let (layout, source_bias) = (self.layout(), &batch.source.bias);
         let x = layers.embed_source(&batch.source.ids).squeeze_dim(0); // [source, d_model]
-        let (encoder, memory) = trace_encoder(&layers.encoder, x, source_bias);
+        let (encoder, memory) = trace_encoder(layers.encoder.iter(), x, source_bias);
         let mut y = layers.embed_target(&batch.decoder_input, 0).squeeze_dim(0); // [target, d_model]
         let mut decoder = Vec::new();
         for layer in &layers.decoder {
@@ -182,9 +179,15 @@ impl Translator {
     }
 }
 
+fn norms_elsewhere(family: &str) -> Error {
+    Error::Input(format!(
+        "relevance has rules for layers with normalisation behind each sublayer alone, and `{family}` has others"
+    ))
+}
+
 /// Intermediate values of the layers of an encoder for `x`, `[position, d_model]`, and the output of the last.
 fn trace_encoder<'a>(
-    layers: &'a [EncoderLayer],
+    layers: impl Iterator<Item = &'a EncoderLayer>,
     mut x: Tensor,
     bias: &Tensor,
 ) -> (Vec<EncoderTrace<'a>>, Tensor) {

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 use core_masking::families::BERT;
+use core_masking::classifier::ClassifierOptions;
 use core_masking::{Activation, ClassifierConfig};
 use serde::{Deserialize, Serialize, Serializer};
 use training::Keep;
@@ -142,6 +143,7 @@ impl EncoderSpec {
             attention_probs_dropout_prob: self.dropout,
             classifier_dropout: None,
             pad_token_id: 0,
+            options: ClassifierOptions::default(),
             position_embedding_type: "absolute".to_owned(),
             id2label: BTreeMap::new(),
             label2id: BTreeMap::new(),
