@@ -25,8 +25,8 @@ fn refusal(folder: &Path) -> String {
 }
 
 /// Column `name` of the training curve.
-fn curve(folder: &Path, name: &str) -> Vec<f64> {
-    let text = String::from_utf8(read(folder, "results/tiny/training.csv")).unwrap();
+fn curve(folder: &Path, subject: &str, name: &str) -> Vec<f64> {
+    let text = String::from_utf8(read(folder, &format!("results/{subject}/training.csv"))).unwrap();
     let column = text.lines().next().unwrap().split(',').position(|column| column == name).unwrap();
     text.lines().skip(1).map(|line| line.split(',').nth(column).unwrap().parse().unwrap()).collect()
 }
@@ -42,7 +42,7 @@ fn published_epoch(folder: &Path) -> usize {
 fn the_epoch_with_the_best_score_becomes_the_model() {
     let folder = folder(CLASSIFIER);
     command(folder.path()).assert().success().stdout("data/models/tiny\n");
-    let scores = curve(folder.path(), "dev_score");
+    let scores = curve(folder.path(), "tiny", "dev_score");
     assert_eq!(scores.len(), 4);
     assert!(scores.iter().all(|score| (0.0..=100.0).contains(score)), "{scores:?}");
     let best = scores.iter().copied().fold(0.0, f64::max);
@@ -59,7 +59,7 @@ fn the_last_epoch_becomes_the_model_where_the_subject_says_so() {
         .replace("learning_rate = 1e-2", "learning_rate = 1e-12");
     let folder = folder(&spec);
     command(folder.path()).assert().success();
-    let scores = curve(folder.path(), "dev_score");
+    let scores = curve(folder.path(), "tiny", "dev_score");
     assert!(scores.iter().all(|&score| score == scores[0]), "{scores:?}");
     assert_eq!(published_epoch(folder.path()), 4);
 }
@@ -87,6 +87,44 @@ fn a_checkpoint_is_fine_tuned_to_other_classes() {
     assert!(config.contains("\"2\": \"fine\""), "{config}");
     let tokenizer = |name: &str| read(folder.path(), &format!("data/models/{name}/tokenizer.json"));
     assert_eq!(tokenizer("other"), tokenizer("tiny"));
+}
+
+/// Random encoders of all families, behind a tokeniser that was trained here.
+#[test]
+fn encoders_of_all_families_are_fine_tuned() {
+    let folder = folder(CLASSIFIER);
+    command(folder.path()).assert().success();
+    let (head, tail) = CLASSIFIER.split_once("[tokenizer]").unwrap();
+    let training = tail.split_once("[training]").unwrap().1;
+    let spec = format!(
+        "{head}[tokenizer]\nmax_length = 16\n[checkpoint]\nfrom = \"models/base\"\n[training]{training}"
+    );
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support/golden");
+    let base = folder.path().join("data/models/base");
+    fs::create_dir(&base).unwrap();
+    fs::copy(folder.path().join("data/models/tiny/tokenizer.json"), base.join("tokenizer.json")).unwrap();
+    for family in [
+        "families/roberta",
+        "families/xlm-roberta",
+        "families/distilbert",
+        "more/bert",
+        "more/camembert",
+        "more/electra",
+        "more/mpnet",
+        "more/albert",
+        "more/deberta-v2",
+        "more/modernbert",
+    ] {
+        for file in ["config.json", "model.safetensors"] {
+            fs::copy(golden.join(family).join(file), base.join(file)).unwrap();
+        }
+        fs::write(folder.path().join("tuned.toml"), &spec).unwrap();
+        let mut tune = Command::cargo_bin("train-subject").unwrap();
+        tune.current_dir(folder.path()).args(["tuned.toml", "--threads", "1", "--again"]).assert().success();
+        let scores = curve(folder.path(), "tuned", "dev_score");
+        let best = scores.iter().copied().fold(0.0, f64::max);
+        assert!(best > 80.0, "{family}: {scores:?}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use tch::{Kind, Tensor};
 /// The folder of reference numbers and what its file `name` holds.
 #[allow(dead_code, reason = "some tests have no use for it")]
 pub fn load(name: &str) -> (PathBuf, Value) {
+    tch::set_num_threads(1); // the models are tiny, and threads that wait for each other take most of the time
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../test-support/golden"));
     let text = std::fs::read_to_string(folder.join(name)).unwrap();
     (folder, serde_json::from_str(&text).unwrap())
@@ -36,6 +37,18 @@ pub fn tensor(value: &Value) -> Tensor {
 pub fn gap(found: &Tensor, expected: &Tensor) -> f64 {
     assert_eq!(found.size(), expected.size());
     (found.to_kind(Kind::Double) - expected).abs().max().double_value(&[])
+}
+
+/// The greatest [`gap`] of a number from its reference, which rounding and the order of sums explain; each as a share of the
+/// expected number where that is above 1.
+#[allow(dead_code, reason = "some tests have no use for it")]
+pub const TOLERANCE: f64 = 5e-5;
+
+/// [`gap`] in the measure of [`TOLERANCE`].
+#[allow(dead_code, reason = "some tests have no use for it")]
+pub fn gap_of_each(found: &Tensor, expected: &Tensor) -> f64 {
+    let size = expected.abs().clamp_min(1.0);
+    gap(&(found.to_kind(Kind::Double) / &size), &(expected / &size))
 }
 
 /// [`gap`] as a share of the greatest of the expected numbers.

@@ -2,8 +2,8 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-use core_masking::families::BERT;
 use core_masking::classifier::ClassifierOptions;
+use core_masking::families::BERT;
 use core_masking::{Activation, ClassifierConfig};
 use serde::{Deserialize, Serialize, Serializer};
 use training::Keep;
