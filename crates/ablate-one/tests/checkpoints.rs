@@ -91,6 +91,25 @@ fn a_translator_is_scored_as_its_subject_says() {
     assert!(message.contains("`data/a.xx`, line 2: empty line"), "{message}");
 }
 
+/// A vocabulary with codes of languages, one of which a source begins with, or none.
+#[test]
+fn sources_without_the_code_of_a_language_are_warned_of() {
+    let folder = folder("opus");
+    copy_files(&hub_folder(), &folder.path().join("data/opus"));
+    let vocabulary = folder.path().join("data/opus/vocab.json");
+    let text = fs::read_to_string(&vocabulary).unwrap();
+    fs::write(vocabulary, text.replace("\"?\":", "\">>fra<<\":")).unwrap();
+    for (prefix, warned) in [("", true), (">>fra<< ", false)] {
+        let prefix = format!("[data]\nsource_prefix = \"{prefix}\"\n[data.splits]");
+        fs::write(folder.path().join("tiny.toml"), spec("opus").replace("[data.splits]", &prefix)).unwrap();
+        let said = command(folder.path()).arg("--again").assert().success().get_output().stderr.clone();
+        let said = String::from_utf8(said).unwrap();
+        let warning =
+            "warning: no source of split `test` begins as the model expects, such as with `>>fra<<`";
+        assert_eq!(said.matches(warning).count(), usize::from(warned), "{said}");
+    }
+}
+
 /// The cache of the hub as other programs leave it, used without a network.
 #[test]
 fn a_model_of_the_hub_is_taken_from_the_cache_and_its_commit_recorded() {

@@ -107,6 +107,49 @@ fn classes_that_the_model_does_not_know_are_refused() {
     );
 }
 
+/// A checkpoint without names of its own takes those of the subject, in whatever order.
+#[test]
+fn names_in_the_wrong_order_are_warned_of_once() {
+    for (labels, doubted) in [("labels = [\"bad\", \"good\"]", 0), ("labels = [\"good\", \"bad\"]", 1)] {
+        let folder = folder(&checkpoint(labels));
+        let config = folder.path().join("data/models/tiny/config.json");
+        let text = fs::read_to_string(&config).unwrap();
+        fs::write(config, text.replace("\"bad\"", "\"LABEL_0\"").replace("\"good\"", "\"LABEL_1\"")).unwrap();
+        let said = command(folder.path()).assert().success().get_output().stderr.clone();
+        let said = String::from_utf8(said).unwrap();
+        assert_eq!(
+            said.matches("warning: the intact model is below chance").count(),
+            doubted,
+            "{labels}: {said}"
+        );
+        assert_eq!(said.matches("with the labels [\"bad\", \"good\"]").count(), doubted, "{labels}: {said}");
+    }
+}
+
+#[test]
+fn rows_at_fault_are_refused_or_left_out_and_counted() {
+    let mut expected = None;
+    for (row, fault) in [
+        ("", ""),
+        ("lovely\n", "line 242: 1 column, but the header has 2"),
+        ("lovely\tdull\tgood\n", "line 242: 3 columns, but the header has 2"),
+        (" \tgood\n", "line 242: `review` is empty"),
+    ] {
+        let folder = folder(&checkpoint(""));
+        let path = folder.path().join("data/reviews/test.tsv");
+        fs::write(&path, fs::read_to_string(&path).unwrap() + row).unwrap();
+        if !row.is_empty() {
+            assert!(refusal(folder.path()).contains(&format!("data/reviews/test.tsv`, {fault}")), "{row}");
+        }
+        fs::write(folder.path().join("tiny.toml"), checkpoint("bad_rows = \"skip\"")).unwrap();
+        let said = command(folder.path()).assert().success().get_output().stderr.clone();
+        assert!(String::from_utf8(said).unwrap().contains(fault), "{row}");
+        let signature = String::from_utf8(read(folder.path(), "results/tiny/ablate-one.json")).unwrap();
+        assert_eq!(signature.contains("\"skipped_rows\": 1"), !row.is_empty(), "{signature}");
+        assert_eq!(*expected.get_or_insert_with(|| rows(folder.path())), rows(folder.path()));
+    }
+}
+
 #[test]
 fn a_folder_that_holds_no_such_model_is_refused() {
     let config = "config.json";

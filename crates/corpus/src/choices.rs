@@ -15,7 +15,7 @@ use words::excerpt;
 
 use crate::Error;
 use crate::parallel;
-use crate::rows::{self, Column, Record};
+use crate::rows::{self, BadRows, Column, Record};
 
 /// A question, its possible answers, and the right one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Choice {
 /// # Errors
 /// If the description contradicts itself; if a file is missing, torn, empty or not UTF-8; if a row lacks a field or its
 /// answer, has fewer than two choices, a blank one, or an answer that is none of them. Each names the file and the row.
-pub fn read(path: &Path, format: &ChoiceFormat) -> Result<Vec<Choice>, Error> {
+pub fn read(path: &Path, format: &ChoiceFormat, bad: &mut BadRows) -> Result<Vec<Choice>, Error> {
     let template = format.template()?;
     let text = rows::read_text(path)?;
     let columns = format.columns(&template);
@@ -76,11 +76,11 @@ pub fn read(path: &Path, format: &ChoiceFormat) -> Result<Vec<Choice>, Error> {
         return Err(Error::no_examples(path));
     }
     let answers = answers(path, format, records.len())?;
-    let choice = |(place, record): (usize, &Record)| {
-        let answer = answers.as_ref().map(|answers| answers[place].as_str());
-        format.choice(record, &template, answer).map_err(|reason| Error::of_line(path, record.line, reason))
+    let choice = |(place, record): (usize, Result<Record, Error>)| {
+        let (record, answer) = (record?, answers.as_ref().map(|answers| answers[place].as_str()));
+        format.choice(&record, &template, answer).map_err(|reason| Error::of_line(path, record.line, reason))
     };
-    records.iter().enumerate().map(choice).collect()
+    bad.sift_all(records.into_iter().enumerate().map(choice))
 }
 
 /// The lines of the file of answers beside the questions, if the format names one.

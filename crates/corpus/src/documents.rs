@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::pairs::{self, Member};
-use crate::rows::{self, Column, Layout, RowKind};
+use crate::rows::{self, BadRows, Column, Layout, RowKind};
 
 /// A text that is read from its beginning, without what stands before it in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub enum DocumentKind {
     Paragraphs,
     /// The whole file.
     Text,
-    /// An article of WikiText's raw files: it begins with a line ` = Title = ` between blank ones.
+    /// An article of WikiText's raw files: it begins with a line ` = Title = `, in unaltered files between blank ones.
     Wikitext,
     /// A field of a JSON object; there is one a line.
     Jsonl,
@@ -146,7 +146,11 @@ impl DocumentFormat {
 ///
 /// # Panics
 /// If there are no files.
-pub fn read<P: AsRef<Path>>(files: &[P], format: &DocumentFormat) -> Result<Vec<Document>, Error> {
+pub fn read<P: AsRef<Path>>(
+    files: &[P],
+    format: &DocumentFormat,
+    bad: &mut BadRows,
+) -> Result<Vec<Document>, Error> {
     format.validate()?;
     let mut all = Vec::new();
     for path in files {
@@ -156,7 +160,7 @@ pub fn read<P: AsRef<Path>>(files: &[P], format: &DocumentFormat) -> Result<Vec<
         if content.trim().is_empty() {
             return Err(blank());
         }
-        let mut texts = texts(&content, &path, format)?;
+        let mut texts = texts(&content, &path, format, bad)?;
         texts.retain(|text| !text.trim().is_empty());
         if texts.is_empty() {
             return Err(blank());
@@ -182,18 +186,23 @@ pub fn words(text: &str) -> usize {
 }
 
 /// The fault of a file that holds no articles.
-const UNTITLED: &str = "`wikitext` expects articles that begin with a line ` = Title = ` between blank ones, and there is no \
-                        such line: `kind` can also be \"text\", \"paragraphs\" or \"lines\"";
+const UNTITLED: &str = "`wikitext` expects articles that begin with a line ` = Title = `, and there is no such line: \
+                        `kind` can also be \"text\", \"paragraphs\" or \"lines\"";
 
-fn texts(content: &str, path: &Path, format: &DocumentFormat) -> Result<Vec<String>, Error> {
+fn texts(
+    content: &str,
+    path: &Path,
+    format: &DocumentFormat,
+    bad: &mut BadRows,
+) -> Result<Vec<String>, Error> {
     let content = format.share.map_or(content, |share| cut::share(content, share));
     if let (Some(layout), Some(column)) = (format.layout(), &format.text) {
         let key = column.key();
         let rows = layout.read(content, path, &[column])?;
-        let text = |record: &rows::Record| {
+        let text = |record: rows::Record| {
             record.text(&key).map_err(|reason| Error::of_line(path, record.line, reason))
         };
-        return rows.iter().map(text).collect();
+        return bad.sift_all(rows.into_iter().map(|row| row.and_then(text)));
     }
     let texts = match format.kind {
         DocumentKind::Lines => cut::lines(content).collect(),

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::rows::{self, Layout, Record};
+use crate::rows::{self, BadRows, Layout, Record};
 pub use crate::rows::{Column, RowKind};
 
 /// One example of a classification data set.
@@ -78,7 +78,7 @@ impl Format {
 /// and carriage returns; blank lines do not count.
 ///
 /// Lines end at `\n` only, as in [`crate::parallel::read_lines`].
-pub fn read(path: &Path, format: &Format) -> Result<Vec<Example>, Error> {
+pub fn read(path: &Path, format: &Format, bad: &mut BadRows) -> Result<Vec<Example>, Error> {
     format.validate()?;
     let text = rows::read_text(path)?;
     let columns: Vec<&Column> = format.columns().collect();
@@ -86,15 +86,16 @@ pub fn read(path: &Path, format: &Format) -> Result<Vec<Example>, Error> {
     if rows.is_empty() {
         return Err(Error::no_examples(path));
     }
-    let example = |record: &Record| {
-        format.example(record).map_err(|reason| Error::of_line(path, record.line, reason)).transpose()
-    };
-    let kept: Vec<Example> = rows.iter().filter_map(example).collect::<Result<_, _>>()?;
+    let example =
+        |record: Record| format.example(&record).map_err(|reason| Error::of_line(path, record.line, reason));
+    let kept = bad.sift_all(rows.into_iter().filter_map(|row| row.and_then(example).transpose()))?;
     if kept.is_empty() {
-        let (path, labels) = (path.display(), format.skip_labels.join(", "));
-        return Err(Error::Invalid(format!(
-            "`{path}` has no examples but those with labels to skip ({labels})"
-        )));
+        let left_out = match &bad.first {
+            Some(fault) => format!("at fault, the first: {fault}"),
+            None => format!("with labels to skip ({})", format.skip_labels.join(", ")),
+        };
+        let path = path.display();
+        return Err(Error::Invalid(format!("`{path}` has no examples but those {left_out}")));
     }
     Ok(kept)
 }

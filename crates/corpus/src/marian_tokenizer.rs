@@ -83,6 +83,11 @@ impl SentenceTokenizer for MarianTokenizer {
         self.encode_with(&self.source, text)
     }
 
+    fn openings(&self) -> Vec<String> {
+        let is_code = |piece: &&String| matches!(split_language_code(piece), (Some(_), ""));
+        self.ids.keys().filter(is_code).cloned().collect()
+    }
+
     fn encode_target(&self, text: &str) -> Result<Vec<u32>, Error> {
         self.encode_with(&self.target, text)
     }
@@ -207,6 +212,14 @@ mod tests {
         for Example { text, ids } in examples {
             assert_eq!(tokenizer.decode(&ids), text, "{ids:?}");
         }
+    }
+
+    #[test]
+    fn codes_of_languages_are_symbols_that_sources_begin_with() {
+        assert_eq!(fixture().openings(), [">>tgt<<"]);
+        let vocabulary =
+            r#"{"</s>": 0, "<unk>": 1, "<pad>": 2, ">>fra<<": 3, ">>": 4, "<<": 5, ">>deu<<": 6, "a": 7}"#;
+        assert_eq!(with_file("vocab.json", vocabulary).unwrap().openings(), [">>deu<<", ">>fra<<"]);
     }
 
     #[test]

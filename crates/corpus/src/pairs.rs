@@ -15,7 +15,7 @@ use crate::Error;
 use crate::archive::Archive;
 use crate::foreign::listed;
 use crate::parallel::{self, ParallelText};
-use crate::rows::{self, Column, Layout, RowKind};
+use crate::rows::{self, BadRows, Column, Layout, Record, RowKind};
 
 /// A file of sentence pairs, and where the two sides are in its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl PairTable {
 
     /// Reads the pairs in their order. Of those with the same source sentence only the first is kept, so that none
     /// weighs more than another.
-    pub fn read(&self) -> Result<ParallelText, Error> {
+    pub fn read(&self, bad: &mut BadRows) -> Result<ParallelText, Error> {
         self.validate()?;
         let Member { path, bytes } = content(&self.path, self.inside.as_deref())?;
         let layout = Layout { kind: RowKind::Tsv, header: Some(false), quoting: Some(false) };
@@ -59,9 +59,11 @@ impl PairTable {
         }
         let mut text = ParallelText::default();
         let mut seen = HashSet::new();
-        for row in rows {
+        let pair = |row: Record| {
             let cell = |column| row.filled(column).map_err(|reason| Error::of_line(&path, row.line, reason));
-            let (source, target) = (cell(&columns[0])?, cell(&columns[1])?);
+            Ok((cell(&columns[0])?, cell(&columns[1])?))
+        };
+        for (source, target) in bad.sift_all(rows.into_iter().map(|row| row.and_then(pair)))? {
             if seen.insert(source.clone()) {
                 text.source.push(source);
                 text.target.push(target);
@@ -202,7 +204,7 @@ mod tests {
         let prefix = format!("{}/", folder.path().display());
         let [source, target] = columns;
         let table = PairTable { path, inside: inside.map(str::to_owned), source, target };
-        table.read().map_err(|error| error.to_string().replace(&prefix, ""))
+        table.read(&mut BadRows::default()).map_err(|error| error.to_string().replace(&prefix, ""))
     }
 
     fn zip(members: &[(&str, &str)]) -> Vec<u8> {

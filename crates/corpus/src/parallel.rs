@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::Error;
 use crate::compressed;
+use crate::rows::BadRows;
 
 /// Sentences and their translations; both sides are equally long.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,10 +21,14 @@ impl ParallelText {
     ///
     /// # Errors
     /// If a file is missing, torn, empty or not UTF-8, has an empty line, or is longer than the other.
-    pub fn read(source: &Path, target: &Path) -> Result<Self, Error> {
-        let text = Self { source: read_lines(source)?, target: read_lines(target)? };
-        check_lengths((source, text.source.len()), (target, text.target.len()))?;
-        Ok(text)
+    pub fn read(source: &Path, target: &Path, bad: &mut BadRows) -> Result<Self, Error> {
+        let [sources, targets] = [lines(source)?, lines(target)?];
+        let lengths = [sources.len(), targets.len()];
+        let pairs =
+            bad.sift_all(sources.into_iter().zip(targets).map(|(source, target)| Ok((source?, target?))))?;
+        check_lengths((source, lengths[0]), (target, lengths[1]))?;
+        let (source, target) = pairs.into_iter().unzip();
+        Ok(Self { source, target })
     }
 
     /// Number of sentence pairs.
@@ -58,6 +63,11 @@ impl ParallelText {
 /// Lines end at `\n` only: other line breaks of Unicode occur inside sentences of web text, and a
 /// reader that split there would lose the alignment.
 pub fn read_lines(path: &Path) -> Result<Vec<String>, Error> {
+    lines(path)?.into_iter().collect()
+}
+
+/// The sentences of lines, or their faults.
+fn lines(path: &Path) -> Result<Vec<Result<String, Error>>, Error> {
     let bytes = read_bytes(path)?;
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
     if bytes.is_empty() {
@@ -74,7 +84,7 @@ pub fn read_lines(path: &Path) -> Result<Vec<String>, Error> {
         }
         Ok(text.to_owned())
     };
-    text.split(|&byte| byte == b'\n').zip(1..).map(sentence).collect()
+    Ok(text.split(|&byte| byte == b'\n').zip(1..).map(sentence).collect())
 }
 
 /// Refuses files that do not have equally many lines.
@@ -156,7 +166,7 @@ mod tests {
         let [en, fr] = ["a.en", "a.fr"].map(|name| folder.path().join(name));
         fs::write(&en, "A.\nB.\nC.\n").unwrap();
         fs::write(&fr, "A.\nB.\n").unwrap();
-        let error = ParallelText::read(&en, &fr).unwrap_err().to_string();
+        let error = ParallelText::read(&en, &fr, &mut BadRows::default()).unwrap_err().to_string();
         let (en, fr) = (en.display(), fr.display());
         let expected = format!("`{en}` has 3 lines, but `{fr}` has 2: parallel files must have equally many");
         assert_eq!(error, expected);

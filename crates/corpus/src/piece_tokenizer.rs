@@ -8,6 +8,7 @@ use words::excerpt;
 use crate::Error;
 use crate::foreign::wrong;
 use crate::foreign_tokenizer::{encode, guarded, not_encoded, read_whole, require};
+use crate::placed::PlacedToken;
 use crate::sentence_tokenizer::SentenceTokenizer;
 use crate::tokenizer::{END, PAD};
 
@@ -101,6 +102,12 @@ impl SentenceTokenizer for PieceTokenizer {
         self.framed(text, &self.source)
     }
 
+    fn encode_placed(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error> {
+        let encoding = encode(&self.inner, None, |inner| inner.encode(text, false))?;
+        let [before, behind] = self.source.each_ref().map(|ids| ids.iter().copied().map(PlacedToken::symbol));
+        Ok(Some(before.chain(PlacedToken::of(&encoding)).chain(behind).collect()))
+    }
+
     fn encode_target(&self, text: &str) -> Result<Vec<u32>, Error> {
         self.framed(text, &self.target)
     }
@@ -151,6 +158,13 @@ mod tests {
                 (tokenizer.encode("a dog").unwrap(), tokenizer.encode_target("dog").unwrap()),
                 (source, target)
             );
+            let placed = tokenizer.encode_placed("a dog").unwrap().unwrap();
+            assert_eq!(
+                placed.iter().map(|token| token.id).collect::<Vec<_>>(),
+                tokenizer.encode("a dog").unwrap()
+            );
+            let places: Vec<_> = placed.into_iter().filter_map(|token| token.bytes).collect();
+            assert_eq!(places, [0..1, 2..5]);
             assert_eq!(
                 (tokenizer.decode(&[6, 4, 2]).trim(), tokenizer.end(), tokenizer.pad()),
                 ("dog", 2, 1)

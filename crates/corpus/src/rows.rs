@@ -25,6 +25,53 @@ pub enum RowKind {
     Jsonl,
 }
 
+/// Treatment of rows at fault: those with missing, empty or surplus cells.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BadRowRule {
+    /// The first of them is an error.
+    #[default]
+    Refuse,
+    /// They are left out and counted.
+    Skip,
+}
+
+/// Rows at fault that were met, of all files of a split.
+#[derive(Debug, Default)]
+pub struct BadRows {
+    rule: BadRowRule,
+    /// Number of rows that were left out.
+    pub skipped: usize,
+    /// Fault of the first of them, with its file and line.
+    pub first: Option<Error>,
+}
+
+impl BadRows {
+    /// None so far.
+    pub fn new(rule: BadRowRule) -> Self {
+        Self { rule, ..Self::default() }
+    }
+
+    /// The rows that are not left out.
+    ///
+    /// # Errors
+    /// The first fault, unless rows at fault are skipped.
+    pub(crate) fn sift_all<T>(
+        &mut self,
+        rows: impl Iterator<Item = Result<T, Error>>,
+    ) -> Result<Vec<T>, Error> {
+        let sift = |row| match row {
+            Err(fault) if self.rule == BadRowRule::Skip => {
+                self.skipped += 1;
+                self.first.get_or_insert(fault);
+                None
+            }
+            row => Some(row),
+        };
+        rows.filter_map(sift).collect()
+    }
+}
+
 /// A column of a table, or a field of JSON objects.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(untagged, expecting = "a column is a name or a number, counted from 1")]
@@ -95,10 +142,15 @@ impl Layout {
         })
     }
 
-    /// Reads the rows of `text`, with these columns if it is a table; `path` is for messages.
-    pub(crate) fn read(self, text: &str, path: &Path, columns: &[&Column]) -> Result<Vec<Record>, Error> {
+    /// Reads the rows of `text`, with these columns if it is a table, and the faults of others; `path` is for messages.
+    pub(crate) fn read(
+        self,
+        text: &str,
+        path: &Path,
+        columns: &[&Column],
+    ) -> Result<Vec<Result<Record, Error>>, Error> {
         if !self.is_table() {
-            return objects(text, path);
+            return Ok(objects(text, path));
         }
         let mut rows = Rows::new(text, self);
         let header = match self.has_header() {
@@ -109,16 +161,16 @@ impl Layout {
         let places = places.map_err(|reason| Error::Invalid(format!("`{}` {reason}", path.display())))?;
         // A row that is shorter or longer than the header has its texts in the wrong columns.
         let least = places.iter().max().map_or(0, |place| place + 1);
-        let mut records = Vec::new();
+        let (mut records, mut last) = (Vec::new(), 1);
         for Row { line, cells } in rows.by_ref() {
-            if let Some(reason) = misfit(cells.len(), header.len(), least, self) {
-                return Err(Error::of_line(path, line, reason));
-            }
+            last = line;
             let cell = |(column, &place): (&&Column, &usize)| (column.key(), cells[place].clone().into());
-            records.push(Record::new(line, columns.iter().zip(&places).map(cell).collect()));
+            records.push(match misfit(cells.len(), header.len(), least, self) {
+                Some(reason) => Err(Error::of_line(path, line, reason)),
+                None => Ok(Record::new(line, columns.iter().zip(&places).map(cell).collect())),
+            });
         }
         if self.is_quoting() && rows.ends_within_quotes() {
-            let last = records.last().map_or(1, |record| record.line);
             return Err(Error::of_line(path, last, "a quotation mark is never closed"));
         }
         Ok(records)
@@ -187,7 +239,7 @@ fn misfit(found: usize, header: usize, least: usize, layout: Layout) -> Option<S
 }
 
 /// The objects of `text`, one a line; blank lines do not count.
-fn objects(text: &str, path: &Path) -> Result<Vec<Record>, Error> {
+fn objects(text: &str, path: &Path) -> Vec<Result<Record, Error>> {
     let lines = text.split('\n').zip(1..).filter(|(text, _)| !text.trim().is_empty());
     lines.map(|(text, line)| object(text, path, line)).collect()
 }

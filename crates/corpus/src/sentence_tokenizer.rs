@@ -22,6 +22,11 @@ pub trait SentenceTokenizer: Debug + Send + Sync {
         Ok(None)
     }
 
+    /// Symbols of the vocabulary one of which a source begins with, such as `>>fra<<` where a model has several targets.
+    fn openings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Ids of a target sentence, the end symbol last.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use corpus::labelled;
 use corpus::language_tokenizer::LanguageTokenizer;
 use corpus::pairs::{PairTable, Selection};
 use corpus::parallel::ParallelText;
+use corpus::splits::BadRows;
 
 /// The folder of the copies, if `file` is there.
 fn shared(file: &str) -> Option<PathBuf> {
@@ -66,7 +67,7 @@ fn splits_of_multi30k_have_their_sizes() {
     ] {
         for target in ["fr", "de"] {
             let file = |language| shared.join(format!("multi30k/{split}.{language}.gz"));
-            let text = ParallelText::read(&file("en"), &file(target)).unwrap();
+            let text = ParallelText::read(&file("en"), &file(target), &mut BadRows::default()).unwrap();
             assert_eq!(text.len(), size, "{split} en-{target}");
         }
     }
@@ -84,7 +85,9 @@ fn every_source_sentence_of_tatoeba_is_there_once() {
         [("fra-eng.zip", [1, 2], 98_659), ("deu-eng.zip", [1, 2], 135_534), ("deu-eng.zip", [2, 1], 159_223)]
     {
         let path = shared.join("tatoeba").join(file);
-        let text = PairTable { path: path.clone(), inside: None, source, target }.read().unwrap();
+        let text = PairTable { path: path.clone(), inside: None, source, target }
+            .read(&mut BadRows::default())
+            .unwrap();
         assert_eq!((text.len(), distinct(&text.source)), (size, size), "{file}, column {source}");
         if file == "fra-eng.zip" {
             assert_eq!([&text.source[1], &text.target[1]], ["Run!", "Cours\u{202f}!"], "the first of two");
@@ -109,7 +112,7 @@ fn check_sample(text: &ParallelText, path: &Path) {
 
 fn texts(path: &Path, format: &str) -> Vec<String> {
     let format: DocumentFormat = toml::from_str(format).unwrap();
-    let documents = documents::read(&[path], &format).unwrap();
+    let documents = documents::read(&[path], &format, &mut BadRows::default()).unwrap();
     documents.into_iter().map(|document| document.text).collect()
 }
 
@@ -149,7 +152,8 @@ fn blimp_has_a_thousand_pairs_of_each_paradigm() {
     let files = &catalogue.get("blimp").unwrap().files;
     assert_eq!(files.len(), 12);
     for file in files.keys() {
-        let pairs = choices::read(&shared.join("blimp").join(file), &format).unwrap();
+        let pairs =
+            choices::read(&shared.join("blimp").join(file), &format, &mut BadRows::default()).unwrap();
         assert_eq!(pairs.len(), 1_000, "{file}");
         let group = file.strip_suffix(".jsonl");
         assert!(pairs.iter().all(|pair| pair.answer == 0 && pair.group.as_deref() == group), "{file}");
@@ -196,7 +200,9 @@ const MISMATCHED: [(&str, usize); 3] = [("contradiction", 1_392), ("entailment",
 fn every_labelled_file_has_its_size_and_its_classes() {
     let Some(shared) = shared("glue/SST-2/train.tsv") else { return };
     for (file, format, size, classes) in FILES {
-        let examples = labelled::read(&shared.join(file), &toml::from_str(format).unwrap()).unwrap();
+        let examples =
+            labelled::read(&shared.join(file), &toml::from_str(format).unwrap(), &mut BadRows::default())
+                .unwrap();
         assert_eq!(examples.len(), size, "{file}");
         for &(class, count) in classes {
             let found = examples.iter().filter(|example| example.label == class).count();
@@ -219,6 +225,8 @@ fn every_labelled_file_has_its_size_and_its_classes() {
 fn quoting_would_misread_mrpc_and_says_so() {
     let Some(shared) = shared("glue/MRPC/train.tsv") else { return };
     let format = toml::from_str(&format!("{MRPC}\nquoting = true")).unwrap();
-    let error = labelled::read(&shared.join("glue/MRPC/train.tsv"), &format).unwrap_err().to_string();
+    let error = labelled::read(&shared.join("glue/MRPC/train.tsv"), &format, &mut BadRows::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.ends_with("set `quoting = false`"), "{error}");
 }

@@ -6,6 +6,7 @@ use core_masking::HeadSet;
 use records::{BASE, Identity, Part, RowWriter, Signature, TestedRow};
 use significance::{TestArgs, block, measured, test_rows};
 use stats::Segments;
+use stats::classification::{Reordered, reordered};
 use subject::{Evaluation, Evaluator, Scored, Subject};
 use training::Machine;
 use training::stop::Unbroken;
@@ -146,6 +147,11 @@ impl<R: TestedRow> MeasuredRows<R> {
         let mut each = |_, evaluation: Evaluation| {
             if !self.bases.contains_key(base) {
                 let columns = evaluation.segments.metric().columns();
+                if let Some(doubt) =
+                    doubt_of_labels(&evaluation.segments, &self.writer.signature_mut().identity)
+                {
+                    words::warn(&doubt);
+                }
                 self.writer.add_base(columns, block(base.to_owned(), &evaluation.segments, None))?;
                 self.bases.insert(base.to_owned(), evaluation.segments);
                 return Ok(());
@@ -193,6 +199,20 @@ impl<R: TestedRow> MeasuredRows<R> {
             )?;
         Ok(Finished { path, rows })
     }
+}
+
+/// A warning where the classes of a classifier in another order would be right far more often.
+fn doubt_of_labels(segments: &Segments, identity: &Identity) -> Option<String> {
+    let Segments::Classes(outcomes, _) = segments else { return None };
+    let labels = identity.arguments.get("labels")?.as_array()?;
+    let Reordered { order, right: [given, other] } = reordered(outcomes)?;
+    let order: Vec<&str> = order.iter().map(|&class| labels.get(class)?.as_str()).collect::<Option<_>>()?;
+    let chance = if given < 100.0 / labels.len() as f64 { "is below chance: it is" } else { "is" };
+    Some(format!(
+        "the intact model {chance} right in {given:.1} % of the segments of split `{}`, and would be in {other:.1} % with the \
+         labels {order:?}: the order of `labels`, or data.rename, may be wrong",
+        identity.split
+    ))
 }
 
 /// Complete results.

@@ -112,6 +112,27 @@ fn the_oracle_masks_first_what_costs_the_fewest_nats() {
     }
 }
 
+/// In windows of one token that begin anew, every token is predicted from the symbol alone: "QQQQ" costs as much per token as "Q".
+#[test]
+fn windows_that_begin_anew_forget_what_stood_before() {
+    let folder = language_model();
+    let nats = |text: &str, windows: &str| {
+        fs::write(folder.path().join("data/text.txt"), text).unwrap();
+        let split = "{ files = [\"text.txt\"], documents = { kind = \"lines\" } }";
+        let spec = format!(
+            "task = \"language-modelling\"\ndescription = \"\"\ndata.splits.test = {split}\nwindows = {{ {windows} }}\n\
+             checkpoint.from = \"models/tiny\"\n"
+        );
+        fs::write(folder.path().join("tiny.toml"), spec).unwrap();
+        command("ablate-one", folder.path()).args(["--resamples", "0", "--again"]).assert().success();
+        rows::<AblationRow>(folder.path(), "ablate-one.csv")[0].base_score
+    };
+    let alone = nats("Q\n", "");
+    assert!((nats("QQQQ\n", "length = 1") - alone).abs() > 1e-3);
+    assert!((nats("QQQQ\n", "length = 1, begin = true") - alone).abs() < 1e-6);
+    assert_eq!(signature(folder.path(), "ablate-one.json").identity.arguments["windows"]["begin"], true);
+}
+
 /// Questions of a file of one's own, and a description, a window or a question that cannot be.
 #[test]
 fn questions_of_a_file_are_asked_as_described() {

@@ -18,7 +18,7 @@ use anyhow::{Result, bail};
 use args::Args;
 use clap::Parser;
 use findings::source::subjects;
-use words::{exit_code, one_line};
+use words::{exit_code, warn};
 use write::Writer;
 
 use crate::gather::{Gathered, Reader};
@@ -61,10 +61,6 @@ fn run(args: &Args) -> Result<()> {
 
 fn reasons(gathered: &Gathered) -> String {
     if gathered.faults.is_empty() { "there are no results".to_owned() } else { gathered.faults.join("; ") }
-}
-
-fn warn(warning: &str) {
-    words::say!("warning: {}", one_line(warning));
 }
 
 fn warn_of(gathered: &Gathered) {

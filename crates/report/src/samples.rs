@@ -9,7 +9,7 @@ use corpus::checksum;
 use corpus::labelled::{self, Example, Format};
 use corpus::parallel::ParallelText;
 use corpus::splits::language::Texts;
-use corpus::splits::{classification, language, translation};
+use corpus::splits::{BadRowRule, BadRows, classification, language, translation};
 use findings::{ResultFile, SubjectFile, SubjectResults};
 use serde::Deserialize;
 
@@ -44,6 +44,8 @@ struct Files {
     format: Option<Format>,
     #[serde(default)]
     rename: BTreeMap<String, String>,
+    #[serde(default)]
+    bad_rows: BadRowRule,
     #[serde(default)]
     splits: BTreeMap<String, toml::Value>,
 }
@@ -139,19 +141,20 @@ fn texts(description: &str, data: Option<&Path>, split: &str, sha256: &str) -> R
 }
 
 fn own(task: Task, data: Files, folder: &Path, name: &str) -> Result<Option<Split>> {
-    let Files { fetch, format, rename, mut splits } = data;
+    let Files { fetch, format, rename, bad_rows, mut splits } = data;
+    let mut bad = BadRows::new(bad_rows);
     let own = splits.remove(name).filter(|split| fetch.is_none() && split.get("fetch").is_none());
     let Some(split) = own else { return Ok(None) };
     Ok(Some(match task {
         Task::Translation => {
             let pair: translation::FilePair = split.try_into()?;
             pair.validate().map_err(anyhow::Error::msg)?;
-            Split::Pairs(pair.read(folder)?)
+            Split::Pairs(pair.read(folder, &mut bad)?)
         }
         Task::Classification => {
             let file: classification::SplitFile = split.try_into()?;
             let format = file.format(format.as_ref()).context("its file has no format")?;
-            let mut examples = labelled::read(&file.path(folder), format)?;
+            let mut examples = labelled::read(&file.path(folder), format, &mut bad)?;
             for example in &mut examples {
                 if let Some(name) = rename.get(&example.label) {
                     example.label.clone_from(name);
@@ -161,7 +164,7 @@ fn own(task: Task, data: Files, folder: &Path, name: &str) -> Result<Option<Spli
         }
         Task::LanguageModelling => {
             let files: language::SplitFiles = split.try_into()?;
-            Split::Texts(files.read(folder).context("it has neither documents nor choices")??)
+            Split::Texts(files.read(folder, &mut bad).context("it has neither documents nor choices")??)
         }
     }))
 }

@@ -5,7 +5,7 @@
 
 use crate::bootstrap::Interval;
 use crate::counted::Counted;
-use crate::{Error, MetricName};
+use crate::{Error, MetricName, mcnemar};
 
 /// One example of a test set: its class, and the one that a model says. Classes are counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,6 +28,36 @@ impl Outcome {
         counts[2 * usize::from(self.gold == positive) + usize::from(self.predicted == positive)] = 1.0;
         counts
     }
+}
+
+/// Classes in another order than a model's outputs were given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reordered {
+    /// The class of each output.
+    pub order: Vec<usize>,
+    /// Percentages of examples that are right, with the classes as given and in this order.
+    pub right: [f64; 2],
+}
+
+/// The order in which most examples of each output have its class; absent unless it is another one and more are right by far: p is
+/// below 0.001 by McNemar's exact test.
+pub fn reordered(outcomes: &[Outcome]) -> Option<Reordered> {
+    let classes = outcomes.iter().map(|outcome| outcome.gold.max(outcome.predicted) + 1).max()?;
+    let mut counts = vec![vec![0; classes]; classes]; // of each output, by true class
+    outcomes.iter().for_each(|outcome| counts[outcome.predicted][outcome.gold] += 1);
+    let most = |counts: &Vec<usize>| {
+        (0..classes).max_by_key(|&class| counts[class]).filter(|&class| counts[class] > 0)
+    };
+    let order: Vec<usize> = counts.iter().map(most).collect::<Option<_>>()?;
+    let is_complete = (0..classes).all(|class| order.contains(&class));
+    let moved = || (0..classes).filter(|&output| order[output] != output);
+    let given: usize = moved().map(|output| counts[output][output]).sum();
+    let other: usize = moved().map(|output| counts[output][order[output]]).sum();
+    let right: usize = (0..classes).map(|output| counts[output][output]).sum();
+    let share = |right: usize| 100.0 * right as f64 / outcomes.len() as f64;
+    let right = [right, right - given + other].map(share);
+    (is_complete && other > given && mcnemar::exact(given, other) < 0.001)
+        .then_some(Reordered { order, right })
 }
 
 /// Way to score outcomes.
@@ -155,6 +185,32 @@ mod tests {
         assert_eq!(score(&[(0, 0), (0, 0)], f1), Ok(0.0));
         assert_eq!(score(&[(0, 0), (0, 0)], matthews), Ok(0.0));
         assert_eq!(score(&[(0, 1), (1, 1)], matthews), Ok(0.0));
+    }
+
+    /// Of 12 examples 10 are right if both outputs change names, and 2 as they are: p = 2 (1 + 12 + 66) / 2^12 = 0.039. Of 120, p
+    /// is below 1e-10. Three outputs that name the next class are reordered too; a model of one answer is not, nor one by chance.
+    #[test]
+    fn an_order_is_doubted_where_another_is_far_better() {
+        let many = |pairs: &[(usize, usize, usize)]| -> Vec<Outcome> {
+            let some = |&(gold, predicted, count)| vec![Outcome { gold, predicted }; count];
+            pairs.iter().flat_map(some).collect()
+        };
+        let order = |pairs: &[_]| reordered(&many(pairs)).map(|found| found.order);
+        assert_eq!(order(&[(0, 1, 5), (1, 0, 5), (0, 0, 1), (1, 1, 1)]), None);
+        let found = reordered(&many(&[(0, 1, 50), (1, 0, 50), (0, 0, 10), (1, 1, 10)])).unwrap();
+        assert_eq!(found.order, [1, 0]);
+        assert_close(found.right[0], 100.0 / 6.0, 1e-12);
+        assert_close(found.right[1], 500.0 / 6.0, 1e-12);
+        assert_eq!(order(&[(0, 1, 20), (1, 2, 20), (2, 0, 20), (0, 0, 5)]), Some(vec![2, 0, 1]));
+        assert_eq!(order(&[(0, 0, 30), (1, 2, 20), (2, 1, 20)]), Some(vec![0, 2, 1]));
+        for kept in [
+            &[(0, 0, 90), (1, 1, 30)][..],
+            &[(0, 1, 90), (1, 1, 10)],
+            &[(0, 0, 19), (0, 1, 21), (1, 0, 20)],
+            &[],
+        ] {
+            assert_eq!(order(kept), None, "{kept:?}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use core_masking::{GatedModel, HeadLayout, ModelConfig};
+use corpus::splits::BadRows;
 use corpus::trees::Tree;
 use training::{Machine, or_full_memory};
 
@@ -66,16 +67,32 @@ impl<T: Task> SubjectFile<T> {
     /// # Errors
     /// If there is none of that name, and the message lists those that there are; or its files are missing, torn or empty.
     pub(crate) fn read(&self, machine: &Machine, split: &str) -> Result<ExamplesOf<T>, Error> {
-        let known = self.spec.outline().splits;
+        Ok(self.read_counting(machine, split)?.0)
+    }
+
+    /// The same, with the number of rows that were left out.
+    pub(crate) fn read_counting(
+        &self,
+        machine: &Machine,
+        split: &str,
+    ) -> Result<(ExamplesOf<T>, usize), Error> {
+        let Outline { splits: known, bad_rows, .. } = self.spec.outline();
         if !known.iter().any(|name| name == split) {
             return Err(Error::NoSuchSplit { split: split.to_owned(), known });
         }
-        let examples = self.spec.read(&machine.data, split)?;
+        let mut bad = BadRows::new(bad_rows);
+        let examples = self.spec.read(&machine.data, split, &mut bad)?;
+        if let Some(first) = bad.first {
+            let skipped = bad.skipped;
+            words::warn(&format!(
+                "split `{split}`: data.bad_rows leaves out {skipped}, the first by this fault: {first}"
+            ));
+        }
         if T::Spec::groups(&examples).iter().sum::<usize>() == 0 {
             let fault = format!("split `{split}` is empty: it must hold at least one segment");
             return Err(Error::Invalid(fault));
         }
-        Ok(examples)
+        Ok((examples, bad.skipped))
     }
 
     fn load(

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use core_masking::{GatedModel, Gates, HeadLayout, Relevance, Rule};
 use corpus::placed::PlacedToken;
+use corpus::splits::{BadRowRule, BadRows};
 use corpus::trees::Tree;
 use records::Identity;
 use serde::de::DeserializeOwned;
@@ -38,7 +39,7 @@ pub(crate) trait Spec: Clone + Debug + DeserializeOwned + 'static {
     fn layout(&self) -> Option<HeadLayout>;
 
     /// Reads one of the splits; `data` is the folder of data sets.
-    fn read(&self, data: &Path, split: &str) -> Result<Self::Examples, Error>;
+    fn read(&self, data: &Path, split: &str, bad: &mut BadRows) -> Result<Self::Examples, Error>;
 
     /// The files of a split; none if it is made up, or there is no such split.
     fn files(&self, data: &Path, split: &str) -> Vec<PathBuf>;
@@ -249,6 +250,8 @@ pub(crate) struct Outline<'a> {
     pub test: &'a str,
     /// The split of another domain, if there is one.
     pub shifted: Option<&'a str>,
+    /// Treatment of rows at fault.
+    pub bad_rows: BadRowRule,
     /// The split that importance is measured on.
     pub estimate: &'a str,
     /// The names of all splits.

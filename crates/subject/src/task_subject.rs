@@ -37,8 +37,7 @@ pub(crate) struct TaskSubject<T: Task> {
 
 impl<T: Task> TaskSubject<T> {
     fn read(&self, scored: &Scored) -> Result<ExamplesOf<T>, Error> {
-        let examples = self.file.read(&self.machine, &scored.split)?;
-        Ok(T::Spec::select(&examples, &scored.places(&T::Spec::groups(&examples))))
+        Ok(select::<T>(scored, &self.file.read(&self.machine, &scored.split)?))
     }
 
     /// The model that does most of the work.
@@ -83,7 +82,11 @@ impl<T: Task> Subject for TaskSubject<T> {
 
     fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
         let mut identity = scored.identity(experiment, &self.file.name, &self.machine);
-        let examples = self.read(scored)?;
+        let (examples, skipped) = self.file.read_counting(&self.machine, &scored.split)?;
+        let examples = select::<T>(scored, &examples);
+        if skipped > 0 {
+            identity.arguments.insert("skipped_rows".to_owned(), skipped.into());
+        }
         self.task.describe(&mut identity, &examples);
         self.origin.describe(&mut identity);
         identity.data.insert(scored.split.clone(), T::Spec::sha256(&examples));
@@ -283,6 +286,11 @@ impl<T: Task> Subject for TaskSubject<T> {
         let gates = Gates::masking(&self.layout(), masked, options)?.replaced_by(replacement);
         self.task.say(self.model(), text, tokens, &gates)
     }
+}
+
+/// The segments that are scored.
+fn select<T: Task>(scored: &Scored, examples: &ExamplesOf<T>) -> ExamplesOf<T> {
+    T::Spec::select(examples, &scored.places(&T::Spec::groups(examples)))
 }
 
 /// Attention weights of this type in each text of a batch.

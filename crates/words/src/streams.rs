@@ -1,7 +1,9 @@
 //! Output, messages and exit codes of commands. A reader that stops early, such as `head`, is no error.
+use std::collections::BTreeSet;
 use std::fmt::{Arguments, Display};
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use crate::{one_line, visible};
 
@@ -40,6 +42,14 @@ macro_rules! say {
 #[doc(hidden)]
 pub fn say_line(line: Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{}", visible(&line.to_string()));
+}
+
+/// Says a warning on standard error in one line, once in a run however often it is given.
+pub fn warn(warning: &str) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(warning.to_owned()) {
+        say!("warning: {}", one_line(warning));
+    }
 }
 
 /// Says an error on standard error, in one line whatever line breaks and control characters it took over from files; that of

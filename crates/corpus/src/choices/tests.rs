@@ -3,6 +3,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
+use crate::splits::BadRowRule;
 
 /// Reads `content` as a file of this name, with a file of answers beside it; errors are without the folder.
 fn try_read(name: &str, content: &str, answers: &str, format: &str) -> Result<Vec<Choice>, String> {
@@ -11,7 +12,8 @@ fn try_read(name: &str, content: &str, answers: &str, format: &str) -> Result<Ve
     fs::write(&path, content).unwrap();
     fs::write(folder.path().join("answers.lst"), answers).unwrap();
     let prefix = format!("{}/", folder.path().display());
-    read(&path, &toml::from_str(format).unwrap()).map_err(|error| error.to_string().replace(&prefix, ""))
+    let found = read(&path, &toml::from_str(format).unwrap(), &mut BadRows::default());
+    found.map_err(|error| error.to_string().replace(&prefix, ""))
 }
 
 fn choices(content: &str, format: &str) -> Vec<Choice> {
@@ -74,6 +76,13 @@ fn answers_may_stand_in_a_file_of_their_own() {
     assert_eq!(read("1\nx\n").unwrap_err(), "`answers.lst`, line 2: `x` is no number of a choice");
     let beyond = "`valid.jsonl`, line 3: its answer is `2`, but must be a number from 0 to 1";
     assert_eq!(read("1\n2\n").unwrap_err(), beyond);
+    // the answer of a row that is left out goes with it
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("q"), content.replace("\"How?\"", "1.5")).unwrap();
+    fs::write(folder.path().join("answers.lst"), "1\n0\n").unwrap();
+    let mut bad = BadRows::new(BadRowRule::Skip);
+    let left = super::read(&folder.path().join("q"), &toml::from_str(PIQA).unwrap(), &mut bad).unwrap();
+    assert_eq!((&left[..], bad.skipped), (&expected[1..], 1));
 }
 
 /// By hand from `preprocess` and `_process_doc` of lm-evaluation-harness: stripped, ` [title]` becomes `. `, other marks

@@ -45,19 +45,21 @@ pub(super) fn paragraphs(text: &str) -> Vec<&str> {
     groups.map(|group| &text[group[0].start..group[group.len() - 1].end]).collect()
 }
 
-/// The articles of WikiText's raw files, without the blank lines around them; `None` if no line is a title. What stands before
-/// the first title is an article too.
+/// The articles of WikiText's raw files, without the blank lines around them; `None` if no line is a title. A title stands between
+/// blank lines; where none does, as in files whose blank lines were dropped, every line that looks like one is a title. What stands
+/// before the first title is an article too.
 pub(super) fn articles(text: &str) -> Option<Vec<&str>> {
     let lines = placed(text);
     let is_edge = |place: Option<usize>| place.and_then(|place| lines.get(place)).is_none_or(is_blank);
-    let begins = |place: &usize| {
-        is_title(lines[*place].text) && is_edge(place.checked_sub(1)) && is_edge(Some(place + 1))
-    };
-    let titles: Vec<usize> = (0..lines.len()).filter(begins).map(|place| lines[place].start).collect();
-    let mut edges = [&[0], &titles[..], &[text.len()]].concat();
+    let is_apart = |place: usize| is_edge(place.checked_sub(1)) && is_edge(Some(place + 1));
+    let like_titles: Vec<usize> = (0..lines.len()).filter(|&place| is_title(lines[place].text)).collect();
+    let apart: Vec<usize> = like_titles.iter().copied().filter(|&place| is_apart(place)).collect();
+    let titles = if apart.is_empty() { like_titles } else { apart };
+    let starts: Vec<usize> = titles.into_iter().map(|place| lines[place].start).collect();
+    let mut edges = [&[0], &starts[..], &[text.len()]].concat();
     edges.dedup();
     let article = |edges: &[usize]| text[edges[0]..edges[1]].trim_end();
-    (!titles.is_empty()).then(|| edges.windows(2).map(article).collect())
+    (!starts.is_empty()).then(|| edges.windows(2).map(article).collect())
 }
 
 /// Returns true if a line is a heading of level one, ` = Title = `; those of lower levels begin with ` = = `.

@@ -15,7 +15,8 @@ fn try_read(name: &str, content: &[u8], format: &str) -> Result<Vec<String>, Str
     let path = folder.path().join(name);
     fs::write(&path, content).unwrap();
     let prefix = format!("{}/", folder.path().display());
-    let documents = read(std::slice::from_ref(&path), &toml::from_str(format).unwrap());
+    let documents =
+        read(std::slice::from_ref(&path), &toml::from_str(format).unwrap(), &mut BadRows::default());
     let documents = documents.map_err(|error| error.to_string().replace(&prefix, ""))?;
     Ok(documents.into_iter().map(|document| document.text).collect())
 }
@@ -47,6 +48,16 @@ fn an_article_begins_at_a_title_of_level_one() {
         let refusal = fault(&format!("a\n\n{line}\n\nb"), "kind = 'wikitext'");
         assert!(refusal.starts_with("`a`: `wikitext` expects articles that begin with a line"), "{refusal}");
         assert!(refusal.ends_with("`kind` can also be \"text\", \"paragraphs\" or \"lines\""), "{refusal}");
+    }
+}
+
+#[test]
+fn articles_begin_at_titles_where_blank_lines_were_dropped() {
+    let content = " = A = \n One . \n = = B = = \n Two . \n = C D = \n Three . \n";
+    for end in ["\n", "\r\n"] {
+        let articles = texts(&content.replace('\n', end), "kind = 'wikitext'");
+        assert_eq!(articles.len(), 2, "{articles:?}");
+        assert!(articles[0].ends_with("Two .") && articles[1].starts_with(" = C D ="), "{articles:?}");
     }
 }
 
@@ -170,7 +181,8 @@ fn files_that_follow_each_other_are_one_text_collection() {
         path
     });
     let texts = |format: &str| {
-        let documents = read(&files, &toml::from_str(format).unwrap()).map_err(|error| error.to_string());
+        let documents = read(&files, &toml::from_str(format).unwrap(), &mut BadRows::default())
+            .map_err(|error| error.to_string());
         documents.map(|all| all.into_iter().map(|document| document.text).collect::<Vec<_>>())
     };
     assert_eq!(texts("kind = 'lines'\ndistinct = true").unwrap(), ["one", "two", "three", "four"]);

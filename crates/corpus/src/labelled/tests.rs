@@ -1,4 +1,5 @@
 use super::*;
+use crate::splits::BadRowRule;
 use flate2::{Compression, write::GzEncoder};
 use std::fs;
 use std::io::Write;
@@ -10,7 +11,8 @@ fn try_read(name: &str, content: &[u8], format: &str) -> Result<Vec<Example>, St
     let path = folder.path().join(name);
     fs::write(&path, content).unwrap();
     let prefix = format!("{}/", folder.path().display());
-    read(&path, &toml::from_str(format).unwrap()).map_err(|error| error.to_string().replace(&prefix, ""))
+    let found = read(&path, &toml::from_str(format).unwrap(), &mut BadRows::default());
+    found.map_err(|error| error.to_string().replace(&prefix, ""))
 }
 
 fn examples(content: &str, format: &str) -> Vec<Example> {
@@ -176,5 +178,27 @@ fn a_description_is_written_as_it_was_read() {
         let format: Format = toml::from_str(text).unwrap();
         let written = toml::to_string(&format).unwrap();
         assert_eq!(toml::from_str::<Format>(&written).unwrap(), format, "{written}");
+    }
+}
+
+/// Rows of three good ones, one that is short, one that is crowded, one with an empty cell, or no JSON.
+#[test]
+fn rows_at_fault_are_left_out_and_counted_where_that_is_asked_for() {
+    let table = "a\tb\tc\nx\ty\t1\nx\t1\nx\ty\tz\t1\nx\t \t1\nx\ty\t0\n";
+    let objects = "{\"a\": \"x\", \"b\": \"y\", \"c\": 1}\n{\"a\": \"x\"\n{\"a\": \"x\", \"c\": 1}\n";
+    for (content, kind, kept, skipped, fault) in [
+        (table, "tsv", 2, 3, "line 3: 2 columns, but the header has 3"),
+        (objects, "jsonl", 1, 2, "line 2: not valid JSON"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, content).unwrap();
+        let format = format!("kind = '{kind}'\ntext = 'a'\npair = 'b'\nlabel = 'c'");
+        let format: Format = toml::from_str(&format).unwrap();
+        let refused = read(&path, &format, &mut BadRows::default()).unwrap_err().to_string();
+        let mut bad = BadRows::new(BadRowRule::Skip);
+        assert_eq!((read(&path, &format, &mut bad).unwrap().len(), bad.skipped), (kept, skipped));
+        assert_eq!(bad.first.unwrap().to_string(), refused);
+        assert!(refused.contains(fault), "{refused}");
     }
 }

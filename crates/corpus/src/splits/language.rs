@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::check;
+use super::{BadRows, check};
 use crate::choices::{self, Choice, ChoiceFormat};
 use crate::documents::{self, Document, DocumentFormat};
 use crate::grammar::{Domain, SplitSizes, agreement_pairs, language_samples, language_splits};
@@ -170,11 +170,11 @@ impl SplitFiles {
     ///
     /// # Errors
     /// If a file is missing, torn, or not as described.
-    pub fn read(&self, folder: &Path) -> Option<Result<Texts, Error>> {
+    pub fn read(&self, folder: &Path, bad: &mut BadRows) -> Option<Result<Texts, Error>> {
         let paths = self.paths(folder);
-        let read = |format: &ChoiceFormat| {
-            let read = paths.iter().map(|path| choices::read(path, format)).collect::<Result<Vec<_>, _>>()?;
-            let questions = read.concat();
+        let mut read = |format: &ChoiceFormat| {
+            let read = paths.iter().map(|path| choices::read(path, format, bad));
+            let questions = read.collect::<Result<Vec<_>, _>>()?.concat();
             match scattered(&questions) {
                 Some(group) => {
                     let group = words::excerpt(group);
@@ -185,7 +185,7 @@ impl SplitFiles {
             }
         };
         match (&self.documents, &self.choices) {
-            (Some(format), _) => Some(documents::read(&paths, format).map(Texts::Documents)),
+            (Some(format), _) => Some(documents::read(&paths, format, bad).map(Texts::Documents)),
             (None, Some(format)) => Some(read(format)),
             (None, None) => None,
         }
@@ -255,7 +255,7 @@ mod tests {
             let row = |group: &&str| format!("yes\tno\t{group}\n");
             let rows: String = groups.iter().map(row).collect();
             std::fs::write(folder.path().join("a.tsv"), format!("good\tbad\tabout\n{rows}")).unwrap();
-            split.read(folder.path()).unwrap()
+            split.read(folder.path(), &mut BadRows::default()).unwrap()
         };
         assert!(read(["x", "x", "y"]).is_ok());
         let message = read(["x", "y", "x"]).unwrap_err().to_string();

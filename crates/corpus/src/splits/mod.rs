@@ -3,6 +3,8 @@ pub mod classification;
 pub mod language;
 pub mod translation;
 
+pub use crate::rows::{BadRowRule, BadRows};
+
 /// The first rule that does not hold.
 ///
 /// # Errors

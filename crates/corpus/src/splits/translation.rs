@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::check;
+use super::{BadRows, check};
 use crate::Error;
 use crate::grammar::{Sample, SplitSizes, demo_splits};
 use crate::pairs::{PairTable, Selection};
@@ -102,16 +102,16 @@ impl FilePair {
     ///
     /// # Panics
     /// If validation refused it.
-    pub fn read(&self, folder: &Path) -> Result<ParallelText, Error> {
+    pub fn read(&self, folder: &Path, bad: &mut BadRows) -> Result<ParallelText, Error> {
         let (path, text) = match self.place(folder).expect("validated") {
             Place::Files(files) => {
                 let mut text = ParallelText::default();
                 for FileNames { source, target } in &files {
-                    text.append(ParallelText::read(source, target)?);
+                    text.append(ParallelText::read(source, target, bad)?);
                 }
                 (files[0].source.clone(), text)
             }
-            Place::Table(table) => (table.path.clone(), table.read()?),
+            Place::Table(table) => (table.path.clone(), table.read(bad)?),
         };
         let selection = Selection { most_words: self.most_words, sample: self.sample.zip(self.seed) };
         if selection == Selection::default() { Ok(text) } else { selection.choose(&text, &path) }

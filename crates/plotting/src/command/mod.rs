@@ -10,7 +10,7 @@ use charts::write::{Format, Sheet, write_file};
 use clap::{ArgMatches, FromArgMatches};
 use findings::{Criterion, Folders, LeftOut, Source, SubjectFile, SubjectResults, experiment, source};
 use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
-use words::{exit_code, one_line, print};
+use words::{exit_code, one_line, print, warn};
 
 use crate::artefact::Reads;
 use crate::registry::ARTEFACTS;
@@ -21,7 +21,7 @@ pub fn main() -> ExitCode {
     let mut left_out = LeftOut::default();
     let done = run(&args::command().get_matches(), &mut left_out);
     for fault in left_out.faults {
-        words::say!("warning: left out: {}", one_line(&fault));
+        warn(&format!("left out: {fault}"));
     }
     exit_code(done)
 }

@@ -3,6 +3,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use corpus::labelled::{self, Example};
+use corpus::splits::BadRows;
 use corpus::splits::classification::Grammar;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -20,13 +21,14 @@ pub(super) fn read_split(
     spec: &ClassificationData,
     folder: &Path,
     split: &str,
+    bad: &mut BadRows,
 ) -> Result<Vec<Example>, Error> {
     let mut examples = match &spec.holdout {
         Some(holdout) if holdout.name == split => {
-            held_out(holdout, read_whole(spec, folder, &holdout.from)?).0
+            held_out(holdout, read_whole(spec, folder, &holdout.from, bad)?).0
         }
         Some(holdout) if holdout.from == split => {
-            let whole = read_whole(spec, folder, split)?;
+            let whole = read_whole(spec, folder, split, bad)?;
             let found = whole.len();
             let left = held_out(holdout, whole).1;
             if left.is_empty() {
@@ -36,7 +38,7 @@ pub(super) fn read_split(
             }
             left
         }
-        _ => read_whole(spec, folder, split)?,
+        _ => read_whole(spec, folder, split, bad)?,
     };
     for example in &mut examples {
         if let Some(name) = spec.rename.get(&example.label) {
@@ -70,7 +72,12 @@ pub(super) fn files(spec: &ClassificationData, folder: &Path, split: &str) -> Ve
 }
 
 /// A split before anything is taken out of it.
-fn read_whole(spec: &ClassificationData, folder: &Path, split: &str) -> Result<Vec<Example>, Error> {
+fn read_whole(
+    spec: &ClassificationData,
+    folder: &Path,
+    split: &str,
+    bad: &mut BadRows,
+) -> Result<Vec<Example>, Error> {
     if let Some(grammar) = spec.grammar {
         return grammar.read(split).ok_or_else(|| Error::no_such_split(split, &Grammar::SPLITS));
     }
@@ -78,7 +85,7 @@ fn read_whole(spec: &ClassificationData, folder: &Path, split: &str) -> Result<V
     let path = file.path(folder);
     check_fetched(std::slice::from_ref(&path), file.fetch().or(spec.fetch.as_ref()))?;
     match file.format(spec.format.as_ref()) {
-        Some(format) => Ok(labelled::read(&path, format)?),
+        Some(format) => Ok(labelled::read(&path, format, bad)?),
         None => Err(no_format(split)),
     }
 }

@@ -7,6 +7,7 @@ use corpus::checksum;
 use corpus::labelled::{Example, Format};
 use corpus::splits::check;
 use corpus::splits::classification::{Grammar, SplitFile};
+use corpus::splits::{BadRowRule, BadRows};
 use corpus::trees::Tree;
 use records::StandsFor;
 use serde::de::IgnoredAny;
@@ -70,6 +71,9 @@ pub(crate) struct ClassificationData {
     pub test: String,
     /// The split of another domain, which experiments compare the test split with.
     pub shifted: Option<String>,
+    /// Treatment of rows at fault.
+    #[serde(default)]
+    pub bad_rows: BadRowRule,
     /// The split that importance is measured on; the training split if absent.
     pub estimate: Option<String>,
     /// Classes by their name in the data, in the order of the model's outputs; those of the checkpoint if absent.
@@ -176,6 +180,7 @@ impl Spec for ClassificationSpec {
             dev,
             test,
             shifted: shifted.as_deref().or(grammar.map(|_| "mismatched")),
+            bad_rows: self.data.bad_rows,
             estimate: estimate.as_ref().unwrap_or(train),
             splits: self.data.split_names(),
         }
@@ -244,8 +249,8 @@ impl Spec for ClassificationSpec {
         self.model.as_ref().map(|model| config(model).layout())
     }
 
-    fn read(&self, data: &Path, split: &str) -> Result<Vec<Example>, Error> {
-        read_split(&self.data, data, split)
+    fn read(&self, data: &Path, split: &str, bad: &mut BadRows) -> Result<Vec<Example>, Error> {
+        read_split(&self.data, data, split, bad)
     }
 
     fn files(&self, data: &Path, split: &str) -> Vec<PathBuf> {

@@ -1,6 +1,7 @@
 //! The splits of a language model.
 use std::path::{Path, PathBuf};
 
+use corpus::splits::BadRows;
 use corpus::splits::language::{Grammar, Texts};
 
 use super::spec::LanguageData;
@@ -11,13 +12,18 @@ use crate::spec::{check_fetched, no_format};
 ///
 /// # Errors
 /// If a file is missing, torn, or not as described.
-pub(super) fn read_split(spec: &LanguageData, folder: &Path, split: &str) -> Result<Texts, Error> {
+pub(super) fn read_split(
+    spec: &LanguageData,
+    folder: &Path,
+    split: &str,
+    bad: &mut BadRows,
+) -> Result<Texts, Error> {
     if let Some(grammar) = spec.grammar {
         return grammar.read(split).ok_or_else(|| Error::no_such_split(split, &Grammar::SPLITS));
     }
     let described = &spec.splits[split];
     check_fetched(&files(spec, folder, split), described.fetch.as_ref().or(spec.fetch.as_ref()))?;
-    let read = described.read(folder).ok_or_else(|| no_format(split))?;
+    let read = described.read(folder, bad).ok_or_else(|| no_format(split))?;
     Ok(read?)
 }
 

@@ -79,10 +79,11 @@ impl Task for LanguageModelling {
             check_vocabulary(places.tokenizer, symbol as usize + 1, config.vocab_size)?;
         }
         let groups = config.key_value_heads();
+        let begin = tokenizer.begin();
         let task = Self {
             tokenizer: Arc::new(tokenizer),
             data: Arc::new(spec.data.clone()),
-            windowing: Windowing::of(&spec.windows, config.max_position_embeddings)?,
+            windowing: Windowing::of(&spec.windows, config.max_position_embeddings, begin)?,
             score: spec.score,
             key_value_heads: (groups < config.num_attention_heads).then_some(groups),
         };
@@ -106,9 +107,12 @@ impl Task for LanguageModelling {
         match texts {
             Texts::Documents(_) => {
                 identity.metric = "nats".to_owned();
-                let Windowing { length, stride, end, segments } = self.windowing;
-                let protocol =
+                let Windowing { length, stride, end, begin, segments } = self.windowing;
+                let mut protocol =
                     json!({ "length": length, "stride": stride, "end": end, "segments": segments });
+                if begin.is_some() {
+                    protocol["begin"] = true.into();
+                }
                 arguments.insert("windows".to_owned(), protocol);
             }
             Texts::Questions(questions) => {

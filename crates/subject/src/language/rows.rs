@@ -54,15 +54,19 @@ pub(crate) struct Windowing {
     pub stride: usize,
     /// True if the end of a document is predicted too.
     pub end: bool,
+    /// The symbol in the place of the first token of windows behind the first.
+    pub begin: Option<u32>,
     pub segments: SegmentKind,
 }
 
 impl Windowing {
     /// Windows as the file asks for them, or as long as the model can and without overlap.
     ///
+    /// - `begin`: the symbol that texts begin with
+    ///
     /// # Errors
     /// If windows are longer than the model's positions.
-    pub(super) fn of(spec: &WindowSpec, positions: i64) -> Result<Self, Error> {
+    pub(super) fn of(spec: &WindowSpec, positions: i64, begin: Option<u32>) -> Result<Self, Error> {
         let positions = usize::try_from(positions).unwrap_or(usize::MAX);
         let length = spec.length.unwrap_or(positions);
         if length > positions {
@@ -74,7 +78,11 @@ impl Windowing {
             let fault = format!("windows.stride is {stride}, but windows have {length} tokens");
             return Err(Error::Invalid(format!("{fault}: {allowed}")));
         }
-        Ok(Self { length, stride, end: spec.end, segments: spec.segments })
+        if spec.begin && begin.is_none() {
+            words::warn("windows.begin changes nothing: the tokeniser has no symbol that texts begin with");
+        }
+        let begin = begin.filter(|_| spec.begin);
+        Ok(Self { length, stride, end: spec.end, begin, segments: spec.segments })
     }
 }
 
@@ -128,8 +136,15 @@ impl Rows {
             let count = if next == first + 1 { windowing.length } else { windowing.stride };
             let last = (next + count).min(end);
             let start = last.saturating_sub(windowing.length + 1).max(first);
+            let mut tokens = start..last;
+            if let Some(begin) = windowing.begin.filter(|_| start > first) {
+                let own = self.tokens.len();
+                self.tokens.extend_from_within(tokens);
+                self.tokens[own] = begin; // context, never predicted
+                tokens = own..self.tokens.len();
+            }
             self.rows.push(Row {
-                tokens: start..last,
+                tokens,
                 context: next - start,
                 segment: segment(self.rows.len() - before),
                 length: 1.0,
@@ -322,7 +337,7 @@ mod tests {
             lengths in prop::collection::vec(1_usize..60, 1..5), length in 1_usize..20, stride in 1_usize..20, end: bool,
         ) {
             let stride = stride.min(length);
-            let windowing = Windowing { length, stride, end, segments: SegmentKind::Documents };
+            let windowing = Windowing { length, stride, end, begin: None, segments: SegmentKind::Documents };
             let rows = Rows::of_documents(&tokenizer(), &documents(&lengths), windowing, "test").unwrap();
             for (document, &count) in lengths.iter().enumerate() {
                 let mut next = 1;
@@ -338,6 +353,33 @@ mod tests {
                 prop_assert_eq!(next, 1 + count + usize::from(end), "the symbol before, the text, perhaps its end");
             }
         }
+    }
+
+    /// Windows without overlap that begin anew read what documents of their texts would be; with overlap, row by row: `^` is the
+    /// symbol, and what is predicted stands behind the bar.
+    #[test]
+    fn windows_may_begin_with_the_symbol_of_texts() {
+        let tokenizer = tokenizer();
+        let rows = |texts: &[&str], stride| {
+            let begin = tokenizer.begin();
+            let windowing =
+                Windowing { length: 4, stride, end: false, begin, segments: SegmentKind::Documents };
+            let document = |text: &&str| Document { text: (*text).to_owned() };
+            let documents: Vec<Document> = texts.iter().map(document).collect();
+            let rows = Rows::of_documents(&tokenizer, &documents, windowing, "test").unwrap();
+            let text =
+                |&id: &u32| if Some(id) == begin { "^".to_owned() } else { tokenizer.decode(&[id]).unwrap() };
+            let shown = |row: usize| {
+                let letters: Vec<String> = rows.tokens(row).iter().map(text).collect();
+                let (context, predicted) = letters.split_at(letters.len() - rows.predictions(row));
+                format!("{}|{}", context.concat(), predicted.concat())
+            };
+            (0..rows.len()).map(shown).collect::<Vec<_>>()
+        };
+        assert_eq!(rows(&["abcdabcdab"], 4), ["^|abcd", "^|abcd", "^|ab"]);
+        assert_eq!(rows(&["abcdabcdab"], 4), rows(&["abcd", "abcd", "ab"], 4));
+        assert_eq!(rows(&["abcdabcdab"], 2), ["^|abcd", "^cd|ab", "^ab|cd", "^cd|ab"]);
+        assert_eq!(rows(&["abcda", "dc"], 3), ["^|abcd", "^bcd|a", "^|dc"]);
     }
 
     fn question(context: &str, choices: &[&str]) -> Choice {

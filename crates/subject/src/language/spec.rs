@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use core_masking::{HeadLayout, ModelConfig};
 use corpus::splits::check;
 use corpus::splits::language::{ChoiceRule, Grammar, SplitFiles, Texts};
+use corpus::splits::{BadRowRule, BadRows};
 use corpus::trees::Tree;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,9 @@ pub(crate) struct LanguageData {
     pub test: String,
     /// The split of another domain, which experiments compare the test split with.
     pub shifted: Option<String>,
+    /// Treatment of rows at fault.
+    #[serde(default)]
+    pub bad_rows: BadRowRule,
     /// The split that importance is measured on; the training split if absent.
     pub estimate: Option<String>,
     /// The demo language, made when needed; its splits are train, dev, test, shifted, agreement and agreement-shifted.
@@ -87,6 +91,9 @@ pub(crate) struct WindowSpec {
     /// True if the end of a document is predicted too.
     #[serde(default)]
     pub end: bool,
+    /// True if windows behind the first of a document begin with the symbol that texts begin with.
+    #[serde(default)]
+    pub begin: bool,
     /// Units that are drawn in resampling, and counted.
     #[serde(default)]
     pub segments: SegmentKind,
@@ -132,6 +139,7 @@ impl Spec for LanguageSpec {
             dev,
             test,
             shifted: shifted.as_deref().or(grammar.map(|_| "shifted")),
+            bad_rows: self.data.bad_rows,
             estimate: estimate.as_ref().unwrap_or(train),
             splits: self.data.split_names(),
         }
@@ -170,8 +178,8 @@ impl Spec for LanguageSpec {
         self.model.as_ref().map(|model| config(model).layout())
     }
 
-    fn read(&self, data: &Path, split: &str) -> Result<Texts, Error> {
-        read_split(&self.data, data, split)
+    fn read(&self, data: &Path, split: &str, bad: &mut BadRows) -> Result<Texts, Error> {
+        read_split(&self.data, data, split, bad)
     }
 
     fn files(&self, data: &Path, split: &str) -> Vec<PathBuf> {

@@ -83,7 +83,8 @@ impl Trained for LanguageModelling {
                 let length = blocks.map_or(positions, |blocks| blocks.length);
                 // Stretches that begin anywhere in the text never saw its end.
                 let end = blocks.is_none();
-                let windowing = Windowing { length, stride: length, end, segments: SegmentKind::Documents };
+                let windowing =
+                    Windowing { length, stride: length, end, begin: None, segments: SegmentKind::Documents };
                 Rows::of_documents(tokenizer, documents, windowing, split)
             }
         }

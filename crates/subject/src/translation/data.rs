@@ -2,6 +2,7 @@
 use std::path::{Path, PathBuf};
 
 use corpus::parallel::ParallelText;
+use corpus::splits::BadRows;
 use corpus::splits::translation::{FilePair, Grammar};
 
 use super::spec::DataSpec;
@@ -12,17 +13,20 @@ use crate::spec::check_fetched;
 ///
 /// # Errors
 /// If its files are missing, torn or of different length.
-pub(super) fn read_split(spec: &DataSpec, folder: &Path, split: &str) -> Result<ParallelText, Error> {
+pub(super) fn read_split(
+    spec: &DataSpec,
+    folder: &Path,
+    split: &str,
+    bad: &mut BadRows,
+) -> Result<ParallelText, Error> {
     match spec.grammar {
         Some(grammar) => grammar.read(split).ok_or_else(|| Error::no_such_split(split, &Grammar::SPLITS)),
-        None => read_files(spec, folder, split),
+        None => {
+            let files: &FilePair = &spec.splits[split];
+            check_fetched(&files.paths(folder), files.fetch.as_ref().or(spec.fetch.as_ref()))?;
+            Ok(files.read(folder, bad)?)
+        }
     }
-}
-
-fn read_files(spec: &DataSpec, folder: &Path, split: &str) -> Result<ParallelText, Error> {
-    let files: &FilePair = &spec.splits[split];
-    check_fetched(&files.paths(folder), files.fetch.as_ref().or(spec.fetch.as_ref()))?;
-    Ok(files.read(folder)?)
 }
 
 /// The files of a split; none if it is made up, or there is no such split.

@@ -27,7 +27,7 @@ use tch::Kind;
 use training::Machine;
 
 use crate::checkpoint::Places;
-use crate::error::Error;
+use crate::error::{Error, quoted};
 use crate::evaluation::{Need, Plan, Purpose};
 use crate::models::Models;
 use crate::reading::Reading;
@@ -47,6 +47,8 @@ pub(crate) struct Translation {
     metric: Metric,
     /// Text that each source begins with.
     prefix: String,
+    /// Texts one of which a source begins with, as far as the model's folder tells.
+    openings: Vec<String>,
     /// Codes of the languages of source and target, where the tokeniser has such.
     languages: [Option<String>; 2],
 }
@@ -70,6 +72,21 @@ impl Translation {
         let ids = self.tokenizer.encode(&format!("{}{text}", self.prefix))?;
         check_rows(&ids, Some(model.config().vocab_size), |_| None)?; // only targets are decoded
         Ok(ids)
+    }
+
+    /// Warns of sources that lack what the model knows them to begin with.
+    fn check_openings(&self, text: &ParallelText, split: &str) {
+        let begins = |line: &String| {
+            let source = format!("{}{line}", self.prefix);
+            self.openings.iter().any(|opening| source.starts_with(opening.as_str()))
+        };
+        if !self.openings.is_empty() && !text.source.iter().any(begins) {
+            let some = quoted(&self.openings[..self.openings.len().min(4)]);
+            words::warn(&format!(
+                "no source of split `{split}` begins as the model expects, such as with {some}: \
+                 data.source_prefix puts a text before each"
+            ));
+        }
     }
 
     /// Tokens of a target sentence, each of which the model has a row for.
@@ -121,8 +138,15 @@ impl Task for Translation {
             if let (Some(begin), Some(rules)) = (begin, &mut found.rules) {
                 rules.begin = Some(begin);
             }
+            let mut openings = tokenizer.openings();
+            if prefix.is_empty() {
+                openings.extend(tokenizer::prefixes(places.model));
+            }
             let (search, tokenizer) = (spec.decoding.over(found), tokenizer.into());
-            return Ok((Self { search, tokenizer, metric, prefix, languages }, Models::alone(model)));
+            return Ok((
+                Self { search, tokenizer, metric, prefix, openings, languages },
+                Models::alone(model),
+            ));
         }
         let tokenizer = SubwordTokenizer::load(&folder.join("tokenizer.json"))?;
         tokenizer::check(&tokenizer, model.config(), folder, name)?;
@@ -130,8 +154,8 @@ impl Task for Translation {
         if described.is_some_and(|described| *model.config() != described) {
             return Err(tokenizer::other_model(places.model, name));
         }
-        let (search, tokenizer) = (search(spec), Arc::new(tokenizer));
-        Ok((Self { search, tokenizer, metric, prefix, languages }, Models::alone(model)))
+        let (search, tokenizer, openings) = (search(spec), Arc::new(tokenizer), Vec::new());
+        Ok((Self { search, tokenizer, metric, prefix, openings, languages }, Models::alone(model)))
     }
 
     fn metric(&self, _: &str) -> Metric {
@@ -153,6 +177,7 @@ impl Task for Translation {
     }
 
     fn prepare(&self, model: &Translator, text: ParallelText, split: &str) -> Result<Prepared, Error> {
+        self.check_openings(&text, split);
         let source = |line: &String| self.source(model, line);
         let sources: Vec<Vec<u32>> = text.source.iter().map(source).collect::<Result<_, _>>()?;
         let positions = model.config().max_position_embeddings as usize;
@@ -193,6 +218,7 @@ impl Task for Translation {
 
     /// Pairs that are longer than the model's positions are left out, as in training.
     fn encode(&self, model: &Translator, text: &ParallelText, split: &str) -> Result<Pairs, Error> {
+        self.check_openings(text, split);
         let source = |text: &str| self.source(model, text);
         let target = |text: &str| self.target(model, text);
         Pairs::encode(text, [&source, &target], model.config().max_position_embeddings, split)
@@ -251,7 +277,16 @@ impl Task for Translation {
     }
 
     fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error> {
-        Ok(self.tokenizer.encode_placed(text)?)
+        let before = self.prefix.len();
+        let tokens = self.tokenizer.encode_placed(&format!("{}{text}", self.prefix))?;
+        let behind = |token: PlacedToken| {
+            let bytes = token.bytes.filter(|bytes| bytes.end > before);
+            PlacedToken {
+                bytes: bytes.map(|bytes| bytes.start.saturating_sub(before)..bytes.end - before),
+                ..token
+            }
+        };
+        Ok(tokens.map(|tokens| tokens.into_iter().map(behind).collect()))
     }
 
     fn read_texts(model: &Translator, texts: &[&[u32]], gates: &Gates) -> Result<(), Error> {

@@ -10,6 +10,7 @@ use corpus::parallel::ParallelText;
 use corpus::sentence_tokenizer::SentenceTokenizer;
 use corpus::splits::check;
 use corpus::splits::translation::{FilePair, Grammar};
+use corpus::splits::{BadRowRule, BadRows};
 use corpus::tokenizer::SubwordTokenizer;
 use corpus::trees::Tree;
 use records::StandsFor;
@@ -115,6 +116,9 @@ pub(crate) struct DataSpec {
     pub test: String,
     /// The split of another domain, which experiments compare the test split with.
     pub shifted: Option<String>,
+    /// Treatment of rows at fault.
+    #[serde(default)]
+    pub bad_rows: BadRowRule,
     /// The split that importance is measured on; the training split if absent.
     pub estimate: Option<String>,
     /// Text that each source begins with, such as `translate English to German: `.
@@ -264,6 +268,7 @@ impl Spec for TranslationSpec {
             dev,
             test,
             shifted: shifted.as_deref().or(grammar.map(|_| "shifted")),
+            bad_rows: self.data.bad_rows,
             estimate: estimate.as_ref().unwrap_or(train),
             splits: match grammar {
                 Some(_) => Grammar::SPLITS.map(str::to_owned).to_vec(),
@@ -317,8 +322,8 @@ impl Spec for TranslationSpec {
         self.model.as_ref().map(|model| config(model).layout())
     }
 
-    fn read(&self, data: &Path, split: &str) -> Result<ParallelText, Error> {
-        read_split(&self.data, data, split)
+    fn read(&self, data: &Path, split: &str, bad: &mut BadRows) -> Result<ParallelText, Error> {
+        read_split(&self.data, data, split, bad)
     }
 
     fn files(&self, data: &Path, split: &str) -> Vec<PathBuf> {

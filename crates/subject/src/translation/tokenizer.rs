@@ -1,4 +1,5 @@
 //! Tokenisers of translators, and the check that one belongs to its model.
+use std::fs;
 use std::path::Path;
 
 use core_masking::TranslatorConfig;
@@ -7,6 +8,7 @@ use corpus::fsmt_tokenizer::FsmtTokenizer;
 use corpus::marian_tokenizer::MarianTokenizer;
 use corpus::piece_tokenizer::{Frame, PieceTokenizer};
 use corpus::sentence_tokenizer::SentenceTokenizer;
+use serde_json::{Map, Value};
 
 use crate::error::Error;
 
@@ -53,6 +55,21 @@ pub(super) fn of_publisher(
     Ok(if is_published { Some(Published::new(MarianTokenizer::load(folder)?)) } else { None })
 }
 
+/// Texts that sources began with in training, as `config.json` lists them for the tasks of a T5; where an original T5 lists none, two
+/// of those that all such models know (Raffel et al. 2020, Appendix D).
+pub(super) fn prefixes(folder: &Path) -> Vec<String> {
+    let config = fs::read(folder.join("config.json")).ok();
+    let config: Value = config.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+    let tasks = config["task_specific_params"].as_object().into_iter().flat_map(Map::values);
+    let listed = tasks.filter_map(|task| task["prefix"].as_str()).filter(|prefix| !prefix.is_empty());
+    let listed: Vec<String> = listed.map(str::to_owned).collect();
+    let is_gated = config["feed_forward_proj"].as_str().is_some_and(|block| block.starts_with("gated"));
+    if listed.is_empty() && config["model_type"] == "t5" && !is_gated {
+        return ["summarize: ", "translate English to German: "].map(str::to_owned).to_vec();
+    }
+    listed
+}
+
 /// Refuses a tokeniser that does not belong to the model in `folder`, of the subject `name`.
 ///
 /// # Errors
@@ -74,4 +91,27 @@ pub(super) fn other_model(folder: &Path, name: &str) -> Error {
     let fault = format!("is not the one that subject `{name}` describes");
     let folder = folder.display();
     Error::Invalid(format!("the model in `{folder}` {fault}: its config.json or tokenizer.json differs"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_those_of_the_tasks_and_of_an_original_t5() {
+        for (config, expected) in [
+            (
+                r#"{"model_type": "t5", "feed_forward_proj": "gated-gelu", "task_specific_params": {
+                "summarization": {"prefix": "summarize: ", "num_beams": 4}, "other": {"prefix": ""}}}"#,
+                &["summarize: "][..],
+            ),
+            (r#"{"model_type": "t5", "feed_forward_proj": "gated-gelu", "task_specific_params": null}"#, &[]),
+            (r#"{"model_type": "t5"}"#, &["summarize: ", "translate English to German: "]),
+            (r#"{"model_type": "bart", "task_specific_params": {"summarization": {"min_length": 12}}}"#, &[]),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join("config.json"), config).unwrap();
+            assert_eq!(prefixes(folder.path()), expected, "{config}");
+        }
+    }
 }
