@@ -97,11 +97,6 @@ reproduce-table1 subject="demo-translation" *args: (build "ablate-one" "plotting
 reproduce-figure1b subject="demo-inference" *args: (build "ablate-one" "plotting")
     file=$({{ run }} ablate-one -- --attention self "$@") && {{ run }} plotting -- table1 --with-figure "$file"
 
-# One head at a time under each kind of ablation: with zeros, its mean, or what it reads in other texts in its place (five draws)
-[group('experiments')]
-ablation-kinds subject="demo-language" *args: (build "ablate-one" "plotting")
-    file=$({{ run }} ablate-one -- "$@") && {{ run }} ablate-one -- "$@" --ablation mean && for draw in 1 2 3 4 5; do {{ run }} ablate-one -- "$@" --ablation resample --draw $draw || exit 1; done && {{ run }} plotting -- ablation-kinds "$file"
-
 # Table 2: mask all heads of a layer but one, and print the best of each layer; for language models too
 [group('paper')]
 reproduce-table2 subject="demo-translation" *args: (build "ablate-all-but-one" "plotting")
@@ -151,6 +146,11 @@ reproduce-figure5 subject="demo-translation" *args: (build "training-dynamics" "
 [group('paper')]
 reproduce-figure6 subject="demo-inference" *args: (build "iterative-prune" "plotting")
     file=$({{ run }} iterative-prune -- --order importance,oracle,random "$@") && {{ run }} plotting -- figure6 "$file"
+
+# Beyond the paper: one head at a time under each kind of ablation: with zeros, its mean, or what it reads in other texts in its place (five draws)
+[group('beyond the paper')]
+ablation-kinds subject="demo-language" *args: (build "ablate-one" "plotting")
+    file=$({{ run }} ablate-one -- "$@") && {{ run }} ablate-one -- "$@" --ablation mean && for draw in 1 2 3 4 5; do {{ run }} ablate-one -- "$@" --ablation resample --draw $draw || exit 1; done && {{ run }} plotting -- ablation-kinds "$file"
 
 # Beyond the paper: all importance scores of all heads, and their rank correlations; after Table 1 the oracle too
 [group('beyond the paper')]

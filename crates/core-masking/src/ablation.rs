@@ -7,7 +7,7 @@ use tch::{Device, Kind, Tensor};
 
 use crate::gates::RecordedWeights;
 use crate::importance::Attended;
-use crate::{Attention, HeadLayout};
+use crate::{Attention, Error, HeadLayout, HeadSet, Projections, Weights};
 
 /// The replacement r of the context of each head of a model.
 #[derive(Debug)]
@@ -120,6 +120,67 @@ impl Replacement {
     pub(crate) fn at(&self, position: i64) -> Self {
         self.map(|contexts| Contexts { values: contexts.at(position, 1), lengths: None })
     }
+}
+
+/// The weights with `W_o m` of these heads in the bias of each W_o, m the first of their replacements; `None` if one has no bias.
+pub(crate) fn fold(
+    weights: &Weights,
+    layout: &HeadLayout,
+    heads: &HeadSet,
+    means: &Replacement,
+    projections: impl Fn(Attention, usize) -> Projections,
+) -> Option<Result<Weights, Error>> {
+    let mut folded = weights.share();
+    for module in layout.heads_by_module() {
+        let (attention, layer) = (module[0].attention(), module[0].layer_index());
+        let removed: Vec<f64> = module.iter().map(|&id| f64::from(u8::from(heads.contains(id)))).collect();
+        let name = projections(attention, layer).output;
+        if removed.iter().all(|&removed| removed == 0.0) {
+            continue;
+        }
+        if !weights.holds(&format!("{name}.bias")) {
+            return None;
+        }
+        let sum = || {
+            let weight = weights.get(&format!("{name}.weight"))?.to_kind(Kind::Double); // [d_model, kept * d_head]
+            let options = (Kind::Double, weight.device());
+            let tensor = |values: &[i64]| Tensor::from_slice(values).to_device(options.1);
+            let present = tensor(&layout.kept(attention, layer));
+            let removed = Tensor::from_slice(&removed).to_device(options.1).unsqueeze(1); // [kept, 1]
+            let means = means.to(options);
+            let means = means.of(attention, layer).values.get(0).select(1, 0).index_select(0, &present); // [kept, d_head]
+            let bias = weights.get(&format!("{name}.bias"))?;
+            let added = weight.detach().matmul(&(means * removed).flatten(0, 1)); // [d_model]
+            Ok((bias.detach().to_kind(Kind::Double) + added).to_kind(bias.kind()))
+        };
+        match sum() {
+            Ok(bias) => folded.insert(format!("{name}.bias"), bias),
+            Err(fault) => return Some(Err(fault)),
+        }
+    }
+    Some(Ok(folded))
+}
+
+/// The weights with zeros for the biases of attention modules that have none.
+pub(crate) fn with_zero_biases(
+    weights: &Weights,
+    layout: &HeadLayout,
+    projections: impl Fn(Attention, usize) -> Projections,
+) -> Result<Weights, Error> {
+    let mut biased = weights.share();
+    for (attention, shape) in layout.types() {
+        for layer in 0..shape.layers {
+            let Projections { query, key, value, output } = projections(attention, layer);
+            for name in [query, key, value, output] {
+                let weight = weights.get(&format!("{name}.weight"))?;
+                if !weights.holds(&format!("{name}.bias")) {
+                    let zeros = Tensor::zeros([weight.size()[0]], (weight.kind(), weight.device()));
+                    biased.insert(format!("{name}.bias"), zeros);
+                }
+            }
+        }
+    }
+    Ok(biased)
 }
 
 /// Sums of the contexts of heads over real positions, which add up over batches.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use tch::{Device, Kind, Tensor, no_grad};
 
+use crate::ablation::{fold, with_zero_biases};
 use crate::importance::{Attended, Measured, Measuring};
 use crate::pruning::{by_layer, without_heads};
 use crate::{
@@ -52,6 +53,12 @@ pub trait ModelConfig: Debug + Clone {
 
     /// The same model with these heads cut out, of which it has all.
     fn without_heads(&self, heads: &HeadSet) -> Self;
+
+    /// The same model with biases in its attention modules, which it can hold but does not have; `None` where its family has no
+    /// entry for them.
+    fn with_attention_bias(&self) -> Option<Self> {
+        None
+    }
 
     /// The same weights as a model that never had the heads that were cut out: those that are left are numbered anew.
     ///
@@ -175,6 +182,32 @@ pub trait GatedModel: Debug + Send + Sized {
             })?,
         };
         Self::new(config, weights)
+    }
+
+    /// The model without these heads, in which W_o makes of the mean of what each read a part of its bias: it gives the outputs that
+    /// the model gives under mean ablation.
+    ///
+    /// # Errors
+    /// As for [`without_heads`](Self::without_heads), or if W_o can have no bias, or layers share theirs.
+    fn folded(&self, heads: &HeadSet, means: &Replacement, removal: Removal) -> Result<Self, Error> {
+        let cannot = |why: &str| {
+            Err(Error::Input(format!("what heads read on average cannot be folded into this model: {why}")))
+        };
+        if self.config().shares_layers() {
+            return cannot("all layers have the same bias, and heads read something else in each");
+        }
+        let (layout, projections) = (self.layout(), |kind, layer| self.config().projections(kind, layer));
+        heads.iter().try_for_each(|id| layout.check(id))?;
+        let Some(folded) = fold(self.weights(), &layout, heads, means, projections) else {
+            let Some(config) = self.config().with_attention_bias() else {
+                return cannot(
+                    "its family has no bias of the output projection; heads can be removed without",
+                );
+            };
+            let weights = with_zero_biases(self.weights(), &layout, projections)?;
+            return Self::new(config, weights)?.folded(heads, means, removal);
+        };
+        Self::new(self.config().clone(), folded?)?.without_heads(heads, removal)
     }
 
     /// Measures the heads on a batch, under `gates` of one row: open ones for the intact model.

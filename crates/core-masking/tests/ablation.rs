@@ -9,8 +9,8 @@ use core_masking::classifier::LabelledBatch;
 use core_masking::language_model::Window;
 use core_masking::loss::PairBatch;
 use core_masking::{
-    Classifier, GatedModel, Gates, HeadId, HeadSet, LanguageModel, ModelDropout, Replacement, Translator,
-    Variants,
+    Classifier, GatedModel, Gates, HeadId, HeadSet, LanguageModel, ModelDropout, Removal, Replacement,
+    Translator, Variants,
 };
 use golden::{place, tensor};
 use serde_json::Value;
@@ -46,6 +46,29 @@ fn permuted(mut inputs: Value, order: &Value) -> Value {
     inputs
 }
 
+/// A model without heads, whose means are in its biases, has the losses of mean ablation.
+fn compare_folded<M: GatedModel>(model: &M, numbers: &Value, means: &Replacement, own: &M::Examples) {
+    let folding = &numbers["folding"];
+    let id = |key: &str| {
+        let (attention, numbers) = place(key);
+        HeadId::from_index(attention, numbers[0], numbers[1])
+    };
+    let alone = folding["loss_by_head"].as_object().unwrap().iter();
+    let mut cases: Vec<(HeadSet, Tensor)> =
+        alone.map(|(key, loss)| (HeadSet::from_iter([id(key)]), tensor(loss))).collect();
+    let several: Vec<String> = serde_json::from_value(folding["several"]["heads"].clone()).unwrap();
+    cases.push((several.iter().map(|key| id(key)).collect(), tensor(&folding["several"]["loss"])));
+    for (set, expected) in cases {
+        for removal in [Removal::Cut, Removal::Zeros] {
+            let folded = model.folded(&set, means, removal).unwrap();
+            let open = Gates::open(&folded.layout(), OPTIONS);
+            let found = no_grad(|| folded.losses(own, &open, &ModelDropout::OFF)).to_kind(Kind::Double);
+            let gap = (found - &expected).abs() / expected.abs().clamp_min(1.0);
+            assert!(gap.max().double_value(&[]) < 1e-5, "{set}: {gap:?}");
+        }
+    }
+}
+
 /// Compares the losses under each kind of ablation with those of `numbers`; `sweep` computes the losses of a batch under
 /// variants in its own way.
 fn compare<M: GatedModel>(
@@ -56,6 +79,7 @@ fn compare<M: GatedModel>(
     sweep: impl Fn(&M::Examples, &Variants, usize) -> Option<Vec<Tensor>>,
 ) {
     let means = no_grad(|| model.context_sums(&examples(&numbers["reference"]))).means();
+    compare_folded(model, numbers, &means, &examples(&numbers["batch"]["inputs"]));
     for batch in ["batch", "equal_batch"] {
         let part = &numbers[batch];
         let own = examples(&part["inputs"]);

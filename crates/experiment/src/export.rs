@@ -6,7 +6,7 @@ use core_masking::{HeadSet, Removal};
 use corpus::hub::OPTIONAL;
 use records::Signature;
 use serde_json::{Map, Value};
-use subject::Subject;
+use subject::{Ablation, Subject};
 
 use crate::error::Error;
 
@@ -49,13 +49,19 @@ impl Export {
         &self.folder
     }
 
-    /// Writes the subject's model without these heads.
+    /// Writes the subject's model without these heads, but for what stays of them under `ablation`.
     ///
     /// # Errors
     /// If the model does not have one of the heads, no head would be left, zeros are asked for and the model has heads cut out
-    /// already, or a folder or a file is at fault.
-    pub fn write(&self, subject: &dyn Subject, heads: &HeadSet, removal: Removal) -> Result<(), Error> {
-        self.fill(subject.folder(), |folder| subject.save_without_heads(heads, removal, folder))
+    /// already, what stays of them cannot be written, or a folder or a file is at fault.
+    pub fn write(
+        &self,
+        subject: &dyn Subject,
+        heads: &HeadSet,
+        removal: Removal,
+        ablation: &Ablation,
+    ) -> Result<(), Error> {
+        self.fill(subject.folder(), |folder| subject.save_without_heads(heads, removal, ablation, folder))
     }
 
     /// Writes what `save` writes, configuration and weights, and the companions of the folder `source` that the model came

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use records::rules::MARGIN_PERCENT;
 use records::{FLOOR, PruningRow, Rule, Signature, read_complete};
-use subject::{Scored, Subject};
+use subject::{Ablation, Scored, Subject};
 
 /// Curve that is taken from a file with several.
 const USUAL: &str = "all/importance";
@@ -58,6 +58,28 @@ impl MeasuredCurve {
             names.join(", ")
         );
         Ok(Self { path: path.to_owned(), signature, steps })
+    }
+
+    /// What took the place of masked heads.
+    ///
+    /// # Errors
+    /// If a model that holds it cannot be written, or not in the way that is asked for.
+    pub fn ablation(&self, is_folded: bool) -> anyhow::Result<Ablation> {
+        let (ablation, place) = (Ablation::of(&self.signature.identity), self.path.display());
+        match &ablation {
+            Ablation::Zero if is_folded => {
+                bail!(
+                    "`{place}` was measured with zeros: --fold needs a curve of iterative-prune --ablation mean"
+                )
+            }
+            Ablation::Mean(_) if !is_folded => {
+                bail!("`{place}` was measured with means in the place of heads: --fold writes that model")
+            }
+            Ablation::Resample { .. } => {
+                bail!("`{place}` was measured with what heads read in other texts, which is in no model")
+            }
+            _ => Ok(ablation),
+        }
     }
 
     /// The step at a share of the curve's heads, in percent; not all `heads` of the model can go.

@@ -32,7 +32,13 @@ struct Args {
     #[arg(long, value_enum, default_value_t = Form::Cut)]
     form: Form,
 
-    /// Results of iterative-prune or joint-search [default: `<results>/<subject>/iterative-prune.csv`]
+    /// Fold what the removed heads read on average into the bias of the output projection, as a curve that was measured under
+    /// --ablation mean needs it
+    #[arg(long)]
+    fold: bool,
+
+    /// Results of iterative-prune or joint-search [default: `<results>/<subject>/iterative-prune.csv`, with --fold
+    /// `iterative-prune-mean.csv`]
     #[arg(long, value_name = "FILE.csv")]
     from: Option<PathBuf>,
 
@@ -102,22 +108,25 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.machine.build()?;
     let description = args.subject.read()?;
     let scored = Scored::first(description.test_split().to_owned(), None, false);
-    let default = || description.result_path(&args.results, "iterative-prune", &scored);
+    let experiment = if args.fold { "iterative-prune-mean" } else { "iterative-prune" };
+    let default = || description.result_path(&args.results, experiment, &scored);
     let curve = MeasuredCurve::read(&args.from.clone().unwrap_or_else(default), args.curve.as_deref())?;
     let heads = description.layout(&machine)?.heads().len();
     let step = match args.percent {
         Some(percent) => curve.step_at(percent, heads)?,
         None => curve.largest_dispensable(args.margin, heads)?,
     };
+    let ablation = curve.ablation(args.fold)?;
     let subject = description.open(&machine, &args.results)?;
     curve.check_model(subject.as_ref())?;
 
     let about = about(step, args.form, curve.signature(args.margin));
-    export.about(about).write(subject.as_ref(), &step.masked_heads.parse()?, args.form.removal())?;
+    let masked = step.masked_heads.parse()?;
+    export.about(about).write(subject.as_ref(), &masked, args.form.removal(), &ablation)?;
     words::print_line(args.folder.display())?;
     if !machine.quiet {
         words::say!("{}", described(step));
-        let limit = not_run_by_transformers(&subject.layout(), &step.masked_heads.parse()?, &args.folder);
+        let limit = not_run_by_transformers(&subject.layout(), &masked, &args.folder);
         if let Some(limit) = limit.filter(|_| args.form == Form::Cut) {
             words::say!("transformers {limit}; --form zeros writes what it runs");
         }

@@ -72,6 +72,23 @@ fn an_exported_model_scores_as_its_row() {
     assert!(message.contains("has 3 heads cut out of its weights"), "{message}");
 }
 
+/// A curve under mean ablation is that of models with folded means, which are written by `--fold` alone.
+#[test]
+fn a_folded_model_scores_as_its_row_under_mean_ablation() {
+    for spec in [CLASSIFIER, TRANSLATOR, LANGUAGE_MODEL] {
+        let folder = folder(spec, &["--step-percent", "25", "--ablation", "mean", "--reference-limit", "30"]);
+        let rows: Vec<PruningRow> = rows(folder.path(), "iterative-prune-mean.csv");
+        let step =
+            |row: &PruningRow| row.curve().to_string() == "all/importance" && 2 * row.masked == row.heads;
+        let row = rows.iter().find(|row| step(row)).unwrap();
+        command(folder.path(), "folded", &["--fold", "--percent", "50"]).assert().success();
+        let gap = score_of_export(folder.path(), "folded", spec) - row.score;
+        assert!(gap.abs() < 1e-5 && row.score != row.base_score, "{gap:e}");
+        let mean = ["--from", "results/tiny/iterative-prune-mean.csv", "--percent", "50"];
+        assert!(refusal(folder.path(), &mean).contains("--fold writes that model"));
+    }
+}
+
 /// The largest dispensable share at a margin is exported; where there is none, nothing.
 #[test]
 fn the_largest_dispensable_share_is_exported() {

@@ -112,12 +112,19 @@ pub trait Subject {
     /// The Hugging Face folder that the model came from, with its tokeniser.
     fn folder(&self) -> &Path;
 
-    /// Writes configuration and weights of the model without these heads into a folder.
+    /// Writes configuration and weights of the model without these heads into a folder; `ablation` says what stays of them: nothing,
+    /// or what they read on average, folded into biases.
     ///
     /// # Errors
-    /// If the model does not have one of the heads, no head would be left, a file cannot be written, or zeros are asked
-    /// for and the model has heads cut out already.
-    fn save_without_heads(&self, heads: &HeadSet, removal: Removal, folder: &Path) -> Result<(), Error>;
+    /// If the model does not have one of the heads, no head would be left, a file cannot be written, zeros are asked
+    /// for and the model has heads cut out already, or what stays of them cannot be written.
+    fn save_without_heads(
+        &self,
+        heads: &HeadSet,
+        removal: Removal,
+        ablation: &Ablation,
+        folder: &Path,
+    ) -> Result<(), Error>;
 
     /// Number of parameters of the model.
     fn parameters(&self) -> u64;
@@ -223,6 +230,24 @@ impl Ablation {
         }
     }
 
+    /// The ablation of results with this identity.
+    pub fn of(identity: &Identity) -> Self {
+        let number = |name: &str| identity.arguments.get(name).and_then(serde_json::Value::as_u64);
+        let text = |name: &str| identity.arguments.get(name).and_then(serde_json::Value::as_str);
+        let sample = || {
+            Some(Sample {
+                split: text("reference_on")?.to_owned(),
+                size: number("reference_limit")? as usize,
+                seed: number("reference_seed")?,
+            })
+        };
+        match (text("ablation"), sample()) {
+            (Some("mean"), Some(of)) => Self::Mean(of),
+            (Some("resample"), Some(of)) => Self::Resample { of, draw: number("draw").unwrap_or(1) },
+            _ => Self::Zero,
+        }
+    }
+
     /// What names of result files have of it, nothing for zeros.
     pub fn suffix(&self) -> String {
         match self {
@@ -236,10 +261,15 @@ impl Ablation {
     pub fn sample(&self) -> Option<Scored> {
         match self {
             Self::Zero => None,
-            Self::Mean(of) | Self::Resample { of, .. } => {
-                Some(Scored::sample(of.split.clone(), of.size, of.seed, false))
-            }
+            Self::Mean(of) | Self::Resample { of, .. } => Some(of.scored()),
         }
+    }
+}
+
+impl Sample {
+    /// Its segments.
+    pub(crate) fn scored(&self) -> Scored {
+        Scored::sample(self.split.clone(), self.size, self.seed, false)
     }
 }
 

@@ -36,16 +36,14 @@ impl<T: Task> Substitute<T> {
         ablation: &Ablation,
         lengths: &[usize],
     ) -> Result<Self, Error> {
-        let Some(on) = ablation.sample() else { return Ok(Self::Nothing) };
-        let encoded = || subject.encode(&on);
         Ok(match ablation {
             Ablation::Zero => Self::Nothing,
             Ablation::Mean(of) => {
-                subject.models.means(of, || mean_contexts(subject, &encoded()?))?;
+                means_of(subject, of)?;
                 Self::Means(of.clone())
             }
             Ablation::Resample { of, draw } => {
-                let encoded = encoded()?;
+                let encoded = subject.encode(&of.scored())?;
                 let others = T::encoded_text_lengths(&encoded);
                 if others.len() < 2 {
                     return Err(Error::Invalid(format!(
@@ -80,7 +78,14 @@ impl<T: Task> Substitute<T> {
     }
 }
 
-/// The mean of what each head reads, over all positions of these segments.
+/// The mean of what each head reads, over all positions of these segments; measured once.
+///
+/// # Errors
+/// If the split is at fault.
+pub(crate) fn means_of<T: Task>(subject: &TaskSubject<T>, of: &Sample) -> Result<Replacement, Error> {
+    subject.models.means(of, || mean_contexts(subject, &subject.encode(&of.scored())?))
+}
+
 fn mean_contexts<T: Task>(subject: &TaskSubject<T>, encoded: &T::Encoded) -> Result<Replacement, Error> {
     let job = |models: &Models<T::Model>, rows: &[usize]| {
         let model = models.quickest();

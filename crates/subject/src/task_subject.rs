@@ -22,7 +22,7 @@ use crate::reading::{Reading, TextAttention};
 use crate::relevant::SegmentRelevance;
 use crate::subject::{Ablation, Evaluation, Evaluator, Pass, Scored, Subject, Work};
 use crate::subject_file::SubjectFile;
-use crate::substitute::Substitute;
+use crate::substitute::{Substitute, means_of};
 use crate::task::{ExamplesOf, Spec, Task};
 
 /// A model with its data and its task.
@@ -239,9 +239,25 @@ impl<T: Task> Subject for TaskSubject<T> {
         &self.origin.folder
     }
 
-    fn save_without_heads(&self, heads: &HeadSet, removal: Removal, folder: &Path) -> Result<(), Error> {
+    fn save_without_heads(
+        &self,
+        heads: &HeadSet,
+        removal: Removal,
+        ablation: &Ablation,
+        folder: &Path,
+    ) -> Result<(), Error> {
         self.origin.check_removal(removal, &self.layout())?;
-        Ok(self.models.exact.without_heads(heads, removal)?.save(folder)?)
+        let model = &self.models.exact;
+        let written = match ablation {
+            Ablation::Zero => model.without_heads(heads, removal)?,
+            Ablation::Mean(of) => model.folded(heads, &means_of(self, of)?, removal)?,
+            Ablation::Resample { .. } => {
+                let fault =
+                    "what heads read in other texts is in no model: only zeros and means can be written";
+                return Err(Error::Invalid(fault.to_owned()));
+            }
+        };
+        Ok(written.save(folder)?)
     }
 
     fn parameters(&self) -> u64 {

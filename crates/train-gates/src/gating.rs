@@ -7,7 +7,7 @@ use core_masking::{HeadId, HeadSet, Removal};
 use experiment::{Estimate, Export, HeadSweep, MeasuredRows, Oracle, RowSet, random_order};
 use records::{GateRow, Identity, Method, Order, Row};
 use significance::TestArgs;
-use subject::{FineTuned, Scored, Subject};
+use subject::{Ablation, FineTuned, Scored, Subject};
 use training::{Penalty, stop};
 
 use crate::film::Film;
@@ -213,7 +213,7 @@ impl GateExperiment<'_> {
         let tuned = self.tuner.tune(&choice)?;
         let subject = self.tuner.description.open_at(&tuned.checkpoint, self.tuner.machine)?;
         let closed = choice.closed(&tuned);
-        export.write(subject.as_ref(), &closed, Removal::Cut)?;
+        export.write(subject.as_ref(), &closed, Removal::Cut, &Ablation::Zero)?;
         if !self.tuner.machine.quiet {
             let heads = self.tuner.heads.len();
             words::say!("`{}`: {} of {heads} heads cut out", export.folder().display(), closed.len());

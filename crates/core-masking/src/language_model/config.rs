@@ -618,6 +618,12 @@ impl ModelConfig for LanguageConfig {
         Self { pruned_heads, ..self.clone() }
     }
 
+    fn with_attention_bias(&self) -> Option<Self> {
+        let biases = self.family.biases;
+        let is_asked_for = [biases.inputs, biases.output] == [Bias::OfAttention; 2];
+        is_asked_for.then(|| Self { attention_bias: true, ..self.clone() })
+    }
+
     fn uniform(&self) -> Result<Self, String> {
         let layout = self.layout();
         let groups_of = |layer: usize| -> Vec<usize> {
