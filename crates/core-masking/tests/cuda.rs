@@ -10,19 +10,73 @@ use core_masking::{
 };
 use tch::{Cuda, Device, Kind, Tensor, no_grad};
 
-const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../test-support/golden");
-const LANGUAGE_MODELS: [&str; 6] = ["gpt2", "llama", "llama3", "mistral", "qwen2", "qwen3"];
-const CLASSIFIERS: [&str; 3] = ["distilbert", "roberta", "xlm-roberta"];
+/// Folders of models: in the repository, or beside the workspace.
+const GOLDEN: [&str; 2] = [
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../test-support/golden"),
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden"),
+];
+const LANGUAGE_MODELS: [&str; 20] = [
+    "families/gpt2",
+    "families/llama",
+    "families/llama3",
+    "families/mistral",
+    "families/qwen2",
+    "families/qwen3",
+    "more/llama-bias",
+    "more/llama-head_dim",
+    "more/granite",
+    "more/starcoder2",
+    "more/smollm3",
+    "more/olmo2",
+    "more/phi3-partial",
+    "more/gpt_neox",
+    "more/gpt_neox-serial",
+    "more/opt",
+    "more/gemma",
+    "more/gemma2",
+    "more/gemma3_text",
+    "more/qwen3_moe",
+];
+const CLASSIFIERS: [&str; 10] = [
+    "bert-random",
+    "families/distilbert",
+    "families/roberta",
+    "families/xlm-roberta",
+    "more/camembert",
+    "more/electra",
+    "more/mpnet",
+    "more/albert",
+    "more/deberta-v2",
+    "more/modernbert",
+];
+const TRANSLATORS: [&str; 10] = [
+    "marian-random",
+    "families/fsmt",
+    "more/marian-two-sizes",
+    "more/bart",
+    "more/mbart",
+    "more/m2m_100",
+    "more/pegasus",
+    "more/t5",
+    "more/t5-v1.1",
+    "more/mt5",
+];
 
 type Load<M> = fn(&Path, (Kind, Device)) -> Result<M, Error>;
 
-/// The same model on the CPU and on the GPU, if there is one.
+/// The same model on the CPU and on the GPU, if there is one and the model is at hand.
 fn both<M>(folder: &str, load: Load<M>) -> Option<[M; 2]> {
     if !Cuda::is_available() {
         test_support::skipped("libtorch finds no CUDA device");
         return None;
     }
-    let load = |device| load(&Path::new(GOLDEN).join(folder), (Kind::Float, device)).unwrap();
+    let Some(path) =
+        GOLDEN.map(|golden| Path::new(golden).join(folder)).into_iter().find(|path| path.exists())
+    else {
+        test_support::skipped(&format!("`{folder}` is not at hand"));
+        return None;
+    };
+    let load = |device| load(&path, (Kind::Float, device)).unwrap();
     Some([Device::Cpu, Device::Cuda(0)].map(load))
 }
 
@@ -62,15 +116,9 @@ fn assert_probes_equal<M: GatedModel>(folder: &str, load: Load<M>) {
 
 #[test]
 fn logits_are_equal_whichever_head_is_masked() {
-    assert_probes_equal("bert-random", Classifier::load);
-    assert_probes_equal("marian-random", Translator::load);
-    assert_probes_equal("families/fsmt", Translator::load);
-    for family in CLASSIFIERS {
-        assert_probes_equal(&format!("families/{family}"), Classifier::load);
-    }
-    for family in LANGUAGE_MODELS {
-        assert_probes_equal(&format!("families/{family}"), LanguageModel::load);
-    }
+    CLASSIFIERS.into_iter().for_each(|family| assert_probes_equal(family, Classifier::load));
+    TRANSLATORS.into_iter().for_each(|family| assert_probes_equal(family, Translator::load));
+    LANGUAGE_MODELS.into_iter().for_each(|family| assert_probes_equal(family, LanguageModel::load));
 }
 
 const SOURCES: [&[u32]; 3] = [&[7, 3, 9, 20, 0], &[4, 5, 0], &[33, 8, 2, 19, 11, 6, 0]];
@@ -78,8 +126,8 @@ const SOURCES: [&[u32]; 3] = [&[7, 3, 9, 20, 0], &[4, 5, 0], &[33, 8, 2, 19, 11,
 /// Greedy and with a beam, many head sets as rows of one batch.
 #[test]
 fn translations_are_equal_whichever_head_is_masked() {
-    let Some(models) = both("marian-random", Translator::load) else { return };
-    for beam in [1, 5] {
+    for (family, beam) in TRANSLATORS.into_iter().flat_map(|family| [(family, 1), (family, 5)]) {
+        let Some(models) = both(family, Translator::load) else { continue };
         let search = BeamSearch {
             beam,
             length_penalty: 1.0,
@@ -94,7 +142,7 @@ fn translations_are_equal_whichever_head_is_masked() {
                 search.sweep(model, &SOURCES, &variants, together, None, &|| usize::MAX).unwrap();
             found.concat().into_iter().map(|translation| translation.tokens).collect::<Vec<_>>()
         });
-        assert_eq!(gpu, cpu, "beam {beam}");
+        assert_eq!(gpu, cpu, "{family}, beam {beam}");
     }
 }
 
@@ -115,12 +163,18 @@ fn importance_is_equal() {
 #[test]
 fn sweeps_of_language_models_are_equal() {
     for family in LANGUAGE_MODELS {
-        let Some(models) = both(&format!("families/{family}"), LanguageModel::load) else { return };
+        let Some(models) = both(family, LanguageModel::load) else { continue };
         let [cpu, gpu] = models.each_ref().map(|model| {
             let windows = SOURCES.map(|tokens| Window { tokens, context: 1 });
             let batch = model.batch(&windows).unwrap();
             let variants = model.variants(&sets(model), false).unwrap();
-            let (found, _) = no_grad(|| model.sweep(&batch, &variants, 8, None));
+            // with zeros, and with what the heads read in the texts themselves in the place of masked ones
+            let own = no_grad(|| model.replacement(&batch));
+            let resampled = model.variants(&sets(model), false).unwrap().replaced_by(Some(&own));
+            let found = [variants, resampled]
+                .iter()
+                .flat_map(|variants| no_grad(|| model.sweep(&batch, variants, 8, None)).0)
+                .collect::<Vec<_>>();
             Tensor::stack(&found, 0)
         });
         assert_equal(family, &gpu, &cpu, 1e-5);

@@ -83,7 +83,8 @@ fn a_folded_model_scores_as_its_row_under_mean_ablation() {
         let row = rows.iter().find(|row| step(row)).unwrap();
         command(folder.path(), "folded", &["--fold", "--percent", "50"]).assert().success();
         let gap = score_of_export(folder.path(), "folded", spec) - row.score;
-        assert!(gap.abs() < 1e-5 && row.score != row.base_score, "{gap:e}");
+        assert!(gap.abs() < 1e-5, "{gap:e}");
+        assert!(spec != LANGUAGE_MODEL || row.score != row.base_score, "nats show any change");
         let mean = ["--from", "results/tiny/iterative-prune-mean.csv", "--percent", "50"];
         assert!(refusal(folder.path(), &mean).contains("--fold writes that model"));
     }
