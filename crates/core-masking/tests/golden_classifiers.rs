@@ -311,20 +311,37 @@ fn relevance_knows_embeddings_of_distances_by_the_papers_rule_alone() {
     assert!((left - 1.0).abs() < 1e-9, "{left}");
     let refusal = model.relevance(&batch, Rule::AlphaBeta).unwrap_err().to_string();
     assert!(refusal.contains("which `deberta-v2` has"), "{refusal}");
+    let golden = Golden::load("more/modernbert");
+    let texts = golden.model.batch(&[(&[1, 13], &[0; 2])]).unwrap();
+    let batch = LabelledBatch { texts, labels: Tensor::from_slice(&[0_i64]) };
+    let refusal = golden.model.relevance(&batch, Rule::Paper).unwrap_err().to_string();
+    assert!(refusal.contains("behind each sublayer alone, and `modernbert` has others"), "{refusal}");
 }
 
-/// With weights written down, of all positions, nothing goes through the fused kernel; the second text has 4 of 21 tokens.
+/// With weights written down, of all positions, nothing goes through the fused kernel. Local layers of ModernBERT look two
+/// tokens back and ahead.
 #[test]
 fn attention_weights_are_those_that_give_the_logits() {
-    let golden = Golden::load("more/deberta-v2");
-    let record = AttentionRecord::default();
-    let logits = golden.logits(&golden.open().recorded_in(&record));
-    let gap = gap(&logits, &tensor(&golden.numbers["logits"]));
-    assert!(gap < 5e-5, "{gap:e}");
-    for weights in record.take().into_values() {
-        assert_eq!(weights.size(), [5, 4, 21, 21]);
-        let seen = weights.get(1).narrow(-1, 0, 4).sum_dim_intlist(-1, false, None);
-        assert!((seen - 1.0).abs().max().double_value(&[]) < 1e-6);
+    for family in ["more/deberta-v2", "more/modernbert", "more/modernbert-mean"] {
+        let golden = Golden::load(family);
+        let record = AttentionRecord::default();
+        let logits = golden.logits(&golden.open().recorded_in(&record));
+        let gap = gap_of_each(&logits, &tensor(&golden.numbers["logits"]));
+        assert!(gap < TOLERANCE, "{family}: {gap:e}");
+        let mask = tensor(&golden.numbers["attention_mask"]); // [text, position]
+        let pairs = (mask.unsqueeze(2) * mask.unsqueeze(1)).unsqueeze(1); // [text, 1, query, key]
+        for ((_, layer), weights) in record.take() {
+            let seen = (&weights * &pairs).sum_dim_intlist(-1, false, None); // [text, heads, query]
+            let gap = (seen - mask.unsqueeze(1)).abs().max().double_value(&[]);
+            assert!(gap < 1e-6, "{family}: {gap:e}");
+            let far = (weights.triu(3) + weights.tril(-3)).max().double_value(&[]);
+            let is_local = match family {
+                "more/modernbert" => layer == 1,
+                "more/modernbert-mean" => layer > 0,
+                _ => false,
+            };
+            assert_eq!(far == 0.0, is_local, "{family}, layer {layer}");
+        }
     }
 }
 
