@@ -9,6 +9,7 @@ use crate::{Error, ModelDropout, Weights};
 
 /// A layer.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a model has few layers, all of one kind")]
 pub(crate) enum Layer {
     /// Normalisation behind each sublayer.
     After(EncoderLayer),
