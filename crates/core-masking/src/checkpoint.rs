@@ -10,31 +10,40 @@ use words::excerpt;
 
 use crate::Error;
 
-/// A `config.json`, and the family among `families` that it names.
+/// Remedy for quantised weights.
+pub(crate) const DEQUANTISE: &str = "use the model that it was made from, or, where transformers can do it, python -c \"from \
+     transformers import AutoModelForCausalLM as M; M.from_pretrained('DIR').dequantize().save_pretrained('NEW')\"";
+
+/// A `config.json`, and the family among `families` that it names by its `model_type` or else by the class in
+/// `architectures`; `names` gives both of a family.
 pub(crate) fn read_config<F>(
     path: &Path,
     families: &[&'static F],
-    name: impl Fn(&F) -> &'static str,
+    names: impl Fn(&F) -> [&'static str; 2],
 ) -> Result<(Map<String, Value>, &'static F), Error> {
     refuse_adapter(path)?;
-    let json: Map<String, Value> = read_json(path)?;
+    let mut json: Map<String, Value> = read_json(path)?;
     if let Some(settings) = json.get("quantization_config").filter(|settings| !settings.is_null()) {
         let settings = excerpt(&settings.to_string()).to_string();
-        return Err(Error::file(
-            path,
-            format!("its weights are quantised, which is not supported: {settings}"),
-        ));
+        return Err(Error::file(path, format!("its weights are quantised ({settings}): {DEQUANTISE}")));
     }
     if json.contains_key("vision_config") {
         let fault = "it reads pictures (`vision_config`), and text alone is supported: save its language model by itself";
         return Err(Error::file(path, fault.to_owned()));
     }
-    let found = json.get("model_type").and_then(Value::as_str).unwrap_or("none");
-    let family = families.iter().copied().find(|family| name(family) == found).ok_or_else(|| {
-        let known: Vec<String> = families.iter().map(|family| format!("`{}`", name(family))).collect();
-        let fault = format!("model_type is `{}`, but it must be {} here", excerpt(found), known.join(" or "));
+    let found = json.get("model_type").and_then(Value::as_str);
+    let class = json.get("architectures").and_then(|classes| classes.get(0)?.as_str());
+    let is_named = |names: [&str; 2]| found.map_or(class == Some(names[1]), |found| found == names[0]);
+    let family = families.iter().copied().find(|family| is_named(names(family))).ok_or_else(|| {
+        let known: Vec<String> = families.iter().map(|family| format!("`{}`", names(family)[0])).collect();
+        let known = known.join(" or ");
+        let fault = match found {
+            Some(found) => format!("model_type is `{}`, but it must be {known} here", excerpt(found)),
+            None => format!("add the line \"model_type\": \"...\", which it lacks, with {known}"),
+        };
         Error::file(path, fault)
     })?;
+    json.insert("model_type".to_owned(), names(family)[0].into());
     Ok((json, family))
 }
 

@@ -42,7 +42,7 @@ struct Shard {
 }
 
 /// A tensor of the file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Entry {
     /// The name in the file.
     own_name: String,
@@ -72,9 +72,7 @@ pub fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     if whole.exists() || !index.exists() {
         checkpoint::refuse_adapter(&whole)?;
         if !whole.exists() {
-            let allowed =
-                "it must have a model.safetensors, or a model.safetensors.index.json and its shards";
-            return Err(Error::file(folder, format!("no weights are there: {allowed}")));
+            return Err(Error::file(folder, no_weights(folder)));
         }
         return Ok(vec![whole]);
     }
@@ -86,6 +84,21 @@ pub fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     let shards = names.iter().map(|name| folder.join(name)).collect::<Vec<_>>();
     Ok(std::iter::once(index).chain(shards).collect())
+}
+
+/// Fault of a folder without safetensors, with the line that converts a pickle, which is never read here.
+fn no_weights(folder: &Path) -> String {
+    let pickles = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
+    match pickles.iter().find(|name| folder.join(name).exists()) {
+        Some(name) => format!(
+            "its weights are only in `{name}`: convert them with python -c \"import glob, torch; from safetensors.torch import \
+             save_file; d = '{}/'; save_file({{k: v.clone() for f in glob.glob(d + 'pytorch_model*.bin') for k, v in \
+             torch.load(f, map_location='cpu', weights_only=True).items()}}, d + 'model.safetensors', {{'format': 'pt'}})\"",
+            folder.display()
+        ),
+        None => "no weights are there: it must have a model.safetensors, or a model.safetensors.index.json and its shards"
+            .to_owned(),
+    }
 }
 
 fn is_shard_name(name: &str) -> bool {
@@ -117,6 +130,8 @@ impl TensorFile {
                 }
             }
             all.shards.push(shard);
+            // names of tensors that safetensors' `save_model` left out, and of those that they are
+            metadata.metadata().iter().flatten().for_each(|(name, of)| all.alias(name, of));
         }
         let begins = |(prefix, _): &&(&str, &str)| all.tensors.keys().any(|name| name.starts_with(prefix));
         match WRAPPERS.iter().find(begins) {
@@ -127,6 +142,13 @@ impl TensorFile {
                 ),
             )),
             None => Ok(all),
+        }
+    }
+
+    /// Gives the tensor `of` the name `name` too, if it is there and no other has that name.
+    pub(crate) fn alias(&mut self, name: &str, of: &str) {
+        if let (false, Some(entry)) = (self.holds(name), self.tensors.get(of).cloned()) {
+            self.tensors.insert(name.to_owned(), entry);
         }
     }
 
@@ -150,12 +172,19 @@ impl TensorFile {
         self.tensors.contains_key(name)
     }
 
+    /// The shape of a tensor, if it is there.
+    pub(crate) fn shape(&self, name: &str) -> Option<Vec<i64>> {
+        self.tensors.get(name).map(Entry::shape)
+    }
+
     /// Refuses a file with a missing, unexpected or wrongly shaped tensor, or one that holds no floating-point numbers.
     pub(crate) fn check(&self, inventory: &Inventory) -> Result<(), Error> {
         use Dtype::{F8_E4M3, F8_E5M2, I8, U8};
-        let is_quantised = |entry: &Entry| matches!(entry.info.dtype, I8 | U8 | F8_E4M3 | F8_E5M2);
-        if let Some((name, entry)) = self.tensors.iter().find(|(_, entry)| is_quantised(entry)) {
-            let fault = format!("is quantised ({:?}), which is not supported", entry.info.dtype);
+        let is_quantised = |(name, entry): &(&String, &Entry)| {
+            matches!(entry.info.dtype, I8 | U8 | F8_E4M3 | F8_E5M2) || name.ends_with(".qweight")
+        };
+        if let Some((name, entry)) = self.tensors.iter().find(is_quantised) {
+            let fault = format!("is quantised ({:?}): {}", entry.info.dtype, checkpoint::DEQUANTISE);
             return Err(Error::tensor(&self.path, name, &fault));
         }
         let found = self.tensors.iter().map(|(name, entry)| (name.as_str(), entry.shape())).collect();

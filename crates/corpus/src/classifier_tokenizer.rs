@@ -72,7 +72,7 @@ impl ClassifierTokenizer {
             }
             None => {
                 let family = Family::of_config(&config);
-                foreign::require(folder, family.map_or(&[], |family| family.files))?;
+                foreign::require(folder, &[foreign::WHOLE, family.map_or(&[], |family| family.files)])?;
                 let settings = Settings::new(stated, family.unwrap_or(&BERT));
                 let inner = match family {
                     Some(family) if !std::ptr::eq(family, &BERT) => {
@@ -83,6 +83,7 @@ impl ClassifierTokenizer {
                 (settings.complete(inner).map_err(|reason| wrong(folder, reason))?, settings)
             }
         };
+        settings.warn_of_case(&inner, folder);
         Self::new(inner, &settings, max_length, folder)
     }
 

@@ -16,8 +16,9 @@ use crate::Error;
 use crate::foreign::{parse_json, read_if_there, read_text, wrong};
 use crate::sentence_tokenizer::check_rows;
 
-/// Vocabularies of SentencePiece, by the names that they have in folders.
-const SENTENCE_PIECE: [&str; 4] = ["sentencepiece.bpe.model", "spiece.model", "spm.model", "tokenizer.model"];
+/// Vocabularies that transformers makes a `tokenizer.json` of.
+const CONVERTIBLE: [&str; 6] =
+    ["sentencepiece.bpe.model", "spiece.model", "spm.model", "tokenizer.model", "vocab.json", "vocab.txt"];
 
 thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
@@ -99,26 +100,27 @@ pub(crate) fn size(inner: &Tokenizer) -> Result<usize, String> {
     Ok(highest + 1)
 }
 
-/// Refuses a folder without `tokenizer.json` that lacks one of `files`, which could stand in its place.
-pub(crate) fn require(folder: &Path, files: &[&str]) -> Result<(), Error> {
+/// The file that holds all of a tokeniser.
+pub(crate) const WHOLE: &[&str] = &["tokenizer.json"];
+
+/// Refuses a folder that has none of these lists of files, of which each is a tokeniser. An empty one counts for nothing.
+pub(crate) fn require(folder: &Path, ways: &[&[&str]]) -> Result<(), Error> {
     let has = |file: &&str| folder.join(file).exists();
-    let missing = files.iter().find(|file| !has(file));
-    if missing.is_none() && !files.is_empty() {
+    let ways: Vec<&[&str]> = ways.iter().copied().filter(|files| !files.is_empty()).collect();
+    if ways.iter().any(|files| files.iter().all(has)) {
         return Ok(());
     }
     let shown = folder.display();
-    let reason = match (SENTENCE_PIECE.iter().find(|file| has(file)), missing) {
-        (Some(pieces), _) => format!(
-            "it holds `{pieces}`, but no `tokenizer.json`: make one with python -c \"from transformers import \
+    let is_other = |file: &&&str| has(file) && ways.contains(&WHOLE) && !ways.concat().contains(file);
+    let reason = match CONVERTIBLE.iter().find(is_other) {
+        Some(found) => format!(
+            "it holds `{found}`, but no `tokenizer.json`: make one with python -c \"from transformers import \
              AutoTokenizer; AutoTokenizer.from_pretrained('{shown}').save_pretrained('{shown}')\""
         ),
-        (None, Some(file)) => format!(
-            "it holds neither `tokenizer.json` nor `{file}`: copy the tokeniser's files of the model that this one was \
-             trained from"
+        None => format!(
+            "it must hold `{}`: copy the tokeniser's files of the model that this one was trained from into it",
+            ways.iter().map(|files| files.join("` with `")).collect::<Vec<_>>().join("`, or else `")
         ),
-        (None, None) => {
-            "it holds no `tokenizer.json`, without which no tokeniser of its `model_type` is read".to_owned()
-        }
     };
     Err(wrong(folder, reason))
 }
@@ -258,10 +260,10 @@ mod tests {
 
     #[test]
     fn pieces_alone_are_refused_with_the_line_that_converts_them() {
-        for file in SENTENCE_PIECE {
+        for file in CONVERTIBLE {
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join(file), "").unwrap();
-            let error = require(folder.path(), &["vocab.txt"]).unwrap_err().to_string();
+            let error = require(folder.path(), &[WHOLE, &["merges.txt"]]).unwrap_err().to_string();
             let shown = folder.path().display();
             assert!(
                 error.contains(&format!("it holds `{file}`, but no `tokenizer.json`: make one with python"))

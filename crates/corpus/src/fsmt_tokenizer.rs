@@ -17,7 +17,7 @@ use words::excerpt;
 use self::merges::{END_OF_WORD, Merges};
 use crate::Error;
 use crate::foreign::{read_json, read_text, wrong};
-use crate::foreign_tokenizer::Name;
+use crate::foreign_tokenizer::{Name, require};
 use crate::marian_tokenizer::join_punctuation;
 use crate::moses::Moses;
 use crate::sentence_tokenizer::SentenceTokenizer;
@@ -64,10 +64,12 @@ impl FsmtTokenizer {
     /// # Errors
     /// If a file is missing or malformed, or a special token does not have one id for both languages.
     pub fn load(folder: &Path) -> Result<Self, Error> {
-        let settings: Settings = read_json(&folder.join("tokenizer_config.json"))?;
+        let files = ["tokenizer_config.json", "vocab-src.json", "vocab-tgt.json", "merges.txt"];
+        require(folder, &[&files])?;
+        let [settings, source, target, path] = files.map(|file| folder.join(file));
+        let settings: Settings = read_json(&settings)?;
         let [from, to] = &settings.langs;
-        let source = Side::read(&folder.join("vocab-src.json"), from)?;
-        let target = Side::read(&folder.join("vocab-tgt.json"), to)?;
+        let (source, target) = (Side::read(&source, from)?, Side::read(&target, to)?);
         let special = |name: &Option<Name>, usual: &str| {
             let text = name.as_ref().map_or(usual, Name::as_str);
             match [&source, &target].map(|side| side.ids.get(text)) {
@@ -90,7 +92,6 @@ impl FsmtTokenizer {
         ];
         let [_, pad, end, unknown] = specials.each_ref().map(|token| token.id);
         let specials = SpecialTokens(specials.into());
-        let path = folder.join("merges.txt");
         let merges = Merges::parse(&read_text(&path)?).map_err(|reason| wrong(&path, reason))?;
         let (lower_case, joins_punctuation) = (settings.do_lower_case, settings.clean_up_tokenization_spaces);
         Ok(Self { source, target, merges, specials, end, pad, unknown, lower_case, joins_punctuation })

@@ -26,14 +26,19 @@ const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
 /// Files that a model may have: settings for generating text, and tokenisers in several formats.
-pub const OPTIONAL: [&str; 12] = [
+pub const OPTIONAL: [&str; 17] = [
     "added_tokens.json",
     "generation_config.json",
     "merges.txt",
+    "sentencepiece.bpe.model",
     "source.spm",
     "special_tokens_map.json",
+    "spiece.model",
+    "spm.model",
     "target.spm",
+    "target_vocab.json",
     "tokenizer.json",
+    "tokenizer.model",
     "tokenizer_config.json",
     "vocab-src.json",
     "vocab-tgt.json",

@@ -56,8 +56,9 @@ impl LanguageTokenizer {
         let inner = match foreign::read_whole(folder)? {
             Some(inner) => inner,
             None => {
-                foreign::require(folder, &["vocab.json", "merges.txt"])?;
-                check_is_gpt2(folder, &stated)?;
+                let lists: &[&str] =
+                    if is_of_gpt2(folder, &stated)? { &["vocab.json", "merges.txt"] } else { &[] };
+                foreign::require(folder, &[foreign::WHOLE, lists])?;
                 foreign::read_byte_pairs(folder, false)?
             }
         };
@@ -215,20 +216,11 @@ impl LanguageTokenizer {
     }
 }
 
-/// Refuses lists that GPT-2 does not read. Those of Qwen and others look the same, but their texts are cut into words by other
-/// rules.
-fn check_is_gpt2(folder: &Path, stated: &Stated) -> Result<(), Error> {
+/// Returns true if lists are GPT-2's. Those of Qwen and others look the same, but their texts are cut into words by other rules.
+fn is_of_gpt2(folder: &Path, stated: &Stated) -> Result<bool, Error> {
     let config: Value = read_if_there(&folder.join("config.json"))?;
-    let class = stated.tokenizer_class.as_deref();
-    match class.or(config["model_type"].as_str()) {
-        None | Some("GPT2Tokenizer" | "GPT2TokenizerFast" | "gpt2") => Ok(()),
-        Some(found) => {
-            let found = excerpt(found);
-            let reason =
-                format!("without `tokenizer.json` only GPT-2's lists can be read, but it is of `{found}`");
-            Err(wrong(folder, reason))
-        }
-    }
+    let class = stated.tokenizer_class.as_deref().or(config["model_type"].as_str());
+    Ok(class.is_none_or(|class| ["GPT2Tokenizer", "GPT2TokenizerFast", "gpt2"].contains(&class)))
 }
 
 fn id_of(inner: &Tokenizer, token: &str) -> Result<u32, String> {

@@ -1,79 +1,97 @@
 //! Pieces of Marian translators as they come from the hub (opus-mt): `source.spm` and `target.spm` cut the text,
-//! `vocab.json` numbers the pieces of both languages.
+//! `vocab.json` numbers the pieces of both languages, or `target_vocab.json` those of the target.
 //!
 //! After transformers' `MarianTokenizer`:
 //! <https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/marian/tokenization_marian.py>.
 //! Like it, this one leaves punctuation as it is, and recognises special tokens in the text. A language code stands
 //! between `>>` and `<<` at the start of a text, as in transformers 5; version 4 also drops codes elsewhere.
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::Path;
 
 use crate::Error;
 use crate::foreign::{read_if_there, read_json, wrong};
+use crate::foreign_tokenizer::require;
 use crate::pieces::Pieces;
 use crate::sentence_tokenizer::SentenceTokenizer;
 use crate::special_tokens::{SpecialToken, SpecialTokens};
 use crate::tokenizer::{END, PAD, UNKNOWN};
 
-/// Pieces of a source and a target language with one numbering.
+/// Pieces of a source and a target language, with one numbering or two.
 pub struct MarianTokenizer {
-    source: Pieces,
-    target: Pieces,
-    ids: BTreeMap<String, u32>,
+    source: Side,
+    target: Side,
+    /// Pieces of the target by number.
     pieces: HashMap<u32, String>,
     specials: SpecialTokens,
-    end: u32,
-    pad: u32,
-    unknown: u32,
     joins_punctuation: bool,
+}
+
+/// A language.
+struct Side {
+    model: Pieces,
+    ids: BTreeMap<String, u32>,
+    /// Numbers of end, padding and unknown pieces.
+    symbols: [u32; 3],
+}
+
+impl Side {
+    fn read(folder: &Path, model: &str, vocabulary: &str) -> Result<Self, Error> {
+        let path = folder.join(vocabulary);
+        let ids: BTreeMap<String, u32> = read_json(&path)?;
+        if ids.values().collect::<BTreeSet<_>>().len() < ids.len() {
+            return Err(wrong(&path, "it must give each piece an id of its own".to_owned()));
+        }
+        let id =
+            |text: &str| ids.get(text).copied().ok_or_else(|| wrong(&path, format!("it lacks `{text}`")));
+        let symbols = [id(END)?, id(PAD)?, id(UNKNOWN)?];
+        Ok(Self { model: Pieces::read(&folder.join(model))?, ids, symbols })
+    }
+
+    /// A language code at the start, such as `>>fra<<`, is one piece.
+    fn cut(&self, text: &str) -> Result<Vec<u32>, Error> {
+        let (code, text) = split_language_code(text);
+        let pieces = code.into_iter().map(str::to_owned).chain(self.model.cut(text)?);
+        Ok(pieces.map(|piece| self.ids.get(&piece).copied().unwrap_or(self.symbols[2])).collect())
+    }
 }
 
 /// A space as SentencePiece writes it.
 const SPACE: &str = "\u{2581}";
 
 impl MarianTokenizer {
-    /// Reads `source.spm`, `target.spm` and `vocab.json` of a folder, and its `tokenizer_config.json` if it has one.
+    /// Reads `source.spm`, `target.spm` and `vocab.json` of a folder, its `tokenizer_config.json` if it has one, and
+    /// `target_vocab.json` if that says `separate_vocabs`.
     ///
     /// # Errors
-    /// If a file is missing or malformed, two pieces have one id, or each language has a vocabulary of its own.
+    /// If a file is missing or malformed, two pieces have one id, or a symbol has two.
     pub fn load(folder: &Path) -> Result<Self, Error> {
         let settings: Settings = read_if_there(&folder.join("tokenizer_config.json"))?;
-        let path = folder.join("vocab.json");
-        let ids: BTreeMap<String, u32> = read_json(&path)?;
-        let pieces: HashMap<u32, String> = ids.iter().map(|(piece, &id)| (id, piece.clone())).collect();
-        if settings.separate_vocabs || pieces.len() < ids.len() {
-            let reason = "one vocabulary must serve both languages, and give each piece an id of its own";
-            return Err(wrong(&path, reason.to_owned()));
+        let files = ["source.spm", "target.spm", "vocab.json", "target_vocab.json"];
+        let files = if settings.separate_vocabs { &files } else { &files[..3] };
+        require(folder, &[files])?;
+        let of_target = files[files.len() - 1];
+        let source = Side::read(folder, files[0], files[2])?;
+        let target = Side::read(folder, files[1], of_target)?;
+        if source.symbols != target.symbols {
+            let reason =
+                format!("`{END}`, `{PAD}` and `{UNKNOWN}` must have the ids that `vocab.json` gives them");
+            return Err(wrong(&folder.join(of_target), reason));
         }
-        let id = |text: &str| {
-            let id = ids.get(text).copied().ok_or_else(|| wrong(&path, format!("it lacks `{text}`")));
-            id.map(|id| SpecialToken { text: text.to_owned(), id })
-        };
-        let specials = [id(END)?, id(PAD)?, id(UNKNOWN)?];
-        let [end, pad, unknown] = specials.each_ref().map(|token| token.id);
+        let special = |(text, id): (&str, u32)| SpecialToken { text: text.to_owned(), id };
+        let specials = [END, PAD, UNKNOWN].into_iter().zip(source.symbols).map(special).collect();
         Ok(Self {
-            source: Pieces::read(&folder.join("source.spm"))?,
-            target: Pieces::read(&folder.join("target.spm"))?,
-            ids,
-            pieces,
-            specials: SpecialTokens(specials.into()),
-            end,
-            pad,
-            unknown,
+            pieces: target.ids.iter().map(|(piece, &id)| (id, piece.clone())).collect(),
+            source,
+            target,
+            specials: SpecialTokens(specials),
             joins_punctuation: settings.clean_up_tokenization_spaces,
         })
     }
 
-    /// A language code at the start, such as `>>fra<<`, is one piece.
-    fn encode_with(&self, model: &Pieces, text: &str) -> Result<Vec<u32>, Error> {
-        let cut = |text: &str| {
-            let (code, text) = split_language_code(text);
-            let pieces = code.into_iter().map(str::to_owned).chain(model.cut(text)?);
-            Ok(pieces.map(|piece| self.ids.get(&piece).copied().unwrap_or(self.unknown)).collect())
-        };
-        let mut ids = self.specials.encode(text, cut)?;
-        ids.push(self.end);
+    fn encode_with(&self, side: &Side, text: &str) -> Result<Vec<u32>, Error> {
+        let mut ids = self.specials.encode(text, |text| side.cut(text))?;
+        ids.push(self.end());
         Ok(ids)
     }
 }
@@ -85,7 +103,7 @@ impl SentenceTokenizer for MarianTokenizer {
 
     fn openings(&self) -> Vec<String> {
         let is_code = |piece: &&String| matches!(split_language_code(piece), (Some(_), ""));
-        self.ids.keys().filter(is_code).cloned().collect()
+        self.source.ids.keys().filter(is_code).cloned().collect()
     }
 
     fn encode_target(&self, text: &str) -> Result<Vec<u32>, Error> {
@@ -100,17 +118,17 @@ impl SentenceTokenizer for MarianTokenizer {
     }
 
     fn end(&self) -> u32 {
-        self.end
+        self.source.symbols[0]
     }
 
     fn pad(&self) -> u32 {
-        self.pad
+        self.source.symbols[1]
     }
 }
 
 impl fmt::Debug for MarianTokenizer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("MarianTokenizer").field("pieces", &self.ids.len()).finish_non_exhaustive()
+        formatter.debug_struct("MarianTokenizer").field("pieces", &self.pieces.len()).finish_non_exhaustive()
     }
 }
 
@@ -214,6 +232,27 @@ mod tests {
         }
     }
 
+    /// The target's pieces are numbered backwards, its symbols as before.
+    #[test]
+    fn each_side_may_have_a_vocabulary_of_its_own() {
+        let (folder, one) = (tempfile::tempdir().unwrap(), fixture());
+        for file in ["source.spm", "target.spm", "vocab.json"] {
+            fs::copy(Path::new(FIXTURE).join(file), folder.path().join(file)).unwrap();
+        }
+        let other = |id: u32| if one.specials.has(id) { id } else { 254 - id };
+        let ids: BTreeMap<&String, u32> =
+            one.source.ids.iter().map(|(piece, &id)| (piece, other(id))).collect();
+        fs::write(folder.path().join("target_vocab.json"), serde_json::to_string(&ids).unwrap()).unwrap();
+        fs::write(folder.path().join("tokenizer_config.json"), r#"{"separate_vocabs": true}"#).unwrap();
+        let two = MarianTokenizer::load(folder.path()).unwrap();
+        for Example { text, .. } in expected("target") {
+            assert_eq!(two.encode(&text).unwrap(), one.encode(&text).unwrap());
+            let ids = one.encode_target(&text).unwrap();
+            let others: Vec<u32> = ids.iter().map(|&id| other(id)).collect();
+            assert_eq!((two.encode_target(&text).unwrap(), two.decode(&others)), (others, one.decode(&ids)));
+        }
+    }
+
     #[test]
     fn codes_of_languages_are_symbols_that_sources_begin_with() {
         assert_eq!(fixture().openings(), [">>tgt<<"]);
@@ -233,13 +272,20 @@ mod tests {
 
     #[test]
     fn files_at_fault_are_refused_in_one_line() {
-        let one = "one vocabulary must serve both languages, and give each piece an id of its own";
         for (name, text, reason) in [
             ("source.spm", "torn", "no tokeniser can be read from `source.spm`: "),
             ("vocab.json", r#"{"<unk>": 1, "<pad>": 9}"#, "`vocab.json`: it lacks `</s>`"),
-            ("vocab.json", r#"{"</s>": 0, "<unk>": 1, "a": 7, "b": 7, "<pad>": 9}"#, one),
+            (
+                "vocab.json",
+                r#"{"</s>": 0, "<unk>": 1, "a": 7, "b": 7, "<pad>": 9}"#,
+                "`vocab.json`: it must give each piece an id of its own",
+            ),
             ("vocab.json", r#"{"</s>": 0, "#, "`vocab.json`: EOF while parsing"),
-            ("tokenizer_config.json", r#"{"separate_vocabs": true}"#, one),
+            (
+                "tokenizer_config.json",
+                r#"{"separate_vocabs": true}"#,
+                "`vocab.json` with `target_vocab.json`: copy",
+            ),
         ] {
             let error = with_file(name, text).unwrap_err();
             assert!(error.contains(reason) && !error.contains('\n'), "{name}: {error}");

@@ -7,7 +7,7 @@ use words::excerpt;
 
 use crate::Error;
 use crate::foreign::wrong;
-use crate::foreign_tokenizer::{encode, guarded, not_encoded, read_whole, require};
+use crate::foreign_tokenizer::{WHOLE, encode, guarded, not_encoded, read_whole, require};
 use crate::placed::PlacedToken;
 use crate::sentence_tokenizer::SentenceTokenizer;
 use crate::tokenizer::{END, PAD};
@@ -43,10 +43,8 @@ impl PieceTokenizer {
     /// # Errors
     /// If the file is missing or malformed, or a code is missing, not wanted or unknown.
     pub fn load(folder: &Path, frame: Frame, languages: [Option<&str>; 2]) -> Result<Self, Error> {
-        let Some(mut inner) = read_whole(folder)? else {
-            require(folder, &[])?;
-            return Err(wrong(folder, "it holds no `tokenizer.json`".to_owned()));
-        };
+        require(folder, &[WHOLE])?;
+        let Some(mut inner) = read_whole(folder)? else { unreachable!("it is there") };
         inner.with_padding(None);
         inner.with_truncation(None).map_err(not_encoded)?;
         let fault = |reason: String| wrong(&folder.join("tokenizer.json"), reason);

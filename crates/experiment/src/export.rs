@@ -40,7 +40,9 @@ impl Export {
     }
 
     /// The same folder with a `pruning.json` that says how the model came to be.
-    pub fn about(&self, signature: Signature) -> Self {
+    pub fn about(&self, mut signature: Signature) -> Self {
+        let counting = "layers and heads are counted from 1 here, and from 0 in config.json";
+        signature.identity.arguments.insert("counting".to_owned(), counting.into());
         Self { about: Some(signature), ..self.clone() }
     }
 

@@ -231,7 +231,8 @@ impl ClassifierConfig {
     }
 
     fn read_of(path: &Path, families: &[&'static ClassifierFamily]) -> Result<Self, Error> {
-        let (mut json, family) = checkpoint::read_config(path, families, |family| family.model_type)?;
+        let (mut json, family) =
+            checkpoint::read_config(path, families, |family| [family.model_type, family.architecture])?;
         let refusal = |fault: String| Error::file(path, fault);
         if json.get("is_decoder").and_then(Value::as_bool) == Some(true) {
             return Err(refusal("is_decoder is true, but only encoders are supported".to_owned()));

@@ -47,9 +47,12 @@ impl LanguageModel {
         let family = config.family;
         let is_unused = |name: &str| family.unused.iter().any(|end| is_called(name, end));
         let rename = |name: &str| (!is_unused(name)).then(|| family.names.with_prefix(name));
-        let file = TensorFile::open_folder(folder)?.renamed(rename)?;
-        // Folders may repeat the embeddings as the output layer that is tied to them.
+        let mut file = TensorFile::open_folder(folder)?.renamed(rename)?;
+        // Folders may repeat the embeddings as the output layer that is tied to them, or have them under that name alone.
         let (inventory, output) = (config.inventory(), config.output());
+        if config.tie_word_embeddings {
+            file.alias(&config.embeddings().0, &output.0);
+        }
         let copy = Some(&output).filter(|(name, _)| config.tie_word_embeddings && file.holds(name));
         let mut stored = family.storage.inventory(&inventory);
         stored.extend(copy.cloned());

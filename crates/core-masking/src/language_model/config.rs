@@ -249,7 +249,9 @@ impl LanguageConfig {
     /// # Errors
     /// If the file is missing, no JSON, of another model type, or describes an impossible or unsupported model.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let (json, family) = checkpoint::read_config(path, LANGUAGE_MODELS, |family| family.model_type)?;
+        let (json, family) = checkpoint::read_config(path, LANGUAGE_MODELS, |family| {
+            [family.model_type, family.architecture]
+        })?;
         let refusal = |fault: String| Error::file(path, fault);
         checkpoint::check_supported(&json, family.supported).map_err(refusal)?;
         let mut json = json;

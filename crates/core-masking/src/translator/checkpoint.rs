@@ -54,7 +54,15 @@ impl Translator {
         // a file of the model without its output layer, such as facebook/bart-base
         let bare = names.source.strip_prefix("model.").is_some_and(|bare| file.holds(bare));
         let prefix = if bare && !file.holds(names.source) { "model." } else { "" };
-        let file = file.renamed(|name| (!unused.contains(&name)).then(|| format!("{prefix}{name}")))?;
+        let mut file = file.renamed(|name| (!unused.contains(&name)).then(|| format!("{prefix}{name}")))?;
+        config.copies().into_iter().for_each(|(copy, of)| file.alias(of, copy));
+        let is_cut = config.vocab_size != config.target_vocabulary()
+            && file.shape(names.target) == Some(vec![config.vocab_size, config.d_model]);
+        if is_cut {
+            let fault = "has a row for each piece of the source and not of the target, as transformers 4 saves two vocabularies \
+                         of different size (huggingface/transformers#26338): save the model anew with transformers 5";
+            return Err(Error::tensor(folder, names.target, fault));
+        }
         let bias = names.bias.filter(|bias| !file.holds(bias));
         let expected = config.inventory().into_iter().filter(|(name, _)| Some(&**name) != bias);
         let tied = tied_inventory(&config).into_iter().filter(|(name, _)| file.holds(name));

@@ -131,7 +131,8 @@ impl TranslatorConfig {
     /// # Errors
     /// If the file is missing, no JSON, of another model type, or describes an impossible or unsupported model.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let (mut json, family) = checkpoint::read_config(path, TRANSLATORS, |family| family.model_type)?;
+        let (mut json, family) =
+            checkpoint::read_config(path, TRANSLATORS, |family| [family.model_type, family.architecture])?;
         let refusal = |fault: String| Error::file(path, fault);
         checkpoint::check_supported(&json, family.supported).map_err(refusal)?;
         assume(&mut json, family.generation);

@@ -2,6 +2,7 @@
 //! and `RobertaTokenizer` of transformers 4.57.
 use std::array;
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 
 use tokenizers::normalizers::BertNormalizer;
 use tokenizers::processors::template::TemplateProcessing;
@@ -26,7 +27,7 @@ pub(super) struct Family {
 }
 
 pub(super) static BERT: Family = Family {
-    model_types: &["bert", "distilbert"],
+    model_types: &["bert", "distilbert", "electra"],
     files: &["vocab.txt"],
     specials: ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
     mask_takes_spaces: false,
@@ -93,6 +94,26 @@ impl Settings {
         )
     }
 
+    /// Says that a vocabulary with capitals is read in lower case, as transformers does where nothing is stated.
+    pub(super) fn warn_of_case(&self, inner: &Tokenizer, folder: &Path) {
+        let Some(NormalizerWrapper::BertNormalizer(BertNormalizer { lowercase: true, .. })) =
+            inner.get_normalizer()
+        else {
+            return;
+        };
+        let is_capital = |piece: &String| piece.contains(|letter: char| letter.is_ascii_uppercase());
+        let pieces = inner.get_vocab(false).into_keys();
+        let capital = pieces.filter(|piece| !piece.starts_with('[') && is_capital(piece)).min();
+        if let (None, Some(piece)) = (self.stated.do_lower_case, capital) {
+            words::say!(
+                "warning: the vocabulary in `{}` has capitals, such as `{}`, but texts are read in lower case, as in \
+                 transformers, until its tokenizer_config.json says \"do_lower_case\": false",
+                folder.display(),
+                excerpt(&piece)
+            );
+        }
+    }
+
     /// Padding, unknown word, beginning, separator, mask.
     pub(super) fn specials(&self) -> [AddedToken; 5] {
         array::from_fn(|place| {
@@ -135,7 +156,7 @@ impl Settings {
         self.add_named(inner)?;
         set_prefix_space(inner, self.stated.add_prefix_space);
         let usual = match config.model_type.as_deref() {
-            Some("bert" | "distilbert") => "BertTokenizer",
+            Some("bert" | "distilbert" | "electra") => "BertTokenizer",
             _ => "",
         };
         let class = self.stated.tokenizer_class.as_deref().or(config.tokenizer_class.as_deref());

@@ -90,11 +90,11 @@ impl Task for Classification {
         _is_given: bool,
     ) -> Result<(Self, Models<Classifier>), Error> {
         let (spec, folder) = (&file.spec, places.tokenizer);
+        let config = ClassifierConfig::read(&places.model.join("config.json"))?;
+        let length = spec.tokenizer.max_length(Some(config.longest_text()));
+        let tokenizer = ClassifierTokenizer::load(folder, length)?.for_rows(config.vocab_size); // the weights take longer
         let model = Classifier::load(places.model, (Kind::Float, machine.device))?;
         model.check_gates()?;
-        let rows = model.config().vocab_size;
-        let length = spec.tokenizer.max_length(Some(model.config().longest_text()));
-        let tokenizer = ClassifierTokenizer::load(folder, length)?.for_rows(rows);
         check_tokenizer(folder, &tokenizer, &model)?;
         let labels = labels(spec, model.config(), folder)?;
         let (metric, positive) = (metric(spec, &labels)?, spec.score.positive.clone());
@@ -257,6 +257,7 @@ fn metric(spec: &ClassificationSpec, labels: &[String]) -> Result<Classification
 fn labels(spec: &ClassificationSpec, config: &ClassifierConfig, folder: &Path) -> Result<Vec<String>, Error> {
     let (named, known) = (&spec.data.labels, config.labels());
     let same = || named.len() == known.len() && named.iter().all(|label| known.contains(label));
+    let are_numbers = known.iter().enumerate().all(|(class, label)| *label == class.to_string());
     match (named.is_empty(), config.has_label_names()) {
         (true, true) => Ok(known),
         (true, false) => Err(Error::Invalid(format!(
@@ -265,7 +266,7 @@ fn labels(spec: &ClassificationSpec, config: &ClassifierConfig, folder: &Path) -
             folder.display()
         ))),
         (false, true) if same() => Ok(known),
-        (false, false) if named.len() == known.len() => Ok(named.clone()),
+        (false, has_names) if (!has_names || are_numbers) && named.len() == known.len() => Ok(named.clone()),
         (false, _) => Err(Error::Invalid(format!(
             "data.labels are {}, but the model in `{}` knows {}: data.rename must give the names of the data the model's",
             quoted(named),

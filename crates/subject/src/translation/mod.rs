@@ -111,6 +111,7 @@ impl Task for Translation {
         "merges.txt",
         "source.spm",
         "target.spm",
+        "target_vocab.json",
         "tokenizer.json",
         "tokenizer_config.json",
         "vocab-src.json",

@@ -51,8 +51,8 @@ pub(super) fn of_publisher(
         let begin = tokenizer.code.filter(|_| frame == Frame::CodeFirst);
         return Ok(Some(Published { begin, ..Published::new(tokenizer) }));
     }
-    let is_published = folder.join("source.spm").exists();
-    Ok(if is_published { Some(Published::new(MarianTokenizer::load(folder)?)) } else { None })
+    let is_ours = !folder.join("source.spm").exists() && folder.join("tokenizer.json").exists();
+    Ok(if is_ours { None } else { Some(Published::new(MarianTokenizer::load(folder)?)) })
 }
 
 /// Texts that sources began with in training, as `config.json` lists them for the tasks of a T5; where an original T5 lists none, two

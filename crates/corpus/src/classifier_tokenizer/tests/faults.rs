@@ -20,16 +20,18 @@ fn refusal_of(name: &str, file: &str, content: &str) -> String {
 
 #[test]
 fn the_file_that_a_folder_lacks_is_named() {
-    for (name, file) in
-        [("roberta-lists", "vocab.json"), ("roberta-lists", "merges.txt"), ("distilbert-list", "vocab.txt")]
-    {
+    for (name, file, files) in [
+        ("roberta-lists", "vocab.json", "`vocab.json` with `merges.txt`"),
+        ("roberta-lists", "merges.txt", "`vocab.json` with `merges.txt`"),
+        ("distilbert-list", "vocab.txt", "`vocab.txt`"),
+    ] {
         let folder = copied(name, &[]);
         fs::remove_file(folder.path().join(file)).unwrap();
         let error = ClassifierTokenizer::load(folder.path(), 16).unwrap_err().to_string();
-        assert!(error.contains(&format!("it holds neither `tokenizer.json` nor `{file}`: copy")), "{error}");
+        assert!(error.contains(&format!("`tokenizer.json`, or else {files}: copy")), "{error}");
     }
     let error = refusal_of("roberta-lists", "config.json", r#"{"model_type": "xlm-roberta"}"#);
-    assert!(error.contains("it holds no `tokenizer.json`"), "{error}");
+    assert!(error.contains("it holds `vocab.json`, but no `tokenizer.json`: make one"), "{error}");
 }
 
 #[test]

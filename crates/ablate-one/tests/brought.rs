@@ -1,0 +1,256 @@
+//! Folders as people bring them: each opens with the numbers of the plain one, or is refused as what it is.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::fs;
+use std::path::Path;
+
+use records::AblationRow;
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, command, copy_files, refusal, rows, trained};
+
+const WEIGHTS: &str = "model.safetensors";
+const EMBEDDINGS: &str = "model.embed_tokens.weight";
+
+/// A change of a model's folder, and the refusal that must follow; none if it must open as before.
+type Case = (fn(&Path), Option<&'static str>);
+
+/// A subject that takes the folder of a trained model as it is.
+fn brought(spec: &'static str) -> TempDir {
+    let folder = trained(spec, "ablate-one", &["--limit", "1"]);
+    let (head, _) = spec.split_once("[tokenizer]").unwrap();
+    let head = head.split_once("[model]").map_or(head, |(head, _)| head);
+    let checkpoint = format!("{head}[checkpoint]\nfrom = \"models/tiny\"\n");
+    fs::write(folder.path().join("tiny.toml"), checkpoint).unwrap();
+    folder
+}
+
+/// A subject that takes a translator of the hub as it is.
+fn translator() -> TempDir {
+    let folder = test_support::folder(
+        "description = \"A folder\"\ncheckpoint.from = \"models/tiny\"\ndata.splits.test = { source = \"a\", target = \"b\" }\n",
+    );
+    let hub = concat!(env!("CARGO_MANIFEST_DIR"), "/../core-masking/tests/fixtures/tiny-marian");
+    copy_files(Path::new(hub), &folder.path().join("data/models/tiny"));
+    fs::write(folder.path().join("data/a"), "The dog sees the cat.\nA man sleeps.\n").unwrap();
+    fs::write(folder.path().join("data/b"), "lu pesak lu tivun zifesk\nen fotal pasosk\n").unwrap();
+    folder
+}
+
+fn edit(folder: &Path, file: &str, change: impl FnOnce(&mut Value)) {
+    let path = folder.join(file);
+    let mut json: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    change(&mut json);
+    fs::write(path, json.to_string()).unwrap();
+}
+
+/// Changes the header of the file of tensors.
+fn edit_header(folder: &Path, change: impl FnOnce(Map<String, Value>) -> Map<String, Value>) {
+    let bytes = fs::read(folder.join(WEIGHTS)).unwrap();
+    let end = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let header = serde_json::to_vec(&change(serde_json::from_slice(&bytes[8..end]).unwrap())).unwrap();
+    let length = (header.len() as u64).to_le_bytes();
+    fs::write(folder.join(WEIGHTS), [&length, &header[..], &bytes[end..]].concat()).unwrap();
+}
+
+fn rename(folder: &Path, new: impl Fn(String) -> String) {
+    let new = |name: String| if name == "__metadata__" { name } else { new(name) };
+    edit_header(folder, |header| header.into_iter().map(|(name, entry)| (new(name), entry)).collect());
+}
+
+/// Stores the embeddings under the name of the output layer, which they are tied to.
+fn untie(folder: &Path) {
+    rename(folder, |name| if name == EMBEDDINGS { "lm_head.weight".to_owned() } else { name });
+}
+
+fn move_file(folder: &Path, from: &str, to: &str) {
+    fs::rename(folder.join(from), folder.join(to)).unwrap();
+}
+
+fn check(new: impl Fn() -> TempDir, cases: &[Case]) {
+    let run = |folder: &Path| {
+        let mut command = command("ablate-one", folder);
+        command.args(["--resamples", "0"]);
+        command
+    };
+    let plain = new();
+    run(plain.path()).assert().success();
+    let expected: Vec<AblationRow> = rows(plain.path(), "ablate-one.csv");
+    for (place, (change, message)) in cases.iter().enumerate() {
+        let folder = new();
+        change(&folder.path().join("data/models/tiny"));
+        if let Some(message) = message {
+            let refusal = refusal(&mut run(folder.path()));
+            assert!(refusal.contains(message), "case {place}: {refusal}");
+            let left = fs::read_dir(folder.path().join("results/tiny")).map_or(0, Iterator::count);
+            assert_eq!(left, 0, "case {place}");
+        } else {
+            run(folder.path()).assert().success();
+            assert_eq!(rows::<AblationRow>(folder.path(), "ablate-one.csv"), expected, "case {place}");
+        }
+    }
+}
+
+#[test]
+fn language_models_open_or_are_refused_as_what_they_are() {
+    check(
+        || brought(LANGUAGE_MODEL),
+        &[
+            (untie, None),
+            (
+                |folder| {
+                    untie(folder);
+                    edit_header(folder, |mut header| {
+                        header.insert("__metadata__".to_owned(), json!({ EMBEDDINGS: "lm_head.weight" }));
+                        header
+                    });
+                },
+                None,
+            ),
+            // a token that no text holds needs no row
+            (
+                |folder| {
+                    edit(folder, "tokenizer.json", |json| {
+                        let mut added = json["added_tokens"][0].clone();
+                        added["id"] = 320.into();
+                        added["content"] = "<pad>".into();
+                        json["added_tokens"].as_array_mut().unwrap().push(added);
+                    });
+                },
+                None,
+            ),
+            (
+                |folder| {
+                    edit(folder, "config.json", |json| {
+                        drop(json.as_object_mut().unwrap().remove("model_type"))
+                    })
+                },
+                None,
+            ),
+            (
+                |folder| edit(folder, "config.json", |json| *json = json!({"architectures": ["My"]})),
+                Some("add the line \"model_type\": \"...\", which it lacks, with `gpt2` or `llama`"),
+            ),
+            (
+                |folder| edit(folder, "config.json", |json| json["quantization_config"] = json!({"bits": 4})),
+                Some("its weights are quantised ({\"bits\":4}): use the model that it was made from"),
+            ),
+            (
+                |folder| rename(folder, |name| name.replace("q_proj.weight", "q_proj.qweight")),
+                Some("is quantised (F32): use the model that it was made from"),
+            ),
+            (
+                |folder| edit(folder, "config.json", |json| json["vision_config"] = json!({})),
+                Some("it reads pictures (`vision_config`), and text alone is supported"),
+            ),
+            (|folder| rename(folder, |name| format!("module.{name}")), Some("begin with `module.`")),
+            (
+                |folder| rename(folder, |name| format!("_orig_mod.module.{name}")),
+                Some("begin with `_orig_mod.`"),
+            ),
+            (
+                |folder| {
+                    fs::write(folder.join("adapter_config.json"), "{}").unwrap();
+                    fs::remove_file(folder.join(WEIGHTS)).unwrap();
+                },
+                Some("this is an adapter and no model: merge it"),
+            ),
+            (
+                |folder| move_file(folder, WEIGHTS, "pytorch_model.bin"),
+                Some("its weights are only in `pytorch_model.bin`: convert them with python -c"),
+            ),
+            (
+                |folder| fs::remove_file(folder.join("tokenizer.json")).unwrap(),
+                Some(
+                    "it must hold `tokenizer.json`: copy the tokeniser's files of the model that this one was trained from",
+                ),
+            ),
+            (
+                |folder| move_file(folder, "tokenizer.json", "tokenizer.model"),
+                Some("it holds `tokenizer.model`, but no `tokenizer.json`: make one with python -c"),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn classifiers_open_or_are_refused_as_what_they_are() {
+    check(
+        || brought(CLASSIFIER),
+        &[
+            (
+                |folder| {
+                    edit(folder, "config.json", |json| {
+                        drop(json.as_object_mut().unwrap().remove("model_type"))
+                    })
+                },
+                None,
+            ),
+            (|folder| edit(folder, "config.json", |json| json["id2label"] = json!({"0": 0, "1": 1})), None),
+            (
+                |folder| {
+                    edit(folder, "config.json", |json| json["label2id"] = json!({"bad": "0", "good": "1"}))
+                },
+                None,
+            ),
+            (
+                |folder| fs::remove_file(folder.join("tokenizer.json")).unwrap(),
+                Some("it must hold `tokenizer.json`, or else `vocab.txt`: copy"),
+            ),
+        ],
+    );
+}
+
+/// Capitals are read in lower case, as in transformers, and that is said.
+#[test]
+fn a_cased_vocabulary_is_warned_of_unless_the_folder_states_its_case() {
+    for (stated, warns) in [(json!({}), true), (json!({"do_lower_case": false}), false)] {
+        let folder = brought(CLASSIFIER);
+        let model = folder.path().join("data/models/tiny");
+        edit(&model, "tokenizer.json", |json| {
+            let pieces = json["model"]["vocab"].as_object_mut().unwrap();
+            let id = pieces.remove("##w").or_else(|| pieces.remove("w")).unwrap();
+            pieces.insert("Q".to_owned(), id);
+        });
+        fs::write(model.join("tokenizer_config.json"), stated.to_string()).unwrap();
+        let output = command("ablate-one", folder.path()).arg("--resamples=0").assert().success();
+        let said = String::from_utf8(output.get_output().stderr.clone()).unwrap();
+        assert_eq!(said.contains("has capitals, such as `Q`"), warns, "{said}");
+    }
+}
+
+/// One table, which the file gives both names, and one vocabulary under both names: the same as with one of each.
+#[test]
+fn marian_with_two_vocabularies_translates_as_with_one() {
+    fn separate(folder: &Path) {
+        let [encoder, decoder] =
+            ["encoder", "decoder"].map(|stack| format!("model.{stack}.embed_tokens.weight"));
+        rename(folder, |name| if name == "model.shared.weight" { encoder.clone() } else { name });
+        edit_header(folder, |mut header| {
+            header.insert("__metadata__".to_owned(), json!({ decoder.as_str(): encoder }));
+            header
+        });
+        edit(folder, "config.json", |json| json["share_encoder_decoder_embeddings"] = false.into());
+        edit(folder, "tokenizer_config.json", |json| json["separate_vocabs"] = true.into());
+    }
+    check(
+        translator,
+        &[
+            (
+                |folder| {
+                    separate(folder);
+                    fs::copy(folder.join("vocab.json"), folder.join("target_vocab.json")).unwrap();
+                },
+                None,
+            ),
+            (
+                separate,
+                Some("`source.spm` with `target.spm` with `vocab.json` with `target_vocab.json`: copy"),
+            ),
+            (
+                |folder| fs::remove_file(folder.join("source.spm")).unwrap(),
+                Some("it must hold `source.spm` with `target.spm` with `vocab.json`: copy"),
+            ),
+            (|folder| rename(folder, |name| name.replace("model.shared", "lm_head")), None),
+        ],
+    );
+}
