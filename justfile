@@ -137,7 +137,7 @@ reproduce-figure3 subject="demo-translation" *args: (build "iterative-prune" "pl
 reproduce-figure4 subject="demo-translation" *args: (build "iterative-prune" "plotting")
     file=$({{ run }} iterative-prune -- --attention enc-enc,enc-dec,dec-dec --order importance,random "$@") && {{ run }} plotting -- figure4 "$file"
 
-# Figure 5: the pruning curve on each checkpoint that training keeps, of any model that is trained here
+# Figure 5: the pruning curve on each checkpoint that training keeps, of any model that is trained here or names `revisions`
 [group('paper')]
 reproduce-figure5 subject="demo-translation" *args: (build "training-dynamics" "plotting")
     file=$({{ run }} training-dynamics -- "$@") && {{ run }} plotting -- figure5 "$file"

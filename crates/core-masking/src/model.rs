@@ -46,11 +46,6 @@ pub trait ModelConfig: Debug + Clone {
         &Storage::PLAIN
     }
 
-    /// Returns true if all layers have the same weights, so that a head is removed from all of them or none.
-    fn shares_layers(&self) -> bool {
-        false
-    }
-
     /// The same model with these heads cut out, of which it has all.
     fn without_heads(&self, heads: &HeadSet) -> Self;
 
@@ -162,9 +157,7 @@ pub trait GatedModel: Debug + Send + Sized {
     /// If it does not have one of them, all would be cut out, or a uniform removal leaves unequal layers.
     fn without_heads(&self, heads: &HeadSet, removal: Removal) -> Result<Self, Error> {
         let config = self.config();
-        if config.shares_layers() {
-            check_shared(&self.layout(), heads)?;
-        }
+        check_shared(&self.layout(), heads)?;
         let projections = |attention, layer| config.projections(attention, layer);
         let weights = without_heads(
             self.weights(),
@@ -193,7 +186,7 @@ pub trait GatedModel: Debug + Send + Sized {
         let cannot = |why: &str| {
             Err(Error::Input(format!("what heads read on average cannot be folded into this model: {why}")))
         };
-        if self.config().shares_layers() {
+        if self.layout().is_one_layer() {
             return cannot("all layers have the same bias, and heads read something else in each");
         }
         let (layout, projections) = (self.layout(), |kind, layer| self.config().projections(kind, layer));
@@ -231,7 +224,7 @@ pub trait GatedModel: Debug + Send + Sized {
             let id = module[module[0].layer_index() % module.len()];
             // layers that share their weights have the same heads
             let turns = layout.heads().into_iter().filter(|other| {
-                *other == id || (self.config().shares_layers() && other.head_index() == id.head_index())
+                *other == id || (layout.is_one_layer() && other.head_index() == id.head_index())
             });
             let set = HeadSet::from_iter(turns);
             if set.len() == layout.heads().len() {
@@ -263,11 +256,11 @@ pub(crate) fn d_head(config: &impl ModelConfig) -> i64 {
 
 /// Refuses heads that are not the same in all layers of a model whose layers share their weights.
 fn check_shared(layout: &HeadLayout, heads: &HeadSet) -> Result<(), Error> {
-    for (attention, shape) in layout.types() {
+    for (attention, shape) in layout.types().filter(|_| layout.is_one_layer()) {
         let of_layer = by_layer(attention, heads);
         if !of_layer.is_empty() && !(0..shape.layers).all(|layer| of_layer.get(&layer) == of_layer.get(&0)) {
             let fault = "all layers of this model are one, so that a head can only be removed from all of them: \
-                 the heads must be the same in each layer; gates may differ";
+                 the heads must be the same in each layer, as those of a curve by iterative-prune --unit group are";
             return Err(Error::Input(fault.to_owned()));
         }
     }

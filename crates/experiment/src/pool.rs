@@ -41,7 +41,7 @@ impl StepArgs {
                 "--keep-at-least {keep_at_least} leaves nothing to mask: layers have {most} heads"
             )));
         }
-        if !keep_at_least.is_multiple_of(together.unit()) {
+        if !keep_at_least.is_multiple_of(together.unit_in_layer()) {
             return Err(Error::input(format!(
                 "--keep-at-least {keep_at_least} is no number of whole groups of {} heads",
                 together.unit()

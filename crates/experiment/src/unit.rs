@@ -1,4 +1,4 @@
-//! Heads that are masked together: one by one, or those that share keys and values; and perhaps as many of each layer.
+//! Heads that are masked together: one by one, or those that share keys and values or weights; and perhaps as many of each layer.
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::ValueEnum;
@@ -11,19 +11,21 @@ use crate::error::Error;
 pub enum Unit {
     /// A head
     Head,
-    /// All heads that read the same keys and values
+    /// All heads that read the same keys and values; of ALBERT, whose layers are one, a head in all of them
     Group,
 }
 
 /// Rule by which heads are masked together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Together {
-    /// Heads of a unit, neighbours in a layer.
+    /// Heads of a unit: neighbours in a layer, or one head in all turns of a layer.
     unit: usize,
     /// Heads of a group.
     group: usize,
     /// Each layer loses as many units, and each group as many heads.
     uniform: bool,
+    /// A unit is a head in all turns of one layer.
+    turns: bool,
 }
 
 /// Units that take turns: those of a layer, or the heads of a group.
@@ -31,7 +33,7 @@ type Lane = (Attention, usize, usize);
 
 impl Together {
     /// Each head by itself.
-    pub const ONE_BY_ONE: Self = Self { unit: 1, group: 1, uniform: false };
+    pub const ONE_BY_ONE: Self = Self { unit: 1, group: 1, uniform: false, turns: false };
 
     /// Units of a model's heads.
     ///
@@ -41,12 +43,16 @@ impl Together {
         if unit == Unit::Head && !uniform {
             return Ok(Self::ONE_BY_ONE);
         }
+        let layers = layout.types().map(|(_, shape)| shape.layers).max().unwrap_or(1);
+        if layout.is_one_layer() && unit == Unit::Group {
+            return Ok(Self { unit: layers, turns: true, ..Self::ONE_BY_ONE });
+        }
         let groups: BTreeSet<usize> =
             layout.types().map(|(_, shape)| shape.heads / shape.key_value_heads).collect();
         let removed = layout.removed().len();
         match groups.first() {
             Some(&group) if groups.len() == 1 && removed == 0 => {
-                Ok(Self { unit: if unit == Unit::Group { group } else { 1 }, group, uniform })
+                Ok(Self { unit: if unit == Unit::Group { group } else { 1 }, group, uniform, turns: false })
             }
             _ => Err(Error::input(format!(
                 "--unit group and --uniform need groups of one size throughout the model, and {removed} heads of this one \
@@ -60,6 +66,11 @@ impl Together {
         self.unit
     }
 
+    /// Heads of a unit in one layer.
+    pub fn unit_in_layer(self) -> usize {
+        if self.turns { 1 } else { self.unit }
+    }
+
     /// Heads that are masked at once, at the least.
     pub fn at_once(self, heads: &[HeadId]) -> usize {
         let lanes: BTreeSet<Lane> = heads.iter().map(|&id| self.lane(id)).collect();
@@ -70,7 +81,7 @@ impl Together {
     pub fn arrange(self, scores: &HeadScores) -> Vec<HeadId> {
         let mut units: BTreeMap<(Lane, usize), ScoredUnit> = BTreeMap::new();
         for (id, score) in scores.iter() {
-            let unit = units.entry((self.lane(id), id.head_index() / self.unit)).or_default();
+            let unit = units.entry((self.lane(id), id.head_index() / self.unit_in_layer())).or_default();
             unit.score += score;
             unit.heads.push(id);
         }
@@ -90,6 +101,9 @@ impl Together {
     }
 
     fn lane(self, id: HeadId) -> Lane {
+        if self.turns {
+            return (id.attention(), 0, 0);
+        }
         let group = if self.unit == 1 { id.head_index() / self.group } else { 0 };
         (id.attention(), id.layer_index(), group)
     }
@@ -142,6 +156,17 @@ mod tests {
     #[test]
     fn as_many_heads_go_of_each_group() {
         assert_eq!(arranged(Unit::Head, true), ("21 12 13 23 22 14 11 24".to_owned(), 4));
+    }
+
+    /// Heads of both turns: 8, 3, 8 and 12.5.
+    #[test]
+    fn a_head_of_a_shared_layer_goes_from_all_turns() {
+        let together = Together::of(&layout().of_one_layer(), Unit::Group, false).unwrap();
+        let order = together.arrange(&scores([[8.0, 1.0, 3.0, 3.5], [0.0, 2.0, 5.0, 9.0]]));
+        let names: Vec<String> = order.iter().map(ToString::to_string).collect();
+        let heads =
+            ["self:1:2", "self:2:2", "self:1:1", "self:2:1", "self:1:3", "self:2:3", "self:1:4", "self:2:4"];
+        assert_eq!((names, together.at_once(&layout().heads())), (heads.map(str::to_owned).to_vec(), 2));
     }
 
     #[test]

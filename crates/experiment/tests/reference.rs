@@ -133,6 +133,24 @@ fn the_families_are_those_of_each_task() {
     }
 }
 
+/// `-cola` behind `minilm-sst2` is `minilm-cola`.
+#[test]
+fn the_subjects_are_the_files_of_experiments() {
+    let mut on_page = Names::new();
+    for row in rows("Subjects", None) {
+        let mut stem = "";
+        for name in code(&row[0]) {
+            if !name.starts_with('-') {
+                stem = name.rsplit_once('-').unwrap().0;
+            }
+            on_page.insert(if name.starts_with('-') { format!("{stem}{name}") } else { name.to_owned() });
+        }
+    }
+    let files = fs::read_dir(format!("{ROOT}/experiments")).unwrap().map(|file| file.unwrap().file_name());
+    let files: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
+    assert_eq!(on_page, names(files.iter().filter_map(|name| name.strip_suffix(".toml"))));
+}
+
 #[test]
 fn orders_searches_controls_and_attention_types_are_those_of_the_command_line() {
     let can_be_asked_for = |order: &Order| order.to_possible_value().is_some();

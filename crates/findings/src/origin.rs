@@ -105,7 +105,9 @@ impl ResultFile {
 
     /// Title of something drawn from it: what it shows, and of which data.
     pub fn titled(&self, what: impl Display) -> String {
-        format!("{what}; {}", self.title())
+        let is_one_layer = self.argument("one_layer") == Some(&Value::Bool(true));
+        let turns = if is_one_layer { "; layers are turns of one shared layer" } else { "" };
+        format!("{what}; {}{turns}", self.title())
     }
 
     /// Split and number of segments that were scored, as a reader should see them; absent if the split is not named.
@@ -219,5 +221,13 @@ mod tests {
         assert_eq!(scored(json!({ "groups": [] })), "test, 5 segments, of each group in proportion");
         let windows = json!({ "windows": { "segments": "windows" }, "rescale": true });
         assert_eq!(scored(windows), "test, windows of the first 5 documents, kept heads rescaled");
+    }
+
+    #[test]
+    fn whatever_is_drawn_of_a_shared_layer_says_so() {
+        let mut file = Source::subject(&crate::tiny(), "tiny-inference").one(experiment::SWEEP).unwrap();
+        assert!(!file.titled("x").contains("shared"));
+        file.signature.as_mut().unwrap().identity.arguments.insert("one_layer".to_owned(), true.into());
+        assert!(file.titled("x").ends_with("; layers are turns of one shared layer"));
     }
 }

@@ -57,12 +57,25 @@ impl ModuleHeads {
 pub struct HeadLayout {
     types: BTreeMap<Attention, LayerShape>,
     removed: HeadSet,
+    /// True if all layers are one that is passed several times.
+    one_layer: bool,
 }
 
 impl HeadLayout {
     /// A layout from its attention types.
     pub fn new(types: impl IntoIterator<Item = (Attention, LayerShape)>) -> Self {
-        Self { types: types.into_iter().collect(), removed: HeadSet::none() }
+        Self { types: types.into_iter().collect(), removed: HeadSet::none(), one_layer: false }
+    }
+
+    /// The same layout of a model whose layers are one that is passed several times, so that a head is removed from all turns or
+    /// none. Gates act on one turn.
+    pub fn of_one_layer(self) -> Self {
+        Self { one_layer: true, ..self }
+    }
+
+    /// Returns true if all layers are one that is passed several times.
+    pub fn is_one_layer(&self) -> bool {
+        self.one_layer
     }
 
     /// The same layout with these heads removed, whether they exist or not.

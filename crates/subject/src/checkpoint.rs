@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use core_masking::{HeadLayout, HeadSet, Removal, refuse_adapter, weight_files};
 use corpus::hub::{HubModel, HubOptions, PREFIX};
+use corpus::splits::check;
 use records::{Identity, sha256_file};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use training::Machine;
+use training::{Machine, TrainingCheckpoint};
 
 use crate::error::Error;
 use crate::spec::check_fetched;
@@ -21,6 +22,9 @@ pub(crate) struct CheckpointSpec {
     pub from: String,
     /// Name for `just fetch`, if the folder can be fetched.
     pub fetch: Option<String>,
+    /// Checkpoints of its training, `step1000`: revisions of a model of the hub, or folders in that of the model.
+    #[serde(default, skip_serializing)]
+    revisions: Vec<String>,
     /// Found once in a run: a branch of a hub may move between two questions.
     #[serde(skip)]
     found: OnceCell<Checkpoint>,
@@ -35,8 +39,71 @@ impl CheckpointSpec {
         if let Some(found) = self.found.get() {
             return Ok(found);
         }
-        let found = Checkpoint::find(self, machine)?;
+        let last = self.revisions.last().map(|last| self.at(last));
+        let found = match (self.at_hand(machine), last) {
+            (Some(folder), Some(last)) if !folder.join("config.json").exists() => {
+                self.look_up(&last, machine)?
+            }
+            _ => self.look_up(&self.from, machine)?,
+        };
         Ok(self.found.get_or_init(|| found))
+    }
+
+    /// Returns true if the model comes with checkpoints of its training.
+    pub(crate) fn has_revisions(&self) -> bool {
+        !self.revisions.is_empty()
+    }
+
+    /// Name in signatures, whatever the revision.
+    pub(crate) fn public_name(&self) -> String {
+        public_name(&self.from)
+    }
+
+    /// Refuses revisions that are no checkpoints of a training: the fault, in words.
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        let updates: Vec<Option<usize>> = self.revisions.iter().map(|name| updates(name)).collect();
+        let known = updates.iter().all(|updates| updates.is_some_and(|updates| updates > 0));
+        let allowed = "checkpoint.revisions must name rising numbers of updates, from 1, as `step1000` does";
+        check(&[(allowed, known && updates.windows(2).all(|pair| pair[0] < pair[1]))])
+    }
+
+    /// The checkpoints of its training; brings them from the hub if they are there.
+    ///
+    /// # Errors
+    /// If one cannot be found.
+    pub(crate) fn revisions(&self, machine: &Machine) -> Result<Vec<TrainingCheckpoint>, Error> {
+        let find = |name: &String| {
+            let folder = self.look_up(&self.at(name), machine)?.folder;
+            Ok(TrainingCheckpoint { epoch: None, updates: updates(name).unwrap_or_default(), folder })
+        };
+        self.revisions.iter().map(find).collect()
+    }
+
+    /// The model as it was at one of the revisions.
+    fn at(&self, revision: &str) -> String {
+        match self.from.starts_with(PREFIX) {
+            true => format!("{}@{revision}", self.from.split('@').next().unwrap_or_default()),
+            false => format!("{}/{revision}", self.from),
+        }
+    }
+
+    /// The folder of the model `from`; brings it from the hub if it is there.
+    fn look_up(&self, from: &str, machine: &Machine) -> Result<Checkpoint, Error> {
+        let Some(name) = from.strip_prefix(PREFIX) else {
+            let folder = machine.data.join(from);
+            let config = folder.join("config.json");
+            check_fetched(std::slice::from_ref(&config), self.fetch.as_ref())?;
+            refuse_adapter(&config)?;
+            if !config.exists() {
+                let allowed = "it must be a Hugging Face folder with a config.json";
+                return Err(Error::Invalid(format!("no model in `{}`: {allowed}", folder.display())));
+            }
+            return Ok(Checkpoint { name: public_name(from), folder });
+        };
+        let model: HubModel = name.parse()?;
+        let fetched = model.fetch(&HubOptions::from_env(), machine.quiet)?;
+        let name = format!("{PREFIX}{}@{}", model.repository, fetched.commit);
+        Ok(Checkpoint { folder: fetched.folder, name })
     }
 
     /// The folder, if that can be said without asking a hub.
@@ -54,28 +121,10 @@ pub(crate) struct Checkpoint {
     pub name: String,
 }
 
-impl Checkpoint {
-    /// Finds the folder; brings it from the hub if it is there.
-    ///
-    /// # Errors
-    /// If there is no such folder, or the hub does not answer or has no such model.
-    fn find(spec: &CheckpointSpec, machine: &Machine) -> Result<Self, Error> {
-        let Some(name) = spec.from.strip_prefix(PREFIX) else {
-            let folder = machine.data.join(&spec.from);
-            let config = folder.join("config.json");
-            check_fetched(std::slice::from_ref(&config), spec.fetch.as_ref())?;
-            refuse_adapter(&config)?;
-            if !config.exists() {
-                let allowed = "it must be a Hugging Face folder with a config.json";
-                return Err(Error::Invalid(format!("no model in `{}`: {allowed}", folder.display())));
-            }
-            return Ok(Self { name: public_name(&spec.from), folder });
-        };
-        let model: HubModel = name.parse()?;
-        let fetched = model.fetch(&HubOptions::from_env(), machine.quiet)?;
-        let name = format!("{PREFIX}{}@{}", model.repository, fetched.commit);
-        Ok(Self { folder: fetched.folder, name })
-    }
+/// Parameter updates until a revision: the digits behind `step`, as in `step1000` and `stage1-step1000-tokens3B`.
+fn updates(revision: &str) -> Option<usize> {
+    let behind = revision.rsplit_once("step")?.1;
+    behind.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// Name of a folder in signatures: the rest of a path that leads out of the data belongs to a machine.
@@ -105,7 +154,10 @@ impl<'a> Places<'a> {
 }
 
 /// SHA-256 of a model's weights, in lower-case hexadecimal: that of their file or, of several, that of a list of theirs.
-pub(crate) fn sha256_of_weights(folder: &Path) -> Result<String, Error> {
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn sha256_of_weights(folder: &Path) -> Result<String, Error> {
     let files = weight_files(folder)?;
     let each = files.iter().map(|file| sha256_file(file)).collect::<Result<Vec<_>, _>>()?;
     match each.as_slice() {
@@ -191,5 +243,29 @@ impl Origin {
         if !self.removed.is_empty() {
             identity.arguments.insert("removed_heads".to_owned(), self.removed.to_string().into());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn revisions_are_rising_numbers_of_updates() {
+        let spec = |from: &str, revisions: &[&str]| CheckpointSpec {
+            from: from.to_owned(),
+            fetch: None,
+            revisions: revisions.iter().map(|&name| name.to_owned()).collect(),
+            found: OnceCell::new(),
+        };
+        assert_eq!(spec("a", &["step512", "step1000"]).validate(), Ok(()));
+        assert_eq!(spec("a", &["stage1-step1000-tokens3B", "stage1-step20000-tokens42B"]).validate(), Ok(()));
+        for faulty in
+            [["step2", "step1"], ["step1", "step1"], ["step0", "step1"], ["main", "step1"], ["step", "step1"]]
+        {
+            assert!(spec("a", &faulty).validate().unwrap_err().contains("rising"), "{faulty:?}");
+        }
+        assert_eq!(spec("hub:a/b@v1", &[]).at("step9"), "hub:a/b@step9");
+        assert_eq!(spec("models/a", &[]).at("step9"), "models/a/step9");
     }
 }

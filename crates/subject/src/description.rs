@@ -235,13 +235,17 @@ impl Description {
         self.file.open(machine, results)
     }
 
-    /// Checkpoints of the training, in its order: those that the subject's file names, or else those of all epochs. The
-    /// model must be [trained](Self::train).
+    /// Checkpoints of the training, in its order: revisions of a model that is taken as it is; or, of one that is trained here on
+    /// first use, those that the subject's file names, or else those of all epochs.
     ///
     /// # Errors
-    /// If the model is not trained here, or one is not there.
-    pub fn checkpoints(&self, machine: &Machine) -> Result<Vec<TrainingCheckpoint>, Error> {
+    /// As for [`train`](Self::train), or if a checkpoint is not there.
+    pub fn checkpoints(&self, machine: &Machine, results: &Path) -> Result<Vec<TrainingCheckpoint>, Error> {
         let outline = self.file.outline();
+        if let Some(checkpoint) = outline.checkpoint.filter(|checkpoint| checkpoint.has_revisions()) {
+            return checkpoint.revisions(machine);
+        }
+        self.train(machine, results, false)?;
         let epochs = outline.epochs.ok_or_else(|| Error::not_trained(self.name()))?;
         let every: Vec<usize> = (1..=epochs).collect();
         let stay = outline.dynamics.map_or(Stay { epochs: &every, steps: &[] }, DynamicsSpec::stay);

@@ -30,6 +30,7 @@ mod train;
 mod translation;
 mod tune;
 
+pub use checkpoint::sha256_of_weights;
 pub use decoding::{Decoding, decoding};
 pub use description::Description;
 pub use error::Error;

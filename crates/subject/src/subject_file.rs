@@ -114,7 +114,16 @@ impl<T: Trained> AnySubjectFile for SubjectFile<T> {
     }
 
     fn validate(&self) -> Result<(), String> {
-        self.spec.validate()
+        self.spec.validate()?;
+        let outline = self.outline();
+        let Some(checkpoint) = outline.checkpoint else { return Ok(()) };
+        if checkpoint.has_revisions() && outline.epochs.is_some() {
+            return Err(
+                "checkpoint.revisions are those of a model that is taken as it is, without [training]"
+                    .to_owned(),
+            );
+        }
+        checkpoint.validate()
     }
 
     fn replicate(&mut self, n: usize, name: &str) {
@@ -173,6 +182,9 @@ impl<T: Trained> AnySubjectFile for SubjectFile<T> {
     }
 
     fn open_at(&self, weights: &Path, machine: &Machine) -> Result<Box<dyn Subject>, Error> {
+        if let Some(checkpoint) = self.outline().checkpoint.filter(|checkpoint| checkpoint.has_revisions()) {
+            return self.load(machine, Places::one(weights), Some(checkpoint.public_name()));
+        }
         let places = Places { model: weights, tokenizer: &machine.model_folder(&self.name) };
         self.load(machine, places, None)
     }

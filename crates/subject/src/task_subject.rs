@@ -89,6 +89,9 @@ impl<T: Task> Subject for TaskSubject<T> {
         }
         self.task.describe(&mut identity, &examples);
         self.origin.describe(&mut identity);
+        if self.models.layout().is_one_layer() {
+            identity.arguments.insert("one_layer".to_owned(), true.into());
+        }
         identity.data.insert(scored.split.clone(), T::Spec::sha256(&examples));
         if let Some(reference) = scored.ablation.sample() {
             let sha256 = T::Spec::sha256(&self.read(&reference)?);

@@ -11,14 +11,15 @@ use experiment::{
     Estimate, EstimateArgs, MaskingArgs, MeasuredRows, Pool, RowPlan, RowSet, Sampling, SharedArgs, Together,
     check_heads,
 };
-use records::{DynamicsRow, Identity, MetricName, Order, Scope, TestedRow, sha256_file};
+use records::{DynamicsRow, Identity, MetricName, Order, Scope, TestedRow};
 use significance::TestArgs;
-use subject::{Description, Scored, Subject};
+use subject::{Description, Scored, Subject, sha256_of_weights};
 use training::{Machine, TrainingCheckpoint, stop};
 
 /// Masks more and more heads of each checkpoint of the training, the least important first (Figure 5).
 ///
-/// The subject's file says in [dynamics] which epochs and steps training keeps; without that section all epochs are.
+/// The subject's file says in [dynamics] which epochs and steps training keeps; without that section all epochs are. Of a
+/// model that is taken as it is, `checkpoint.revisions` names its checkpoints.
 /// Writes a row for each step of a checkpoint's curve soon after it is scored, and resumes a killed run. Existing
 /// results are used and missing ones are measured; --again measures everything again.
 #[derive(Debug, Parser)]
@@ -56,8 +57,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let scored = args.masking.scored(split, &args.shared, &description, &machine)?;
     let path = args.shared.output_path("training-dynamics", &description, &scored);
     args.shared.check_writable(&path)?;
-    description.train(&machine, &args.shared.results, false)?;
-    let checkpoints = description.checkpoints(&machine)?;
+    let checkpoints = description.checkpoints(&machine, &args.shared.results)?;
 
     let dynamics = Dynamics { args, machine: &machine, description: &description, scored, estimate };
     let Some(last) = checkpoints.last() else { bail!("training has left no checkpoint") };
@@ -96,7 +96,7 @@ impl Dynamics<'_> {
         identity.weights = None;
         for checkpoint in checkpoints {
             let name = format!("weights after {} updates", checkpoint.updates);
-            identity.data.insert(name, sha256_file(&checkpoint.weights())?);
+            identity.data.insert(name, sha256_of_weights(&checkpoint.folder)?);
         }
         self.estimate.describe(subject, &mut identity)?;
         identity.arguments.insert("step_percent".to_owned(), self.args.step_percent.into());

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use records::{DynamicsRow, TrainingRow};
-use test_support::{CLASSIFIER, TRANSLATOR, folder, kill_when, read, refusal, rows, write_reviews};
+use test_support::{
+    CLASSIFIER, TRANSLATOR, copy_files, folder, kill_when, read, refusal, rows, write_reviews,
+};
 
 const TABLE: &str = "results/tiny/training-dynamics-first-20.csv";
 const GROWING: &str = "results/tiny/training-dynamics-first-20.partial.csv";
@@ -55,6 +57,52 @@ fn each_kept_checkpoint_has_a_curve() {
         (kept("epochs"), kept("steps")),
         (vec!["1".into(), "4".into()], vec!["30".into(), "5".into()])
     );
+}
+
+/// Checkpoints of a training elsewhere, in folders or as revisions of a model of the hub: here copies of those of one's own, so the
+/// scores are the same.
+#[test]
+fn revisions_of_a_model_that_is_there_have_the_curves_of_its_training() {
+    let folder = classifier("[dynamics]\nepochs = [1, 4]\n");
+    command(folder.path()).assert().success();
+    let trained: Vec<DynamicsRow> = rows(folder.path(), "training-dynamics-first-20.csv");
+    let (model, other) = (folder.path().join("data/models/tiny"), folder.path().join("data/other"));
+    let cached = folder.path().join("hf/hub/models--someone--tiny");
+    for (epoch, revision, commit) in [("1", "step25", "1"), ("4", "step100", "4")] {
+        let commit = commit.repeat(40);
+        for branch in [revision, "main"] {
+            durable::write(&cached.join("refs").join(branch), &commit).unwrap();
+        }
+        for place in [other.join(revision), cached.join("snapshots").join(commit)] {
+            copy_files(&model, &place);
+            copy_files(&model.join("epochs").join(epoch), &place);
+        }
+    }
+    let data = CLASSIFIER.split_once("[tokenizer]").unwrap().0;
+    let expected: Vec<DynamicsRow> =
+        trained.into_iter().map(|row| DynamicsRow { epoch: None, ..row }).collect();
+    let mut identities = Vec::new();
+    for from in ["other", "hub:someone/tiny"] {
+        let spec = |revisions: &str| {
+            let tokenizer = "[tokenizer]\nmax_length = 16\n";
+            let spec = format!("{data}{tokenizer}[checkpoint]\nfrom = \"{from}\"\nrevisions = {revisions}\n");
+            fs::write(folder.path().join("tiny.toml"), spec).unwrap();
+            let mut command = command(folder.path());
+            command.env("HF_HOME", folder.path().join("hf")).env("HF_HUB_OFFLINE", "1").arg("--again");
+            command
+        };
+        let message = refusal(&mut spec("[\"step100\", \"step25\"]"));
+        assert!(message.contains("checkpoint.revisions must name rising numbers of updates"), "{message}");
+        let message = refusal(&mut spec("[\"step25\", \"step50\"]"));
+        assert!(message.contains("step50"), "{message}");
+        spec("[\"step25\", \"step100\"]").assert().success();
+        let found: Vec<DynamicsRow> = rows(folder.path(), "training-dynamics-first-20.csv");
+        assert_eq!(found, expected, "{from}");
+        let signature = records::Signature::read(&folder.path().join(TABLE.replace("csv", "json")));
+        identities.push(signature.unwrap().unwrap().identity);
+        assert_eq!(identities[0].data, identities.last().unwrap().data);
+        assert_eq!(identities.last().unwrap().arguments["checkpoint"], from);
+    }
 }
 
 /// The checkpoint that became the model scores as the model does.

@@ -63,13 +63,6 @@ pub struct TrainingCheckpoint {
     pub folder: PathBuf,
 }
 
-impl TrainingCheckpoint {
-    /// Its weights.
-    pub fn weights(&self) -> PathBuf {
-        self.folder.join(MODEL)
-    }
-}
-
 /// The folder of a model and of the checkpoints of its training.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {

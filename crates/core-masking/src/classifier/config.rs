@@ -19,7 +19,9 @@ use crate::weights::{
     EPSILONS, Inventory, check_counts, check_divides, check_inventory, check_range, check_rates, linear,
     norm, scale,
 };
-use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
+use crate::{
+    Attention, DropoutRates, Error, HeadId, HeadLayout, HeadSet, LayerShape, Projections, checkpoint,
+};
 
 /// Sizes of a classifier, under the names that Hugging Face transformers has for BERT.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -445,7 +447,9 @@ impl ClassifierConfig {
 
     fn unpruned_layout(&self) -> HeadLayout {
         let (layers, heads) = (self.num_hidden_layers, self.num_attention_heads);
-        HeadLayout::new([(Attention::SelfAttention, LayerShape::plain(layers, heads, self.hidden_size))])
+        let shape = LayerShape::plain(layers, heads, self.hidden_size);
+        let layout = HeadLayout::new([(Attention::SelfAttention, shape)]);
+        if self.family.shares_layers { layout.of_one_layer() } else { layout }
     }
 
     /// Name and shape of each tensor in `model.safetensors`.
@@ -533,7 +537,15 @@ impl ModelConfig for ClassifierConfig {
     }
 
     fn layout(&self) -> HeadLayout {
-        self.unpruned_layout().with_removed(named(Attention::SelfAttention, &self.pruned_heads).collect())
+        // of one layer that is passed in turns, transformers names the first turn alone
+        let turns = if self.family.shares_layers { self.num_hidden_layers } else { 1 };
+        let of_turns = |id: HeadId| {
+            let further =
+                (1..turns).map(move |turn| HeadId::from_index(id.attention(), turn, id.head_index()));
+            std::iter::once(id).chain(further)
+        };
+        let pruned = named(Attention::SelfAttention, &self.pruned_heads);
+        self.unpruned_layout().with_removed(pruned.flat_map(of_turns).collect())
     }
 
     fn dropout(&self) -> DropoutRates {
@@ -552,12 +564,9 @@ impl ModelConfig for ClassifierConfig {
         }
     }
 
-    fn shares_layers(&self) -> bool {
-        self.family.shares_layers
-    }
-
     fn without_heads(&self, heads: &HeadSet) -> Self {
-        let pruned_heads = joined(Attention::SelfAttention, &self.pruned_heads, heads);
+        let mut pruned_heads = joined(Attention::SelfAttention, &self.pruned_heads, heads);
+        pruned_heads.retain(|&layer, _| self.stored_layer(layer) == layer);
         Self { pruned_heads, ..self.clone() }
     }
 }

@@ -36,7 +36,7 @@ impl Translator {
                 let bound = (6.0 / (output + input) as f64).sqrt() * config.initial_scale(name);
                 (Tensor::rand(shape, options) * 2.0 - 1.0) * bound
             }
-            (name, _) if name.ends_with("norm.weight") => Tensor::ones(shape, options),
+            (name, _) if name.ends_with(".weight") => Tensor::ones(shape, options),
             _ => Tensor::zeros(shape, options),
         };
         let weights = Weights::drawn(config.inventory(), seed, initial);
