@@ -1,12 +1,12 @@
 //! The tables of `experiments/REFERENCE.md` against the code: keys and values of a subject's file, families, orders, controls,
-//! attention types and recipes. The first cell of a row holds its names, in backticks.
+//! attention types, kinds of ablation and recipes. The first cell of a row holds its names, in backticks.
 #![expect(clippy::unwrap_used, reason = "a page or a file that cannot be read should fail the test")]
 use std::collections::BTreeSet;
 use std::fs;
 
 use clap::{Args, Command, ValueEnum};
 use core_masking::families::{CLASSIFIERS, LANGUAGE_MODELS, TRANSLATORS};
-use experiment::SharedArgs;
+use experiment::{Kind, SharedArgs};
 use records::{Attention, Method, Order};
 use subject::Description;
 
@@ -152,7 +152,7 @@ fn the_subjects_are_the_files_of_experiments() {
 }
 
 #[test]
-fn orders_searches_controls_and_attention_types_are_those_of_the_command_line() {
+fn orders_searches_controls_attention_types_and_kinds_of_ablation_are_those_of_the_command_line() {
     let can_be_asked_for = |order: &Order| order.to_possible_value().is_some();
     let (orders, searches): (Vec<_>, Vec<_>) = Order::all().iter().copied().partition(can_be_asked_for);
     let named = |orders: Vec<Order>| names(orders.into_iter().map(Order::name));
@@ -161,6 +161,8 @@ fn orders_searches_controls_and_attention_types_are_those_of_the_command_line() 
     let controls = Method::ALL.into_iter().filter(|method| *method != Method::Gates);
     assert_eq!(names_on_page("Controls", None), names(controls.map(Method::name)));
     assert_eq!(names_on_page("Names of heads", None), names(Attention::ALL.map(Attention::name)));
+    let kinds: Vec<_> = Kind::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
+    assert_eq!(names_on_page("Kinds of ablation", None), names(kinds.iter().map(|kind| kind.get_name())));
 }
 
 #[test]

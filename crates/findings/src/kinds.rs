@@ -154,21 +154,24 @@ mod tests {
     use crate::{Folders, Source};
     use serde_json::Value;
 
+    /// A change of a signature.
+    type Change = fn(&mut Value);
+
     /// A subject's folder with sweeps of other kinds, whose rows are those with zeros, for each name a signature that is changed so.
-    fn read(kinds: &[(&str, &dyn Fn(&mut Value))]) -> Result<Option<Kinds>> {
+    fn read(kinds: &[(&str, Change)]) -> Result<Option<Kinds>> {
         let folder = tempfile::tempdir().unwrap();
         let (made_up, own) =
             (crate::tiny().results.join("tiny-inference"), folder.path().join("tiny-inference"));
         fs::create_dir_all(&own).unwrap();
-        let copy = |name: &str, change: &dyn Fn(&mut Value)| {
+        let copy = |name: &str, change: Change| {
             fs::copy(made_up.join("ablate-one.csv"), own.join(format!("{name}.csv"))).unwrap();
             let text = fs::read_to_string(made_up.join("ablate-one.json")).unwrap();
             let mut signature: Value = serde_json::from_str(&text).unwrap();
             change(&mut signature["identity"]);
             fs::write(own.join(format!("{name}.json")), signature.to_string()).unwrap();
         };
-        copy("ablate-one", &|_| ());
-        kinds.iter().for_each(|(name, change)| copy(name, change));
+        copy("ablate-one", |_| ());
+        kinds.iter().for_each(|&(name, change)| copy(name, change));
         let folders = Folders { results: Path::to_owned(folder.path()), ..crate::tiny() };
         Kinds::read(Source::subject(&folders, "tiny-inference").one(experiment::SWEEP)?)
     }
@@ -176,9 +179,8 @@ mod tests {
     /// Two draws are one kind, whose changes are their mean; equal changes have a rho of 1.
     #[test]
     fn equal_sweeps_of_other_kinds_agree() {
-        let same: &dyn Fn(&mut Value) = &|_| ();
         let names = ["ablate-one-mean", "ablate-one-resample-1", "ablate-one-resample-2"];
-        let found = read(&names.map(|name| (name, same))).unwrap().unwrap();
+        let found = read(&names.map(|name| (name, (|_| ()) as Change))).unwrap().unwrap();
         let shape: Vec<_> = found.all.iter().map(|kind| (kind.name, kind.draws.len())).collect();
         assert_eq!(shape, [("zero", 1), ("mean", 1), ("resample", 2)]);
         let [zero, resample] = [0, 2].map(|kind| found.all[kind].changes(Attention::SelfAttention));
@@ -191,7 +193,7 @@ mod tests {
     #[test]
     fn another_model_or_kind_is_not_compared() {
         assert!(read(&[]).unwrap().is_none());
-        let other: &dyn Fn(&mut Value) = &|identity| identity["weights"] = "1".repeat(64).into();
+        let other = |identity: &mut Value| identity["weights"] = "1".repeat(64).into();
         let message = read(&[("ablate-one-mean", other)]).unwrap_err().to_string();
         assert!(message.contains("ablate-one-mean.csv` does not go with"), "{message}");
     }

@@ -90,13 +90,16 @@ fn draws(found: &Kinds) -> Option<String> {
     Some(format!("resample: mean of {draws} draws of other texts; a verdict where most draws agree on it"))
 }
 
+/// The change by masking a head, and its verdict.
+type Judged = (f64, Option<Verdict>);
+
 /// The heads that some kind needs, those with the greatest loss first, if there are any.
 fn heads(found: &Kinds, judge: Judge) -> Option<Table> {
     let own = found.zero();
     let (metric, direction) = (own.metric(), own.metric().direction());
-    let mut rows: Vec<(HeadId, Vec<(f64, Option<Verdict>)>)> = Vec::new();
+    let mut rows: Vec<(HeadId, Vec<Judged>)> = Vec::new();
     for attention in own.attentions() {
-        let kinds: Vec<Vec<(f64, Option<Verdict>)>> = found
+        let kinds: Vec<Vec<Judged>> = found
             .all
             .iter()
             .map(|kind| kind.changes(attention).into_iter().zip(verdicts(kind, attention, judge)).collect())
@@ -105,12 +108,12 @@ fn heads(found: &Kinds, judge: Judge) -> Option<Table> {
         rows.extend(ids.enumerate().map(|(place, id)| (id, kinds.iter().map(|kind| kind[place]).collect())));
     }
     rows.retain(|(_, kinds)| kinds.iter().any(|(_, verdict)| *verdict == Some(Verdict::Needed)));
-    let greatest = |kinds: &[(f64, Option<Verdict>)]| {
+    let greatest = |kinds: &[Judged]| {
         kinds.iter().map(|&(change, _)| -direction.gain(change)).fold(f64::NEG_INFINITY, f64::max)
     };
     rows.sort_by(|(_, one), (_, other)| greatest(other).total_cmp(&greatest(one)));
-    let row = |(id, kinds): &(HeadId, Vec<(f64, Option<Verdict>)>)| {
-        let cell = |&(change, verdict): &(f64, Option<Verdict>)| {
+    let row = |(id, kinds): &(HeadId, Vec<Judged>)| {
+        let cell = |&(change, verdict): &Judged| {
             judged(Cell::printed(change, |change| metric.change(change)), verdict)
         };
         Row::new(id.to_string(), kinds.iter().map(cell))
