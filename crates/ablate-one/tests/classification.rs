@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use records::AblationRow;
+use records::{AblationRow, BASE, Blocks};
 use tempfile::TempDir;
-use test_support::{CLASSIFIER, read, trained};
+use test_support::{CLASSIFIER, REGRESSION, read, trained};
 
 /// A folder with a trained model, and a subject that may be another.
 fn folder(spec: &str) -> TempDir {
@@ -174,4 +174,97 @@ fn a_folder_that_holds_no_such_model_is_refused() {
     bytes[last..].copy_from_slice(&f32::NAN.to_le_bytes());
     fs::write(folder.path().join("data/models/tiny/model.safetensors"), bytes).unwrap();
     assert!(refusal(folder.path()).contains("holds NaN or infinite values"));
+}
+
+/// A folder with a model of one output, and a subject that takes it as it is.
+fn one_output(metric: &str) -> TempDir {
+    let folder = trained(REGRESSION, "ablate-one", &["--limit", "9"]);
+    let (head, _) = REGRESSION.split_once("tokenizer.vocabulary").unwrap();
+    let spec = format!("{}checkpoint.from = \"models/tiny\"\n", head.replace("\"pearson\"", metric));
+    fs::write(folder.path().join("tiny.toml"), spec).unwrap();
+    folder
+}
+
+/// True and predicted values of the intact model, as they are stored.
+fn stored(folder: &Path) -> Vec<[f64; 2]> {
+    let blocks = Blocks::read(&folder.join("results/tiny/ablate-one.segments.csv.gz")).unwrap().unwrap();
+    let cells = blocks.get(BASE).unwrap().cells(None).unwrap();
+    cells.iter().map(|own| [own[0], own[1]].map(|cell| f64::from(cell.value()))).collect()
+}
+
+/// Pearson's r in points, by its definition.
+fn pearson(pairs: &[[f64; 2]]) -> f64 {
+    let mean = |side: usize| pairs.iter().map(|pair| pair[side]).sum::<f64>() / pairs.len() as f64;
+    let means = [mean(0), mean(1)];
+    let sum = |a: usize, b: usize| {
+        pairs.iter().map(|pair| (pair[a] - means[a]) * (pair[b] - means[b])).sum::<f64>()
+    };
+    100.0 * sum(0, 1) / (sum(0, 0) * sum(1, 1)).sqrt()
+}
+
+/// Then labels are 3 - 2y of the outputs y, so that both correlations are -1.
+#[test]
+fn one_output_is_scored_by_correlation() {
+    let folder = one_output("\"pearson\"");
+    command(folder.path()).assert().success();
+    let (rows, pairs) = (rows(folder.path()), stored(folder.path()));
+    assert_eq!((rows.len(), pairs.len()), (2 * 3, 240));
+    assert!((rows[0].base_score - pearson(&pairs)).abs() < 1e-9 && rows[0].base_score > 80.0);
+    assert!(rows.iter().any(|row| row.score_delta != 0.0), "masking must change something");
+    for row in &rows {
+        assert_eq!(row.metric.name(), "pearson");
+        assert!([row.p_value, row.p_bootstrap, row.p_adjusted].iter().all(Option::is_some), "{row:?}");
+        assert_eq!((row.p_unpaired_t, row.p_mcnemar), (None, None));
+    }
+    let path = folder.path().join("data/reviews/test.tsv");
+    let texts = fs::read_to_string(&path).unwrap();
+    let labelled = texts.lines().skip(1).zip(pairs);
+    let labelled = labelled.map(|(line, [_, y])| format!("{line}\t{}\n", 3.0 - 2.0 * y));
+    fs::write(&path, format!("review\tverdict\told\trating\n{}", labelled.collect::<String>())).unwrap();
+    for metric in ["pearson", "spearman"] {
+        let spec = fs::read_to_string(folder.path().join("tiny.toml")).unwrap();
+        fs::write(folder.path().join("tiny.toml"), spec.replace("pearson", metric)).unwrap();
+        command(folder.path()).arg("--overwrite").assert().success();
+        let base = test_support::rows::<AblationRow>(folder.path(), "ablate-one.csv")[0].base_score;
+        assert!((base + 100.0).abs() < 1e-3, "{metric}: {base}");
+    }
+}
+
+/// Of one text the model says one number, whatever is masked.
+#[test]
+fn correlations_that_do_not_exist_are_named_or_refused() {
+    let folder = one_output("\"pearson\"");
+    let write = |rows: &str| {
+        fs::write(folder.path().join("data/reviews/test.tsv"), format!("review\trating\n{rows}")).unwrap();
+    };
+    write("dull film\t1.5\ndull film\t2\ndull film\t-3e-1\n");
+    let output = command(folder.path()).assert().success().get_output().clone();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(message.matches("no correlation exists and 0 stands for it: ").count(), 1, "{message}");
+    assert!(message.contains("; self:1:2; "), "{message}");
+    assert!(rows(folder.path()).iter().all(|row| row.score == 0.0 && row.p_value.is_none_or(|p| p == 1.0)));
+
+    write("dull film\t1.5\nlovely film\t1.50\n");
+    let expected = "split `test`: all labels are `1.5`, and nothing correlates with what does not vary";
+    assert!(refusal(folder.path()).contains(expected));
+    write("dull film\t1.5\nlovely film\tinf\n");
+    assert!(refusal(folder.path()).contains("test.tsv`, line 3: label `inf` is not a finite number"));
+}
+
+#[test]
+fn metrics_of_classes_and_of_one_output_are_not_exchanged() {
+    let message = refusal(one_output("\"accuracy\"").path());
+    assert!(message.contains("has one output, as regression and rankers have: score.metric = \"pearson\""));
+    let message = refusal(folder(&checkpoint("").replace("\"accuracy\"", "\"pearson\"")).path());
+    assert!(message.contains("label `bad` is not a finite number"), "{message}");
+    let message = refusal(
+        folder(&checkpoint("labels = [\"bad\", \"good\"]").replace("\"accuracy\"", "\"pearson\"")).path(),
+    );
+    assert!(message.contains("data.labels and data.rename are for classes"), "{message}");
+    let rated = checkpoint("").replace("\"accuracy\"", "\"pearson\"").replace("\"verdict\"", "\"rating\"");
+    let message = refusal(folder(&rated).path());
+    assert!(
+        message.contains("pearson is for models with one output, but this one has 2 classes"),
+        "{message}"
+    );
 }

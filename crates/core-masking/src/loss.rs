@@ -150,6 +150,17 @@ pub fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Tensor {
     -log_probabilities.gather(1, &labels.unsqueeze(1), false).squeeze_dim(1)
 }
 
+/// Loss of each row, `[batch]`: the [`cross_entropy`] of its class or, with one output, the square of that minus its value.
+///
+/// - `outputs`: `[batch, outputs]`
+/// - `labels`: `[batch]`, classes as integers, or values
+pub fn of_labels(outputs: &Tensor, labels: &Tensor) -> Tensor {
+    match outputs.size()[1] {
+        1 => (outputs.squeeze_dim(1) - labels).square(),
+        _ => cross_entropy(outputs, labels),
+    }
+}
+
 /// ln Σ exp over the last axis: the greatest number less the logarithm of its softmax, which takes libtorch a sixth
 /// of the time of its own `logsumexp` where there are many numbers.
 pub(crate) fn log_sum_exp(numbers: &Tensor) -> Tensor {

@@ -35,16 +35,17 @@ struct Texts {
     texts: Vec<(Vec<u32>, Vec<u32>)>,
 }
 
-/// 3 layers of 4 heads of 5, 23 words, 13 positions, 3 classes; weights large enough for heads to matter.
-fn classifier() -> Texts {
+/// 3 layers of 4 heads of 5, 23 words, 13 positions, this many classes or one output; weights large enough for heads to
+/// matter.
+fn classifier(outputs: usize) -> Texts {
     let json = serde_json::json!({
         "model_type": "bert", "vocab_size": 23, "hidden_size": 20, "num_hidden_layers": 3,
         "num_attention_heads": 4, "intermediate_size": 14, "hidden_act": "gelu",
         "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 0.4,
     });
     let config: ClassifierConfig = serde_json::from_value(json).unwrap();
-    let model =
-        Classifier::random(config.with_labels(&["a", "b", "c"].map(str::to_owned)), 3, OPTIONS).unwrap();
+    let labels = ["a", "b", "c"].map(str::to_owned);
+    let model = Classifier::random(config.with_labels(&labels[..outputs]), 3, OPTIONS).unwrap();
     let text = |length: u32| (0..length).map(|place| (1 + (length * 7 + place * 5) % 22, place % 2)).unzip();
     Texts { model, texts: [5, 13, 1, 8, 11].map(text).to_vec() }
 }
@@ -129,8 +130,8 @@ impl Fixture for Sentences {
     }
 }
 
-fn fixtures() -> [Box<dyn Fixture>; 2] {
-    [Box::new(classifier()), Box::new(translator())]
+fn fixtures() -> [Box<dyn Fixture>; 3] {
+    [Box::new(classifier(3)), Box::new(classifier(1)), Box::new(translator())]
 }
 
 fn all_rows(fixture: &dyn Fixture) -> Vec<usize> {
@@ -244,7 +245,7 @@ fn importance_of_a_masked_model_is_that_at_its_gates() {
 /// By the triangle inequality, position by position; the last layer's one position makes it an equality there.
 #[test]
 fn absolute_values_of_positions_add_up_to_at_least_that_of_their_sum() {
-    let fixture = classifier();
+    let fixture = classifier(3);
     let rows = all_rows(&fixture);
     let found = fixture.measure(&rows, &[Measure::Example, Measure::Token]);
     let tokens: usize = fixture.texts.iter().map(|(ids, _)| ids.len()).sum();

@@ -164,7 +164,7 @@ fn a_classifier_for_other_classes_is_replaced() {
     assert!(message.contains("tensor `bert.pooler.dense.bias` is [7]"), "{message}");
 }
 
-/// One, as a regression head has it, or none.
+/// One, as a regression head has it, for tensors of three, or none.
 #[test]
 fn the_classes_of_a_pretrained_folder_do_not_matter() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use words::excerpt;
 
 use crate::Error;
 use crate::rows::{self, BadRows, Layout, Record};
@@ -18,8 +19,15 @@ pub struct Example {
     pub text: String,
     /// The second of two texts.
     pub pair: Option<String>,
-    /// The name of its class, as it stands in the data.
+    /// The name of its class, or its value, as it stands in the data.
     pub label: String,
+}
+
+impl Example {
+    /// Its value, where labels are numbers; absent for any other label, and for a number that is not finite.
+    pub fn value(&self) -> Option<f32> {
+        self.label.trim().parse().ok().filter(|value: &f32| value.is_finite())
+    }
 }
 
 /// Layout of a file of labelled examples; part of a subject's TOML.
@@ -40,7 +48,7 @@ pub struct Format {
     /// Column of the second of two texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<Column>,
-    /// Column of the name of the class.
+    /// Column of the name of the class, or of the value.
     pub label: Column,
     /// Labels whose rows are left out, such as the `-` of MultiNLI pairs on which annotators agreed
     /// on no label.
@@ -79,6 +87,26 @@ impl Format {
 ///
 /// Lines end at `\n` only, as in [`crate::parallel::read_lines`].
 pub fn read(path: &Path, format: &Format, bad: &mut BadRows) -> Result<Vec<Example>, Error> {
+    read_checked(path, format, bad, |_| Ok(()))
+}
+
+/// [`read`] for labels that are numbers.
+///
+/// # Errors
+/// As for `read`, and if a label is no finite number.
+pub fn read_values(path: &Path, format: &Format, bad: &mut BadRows) -> Result<Vec<Example>, Error> {
+    read_checked(path, format, bad, |example| match example.value() {
+        Some(_) => Ok(()),
+        None => Err(format!("label `{}` is not a finite number", excerpt(&example.label))),
+    })
+}
+
+fn read_checked(
+    path: &Path,
+    format: &Format,
+    bad: &mut BadRows,
+    check: impl Fn(&Example) -> Result<(), String>,
+) -> Result<Vec<Example>, Error> {
     format.validate()?;
     let text = rows::read_text(path)?;
     let columns: Vec<&Column> = format.columns().collect();
@@ -86,8 +114,13 @@ pub fn read(path: &Path, format: &Format, bad: &mut BadRows) -> Result<Vec<Examp
     if rows.is_empty() {
         return Err(Error::no_examples(path));
     }
-    let example =
-        |record: Record| format.example(&record).map_err(|reason| Error::of_line(path, record.line, reason));
+    let example = |record: Record| {
+        let example = format.example(&record).and_then(|example| {
+            example.iter().try_for_each(&check)?;
+            Ok(example)
+        });
+        example.map_err(|reason| Error::of_line(path, record.line, reason))
+    };
     let kept = bad.sift_all(rows.into_iter().filter_map(|row| row.and_then(example).transpose()))?;
     if kept.is_empty() {
         let left_out = match &bad.first {

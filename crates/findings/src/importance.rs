@@ -35,13 +35,21 @@ impl Importance {
 
     /// The scores that no head lacks, but for ingredients of others.
     pub fn known(&self) -> Vec<HeadScore> {
+        // with one output the loss is no cross-entropy
+        let metric = self.file.identity().map(|identity| identity.metric.as_str());
+        let squares = matches!(metric, Some("pearson" | "spearman"));
+        let unit = |measure: Measure| match measure.entry().unit {
+            "nats" if squares && measure != Measure::Entropy => "squared error",
+            "nats\u{b2}" if squares => "squared error\u{b2}",
+            unit => unit,
+        };
         let heads = self.heads().len();
         let known = Measure::ALL.into_iter().filter_map(|measure| {
             let (entry, values) = (measure.entry(), self.of(measure));
             let sign = if measure.ascending(1.0) < 0.0 { "\u{2212}" } else { "" };
             let values = values.into_values().map(|value| measure.ascending(value)).collect::<Vec<_>>();
             let label = format!("{sign}{}", entry.label?);
-            (values.len() == heads).then_some(HeadScore { label, unit: entry.unit, values })
+            (values.len() == heads).then_some(HeadScore { label, unit: unit(measure), values })
         });
         known.collect()
     }

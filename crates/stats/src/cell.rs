@@ -21,6 +21,14 @@ impl Cell {
         decimal.filter(|number: &f32| number.is_finite()).map(Self::Decimal)
     }
 
+    /// The number.
+    pub fn value(self) -> f32 {
+        match self {
+            Self::Count(count) => count as f32,
+            Self::Decimal(value) => value,
+        }
+    }
+
     /// The count; absent for a decimal number.
     pub fn count(self) -> Option<u32> {
         match self {

@@ -47,16 +47,21 @@ impl CorrelationMetric {
             let (x, y) = (gold - centre, predicted - centre);
             [1.0, x, y, x * x, y * y, x * y]
         });
-        Counted::new(counts, pearson)
+        Counted::new(counts, |sums| correlation(sums).unwrap_or(0.0))
+    }
+
+    /// `true` if both sides vary.
+    pub(crate) fn exists(self, estimates: &[Estimate]) -> bool {
+        correlation(&self.counted(estimates).sums()).is_some()
     }
 }
 
-fn pearson(sums: &[f64]) -> f64 {
+fn correlation(sums: &[f64]) -> Option<f64> {
     let [n, x, y, xx, yy, xy] = std::array::from_fn(|place| sums[place]);
     let (of_x, of_y, of_both) = (n * xx - x * x, n * yy - y * y, n * xy - x * y);
     // what rounding leaves of no spread is none
     let has_spread = of_x > 1e-12 * n * xx && of_y > 1e-12 * n * yy;
-    if has_spread { 100.0 * (of_both / (of_x.sqrt() * of_y.sqrt())).clamp(-1.0, 1.0) } else { 0.0 }
+    has_spread.then(|| 100.0 * (of_both / (of_x.sqrt() * of_y.sqrt())).clamp(-1.0, 1.0))
 }
 
 #[cfg(test)]
@@ -85,7 +90,9 @@ mod tests {
     #[test]
     fn without_a_spread_a_correlation_is_0() {
         for metric in CorrelationMetric::ALL {
-            assert_eq!(score(&[(1.0, 2.5), (2.0, 2.5), (5.0, 2.5)], metric), 0.0);
+            let constant = [1.0, 2.0, 5.0].map(|gold| Estimate { gold, predicted: 2.5 });
+            let constant = Segments::Estimates(constant.to_vec(), metric);
+            assert_eq!((constant.score(), constant.is_undefined()), (Ok(0.0), true));
             assert!((score(&[(1.0, -1.0), (2.0, -2.0), (5.0, -5.0)], metric) + 100.0).abs() < 1e-9);
         }
     }

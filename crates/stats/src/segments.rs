@@ -166,6 +166,11 @@ impl Segments {
         Ok(Interval { low: -most, high: most })
     }
 
+    /// `true` if the score is a correlation that does not exist, since predictions do not vary, so that 0 stands for it.
+    pub fn is_undefined(&self) -> bool {
+        matches!(self, Self::Estimates(estimates, metric) if !metric.exists(estimates))
+    }
+
     /// The score of the test set, in the unit of the metric.
     ///
     /// # Errors

@@ -358,11 +358,15 @@ impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
         let metric = task.metric(&scored.split).name();
         let scorer = task.scorer(&subject.models, &batches.plan, prepared, scored)?;
         let mut progress = Progress::new(sets.len() * batches.plan.batches.len(), machine.quiet);
+        let mut undefined = Vec::new();
         let replace = |models: &Models<T::Model>, rows: &[usize]| substitute.of(models, rows);
         let masks = (&Masks { sets, rescale: scored.rescale }, &replace as &Replace<'_, T::Model>);
         batches.run(&scorer, models, masks, &mut progress, |progress, index, found| {
             let evaluation = Evaluation::new(task.segments(prepared, found)?)?;
             let digits = metric.digits();
+            if evaluation.segments.is_undefined() {
+                undefined.push(sets[index].brief());
+            }
             progress.message(format!(
                 "masked {}: {metric} {:.digits$}",
                 sets[index].brief(),
@@ -372,6 +376,12 @@ impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
         })?;
         if let Some(report) = scorer.report() {
             progress.line(&report);
+        }
+        if !undefined.is_empty() {
+            words::say!(
+                "warning: all predictions are equal with these masked, so that no correlation exists and 0 stands for it: {}",
+                undefined.join("; ")
+            );
         }
         Ok(())
     }

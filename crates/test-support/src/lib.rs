@@ -74,6 +74,19 @@ learning_rate = 1e-2
 keep = "best"
 "#;
 
+/// A model with one output, for the ratings that [`write_reviews`] makes.
+pub const REGRESSION: &str = r#"
+task = "classification"
+description = "A model with one output for tests"
+score.metric = "pearson"
+data.format = { kind = "tsv", text = "review", label = "rating" }
+data.splits = { train = "reviews/train.tsv", dev = "reviews/dev.tsv", test = "reviews/test.tsv" }
+tokenizer.max_length = 16
+tokenizer.vocabulary = 60
+model = { layers = 2, heads = 3, d_model = 12, d_ff = 14, dropout = 0.0 }
+training = { seed = 1, epochs = 4, batch_size = 16, learning_rate = 1e-2, keep = "best" }
+"#;
+
 /// A language model of the demo language, whose 4 heads share 2 keys and values in each layer.
 pub const LANGUAGE_MODEL: &str = r#"
 task = "language-modelling"
@@ -180,21 +193,23 @@ pub fn score_of_export(folder: &Path, export: &str, spec: &str) -> f64 {
     row["base_score"].parse().unwrap()
 }
 
-/// Writes `data/reviews/{train,dev,test}.tsv` with columns `review` and `verdict`: whether more of its words praise.
+/// Writes `data/reviews/{train,dev,test}.tsv` with columns `review`, `verdict`, whether more of its words praise, and `rating`,
+/// half of how many more.
 pub fn write_reviews(folder: &Path) {
     fs::create_dir_all(folder.join("data/reviews")).unwrap();
     for (split, offset, rows) in [("train", 0, 400), ("dev", 1_000, 40), ("test", 2_000, 240)] {
-        let mut text = "review\tverdict\n".to_owned();
+        let mut text = "review\tverdict\trating\n".to_owned();
         for index in offset..offset + rows {
-            let (review, verdict) = review(index);
-            writeln!(text, "{review}\t{verdict}").unwrap();
+            let (review, lead) = review(index);
+            let verdict = if lead > 0 { "good" } else { "bad" };
+            writeln!(text, "{review}\t{verdict}\t{}", f64::from(lead) / 2.0).unwrap();
         }
         fs::write(folder.join(format!("data/reviews/{split}.tsv")), text).unwrap();
     }
 }
 
-/// Three or five opinions among names of films; `index` decides all.
-fn review(index: usize) -> (String, &'static str) {
+/// Three or five opinions among names of films, and how many more of them praise; `index` decides all.
+fn review(index: usize) -> (String, i32) {
     // a fixed mixing of the bits, so that neighbours have nothing in common
     let mut bits = (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16;
     let mut next = |choices: &[&'static str]| {
@@ -203,13 +218,13 @@ fn review(index: usize) -> (String, &'static str) {
         choice
     };
     let opinions = if next(&["short", "long"]) == "short" { 3 } else { 5 };
-    let (mut words, mut praise) = (vec![next(&["film", "story", "music"])], 0);
+    let (mut words, mut lead) = (vec![next(&["film", "story", "music"])], 0);
     for _ in 0..opinions {
         let word = next(&["lovely", "brilliant", "dull", "awful"]);
-        praise += usize::from(word == "lovely" || word == "brilliant");
+        lead += if word == "lovely" || word == "brilliant" { 1 } else { -1 };
         words.push(word);
     }
-    (words.join(" "), if 2 * praise > opinions { "good" } else { "bad" })
+    (words.join(" "), lead)
 }
 
 /// `program tiny.toml --quiet`, run in `folder`.

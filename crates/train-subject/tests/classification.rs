@@ -5,7 +5,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use tempfile::TempDir;
-use test_support::{CLASSIFIER, read, write_reviews};
+use test_support::{CLASSIFIER, REGRESSION, read, write_reviews};
 
 fn folder(spec: &str) -> TempDir {
     let folder = test_support::folder(spec);
@@ -130,6 +130,27 @@ fn encoders_of_all_families_are_fine_tuned() {
         let losses = curve(folder.path(), "tuned", "train_loss");
         assert!(losses[3] < 0.9 * losses[0], "{family}: {losses:?}");
     }
+}
+
+/// On top of a classifier of two classes, whose last map has two rows.
+#[test]
+fn a_checkpoint_is_fine_tuned_to_one_output() {
+    let folder = folder(CLASSIFIER);
+    command(folder.path()).assert().success();
+    let (head, tail) = REGRESSION.split_once("tokenizer.vocabulary").unwrap();
+    let training = tail.lines().find(|line| line.starts_with("training")).unwrap();
+    let spec = format!("{head}checkpoint.from = \"models/tiny\"\n{training}\n");
+    fs::write(folder.path().join("other.toml"), spec).unwrap();
+    let mut other = Command::cargo_bin("train-subject").unwrap();
+    let output = other.current_dir(folder.path()).arg("other.toml").assert().success().get_output().clone();
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert!(messages.contains("has none that fits: classifier.weight, classifier.bias"), "{messages}");
+    let config = String::from_utf8(read(folder.path(), "data/models/other/config.json")).unwrap();
+    assert!(config.contains("\"problem_type\": \"regression\""), "{config}");
+    let scores = curve(folder.path(), "other", "dev_score");
+    assert!(scores[3] > 80.0, "counting words must be learnt: {scores:?}");
+    let signature = String::from_utf8(read(folder.path(), "results/other/training.json")).unwrap();
+    assert!(signature.contains("squared error per text; dev_score: pearson"), "{signature}");
 }
 
 #[test]

@@ -70,8 +70,9 @@ impl Classifier {
     ) -> Result<Pretrained, Error> {
         let path = folder.join("config.json");
         let pretrained = ClassifierConfig::read_pretrained(&path)?;
-        let knows_labels = pretrained.labels() == labels
-            || (!pretrained.has_label_names() && pretrained.id2label.len() == labels.len());
+        let is_unnamed = pretrained.has_one_output() || !pretrained.has_label_names();
+        let knows_labels =
+            pretrained.labels() == labels || (is_unnamed && pretrained.id2label.len() == labels.len());
         let config = pretrained.with_labels(labels);
         config.validate().map_err(|fault| Error::file(&path, fault))?;
 

@@ -83,7 +83,8 @@ pub struct ClassifierConfig {
     /// `absolute`: learned, one for each position; nothing else is supported.
     #[serde(default = "absolute")]
     pub position_embedding_type: String,
-    /// Relation of a text to the classes: it has one of them if absent; nothing else is supported.
+    /// Relation of a text to the outputs: `single_label_classification`, or `regression` to one output; that of the two which their
+    /// number tells if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem_type: Option<String>,
     /// Names of the classes by their number; two without names if absent, as in transformers.
@@ -136,6 +137,9 @@ pub enum Pooling {
     /// The mean of all.
     Mean,
 }
+
+/// The type of problem that has one output, a number.
+const REGRESSION: &str = "regression";
 
 /// More classes than any task has.
 const MOST_CLASSES: usize = 1 << 16;
@@ -263,8 +267,8 @@ impl ClassifierConfig {
     /// Refuses an impossible model: the fault, in words.
     ///
     /// # Errors
-    /// If a number is out of its range, heads do not divide the width, no head would be left, classes are not two or more with
-    /// names of their own, or an unsupported variant is asked for.
+    /// If a number is out of its range, heads do not divide the width, no head would be left, outputs have not names of
+    /// their own, or an unsupported variant is asked for.
     pub fn validate(&self) -> Result<(), String> {
         self.validate_sizes()?;
         self.validate_labels()
@@ -325,18 +329,15 @@ impl ClassifierConfig {
     }
 
     fn validate_labels(&self) -> Result<(), String> {
-        if let Some(other) =
-            self.problem_type.as_deref().filter(|kind| *kind != "single_label_classification")
-        {
+        let classes = self.id2label.len();
+        if !(1..=MOST_CLASSES).contains(&classes) {
+            return Err(format!("id2label names {classes} outputs; there are from 1 to {MOST_CLASSES}"));
+        }
+        let supported = if classes == 1 { REGRESSION } else { "single_label_classification" };
+        if let Some(other) = self.problem_type.as_deref().filter(|kind| *kind != supported) {
             let found = excerpt(other);
             return Err(format!(
-                "problem_type is `{found}`; only `single_label_classification` is supported"
-            ));
-        }
-        let classes = self.id2label.len();
-        if !(2..=MOST_CLASSES).contains(&classes) {
-            return Err(format!(
-                "id2label names {classes} classes; a classifier has from 2 to {MOST_CLASSES}"
+                "problem_type is `{found}`; only `{supported}` is supported for {classes} outputs"
             ));
         }
         if !self.id2label.keys().copied().eq(0..classes) {
@@ -362,11 +363,21 @@ impl ClassifierConfig {
         self.id2label.iter().any(|(&class, label)| *label != generic_label(class))
     }
 
-    /// The same model with these classes.
+    /// Name of the output of a model that has no other.
+    pub fn one_output() -> String {
+        generic_label(0)
+    }
+
+    /// Returns true if it answers with a number, not with a class.
+    pub fn has_one_output(&self) -> bool {
+        self.id2label.len() == 1
+    }
+
+    /// The same model with these classes, or with one output.
     pub fn with_labels(self, labels: &[String]) -> Self {
         Self {
             architectures: vec![self.family.architecture.to_owned()],
-            problem_type: None,
+            problem_type: (labels.len() == 1).then(|| REGRESSION.to_owned()),
             id2label: labels.iter().cloned().enumerate().collect(),
             label2id: labels.iter().cloned().zip(0..).collect(),
             ..self

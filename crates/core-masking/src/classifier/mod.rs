@@ -17,7 +17,7 @@ use crate::encoder::{EncoderLayer, LayerSettings};
 use crate::importance::Attended;
 use crate::language_model::Norm;
 use crate::layers::{LayerNorm, Linear};
-use crate::loss::cross_entropy;
+use crate::loss::of_labels;
 use crate::model::{GatedModel, ModelConfig};
 use crate::relative_positions::T5Buckets;
 use crate::{Attention, Error, Gates, ModelDropout, Weights};
@@ -39,12 +39,12 @@ pub struct Classifier {
     pub(crate) head: Head,
 }
 
-/// Texts with their classes.
+/// Texts with their classes, or their values if the model has one output.
 #[derive(Debug)]
 pub struct LabelledBatch {
     /// The texts.
     pub texts: SegmentBatch,
-    /// The class of each text, `[batch]`, integers.
+    /// The class of each text, `[batch]`, integers; or the value of each.
     pub labels: Tensor,
 }
 
@@ -215,7 +215,7 @@ impl GatedModel for Classifier {
     }
 
     fn losses(&self, batch: &LabelledBatch, gates: &Gates, dropout: &ModelDropout) -> Tensor {
-        cross_entropy(&self.forward(&batch.texts, gates, dropout), &batch.labels)
+        of_labels(&self.forward(&batch.texts, gates, dropout), &batch.labels)
     }
 
     fn attended(&self, batch: &LabelledBatch) -> BTreeMap<Attention, Attended> {

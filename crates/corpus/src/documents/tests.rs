@@ -146,7 +146,10 @@ fn compressed_files_hold_the_same() {
 fn files_and_descriptions_at_fault_are_refused() {
     assert_eq!(fault(" \n\t\r\n", "kind = 'lines'"), "`a` holds no documents but blank ones");
     let jsonl = "kind = 'jsonl'\ntext = 'text'";
-    assert_eq!(fault("{\"text\": 0.5}", jsonl), "`a`, line 1: field `text` is a number, but text is needed");
+    assert_eq!(
+        fault("{\"text\": true}", jsonl),
+        "`a`, line 1: field `text` is true or false, but text is needed"
+    );
     let share = "but must be two numbers from 0 to 1, the smaller one first";
     for (format, reason) in [
         ("kind = 'csv'", "`text` must name the column or field that holds the documents"),

@@ -130,8 +130,8 @@ fn faults_are_named_with_file_and_line() {
         (JSONL, &json("{\"text\""), ", line 3: not valid JSON (EOF while parsing an object at column 7)"),
         (
             JSONL,
-            &json("{\"text\": \"t\", \"label\": 0.5}"),
-            ", line 3: field `label` is a number, but text is needed",
+            &json("{\"text\": \"t\", \"label\": true}"),
+            ", line 3: field `label` is true or false, but text is needed",
         ),
         (JSONL, "\n\n", " holds no examples"),
         (NAMED, "te\u{1b}xt\tlabel\n", r" has no column `sentence`: its header names `te\u{1b}xt`, `label`"),
@@ -200,5 +200,26 @@ fn rows_at_fault_are_left_out_and_counted_where_that_is_asked_for() {
         assert_eq!((read(&path, &format, &mut bad).unwrap().len(), bad.skipped), (kept, skipped));
         assert_eq!(bad.first.unwrap().to_string(), refused);
         assert!(refused.contains(fault), "{refused}");
+    }
+}
+
+/// -0.2 is 2 times ten to the power of -1 with a sign; JSON has numbers of its own.
+#[test]
+fn labels_may_be_numbers() {
+    let folder = TempDir::new().unwrap();
+    let values = |content: &str, format: &str| {
+        let path = folder.path().join("a");
+        fs::write(&path, content).unwrap();
+        let read = read_values(&path, &toml::from_str(format).unwrap(), &mut BadRows::default())
+            .map_err(|error| error.to_string())?;
+        Ok::<_, String>(read.iter().map(Example::value).collect::<Vec<_>>())
+    };
+    let expected = Ok([3.25, 4.0, -0.2].map(Some).to_vec());
+    assert_eq!(values("a,b,class\nx,y,3.250\nx,y,4\nx,y, -2e-1\n", CSV), expected);
+    let json = [3.25, 4.0, -0.2].map(|label| format!("{{\"text\": \"t\", \"label\": {label}}}\n"));
+    assert_eq!(values(&json.concat(), JSONL), expected);
+    for label in ["good", "NaN", "inf", "1e99", "3,5"] {
+        let fault = values(&format!("sentence\tlabel\nx\t1\nx\t{label}\n"), NAMED).unwrap_err();
+        assert!(fault.ends_with(&format!("a`, line 3: label `{label}` is not a finite number")), "{fault}");
     }
 }

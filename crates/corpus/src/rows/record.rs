@@ -18,7 +18,7 @@ impl Record {
         Self { line, fields }
     }
 
-    /// The text of a field; a whole number counts as its digits.
+    /// The text of a field; a number counts as its digits.
     pub(crate) fn text(&self, name: &str) -> Result<String, String> {
         text(name, &*self.value(name)?)
     }
@@ -67,7 +67,7 @@ fn inside<'a>(value: Cow<'a, Value>, key: &str) -> Option<Cow<'a, Value>> {
 fn text(name: &str, value: &Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text.clone()),
-        Value::Number(number) if number.is_i64() || number.is_u64() => Ok(number.to_string()),
+        Value::Number(number) => Ok(number.to_string()),
         other => Err(format!("field `{name}` is {}, but text is needed", type_of(other))),
     }
 }

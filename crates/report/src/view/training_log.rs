@@ -23,7 +23,8 @@ fn table(log: &Results<TrainingRow>) -> Table {
         Row::new(row.epoch, cells.map(|cell: Cell| cell.marked(Some(place) == best)))
     };
     let subject = log.file.shown_subject();
-    let title = format!("Losses while {subject} was trained, in nats, and the score on the development set");
+    let title =
+        format!("Losses while {subject} was trained, in {}, and the score on the development set", unit(log));
     Table::new("Training", log.file.label("training"), title)
         .columns(["Epoch", "Log"], ["updates", "training loss", "dev loss", "dev score", "learning rate"])
         .rows(log.rows.iter().enumerate().map(row))
@@ -48,13 +49,19 @@ fn figure(log: &Results<TrainingRow>) -> Chart {
     let ticks = Ticks::Round(Step::covering_whole(x.1 - x.0, 6), true);
     let epochs = Axis { ticks, ..Axis::of_at_least("epoch", x, 1.0) };
     let y = extent(log.rows.iter().flat_map(|row| [row.train_loss, row.dev_loss]).chain([0.0]));
-    let axes = [epochs, Axis::around("loss (nats)", y.0, y.1)];
+    let axes = [epochs, Axis::around(format!("loss ({})", unit(log)), y.0, y.1)];
     let title = format!("Losses while {} was trained", log.file.shown_subject());
     Chart::new("Training", log.file.label("training-losses"), title)
         .note(measured(log))
         .note(log.file.remark())
         .entries(lines.map(|(name, mark, _)| Entry::mark(name, mark)))
         .panels(1, vec![Panel::new(axes, 90.0, layers)])
+}
+
+/// Unit of the losses.
+fn unit(log: &Results<TrainingRow>) -> &'static str {
+    let is_of_squares = log.file.identity().is_some_and(|identity| identity.metric.starts_with("squared"));
+    if is_of_squares { "squared errors" } else { "nats" }
 }
 
 /// Losses that were measured, where the signature says it, and the seed.

@@ -8,27 +8,27 @@ use corpus::splits::classification::Grammar;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
+use stats::Cell;
 
 use super::spec::{ClassificationData, Holdout};
 use crate::error::{Error, quoted};
 use crate::spec::{check_fetched, no_format};
 
-/// Reads one of the splits; `folder` is where data sets are.
+/// Reads one of the splits; `folder` is where data sets are, `of_values` true if labels are numbers.
 ///
 /// # Errors
-/// If its file is missing or torn, or a holdout leaves nothing of it.
+/// If its file is missing or torn, a label should be a number and is none, or a holdout leaves nothing of it.
 pub(super) fn read_split(
     spec: &ClassificationData,
     folder: &Path,
     split: &str,
-    bad: &mut BadRows,
+    (of_values, bad): (bool, &mut BadRows),
 ) -> Result<Vec<Example>, Error> {
+    let mut read_whole = |split: &str| read_whole(spec, folder, split, (of_values, bad));
     let mut examples = match &spec.holdout {
-        Some(holdout) if holdout.name == split => {
-            held_out(holdout, read_whole(spec, folder, &holdout.from, bad)?).0
-        }
+        Some(holdout) if holdout.name == split => held_out(holdout, read_whole(&holdout.from)?).0,
         Some(holdout) if holdout.from == split => {
-            let whole = read_whole(spec, folder, split, bad)?;
+            let whole = read_whole(split)?;
             let found = whole.len();
             let left = held_out(holdout, whole).1;
             if left.is_empty() {
@@ -38,7 +38,7 @@ pub(super) fn read_split(
             }
             left
         }
-        _ => read_whole(spec, folder, split, bad)?,
+        _ => read_whole(split)?,
     };
     for example in &mut examples {
         if let Some(name) = spec.rename.get(&example.label) {
@@ -48,19 +48,23 @@ pub(super) fn read_split(
     Ok(examples)
 }
 
-/// The class of each example, its place in `labels`.
+/// The class of each example, its place in `labels`, or its value if there is one output.
 ///
 /// # Errors
 /// If an example has a label that is none of them.
-pub(super) fn classes(examples: &[Example], labels: &[String], split: &str) -> Result<Vec<usize>, Error> {
-    let class = |(example, number): (&Example, usize)| {
-        let found = labels.iter().position(|label| *label == example.label);
+pub(super) fn answers(examples: &[Example], labels: &[String], split: &str) -> Result<Vec<Cell>, Error> {
+    let answer = |(example, number): (&Example, usize)| {
+        let class = || labels.iter().position(|label| *label == example.label);
+        let found = match labels {
+            [_] => example.value().map(Cell::Decimal),
+            _ => class().map(|class| Cell::Count(class as u32)),
+        };
         found.ok_or_else(|| {
             let fault = format!("label `{}` is not one of {}", example.label, quoted(labels));
             Error::Invalid(format!("split `{split}`, example {number}: {fault}"))
         })
     };
-    examples.iter().zip(1..).map(class).collect()
+    examples.iter().zip(1..).map(answer).collect()
 }
 
 /// The file of a split; none if it is made up, or there is no such split.
@@ -76,7 +80,7 @@ fn read_whole(
     spec: &ClassificationData,
     folder: &Path,
     split: &str,
-    bad: &mut BadRows,
+    (of_values, bad): (bool, &mut BadRows),
 ) -> Result<Vec<Example>, Error> {
     if let Some(grammar) = spec.grammar {
         return grammar.read(split).ok_or_else(|| Error::no_such_split(split, &Grammar::SPLITS));
@@ -85,6 +89,7 @@ fn read_whole(
     let path = file.path(folder);
     check_fetched(std::slice::from_ref(&path), file.fetch().or(spec.fetch.as_ref()))?;
     match file.format(spec.format.as_ref()) {
+        Some(format) if of_values => Ok(labelled::read_values(&path, format, bad)?),
         Some(format) => Ok(labelled::read(&path, format, bad)?),
         None => Err(no_format(split)),
     }

@@ -1,4 +1,4 @@
-//! Classification: accuracy, F1 or Matthews correlation.
+//! Classification, by accuracy, F1 or Matthews correlation; and regression to one output, by Pearson or Spearman correlation.
 mod data;
 mod encoder;
 pub(crate) mod memory;
@@ -19,8 +19,8 @@ use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
 use corpus::labelled::Example;
 use corpus::placed::PlacedToken;
 use records::Identity;
-use stats::classification::{ClassificationMetric, Outcome};
-use stats::{Metric, Segments};
+use stats::classification::ClassificationMetric;
+use stats::{Cell, Cells, Metric, Segments};
 use tch::{Kind, no_grad};
 use training::Machine;
 
@@ -41,7 +41,7 @@ use texts::Texts;
 pub(crate) struct Classification {
     tokenizer: ClassifierTokenizer,
     labels: Vec<String>,
-    metric: ClassificationMetric,
+    metric: Metric,
     /// The class that F1 looks for.
     positive: Option<String>,
 }
@@ -77,10 +77,10 @@ impl Task for Classification {
                 let folder = &checkpoint.find(machine)?.folder;
                 labels(spec, &ClassifierConfig::read(&folder.join("config.json"))?, folder)?
             }
-            _ => spec.data.labels.clone(),
+            _ => spec.outputs(),
         };
         metric(spec, &labels)?;
-        data::classes(examples, &labels, split).map(drop)
+        data::answers(examples, &labels, split).map(drop)
     }
 
     fn load(
@@ -102,7 +102,7 @@ impl Task for Classification {
     }
 
     fn metric(&self, _: &str) -> Metric {
-        Metric::Classes(self.metric)
+        self.metric
     }
 
     fn describe(&self, identity: &mut Identity, _: &Vec<Example>) {
@@ -110,14 +110,23 @@ impl Task for Classification {
             Some(positive) => format!("{}, positive: {positive}", self.metric.name()),
             None => self.metric.name().to_string(),
         };
-        identity.arguments.extend([
-            ("labels".to_owned(), self.labels.clone().into()),
-            ("max_length".to_owned(), self.tokenizer.max_length().into()),
-        ]);
+        identity.arguments.insert("max_length".to_owned(), self.tokenizer.max_length().into());
+        if matches!(self.metric, Metric::Classes(_)) {
+            identity.arguments.insert("labels".to_owned(), self.labels.clone().into());
+        }
     }
 
     fn prepare(&self, model: &Classifier, examples: Vec<Example>, split: &str) -> Result<Texts, Error> {
-        self.encode(model, &examples, split)
+        let texts = self.encode(model, &examples, split)?;
+        if let (Metric::Estimates(_), [first, others @ ..]) = (self.metric, &texts.answers[..])
+            && others.iter().all(|other| other == first)
+        {
+            let label = &examples[0].label;
+            return Err(Error::Invalid(format!(
+                "split `{split}`: all labels are `{label}`, and nothing correlates with what does not vary"
+            )));
+        }
+        Ok(texts)
     }
 
     fn lengths(texts: &Texts) -> Vec<usize> {
@@ -138,13 +147,13 @@ impl Task for Classification {
         Decisions::new(models, plan, texts, scored)
     }
 
-    fn segments(&self, _: &Texts, found: Vec<Outcome>) -> Result<Segments, Error> {
-        Ok(Segments::Classes(found, self.metric))
+    fn segments(&self, _: &Texts, found: Vec<Cells>) -> Result<Segments, Error> {
+        Ok(Segments::from_cells(self.metric, &found)?)
     }
 
     fn encode(&self, _: &Classifier, examples: &Vec<Example>, split: &str) -> Result<Texts, Error> {
-        let classes = data::classes(examples, &self.labels, split)?;
-        let texts = Texts::encode(&self.tokenizer, examples, classes)?;
+        let answers = data::answers(examples, &self.labels, split)?;
+        let texts = Texts::encode(&self.tokenizer, examples, answers)?;
         if !texts.are_known_to(&self.tokenizer) {
             words::say!(
                 "warning: the tokeniser knows no word of split `{split}`: it may not belong to the texts"
@@ -214,43 +223,62 @@ impl Task for Classification {
         Ok(())
     }
 
-    /// Its class, and how probable the model finds it.
+    /// Its class, and how probable the model finds it; or its value.
     fn say(&self, model: &Classifier, text: &str, _tokens: usize, gates: &Gates) -> Result<String, Error> {
         let Encoded { ids, segments } = self.tokenizer.encode(text, None)?;
         let batch = model.batch(&[(&ids, &segments)])?;
         let logits = no_grad(|| model.forward(&batch, gates, &ModelDropout::OFF));
-        let class = texts::classes(&logits)?[0];
+        let class = match texts::predictions(&logits)?[0] {
+            Cell::Count(class) => class as usize,
+            Cell::Decimal(value) => return Ok(format!("{value:.3}")),
+        };
         let shares = to_vec::<f64>(&logits.softmax(-1, Kind::Double));
         Ok(format!("{} ({:.1} %)", self.labels[class], 100.0 * shares[class]))
     }
 }
 
-/// The metric over these classes.
+/// The metric over these outputs.
 ///
 /// # Errors
-/// If it is for two classes and there are more, or none is the one that it looks for.
-fn metric(spec: &ClassificationSpec, labels: &[String]) -> Result<ClassificationMetric, Error> {
+/// If it is for classes and there is one output, the other way round, it is for two classes and there are more, or none is the
+/// one that it looks for.
+fn metric(spec: &ClassificationSpec, labels: &[String]) -> Result<Metric, Error> {
     let name = spec.score.metric;
+    match (name.correlation(), labels.len()) {
+        (Some(correlation), 1) => return Ok(Metric::Estimates(correlation)),
+        (Some(_), outputs) => {
+            let what = format!("score.metric {} is for models with one output", name.name());
+            return Err(Error::Invalid(format!("{what}, but this one has {outputs} classes: use accuracy")));
+        }
+        (None, 1) => {
+            return Err(Error::Invalid(format!(
+                "the model has one output, as regression and rankers have: score.metric = \"pearson\" or \"spearman\" is for it, {} \
+                 for classes",
+                name.name()
+            )));
+        }
+        (None, _) => {}
+    }
     if name != ScoredBy::Accuracy && labels.len() != 2 {
         let (metric, count, labels) = (name.name(), labels.len(), quoted(labels));
         let what = format!("score.metric {metric} is for two classes");
         return Err(Error::Invalid(format!("{what}, but there are {count}: {labels}")));
     }
-    match (name, &spec.score.positive) {
-        (ScoredBy::Accuracy, _) => Ok(ClassificationMetric::Accuracy),
-        (ScoredBy::Matthews, _) => Ok(ClassificationMetric::Matthews),
+    Ok(Metric::Classes(match (name, &spec.score.positive) {
+        (ScoredBy::Matthews, _) => ClassificationMetric::Matthews,
         (ScoredBy::F1, positive) => {
             let place = positive.as_ref().and_then(|name| labels.iter().position(|label| label == name));
             let positive = place.ok_or_else(|| {
                 let label = positive.as_deref().unwrap_or_default();
                 Error::Invalid(format!("no class `{label}`: there are {}", quoted(labels)))
             })?;
-            Ok(ClassificationMetric::F1 { positive })
+            ClassificationMetric::F1 { positive }
         }
-    }
+        _ => ClassificationMetric::Accuracy,
+    }))
 }
 
-/// The classes of the model in the order of its outputs, by their names in the data.
+/// The outputs of the model in their order: classes by their names in the data, or one output.
 ///
 /// # Errors
 /// If the model names others than the subject, or neither names any.
@@ -259,6 +287,7 @@ fn labels(spec: &ClassificationSpec, config: &ClassifierConfig, folder: &Path) -
     let same = || named.len() == known.len() && named.iter().all(|label| known.contains(label));
     let are_numbers = known.iter().enumerate().all(|(class, label)| *label == class.to_string());
     match (named.is_empty(), config.has_label_names()) {
+        _ if config.has_one_output() => Ok(known),
         (true, true) => Ok(known),
         (true, false) => Err(Error::Invalid(format!(
             "the {} classes of the model in `{}` have no names: data.labels must give them, in its order",

@@ -1,10 +1,10 @@
-//! The objective of a classifier's fine-tuning: Devlin et al. (2019), Section 3.2 and Appendix A.3.
+//! The objective of a classifier's fine-tuning: Devlin et al. (2019), Section 3.2 and Appendix A.3. With one output it is the
+//! squared error, as of STS-B in transformers.
 use core_masking::classifier::LabelledBatch;
-use core_masking::loss::cross_entropy;
+use core_masking::loss::of_labels;
 use core_masking::{Classifier, GatedModel, Gates, ModelDropout};
 use corpus::batches::{length_grouped, length_sorted};
-use stats::Segments;
-use stats::classification::{ClassificationMetric, Outcome};
+use stats::{Cells, Metric, Segments};
 use tch::{Kind, Tensor};
 use training::{Objective, Validation};
 
@@ -16,13 +16,13 @@ use crate::error::Error;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FineTuningObjective {
     pub(super) settings: FineTuningSpec,
-    pub(super) metric: ClassificationMetric,
+    pub(super) metric: Metric,
 }
 
 impl Objective for FineTuningObjective {
     type Model = Classifier;
     type Examples = Texts;
-    type Outcome = Outcome;
+    type Outcome = Cells;
     type Error = Error;
 
     fn tokens(texts: &Texts, row: usize) -> usize {
@@ -49,17 +49,17 @@ impl Objective for FineTuningObjective {
         texts: &Texts,
         rows: &[usize],
         gates: &Gates,
-    ) -> Result<Validation<Outcome>, Error> {
+    ) -> Result<Validation<Cells>, Error> {
         let LabelledBatch { texts: batch, labels } = texts.labelled_batch(model, rows)?;
         let logits = model.forward(&batch, gates, &ModelDropout::OFF); // [batch, labels]
         Ok(Validation {
-            loss: cross_entropy(&logits, &labels).sum(Kind::Double).double_value(&[]),
+            loss: of_labels(&logits, &labels).sum(Kind::Double).double_value(&[]),
             outcomes: outcomes(&logits, texts, rows)?,
         })
     }
 
-    fn score(&self, outcomes: &[Outcome]) -> Result<Option<f64>, Error> {
-        Ok(Some(Segments::Classes(outcomes.to_vec(), self.metric).score()?))
+    fn score(&self, outcomes: &[Cells]) -> Result<Option<f64>, Error> {
+        Ok(Some(Segments::from_cells(self.metric, outcomes)?.score()?))
     }
 
     fn batches(&self, train: &Texts, seed: u64) -> Vec<Vec<usize>> {

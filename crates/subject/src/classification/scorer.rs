@@ -1,11 +1,11 @@
 //! Texts classified under many head sets.
 use std::ops::Range;
 
-use core_masking::{Classifier, HeadSet, Trunk, to_vec};
-use stats::classification::Outcome;
+use core_masking::{Classifier, GatedModel, HeadSet, Trunk, to_vec};
+use stats::{Cell, Cells};
 use tch::{Kind, Tensor, no_grad};
 
-use super::texts::{Texts, classes};
+use super::texts::{Texts, predictions};
 use crate::error::Error;
 use crate::evaluation::{BySet, Plan, Request, Scorer, by_lowest_layer};
 use crate::models::{Models, Pair, SecondLook};
@@ -18,6 +18,8 @@ pub(crate) struct Decisions<'a> {
 }
 
 impl<'a> Decisions<'a> {
+    /// A model with one output decides nothing, so that nothing of it is close.
+    ///
     /// # Errors
     /// If a logit is NaN or infinite.
     pub(super) fn new(
@@ -26,6 +28,9 @@ impl<'a> Decisions<'a> {
         texts: &'a Texts,
         scored: &Scored,
     ) -> Result<Self, Error> {
+        if models.exact.config().has_one_output() {
+            return Ok(Self { texts, second_look: None });
+        }
         let error = |models: &Pair<'_, Classifier>, rows: &[usize]| {
             let logits = |model: &Classifier| -> Result<Tensor, Error> {
                 let intact = model.variants(&[HeadSet::none()], false)?;
@@ -48,15 +53,12 @@ impl<'a> Decisions<'a> {
         exact: &Classifier,
         request: &Request<'_>,
         logits: &[Tensor],
-        found: &mut [Vec<usize>],
+        found: &mut [Vec<Cell>],
     ) -> Result<(), Error> {
         let Some(look) = &self.second_look else { return Ok(()) };
         let rows = request.rows;
         for ((set, logits), found) in request.sets.iter().zip(logits).zip(found) {
             let logits = logits.to_kind(Kind::Float); // [batch, labels]
-            if logits.size()[1] < 2 {
-                return Ok(()); // one class leaves nothing to decide
-            }
             let (greatest, _) = logits.topk(2, -1, true, true);
             let leads = to_vec::<f64>(&(greatest.select(1, 0) - greatest.select(1, 1)));
             let variants = exact.variants(std::slice::from_ref(set), request.rescale)?;
@@ -64,7 +66,7 @@ impl<'a> Decisions<'a> {
             look.take(&leads, |close| {
                 let cells: Vec<(usize, usize)> = close.iter().map(|&text| (0, text)).collect();
                 let exact = exact.sweep_cells(&self.texts.batch(exact, rows)?, &variants, &cells);
-                for (&text, class) in close.iter().zip(classes(&exact)?) {
+                for (&text, class) in close.iter().zip(predictions(&exact)?) {
                     found[text] = class;
                 }
                 let places: Vec<i64> = close.iter().map(|&text| text as i64).collect();
@@ -84,28 +86,27 @@ fn largest_gap(quick: &Tensor, exact: &Tensor) -> f64 {
 
 impl Scorer for Decisions<'_> {
     type Model = Classifier;
-    type Segment = Outcome;
+    type Segment = Cells;
 
     fn groups(sets: &[HeadSet], _: usize) -> Vec<Range<usize>> {
         by_lowest_layer(sets)
     }
 
-    /// The models' classes of the texts of a batch under each set.
+    /// The models' answers to the texts of a batch under each set.
     fn score(
         &self,
         models: &Models<Classifier>,
         request: &Request<'_>,
         left: Option<Trunk>,
-    ) -> Result<(BySet<Outcome>, Trunk), Error> {
+    ) -> Result<(BySet<Cells>, Trunk), Error> {
         let model = models.quickest();
         let variants = model.variants(request.sets, request.rescale)?.replaced_by(request.replacement);
         let batch = self.texts.batch(model, request.rows)?;
         let (logits, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
-        let mut found = logits.iter().map(classes).collect::<Result<Vec<_>, _>>()?;
+        let mut found = logits.iter().map(predictions).collect::<Result<Vec<_>, _>>()?;
         no_grad(|| self.look_again(&models.exact, request, &logits, &mut found))?;
-        let outcome =
-            |(&row, predicted): (&usize, usize)| Outcome { gold: self.texts.classes[row], predicted };
-        let of_set = |predicted: Vec<usize>| request.rows.iter().zip(predicted).map(outcome).collect();
+        let outcome = |(&row, predicted): (&usize, Cell)| vec![self.texts.answers[row], predicted];
+        let of_set = |predicted: Vec<Cell>| request.rows.iter().zip(predicted).map(outcome).collect();
         Ok((found.into_iter().map(of_set).collect(), trunk))
     }
 
@@ -121,7 +122,7 @@ mod tests {
     use super::super::texts::outcomes;
     use super::*;
     use crate::evaluation::{Batches, Masks, Purpose, Replace, no_replacement};
-    use core_masking::{ClassifierConfig, GatedModel, ModelDropout};
+    use core_masking::{ClassifierConfig, ModelDropout};
     use corpus::classifier_tokenizer::Encoded;
     use tch::{Device, Kind};
     use training::{Machine, Memory, Progress};
@@ -157,11 +158,11 @@ mod tests {
             let segments = vec![0; ids.len()];
             Encoded { ids, segments }
         });
-        Texts::new(encoded.collect(), vec![0; count as usize])
+        Texts::new(encoded.collect(), vec![Cell::Count(0); count as usize])
     }
 
     /// The model's classes under a set alone.
-    fn alone(model: &Classifier, texts: &Texts, set: &HeadSet, rescale: bool) -> Vec<Outcome> {
+    fn alone(model: &Classifier, texts: &Texts, set: &HeadSet, rescale: bool) -> Vec<Cells> {
         let scored = Scored::first("test".to_owned(), None, rescale);
         let gates = scored.gates(&GatedModel::layout(model), set, GatedModel::options(model)).unwrap();
         let rows: Vec<usize> = (0..texts.len()).collect();
@@ -181,7 +182,7 @@ mod tests {
         machine: &Machine,
         texts: &Texts,
         rescale: bool,
-    ) -> (Vec<Vec<Outcome>>, usize) {
+    ) -> (Vec<Vec<Cells>>, usize) {
         let need = memory::need(models.exact.config(), models.sizes(), Purpose::Scoring);
         let plan = Plan::new(machine, &need, &texts.lengths().collect::<Vec<_>>());
         let scored = Scored::first("test".to_owned(), None, rescale);
@@ -229,7 +230,7 @@ mod tests {
             let mut changed = 0;
             for (set, found) in some_sets().iter().zip(&found) {
                 let expected = alone(&models.exact, &texts, set, rescale);
-                let differs = |(left, right): &(&Outcome, &Outcome)| left != right;
+                let differs = |(left, right): &(&Cells, &Cells)| left != right;
                 changed += alone(quick, &texts, set, rescale).iter().zip(&expected).filter(differs).count();
                 let wrong = found.iter().zip(&expected).filter(differs).count();
                 assert_eq!(wrong, 0, "{set}, rescaled: {rescale}");

@@ -2,7 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use core_masking::{HeadLayout, ModelConfig};
+use core_masking::{ClassifierConfig, HeadLayout, ModelConfig};
 use corpus::checksum;
 use corpus::labelled::{Example, Format};
 use corpus::splits::check;
@@ -12,6 +12,8 @@ use corpus::trees::Tree;
 use records::StandsFor;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
+
+use stats::estimates::CorrelationMetric;
 
 use super::data::{files, read_split};
 use super::encoder::{EncoderSpec, FineTuningSpec, TextTokenizerSpec};
@@ -111,7 +113,7 @@ pub(crate) struct Holdout {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScoreSpec {
-    /// `accuracy`, `f1` or `matthews`.
+    /// `accuracy`, `f1` or `matthews`; of a model with one output `pearson` or `spearman`.
     pub metric: ScoredBy,
     /// The class that F1 looks for.
     #[serde(default, deserialize_with = "name")]
@@ -148,7 +150,7 @@ fn renamed<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String
     Ok(named.into_iter().map(|(old, new)| (old, new.into())).collect())
 }
 
-/// A measure of classification.
+/// A measure of classification, or of one output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ScoredBy {
@@ -158,6 +160,10 @@ pub(crate) enum ScoredBy {
     F1,
     /// Matthews correlation of two classes.
     Matthews,
+    /// Pearson correlation of a model's one output with the values of the data.
+    Pearson,
+    /// Spearman correlation of these.
+    Spearman,
 }
 
 impl Spec for ClassificationSpec {
@@ -215,7 +221,7 @@ impl Spec for ClassificationSpec {
             ),
             (
                 "[training] needs data.labels: the classes, in the order of the model's outputs",
-                !trained || !data.labels.is_empty(),
+                !trained || !self.outputs().is_empty(),
             ),
         ])?;
         if let Some(training) = &self.training {
@@ -234,7 +240,7 @@ impl Spec for ClassificationSpec {
         match &self.model {
             Some(model) => {
                 let vocabulary = self.tokenizer.vocabulary.unwrap_or(0);
-                let config = model.config(self.tokenizer, &data.labels, vocabulary);
+                let config = model.config(self.tokenizer, &self.outputs(), vocabulary);
                 config.validate()?;
                 model.open_heads.validate(&config.layout())
             }
@@ -244,13 +250,13 @@ impl Spec for ClassificationSpec {
 
     fn layout(&self) -> Option<HeadLayout> {
         let config = |model: &EncoderSpec| {
-            model.open_heads.of_config(model.config(self.tokenizer, &self.data.labels, 1))
+            model.open_heads.of_config(model.config(self.tokenizer, &self.outputs(), 1))
         };
         self.model.as_ref().map(|model| config(model).layout())
     }
 
     fn read(&self, data: &Path, split: &str, bad: &mut BadRows) -> Result<Vec<Example>, Error> {
-        read_split(&self.data, data, split, bad)
+        read_split(&self.data, data, split, (self.score.metric.correlation().is_some(), bad))
     }
 
     fn files(&self, data: &Path, split: &str) -> Vec<PathBuf> {
@@ -280,6 +286,14 @@ impl Spec for ClassificationSpec {
 }
 
 impl ClassificationSpec {
+    /// The classes that the file names, in the order of the model's outputs, or its one output.
+    pub(super) fn outputs(&self) -> Vec<String> {
+        match self.score.metric.correlation() {
+            Some(_) => vec![ClassifierConfig::one_output()],
+            None => self.data.labels.clone(),
+        }
+    }
+
     fn validate_score(&self) -> Result<(), String> {
         let ScoreSpec { metric, positive } = &self.score;
         let labels = &self.data.labels;
@@ -287,6 +301,7 @@ impl ClassificationSpec {
         if let Some(label) = positive.as_ref().filter(|label| !known(label)) {
             return Err(format!("score.positive is `{label}`, but data.labels are {}", quoted(labels)));
         }
+        let is_of_values = metric.correlation().is_some();
         if *metric != ScoredBy::Accuracy && !labels.is_empty() && labels.len() != 2 {
             let classes = labels.len();
             return Err(format!(
@@ -295,6 +310,14 @@ impl ClassificationSpec {
             ));
         }
         check(&[
+            (
+                "data.labels and data.rename are for classes: the labels of score.metric pearson and spearman are numbers",
+                !is_of_values || (labels.is_empty() && self.data.rename.is_empty()),
+            ),
+            (
+                "data.grammar has classes: score.metric must be accuracy",
+                !is_of_values || self.data.grammar.is_none(),
+            ),
             (
                 "score.metric f1 needs score.positive, the class that it looks for",
                 *metric != ScoredBy::F1 || positive.is_some(),
@@ -311,6 +334,17 @@ impl ScoredBy {
             Self::Accuracy => "accuracy",
             Self::F1 => "f1",
             Self::Matthews => "matthews",
+            Self::Pearson => "pearson",
+            Self::Spearman => "spearman",
+        }
+    }
+
+    /// The correlation, if this is a measure of numbers, not of classes.
+    pub(super) fn correlation(self) -> Option<CorrelationMetric> {
+        match self {
+            Self::Accuracy | Self::F1 | Self::Matthews => None,
+            Self::Pearson => Some(CorrelationMetric::Pearson),
+            Self::Spearman => Some(CorrelationMetric::Spearman),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Texts of a split as token ids, with their classes.
+//! Texts of a split as token ids, with their classes or values.
 use core_masking::classifier::LabelledBatch;
 use core_masking::{Classifier, GatedModel, SegmentBatch, to_vec};
 use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
 use corpus::labelled::Example;
-use stats::classification::Outcome;
+use stats::{Cell, Cells};
 use tch::Tensor;
 
 use crate::error::Error;
@@ -16,8 +16,8 @@ pub(super) const BATCH_TOKENS: usize = 2_048;
 #[derive(Debug)]
 pub(crate) struct Texts {
     encoded: Vec<Encoded>,
-    /// The right class of each text.
-    pub(super) classes: Vec<usize>,
+    /// The right class of each text, a count, or its value, a decimal.
+    pub(super) answers: Vec<Cell>,
 }
 
 impl Texts {
@@ -26,15 +26,15 @@ impl Texts {
     pub(super) fn encode(
         tokenizer: &ClassifierTokenizer,
         examples: &[Example],
-        classes: Vec<usize>,
+        answers: Vec<Cell>,
     ) -> Result<Self, Error> {
         let encode = |example: &Example| tokenizer.encode(&example.text, example.pair.as_deref());
-        Ok(Self::new(examples.iter().map(encode).collect::<Result<_, _>>()?, classes))
+        Ok(Self::new(examples.iter().map(encode).collect::<Result<_, _>>()?, answers))
     }
 
-    /// One class for each text.
-    pub(super) fn new(encoded: Vec<Encoded>, classes: Vec<usize>) -> Self {
-        Self { encoded, classes }
+    /// One answer for each text.
+    pub(super) fn new(encoded: Vec<Encoded>, answers: Vec<Cell>) -> Self {
+        Self { encoded, answers }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -65,31 +65,39 @@ impl Texts {
         Ok(model.batch(&rows.iter().map(row).collect::<Vec<_>>())?)
     }
 
-    /// These texts with their classes.
+    /// These texts with their classes or values.
     pub(super) fn labelled_batch(&self, model: &Classifier, rows: &[usize]) -> Result<LabelledBatch, Error> {
-        let labels: Vec<i64> = rows.iter().map(|&row| self.classes[row] as i64).collect();
-        let labels = Tensor::from_slice(&labels).to_device(model.options().1);
-        Ok(LabelledBatch { texts: self.batch(model, rows)?, labels })
+        let classes = rows.iter().map(|&row| self.answers[row].count().map(i64::from));
+        let labels = match classes.collect::<Option<Vec<i64>>>() {
+            Some(classes) => Tensor::from_slice(&classes),
+            None => {
+                Tensor::from_slice(&rows.iter().map(|&row| self.answers[row].value()).collect::<Vec<_>>())
+            }
+        };
+        Ok(LabelledBatch { texts: self.batch(model, rows)?, labels: labels.to_device(model.options().1) })
     }
 }
 
-/// The model's classes of these texts, and the right ones; `logits`: `[batch, labels]`.
+/// The right answers of these texts, and the model's; `logits`: `[batch, labels]`.
 ///
 /// # Errors
 /// If a logit is NaN or infinite.
-pub(super) fn outcomes(logits: &Tensor, texts: &Texts, rows: &[usize]) -> Result<Vec<Outcome>, Error> {
-    let outcome = |(&row, predicted): (&usize, usize)| Outcome { gold: texts.classes[row], predicted };
-    Ok(rows.iter().zip(classes(logits)?).map(outcome).collect())
+pub(super) fn outcomes(logits: &Tensor, texts: &Texts, rows: &[usize]) -> Result<Vec<Cells>, Error> {
+    let outcome = |(&row, predicted): (&usize, Cell)| vec![texts.answers[row], predicted];
+    Ok(rows.iter().zip(predictions(logits)?).map(outcome).collect())
 }
 
-/// The class of the greatest logit in each row; `logits`: `[batch, labels]`.
+/// The class of the greatest logit in each row, or the one logit; `logits`: `[batch, labels]`.
 ///
 /// # Errors
 /// If a logit is NaN or infinite.
-pub(super) fn classes(logits: &Tensor) -> Result<Vec<usize>, Error> {
+pub(super) fn predictions(logits: &Tensor) -> Result<Vec<Cell>, Error> {
     if logits.isfinite().all().int64_value(&[]) == 0 {
         return Err(Error::not_finite());
     }
+    if logits.size()[1] == 1 {
+        return Ok(to_vec(logits).into_iter().map(Cell::Decimal).collect());
+    }
     let classes = to_vec::<i64>(&logits.argmax(1, false));
-    Ok(classes.into_iter().map(|class| class as usize).collect())
+    Ok(classes.into_iter().map(|class| Cell::Count(class as u32)).collect())
 }

@@ -5,6 +5,7 @@ use core_masking::{Classifier, ClassifierConfig};
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
 use serde_json::json;
+use stats::Metric;
 use tch::{Device, Kind};
 use training::{AdamSettings, Machine, Recipe};
 
@@ -30,7 +31,10 @@ impl Trained for Classification {
     fn recipe(spec: &ClassificationSpec) -> Result<Option<Recipe>, Error> {
         let ClassificationSpec { data, score, checkpoint, model, tokenizer, training, .. } = spec;
         let Some(settings) = training else { return Ok(None) };
-        metric(spec, &data.labels)?;
+        let loss = match metric(spec, &spec.outputs())? {
+            Metric::Estimates(_) => "squared error",
+            _ => "cross-entropy, nats",
+        };
         let files = [&data.train, &data.dev].map(|split| data.splits.get(split));
         Ok(Some(Recipe {
             settings: json!({
@@ -38,7 +42,7 @@ impl Trained for Classification {
                 "train": data.train, "dev": data.dev, "labels": data.labels, "rename": data.rename, "score": score,
                 "checkpoint": checkpoint, "tokenizer": tokenizer, "model": model, "training": training,
             }),
-            curve: format!("cross-entropy, nats per text; dev_score: {}", score.metric.name()),
+            curve: format!("{loss} per text; dev_score: {}", score.metric.name()),
             seed: settings.seed,
             epochs: settings.epochs,
             clip_norm: settings.clip_norm,
@@ -73,13 +77,13 @@ impl Trained for Classification {
         (split, examples): (&str, &Vec<Example>),
         _quiet: bool,
     ) -> Result<Texts, Error> {
-        Texts::encode(tokenizer, examples, data::classes(examples, &spec.data.labels, split)?)
+        Texts::encode(tokenizer, examples, data::answers(examples, &spec.outputs(), split)?)
     }
 
     fn objective(file: &SubjectFile<Self>) -> Result<FineTuningObjective, Error> {
         let SubjectFile { name, spec, .. } = file;
         let settings = spec.training.ok_or_else(|| Error::not_trained(name))?;
-        Ok(FineTuningObjective { settings, metric: metric(spec, &spec.data.labels)? })
+        Ok(FineTuningObjective { settings, metric: metric(spec, &spec.outputs())? })
     }
 
     fn start(
@@ -90,7 +94,7 @@ impl Trained for Classification {
     ) -> Result<Classifier, Error> {
         let (spec, objective) = (&file.spec, Self::objective(file)?);
         let seed = objective.settings.seed;
-        let (labels, options) = (&spec.data.labels, (Kind::Float, machine.device));
+        let (labels, options) = (&spec.outputs(), (Kind::Float, machine.device));
         match (base, &spec.model) {
             (Some(base), _) => {
                 let pretrained = Classifier::load_pretrained(&base.folder, labels, seed, options)?;
