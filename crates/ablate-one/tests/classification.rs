@@ -224,7 +224,7 @@ fn one_output_is_scored_by_correlation() {
     for metric in ["pearson", "spearman"] {
         let spec = fs::read_to_string(folder.path().join("tiny.toml")).unwrap();
         fs::write(folder.path().join("tiny.toml"), spec.replace("pearson", metric)).unwrap();
-        command(folder.path()).arg("--overwrite").assert().success();
+        command(folder.path()).arg("--again").assert().success();
         let base = test_support::rows::<AblationRow>(folder.path(), "ablate-one.csv")[0].base_score;
         assert!((base + 100.0).abs() < 1e-3, "{metric}: {base}");
     }
@@ -237,24 +237,24 @@ fn correlations_that_do_not_exist_are_named_or_refused() {
     let write = |rows: &str| {
         fs::write(folder.path().join("data/reviews/test.tsv"), format!("review\trating\n{rows}")).unwrap();
     };
+    write("dull film\t1.5\nlovely film\t1.50\n");
+    let expected = "split `test`: all labels are `1.5`, and nothing correlates with what does not vary";
+    assert!(refusal(folder.path()).contains(expected));
+    write("dull film\t1.5\nlovely film\tinf\n");
+    assert!(refusal(folder.path()).contains("test.tsv`, line 3: label `inf` is not a finite number"));
+
     write("dull film\t1.5\ndull film\t2\ndull film\t-3e-1\n");
     let output = command(folder.path()).assert().success().get_output().clone();
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(message.matches("no correlation exists and 0 stands for it: ").count(), 1, "{message}");
     assert!(message.contains("; self:1:2; "), "{message}");
     assert!(rows(folder.path()).iter().all(|row| row.score == 0.0 && row.p_value.is_none_or(|p| p == 1.0)));
-
-    write("dull film\t1.5\nlovely film\t1.50\n");
-    let expected = "split `test`: all labels are `1.5`, and nothing correlates with what does not vary";
-    assert!(refusal(folder.path()).contains(expected));
-    write("dull film\t1.5\nlovely film\tinf\n");
-    assert!(refusal(folder.path()).contains("test.tsv`, line 3: label `inf` is not a finite number"));
 }
 
 #[test]
 fn metrics_of_classes_and_of_one_output_are_not_exchanged() {
     let message = refusal(one_output("\"accuracy\"").path());
-    assert!(message.contains("has one output, as regression and rankers have: score.metric = \"pearson\""));
+    assert!(message.contains(r#"accuracy is for classes: set score.metric = "pearson""#), "{message}");
     let message = refusal(folder(&checkpoint("").replace("\"accuracy\"", "\"pearson\"")).path());
     assert!(message.contains("label `bad` is not a finite number"), "{message}");
     let message = refusal(

@@ -252,8 +252,8 @@ fn metric(spec: &ClassificationSpec, labels: &[String]) -> Result<Metric, Error>
         }
         (None, 1) => {
             return Err(Error::Invalid(format!(
-                "the model has one output, as regression and rankers have: score.metric = \"pearson\" or \"spearman\" is for it, {} \
-                 for classes",
+                "the model has one output, as regression and rankers have, and {} is for classes: set score.metric = \
+                 \"pearson\", or \"spearman\"",
                 name.name()
             )));
         }
