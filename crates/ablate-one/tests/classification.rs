@@ -131,9 +131,9 @@ fn rows_at_fault_are_refused_or_left_out_and_counted() {
     let mut expected = None;
     for (row, fault) in [
         ("", ""),
-        ("lovely\n", "line 242: 1 column, but the header has 2"),
-        ("lovely\tdull\tgood\n", "line 242: 3 columns, but the header has 2"),
-        (" \tgood\n", "line 242: `review` is empty"),
+        ("lovely\n", "line 242: 1 column, but the header has 3"),
+        ("lovely\tdull\tgood\t1\n", "line 242: 4 columns, but the header has 3"),
+        (" \tgood\t1\n", "line 242: `review` is empty"),
     ] {
         let folder = folder(&checkpoint(""));
         let path = folder.path().join("data/reviews/test.tsv");
