@@ -1,7 +1,7 @@
 //! Ways to take a head away. A gate ξ makes of the context c of a head `ξ c + (1 - ξ) r`. Michel et al. (2019) let r be 0,
-//! which later layers have never seen; here r may also be what the head reads on average (mean ablation), or what it reads in
-//! another text (resample ablation).
-use std::collections::BTreeMap;
+//! which later layers have never seen; here r may also be the mean of the head's contexts (mean ablation), or its context in another
+//! text (resample ablation).
+use std::collections::{BTreeMap, BTreeSet};
 
 use tch::{Device, Kind, Tensor};
 
@@ -12,7 +12,7 @@ use crate::{Attention, Error, HeadLayout, HeadSet, Projections, Weights};
 /// The replacement r of the context of each head of a model.
 #[derive(Debug)]
 pub struct Replacement {
-    modules: BTreeMap<Attention, Vec<Contexts>>,
+    modules: BTreeMap<(Attention, usize), Contexts>, // by attention type and layer
 }
 
 /// Contexts of the heads of one module.
@@ -27,7 +27,7 @@ impl Contexts {
         Self { values: change(&self.values), lengths: self.lengths.as_ref().map(change) }
     }
 
-    /// Those that replace the contexts of `queries` positions, `[rows, heads, queries or 1, d_head]`.
+    /// Replacements at the first `queries` positions, `[rows, heads, queries or 1, d_head]`.
     pub(crate) fn of_first(&self, queries: i64) -> Tensor {
         self.at(0, queries)
     }
@@ -55,36 +55,65 @@ impl Contexts {
 }
 
 impl Replacement {
-    /// What the heads of other texts read: resample ablation. Row b replaces that of the batch.
+    /// Contexts of other texts: resample ablation. Row b replaces that of the batch.
     ///
     /// - `contexts`: of these texts, as [`contexts`](crate::GatedModel::contexts) gives them, heads that were removed included
     /// - `attended`: their modules, of which the real queries count
-    pub(crate) fn of_texts(
-        mut contexts: RecordedWeights,
-        attended: &BTreeMap<Attention, Attended>,
-        layout: &HeadLayout,
-    ) -> Self {
-        let module = |(attention, shape): (Attention, crate::LayerShape)| {
+    pub(crate) fn of_texts(contexts: RecordedWeights, attended: &BTreeMap<Attention, Attended>) -> Self {
+        let of_module = |((attention, layer), values): ((Attention, usize), Tensor)| {
             let attended = &attended[&attention];
             let rows = attended.first_rows();
             let lengths = attended.queries.sum_dim_intlist(1, false, Kind::Int64).index_select(0, &rows);
-            let of_layer = |layer| {
-                let values = contexts.remove(&(attention, layer)).expect("a record of each module");
-                Contexts { values: values.index_select(0, &rows), lengths: Some(lengths.shallow_clone()) }
-            };
-            (attention, (0..shape.layers).map(of_layer).collect())
+            let contexts = Contexts { values: values.index_select(0, &rows), lengths: Some(lengths) };
+            ((attention, layer), contexts)
         };
-        Self { modules: layout.types().map(module).collect() }
+        Self { modules: contexts.into_iter().map(of_module).collect() }
     }
 
-    /// The contexts of one module.
-    pub(crate) fn of(&self, attention: Attention, layer: usize) -> &Contexts {
-        &self.modules[&attention][layer]
+    /// Rows of several replacements, one behind the other; positions behind the length of a row are filled up.
+    ///
+    /// # Panics
+    /// If there are none.
+    #[must_use]
+    pub fn joined(parts: &[Self]) -> Self {
+        let of_module = |&key: &(Attention, usize)| {
+            let parts: Vec<&Contexts> = parts.iter().map(|part| &part.modules[&key]).collect();
+            let longest = parts.iter().map(|part| part.values.size()[2]).max().unwrap_or(0);
+            let padded = |part: &&Contexts| {
+                let missing = longest - part.values.size()[2];
+                part.values.constant_pad_nd([0, 0, 0, missing])
+            };
+            let lengths: Option<Vec<&Tensor>> = parts.iter().map(|part| part.lengths.as_ref()).collect();
+            let contexts = Contexts {
+                values: Tensor::cat(&parts.iter().map(padded).collect::<Vec<_>>(), 0),
+                lengths: lengths.map(|lengths| Tensor::cat(&lengths, 0)),
+            };
+            (key, contexts)
+        };
+        Self { modules: parts[0].modules.keys().map(of_module).collect() }
+    }
+
+    /// The same for the modules of these heads, and where `positions` are given, for so many first ones of each row alone.
+    #[must_use]
+    pub fn only(mut self, heads: &HeadSet, positions: Option<i64>) -> Self {
+        let modules: BTreeSet<_> = heads.iter().map(|id| (id.attention(), id.layer_index())).collect();
+        self.modules.retain(|module, _| modules.contains(module));
+        for contexts in self.modules.values_mut() {
+            let (Some(positions), Some(lengths)) = (positions, &contexts.lengths) else { continue };
+            let kept = positions.min(contexts.values.size()[2]);
+            contexts.values = contexts.values.narrow(2, 0, kept).contiguous();
+            contexts.lengths = Some(lengths.clamp_max(kept));
+        }
+        self
+    }
+
+    /// Contexts of one module, if it has any.
+    pub(crate) fn of(&self, attention: Attention, layer: usize) -> Option<&Contexts> {
+        self.modules.get(&(attention, layer))
     }
 
     fn map(&self, change: impl Fn(&Contexts) -> Contexts) -> Self {
-        let changed = |layers: &Vec<Contexts>| layers.iter().map(&change).collect();
-        Self { modules: self.modules.iter().map(|(&key, layers)| (key, changed(layers))).collect() }
+        Self { modules: self.modules.iter().map(|(&key, contexts)| (key, change(contexts))).collect() }
     }
 
     /// The same on the same tensors.
@@ -102,7 +131,7 @@ impl Replacement {
         })
     }
 
-    /// Those of some rows of the batch; `rows`: `[kept]` of indices. A single row serves any batch and stays.
+    /// The same for some rows of the batch; `rows`: `[kept]` of indices. A single row serves any batch and stays.
     #[must_use]
     pub fn select(&self, rows: &Tensor) -> Self {
         self.map(|contexts| match contexts.values.size()[0] {
@@ -116,7 +145,7 @@ impl Replacement {
         self.map(|contexts| contexts.repeat(times))
     }
 
-    /// Those of one position, for any number of queries at it.
+    /// Contexts of one position, for any number of queries at it.
     pub(crate) fn at(&self, position: i64) -> Self {
         self.map(|contexts| Contexts { values: contexts.at(position, 1), lengths: None })
     }
@@ -148,7 +177,8 @@ pub(crate) fn fold(
             let present = tensor(&layout.kept(attention, layer));
             let removed = Tensor::from_slice(&removed).to_device(options.1).unsqueeze(1); // [kept, 1]
             let means = means.to(options);
-            let means = means.of(attention, layer).values.get(0).select(1, 0).index_select(0, &present); // [kept, d_head]
+            let means = &means.modules[&(attention, layer)].values;
+            let means = means.get(0).select(1, 0).index_select(0, &present); // [kept, d_head]
             let bias = weights.get(&format!("{name}.bias"))?;
             let added = weight.detach().matmul(&(means * removed).flatten(0, 1)); // [d_model]
             Ok((bias.detach().to_kind(Kind::Double) + added).to_kind(bias.kind()))
@@ -219,11 +249,84 @@ impl ContextSums {
 
     /// The mean context of each head, in double precision on the CPU: mean ablation.
     pub fn means(&self) -> Replacement {
-        let mut modules: BTreeMap<Attention, Vec<Contexts>> = BTreeMap::new();
-        for (&(attention, _), sum) in &self.sums {
+        let mean = |(&(attention, layer), sum): (&(Attention, usize), &Tensor)| {
             let values = (sum / self.positions[&attention].max(1.0)).unsqueeze(0).unsqueeze(2); // [1, heads, 1, d_head]
-            modules.entry(attention).or_default().push(Contexts { values, lengths: None });
-        }
+            ((attention, layer), Contexts { values, lengths: None })
+        };
+        let modules = self.sums.iter().map(mean).collect();
         Replacement { modules }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Classifier, ClassifierConfig, GatedModel};
+    use tch::no_grad;
+
+    const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
+
+    /// 2 layers of 3 heads of 4.
+    fn model() -> Classifier {
+        let json = serde_json::json!({
+            "model_type": "bert", "vocab_size": 23, "hidden_size": 12, "num_hidden_layers": 2,
+            "num_attention_heads": 3, "intermediate_size": 14, "hidden_act": "gelu",
+            "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 0.3,
+        });
+        let config: ClassifierConfig = serde_json::from_value(json).unwrap();
+        Classifier::random(config, 3, OPTIONS).unwrap()
+    }
+
+    fn logits(model: &Classifier, replacement: Option<&Replacement>) -> Vec<Tensor> {
+        let names = ["", "self:1:2", "self:1:1+self:1:3", "self:2:1", "self:1:1+self:1:2+self:1:3+self:2:2"];
+        let sets = names.map(|name| if name.is_empty() { HeadSet::none() } else { name.parse().unwrap() });
+        let (long, short): (&[u32], &[u32]) = (&[3, 9, 14, 2, 7], &[5, 1]);
+        let texts = model.batch(&[(long, &[0; 5]), (short, &[0; 2])]).unwrap();
+        let variants = model.variants(&sets, false).unwrap().replaced_by(replacement);
+        [1, 4]
+            .into_iter()
+            .flat_map(|together| no_grad(|| model.sweep(&texts, &variants, together, None)).0)
+            .collect()
+    }
+
+    fn examples(model: &Classifier) -> crate::classifier::LabelledBatch {
+        let (long, short): (&[u32], &[u32]) = (&[3, 9, 14, 2, 7], &[5, 1]);
+        let texts = model.batch(&[(long, &[0; 5]), (short, &[0; 2])]).unwrap();
+        crate::classifier::LabelledBatch { texts, labels: Tensor::from_slice(&[0_i64, 1]) }
+    }
+
+    #[test]
+    fn means_of_zero_are_zero_ablation_and_own_contexts_change_nothing() {
+        let model = model();
+        let zeros = model.context_sums(&examples(&model)).means().to(OPTIONS);
+        let zeros = zeros.map(|contexts| contexts.map(Tensor::zeros_like));
+        let plain = logits(&model, None);
+        assert_eq!(logits(&model, Some(&zeros)), plain, "to the last bit");
+        let own = logits(&model, Some(&model.replacement(&examples(&model))));
+        let intact = &plain[0];
+        for (found, masked) in own.iter().zip(&plain).skip(1) {
+            let gap = |other: &Tensor| (found - other).abs().max().double_value(&[]);
+            assert!(gap(intact) < 1e-5, "{}", gap(intact));
+            assert!(masked == intact || gap(masked) > 1e-3, "the heads matter");
+        }
+    }
+
+    /// Rows of 2 and 3 positions, 1 head of width 1: behind its length each begins anew.
+    #[test]
+    fn positions_begin_anew_behind_the_length_of_a_row() {
+        let row = |values: &[f32]| Contexts {
+            values: Tensor::from_slice(values).view([1, 1, -1, 1]),
+            lengths: Some(Tensor::from_slice(&[values.len() as i64])),
+        };
+        let key = (Attention::SelfAttention, 0);
+        let of = |contexts| Replacement { modules: BTreeMap::from([(key, contexts)]) };
+        let both = Replacement::joined(&[of(row(&[1.0, 2.0])), of(row(&[3.0, 4.0, 5.0]))]);
+        let numbers = |tensor: Tensor| crate::to_vec::<f64>(&tensor);
+        let contexts = &both.modules[&key];
+        assert_eq!(numbers(contexts.of_first(5)), [1.0, 2.0, 1.0, 2.0, 1.0, 3.0, 4.0, 5.0, 3.0, 4.0]);
+        assert_eq!(numbers(both.at(7).modules[&key].of_first(1)), [2.0, 4.0]);
+        let first = both.share().only(&"self:1:1".parse().unwrap(), Some(2));
+        assert_eq!(numbers(first.modules[&key].of_first(2)), [1.0, 2.0, 3.0, 4.0]);
+        assert!(both.only(&"self:2:1".parse().unwrap(), None).modules.is_empty());
     }
 }

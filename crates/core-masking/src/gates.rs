@@ -270,7 +270,7 @@ impl Gates {
         Gate {
             values,
             open: *open,
-            replacement: self.replacement.as_ref().map(|replacement| replacement.of(attention, layer)),
+            replacement: self.replacement.as_ref().and_then(|replacement| replacement.of(attention, layer)),
             record: self.record.as_ref().map(|record| (record, attention, layer)),
             contexts: self.contexts.as_ref().map(|record| (record, attention, layer)),
         }

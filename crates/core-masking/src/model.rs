@@ -105,9 +105,9 @@ pub trait GatedModel: Debug + Send + Sized {
         ContextSums::new(&self.contexts(examples), &self.attended(examples))
     }
 
-    /// What the heads read in these examples, in place of what they read in others.
+    /// Contexts of these examples, to stand in the place of those of others.
     fn replacement(&self, examples: &Self::Examples) -> Replacement {
-        Replacement::of_texts(self.contexts(examples), &self.attended(examples), &self.layout())
+        Replacement::of_texts(self.contexts(examples), &self.attended(examples))
     }
 
     /// Raw outputs for one short input, `[.., outputs]`.

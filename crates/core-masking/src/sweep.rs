@@ -262,7 +262,7 @@ impl<'a, S: Stack> Walk<'a, S> {
     }
 
     fn replacement(&self, layer: usize) -> Option<&Contexts> {
-        Some(self.variants.replacement.as_ref()?.of(self.attention, layer))
+        self.variants.replacement.as_ref()?.of(self.attention, layer)
     }
 
     /// Values of nodes, for each variant.

@@ -22,7 +22,7 @@ const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
 fn load(name: &str) -> Option<(PathBuf, Value)> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden/more"));
     let Ok(text) = std::fs::read_to_string(folder.join("ablation.json")) else {
-        println!("the reference numbers of ablation are not at hand, so that `{name}` is not compared");
+        test_support::skipped(&format!("the numbers of ablation are not at hand: `{name}` is not compared"));
         return None;
     };
     let numbers: Value = serde_json::from_str(&text).unwrap();

@@ -21,7 +21,7 @@ pub use exit::exit_code;
 pub use export::Export;
 pub use head_sweep::HeadSweep;
 pub use heads::Selection;
-pub use masking::{AblationArgs, Kind, MaskingArgs};
+pub use masking::{AblationArgs, AblationKind, MaskingArgs};
 pub use measured::{Finished, MeasuredRows, RowPlan, RowSet};
 pub use order::{Estimate, EstimateArgs, Granularity, Ingredient, Oracle, Sampling, random_order};
 pub use pool::{Pool, StepArgs};

@@ -1,10 +1,13 @@
-//! What masking a head does.
+//! Masking of heads: rescaling, and kinds of ablation.
 use clap::ValueEnum;
 use subject::{Ablation, Description, Sample, Scored};
 use training::Machine;
 
 use crate::args::{SharedArgs, positive};
 use crate::error::Error;
+
+/// Texts that contexts are read in, unless told otherwise.
+const REFERENCE_LIMIT: usize = 2000;
 
 /// Arguments of experiments that mask heads.
 #[derive(Debug, Clone, clap::Args)]
@@ -19,53 +22,59 @@ pub struct MaskingArgs {
     pub ablation: AblationArgs,
 }
 
-/// What takes the place of masked heads.
+/// Arguments that choose a kind of ablation.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Masking")]
 pub struct AblationArgs {
     /// What takes the place of a masked head
-    #[arg(long, value_enum, value_name = "KIND", default_value_t = Kind::Zero)]
-    pub ablation: Kind,
+    #[arg(long, value_enum, value_name = "KIND", default_value_t = AblationKind::Zero)]
+    pub ablation: AblationKind,
 
     /// Split whose texts --ablation mean and resample read [default: that on which importance is measured]
     #[arg(long, value_name = "SPLIT")]
     pub reference_on: Option<String>,
 
-    /// Segments of that split, drawn at random with --seed; all if there are fewer
-    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = positive)]
-    pub reference_limit: usize,
+    /// Segments of that split, drawn at random with --seed; all if there are fewer [default: 2000]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub reference_limit: Option<usize>,
 
-    /// Number of the draw of other texts for --ablation resample, from 1; each draw has a file of its own
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    pub draw: u64,
+    /// Number of the draw of other texts for --ablation resample, from 1; each draw has a file of its own [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub draw: Option<u64>,
 }
 
-/// Kind of ablation.
+/// AblationKind of ablation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub enum AblationKind {
     /// Nothing, as in the paper
     Zero,
-    /// What the head reads on average, over all positions of texts
+    /// Its mean context over all positions of texts
     Mean,
-    /// What the head reads at the same position of another text, at least as long where there is one
+    /// Its context at the same position of another text, at least as long where there is one
     Resample,
 }
 
 impl AblationArgs {
-    /// What takes the place of masked heads, checked.
+    /// The kind of ablation, checked.
     ///
     /// # Errors
-    /// If there is no such split, or it is at fault.
+    /// If there is no such split, it is at fault, or an option is given that the kind has no use for.
     pub fn build(&self, seed: u64, description: &Description, machine: &Machine) -> Result<Ablation, Error> {
         let sample = || -> Result<Sample, Error> {
             let split = self.reference_on.as_deref().unwrap_or(description.estimate_split());
             let split = description.split(Some(split), machine)?;
-            Ok(Sample { split, size: self.reference_limit, seed })
+            Ok(Sample { split, size: self.reference_limit.unwrap_or(REFERENCE_LIMIT), seed })
         };
+        let (kind, reads) = (self.ablation, self.reference_on.is_some() || self.reference_limit.is_some());
+        if self.draw.is_some() && kind != AblationKind::Resample || reads && kind == AblationKind::Zero {
+            return Err(Error::input(
+                "--draw is for --ablation resample, --reference-on and --reference-limit are for mean and resample",
+            ));
+        }
         Ok(match self.ablation {
-            Kind::Zero => Ablation::Zero,
-            Kind::Mean => Ablation::Mean(sample()?),
-            Kind::Resample => Ablation::Resample { of: sample()?, draw: self.draw },
+            AblationKind::Zero => Ablation::Zero,
+            AblationKind::Mean => Ablation::Mean(sample()?),
+            AblationKind::Resample => Ablation::Resample { of: sample()?, draw: self.draw.unwrap_or(1) },
         })
     }
 }
@@ -74,7 +83,7 @@ impl MaskingArgs {
     /// The split that an experiment scores, with its heads masked so.
     ///
     /// # Errors
-    /// As for [`AblationArgs::build`].
+    /// As for [`AblationArgs::build`], or if other texts are to come from the split that is scored.
     pub fn scored(
         &self,
         split: String,
@@ -83,6 +92,12 @@ impl MaskingArgs {
         machine: &Machine,
     ) -> Result<Scored, Error> {
         let ablation = self.ablation.build(shared.seed(), description, machine)?;
+        if matches!(&ablation, Ablation::Resample { of, .. } if of.split == split) {
+            return Err(Error::input(format!(
+                "--ablation resample would read contexts in the split that is scored, `{split}`, where a text may stand for itself: \
+                 name another by --reference-on"
+            )));
+        }
         Ok(Scored::first(split, shared.limit, self.rescale).under(ablation))
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 
 use clap::{Args, Command, ValueEnum};
 use core_masking::families::{CLASSIFIERS, LANGUAGE_MODELS, TRANSLATORS};
-use experiment::{Kind, SharedArgs};
+use experiment::{AblationKind, SharedArgs};
 use records::{Attention, Method, Order};
 use subject::Description;
 
@@ -161,7 +161,8 @@ fn orders_searches_controls_attention_types_and_kinds_of_ablation_are_those_of_t
     let controls = Method::ALL.into_iter().filter(|method| *method != Method::Gates);
     assert_eq!(names_on_page("Controls", None), names(controls.map(Method::name)));
     assert_eq!(names_on_page("Names of heads", None), names(Attention::ALL.map(Attention::name)));
-    let kinds: Vec<_> = Kind::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
+    let kinds: Vec<_> =
+        AblationKind::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
     assert_eq!(names_on_page("Kinds of ablation", None), names(kinds.iter().map(|kind| kind.get_name())));
 }
 

@@ -60,12 +60,15 @@ impl MeasuredCurve {
         Ok(Self { path: path.to_owned(), signature, steps })
     }
 
-    /// What took the place of masked heads.
+    /// The kind of ablation that the curve was measured under.
     ///
     /// # Errors
-    /// If a model that holds it cannot be written, or not in the way that is asked for.
+    /// If it is not known, no model holds it, or it is not written in the way that is asked for.
     pub fn ablation(&self, is_folded: bool) -> anyhow::Result<Ablation> {
-        let (ablation, place) = (Ablation::of(&self.signature.identity), self.path.display());
+        let place = self.path.display();
+        let ablation = Ablation::of(&self.signature.identity);
+        let ablation =
+            ablation.with_context(|| format!("`{place}` was measured under an unknown kind of ablation"))?;
         match &ablation {
             Ablation::Zero if is_folded => {
                 bail!(
@@ -73,10 +76,10 @@ impl MeasuredCurve {
                 )
             }
             Ablation::Mean(_) if !is_folded => {
-                bail!("`{place}` was measured with means in the place of heads: --fold writes that model")
+                bail!("`{place}` was measured under mean ablation: --fold writes that model")
             }
             Ablation::Resample { .. } => {
-                bail!("`{place}` was measured with what heads read in other texts, which is in no model")
+                bail!("`{place}` was measured under resample ablation, which is in no model")
             }
             _ => Ok(ablation),
         }
@@ -139,15 +142,24 @@ impl MeasuredCurve {
     ///
     /// # Errors
     /// If its weights differ.
-    pub fn check_model(&self, subject: &dyn Subject) -> anyhow::Result<()> {
+    pub fn check_model(&self, subject: &dyn Subject, ablation: &Ablation) -> anyhow::Result<()> {
         let measured = &self.signature.identity;
-        let scored = Scored::first(measured.split.clone(), measured.limit, false);
+        let scored = Scored::first(measured.split.clone(), measured.limit, false).under(ablation.clone());
+        let (now, place) = (subject.identity(&measured.experiment, &scored)?, self.path.display());
         ensure!(
-            subject.identity(&measured.experiment, &scored)?.weights == measured.weights,
-            "`{}` is of another model than `{}` now: measure it again with --again",
-            self.path.display(),
+            now.weights == measured.weights,
+            "`{place}` is of another model than `{}` now: measure it again with --again",
             subject.folder().display()
         );
+        let of_reference = |(name, _): &(&String, &String)| name.starts_with("reference: ");
+        let other = now
+            .data
+            .iter()
+            .filter(of_reference)
+            .find(|(name, sha256)| measured.data.get(*name) != Some(sha256));
+        if let Some((name, _)) = other {
+            bail!("`{place}` was measured with means of other texts ({name}): measure it again with --again");
+        }
         Ok(())
     }
 

@@ -121,7 +121,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     };
     let ablation = curve.ablation(args.fold)?;
     let subject = description.open(&machine, &args.results)?;
-    curve.check_model(subject.as_ref())?;
+    curve.check_model(subject.as_ref(), &ablation)?;
 
     let about = about(step, args.form, curve.signature(args.margin));
     let masked = step.masked_heads.parse()?;

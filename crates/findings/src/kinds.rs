@@ -1,10 +1,10 @@
 //! One head at a time under several kinds of ablation: with nothing, with what it reads on average, or with what it reads in another
 //! text in its place.
-use records::{AblationRow, Attention, Row};
+use records::{Attention, Row};
 use significance::SEED;
 use stats::Segments;
 use stats::correlation::spearman;
-use stats::reliability::{Swept, ceiling, split_half};
+use stats::reliability::{Swept, across_halves, ceiling};
 
 use crate::ablations::Ablations;
 use crate::error::{Error, Result, faulty, incomparable, no_segments};
@@ -13,7 +13,7 @@ use crate::same_model::{beside, model_entries};
 use crate::segments::stored;
 use crate::source::{ResultFile, experiment};
 
-/// Random halves of the segments that a reliability is averaged over.
+/// Random divisions of the segments into halves.
 const SPLITS: usize = 50;
 
 /// The same sweep under several kinds of ablation.
@@ -41,7 +41,10 @@ pub struct KindAgreement {
     pub kinds: [usize; 2],
     /// Spearman's rho of the costs; absent where all heads cost the same.
     pub spearman: Option<f64>,
-    /// The greatest correlation that the noise of both allows; absent where one is noise only or was measured without segments.
+    /// The same where one kind is measured on a random half of the segments and the other on the rest, on average; absent without
+    /// statistics of segments.
+    pub across_halves: Option<f64>,
+    /// The greatest value of that which the noise of halves allows; absent where one kind is noise only.
     pub ceiling: Option<f64>,
 }
 
@@ -55,24 +58,6 @@ impl Kind {
         };
         (0..families[0].len()).map(mean).collect()
     }
-
-    /// The mean reliability of the draws; absent where segments are missing or a draw is noise only.
-    fn reliability(&self, attention: Attention) -> Result<Option<f64>> {
-        let mut sum = 0.0;
-        for sweep in &self.draws {
-            let (base, variants) = match stored(sweep, || no_segments(&sweep.file)) {
-                Err(Error::NotMeasured(_)) => return Ok(None),
-                found => found?,
-            };
-            let of_type = |(row, _): &(&AblationRow, _)| row.attention == attention;
-            let rows = sweep.rows.iter().zip::<&Vec<Segments>>(&variants).filter(of_type);
-            let variants: Vec<&Segments> = rows.map(|(_, variant)| variant).collect();
-            let found = split_half(Swept { base: &base, variants: &variants }, SPLITS, SEED);
-            let Some(found) = found.map_err(incomparable(&sweep.file))? else { return Ok(None) };
-            sum += found;
-        }
-        Ok(Some(sum / self.draws.len() as f64))
-    }
 }
 
 impl Kinds {
@@ -81,16 +66,25 @@ impl Kinds {
     /// # Errors
     /// If a file cannot be read, or has other heads or weights.
     pub fn read(file: ResultFile) -> Result<Option<Self>> {
-        if file.argument("ablation").is_some() {
+        if !file.ablation().is_empty() {
             return Ok(None);
         }
         let zero = Results::read(file)?;
-        let of_kind = |suffix: &str| -> Result<Option<Ablations>> {
+        let mut reference = None;
+        let mut of_kind = |suffix: &str| -> Result<Option<Ablations>> {
             let name = zero.file.stem(&format!("{}-{suffix}", experiment::SWEEP));
             let Some(file) = beside(&zero.file, &name, experiment::SWEEP, &[model_entries])? else {
                 return Ok(None);
             };
             let found: Ablations = Results::read(file)?;
+            let texts = ["reference_on", "reference_limit", "reference_seed"];
+            let texts = texts.map(|name| found.file.argument(name).cloned());
+            if found.file.ablation() != format!("-{suffix}")
+                || *reference.get_or_insert(texts.clone()) != texts
+            {
+                let fault = "is of another kind of ablation than its name says, or of other texts than those beside it";
+                return Err(faulty(&found.file.path, fault));
+            }
             let names = |sweep: &Ablations| sweep.rows.iter().map(Row::name).collect::<Vec<_>>();
             if names(&zero) != names(&found) {
                 let fault = format!("has other heads than `{}`", zero.file.path.display());
@@ -124,11 +118,20 @@ impl Kinds {
     /// # Errors
     /// If statistics of segments are damaged.
     pub fn agreements(&self) -> Result<Vec<KindAgreement>> {
+        let mut segments = Vec::new();
+        for sweep in self.all.iter().flat_map(|kind| &kind.draws) {
+            segments.push(match stored(sweep, || no_segments(&sweep.file)) {
+                Err(Error::NotMeasured(_)) => None,
+                found => Some(found?),
+            });
+        }
+        let segments: Option<Vec<_>> = segments.into_iter().collect();
         let mut found = Vec::new();
         for attention in self.zero().attentions() {
-            let reliabilities =
-                self.all.iter().map(|kind| kind.reliability(attention)).collect::<Result<Vec<_>>>()?;
             let changes: Vec<Vec<f64>> = self.all.iter().map(|kind| kind.changes(attention)).collect();
+            let halves =
+                segments.as_ref().map(|segments| self.across_halves(attention, segments)).transpose()?;
+            let of_halves = |one: usize, other: usize| halves.as_ref().and_then(|all| all[one][other]);
             for second in 1..self.all.len() {
                 for first in 0..second {
                     let rho = spearman(&changes[first], &changes[second]).ok();
@@ -136,12 +139,33 @@ impl Kinds {
                         attention,
                         kinds: [first, second],
                         spearman: rho.map(|found| found.coefficient),
-                        ceiling: ceiling(reliabilities[first], reliabilities[second]),
+                        across_halves: of_halves(first, second),
+                        ceiling: ceiling(of_halves(first, first), of_halves(second, second)),
                     });
                 }
             }
         }
         Ok(found)
+    }
+
+    /// `segments`: of the base and of each row, of each draw of each kind
+    fn across_halves(
+        &self,
+        attention: Attention,
+        segments: &[(Segments, Vec<Segments>)],
+    ) -> Result<Vec<Vec<Option<f64>>>> {
+        let rows = &self.zero().rows; // those of all sweeps are of the same heads
+        let own = |all: &'_ [Segments]| -> Vec<usize> {
+            (0..all.len()).filter(|&row| rows[row].attention == attention).collect()
+        };
+        let variants: Vec<Vec<&Segments>> = segments
+            .iter()
+            .map(|(_, variants)| own(variants).into_iter().map(|row| &variants[row]).collect())
+            .collect();
+        let mut swept = segments.iter().zip(&variants).map(|((base, _), variants)| Swept { base, variants });
+        let kinds: Vec<Vec<Swept<'_>>> =
+            self.all.iter().map(|kind| swept.by_ref().take(kind.draws.len()).collect()).collect();
+        across_halves(&kinds, SPLITS, SEED).map_err(incomparable(&self.zero().file))
     }
 }
 
@@ -167,6 +191,13 @@ mod tests {
             fs::copy(made_up.join("ablate-one.csv"), own.join(format!("{name}.csv"))).unwrap();
             let text = fs::read_to_string(made_up.join("ablate-one.json")).unwrap();
             let mut signature: Value = serde_json::from_str(&text).unwrap();
+            let kind: Vec<&str> = name.trim_start_matches("ablate-one").split('-').skip(1).collect();
+            if let [kind, draw @ ..] = &kind[..] {
+                signature["identity"]["arguments"]["ablation"] = (*kind).into();
+                if let [draw] = draw {
+                    signature["identity"]["arguments"]["draw"] = draw.parse::<u64>().unwrap().into();
+                }
+            }
             change(&mut signature["identity"]);
             fs::write(own.join(format!("{name}.json")), signature.to_string()).unwrap();
         };
@@ -194,7 +225,11 @@ mod tests {
     fn another_model_or_kind_is_not_compared() {
         assert!(read(&[]).unwrap().is_none());
         let other = |identity: &mut Value| identity["weights"] = "1".repeat(64).into();
-        let message = read(&[("ablate-one-mean", other)]).unwrap_err().to_string();
-        assert!(message.contains("ablate-one-mean.csv` does not go with"), "{message}");
+        let unlike = |identity: &mut Value| identity["arguments"]["ablation"] = "resample".into();
+        let faults = [(other as Change, "does not go with"), (unlike, "is of another kind of ablation")];
+        for (change, fault) in faults {
+            let message = read(&[("ablate-one-mean", change)]).unwrap_err().to_string();
+            assert!(message.contains("ablate-one-mean.csv` ") && message.contains(fault), "{message}");
+        }
     }
 }

@@ -151,6 +151,8 @@ impl Source {
         names.sort_by_key(|name| (name.len(), name.clone()));
         let file = |name| ResultFile::of(folder.join(name), subject, experiment, kind);
         let mut files = names.into_iter().map(file).collect::<Result<Vec<_>>>()?;
+        // Results of other kinds of ablation stand beside those with zeros, and are shown where kinds are compared.
+        files.retain(|file| file.ablation().is_empty());
         files.retain(|file| split.is_none_or(|split| file.split() == Some(split)));
         Ok(files)
     }
@@ -234,6 +236,13 @@ impl ResultFile {
         let is_largest =
             |file: &&Self| same(file).is_none() || !all.iter().any(|other| is_larger(file, other));
         all.iter().filter(is_largest).cloned().collect()
+    }
+
+    /// Addition to names of files by the kind of ablation, such as `-mean` or `-resample-1`; nothing for zeros.
+    pub(crate) fn ablation(&self) -> String {
+        let kind = self.argument("ablation").and_then(serde_json::Value::as_str);
+        let draw = self.number("draw").map_or(String::new(), |draw| format!("-{draw}"));
+        kind.map_or(String::new(), |kind| format!("-{kind}{draw}"))
     }
 
     /// A name that stands beside this file as `name` beside the standard one: `table1`, or `table1-first-500` where that is what

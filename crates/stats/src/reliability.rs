@@ -9,7 +9,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::bootstrap::Interval;
-use crate::correlation::pearson;
+use crate::correlation::{pearson, spearman};
 use crate::{Error, Segments};
 
 /// Groups of segments that are left out in turn.
@@ -242,28 +242,74 @@ fn shuffled(segments: usize, seed: u64, stream: u64) -> Vec<usize> {
 /// # Panics
 /// If a variant covers other segments than the base or has another metric.
 pub fn split_half(sweep: Swept<'_>, splits: usize, seed: u64) -> Result<Option<f64>, Error> {
+    let Some([first, second]) = halves(sweep, splits, seed)? else { return Ok(None) };
+    let of_split = |(one, other): (&Vec<f64>, &Vec<f64>)| Some(pearson(one, other).ok()?.coefficient);
+    let coefficients: Option<Vec<f64>> = first.iter().zip(&second).map(of_split).collect();
+    let mean = coefficients.filter(|found| !found.is_empty()).map(|found| mean(&found));
+    // A share of variance is not negative.
+    Ok(mean.map(|r| r.max(0.0)).map(|r| 2.0 * r / (1.0 + r)))
+}
+
+/// The differences of the variants on both halves of the test set, each `[split][variant]`; absent where a half has no segment.
+fn halves(sweep: Swept<'_>, splits: usize, seed: u64) -> Result<Option<[Vec<Vec<f64>>; 2]>, Error> {
     let Swept { base, variants } = sweep;
     let half = base.len() / 2;
     if half == 0 {
         return Ok(None);
     }
     let shuffled = |stream| shuffled(base.len(), seed, stream);
-    let first = |stream| shuffled(stream).into_iter().take(half);
-    let second = |stream| shuffled(stream).into_iter().skip(half);
-    let (first, second) = (base.weighted(variants, splits, first)?, base.weighted(variants, splits, second)?);
-    let deltas = |scores: &crate::bootstrap::Scores| -> Vec<Vec<f64>> {
-        (0..variants.len()).map(|variant| scores.deltas(variant)).collect()
+    let first = base.weighted(variants, splits, |stream| shuffled(stream).into_iter().take(half))?;
+    let second = base.weighted(variants, splits, |stream| shuffled(stream).into_iter().skip(half))?;
+    Ok(Some([first, second].map(|scores| {
+        let deltas: Vec<Vec<f64>> = (0..variants.len()).map(|variant| scores.deltas(variant)).collect();
+        (0..splits).map(|split| deltas.iter().map(|of_variant| of_variant[split]).collect()).collect()
+    })))
+}
+
+/// Mean Spearman's rho between the differences that each two sweeps show on different halves of one test set, `[sweep][sweep]`: on
+/// the diagonal that of a sweep with itself, so that the root of the product of two such is the most that noise allows. Unlike
+/// a correlation over the same segments, none of them counts noise that both sides share as agreement. Absent where a sweep's
+/// variants do not differ on a half.
+///
+/// - `sweeps`: for each the draws of it, whose differences are averaged; all over the same variants and segments
+///
+/// # Errors
+/// If there are no segments, or a metric of two classes meets a class above 1.
+///
+/// # Panics
+/// If a variant covers other segments than its base or has another metric.
+pub fn across_halves(
+    sweeps: &[Vec<Swept<'_>>],
+    splits: usize,
+    seed: u64,
+) -> Result<Vec<Vec<Option<f64>>>, Error> {
+    let mut all: Vec<[Vec<Vec<f64>>; 2]> = Vec::new();
+    for draws in sweeps {
+        let mut sum: Option<[Vec<Vec<f64>>; 2]> = None;
+        for &draw in draws {
+            let Some(found) = halves(draw, splits, seed)? else {
+                return Ok(vec![vec![None; sweeps.len()]; sweeps.len()]);
+            };
+            let added = match sum {
+                None => found,
+                // ranks of a sum are those of the mean
+                Some(mut sum) => {
+                    let terms = found.iter().flatten().flatten();
+                    sum.iter_mut().flatten().flatten().zip(terms).for_each(|(sum, term)| *sum += term);
+                    sum
+                }
+            };
+            sum = Some(added);
+        }
+        all.extend(sum);
+    }
+    let rho = |one: &[Vec<Vec<f64>>; 2], other: &[Vec<Vec<f64>>; 2]| {
+        let pairs = one[0].iter().zip(&other[1]).chain(one[1].iter().zip(&other[0]));
+        let found: Option<Vec<f64>> =
+            pairs.map(|(one, other)| Some(spearman(one, other).ok()?.coefficient)).collect();
+        found.filter(|found| !found.is_empty()).map(|found| mean(&found))
     };
-    let (first, second) = (deltas(&first), deltas(&second));
-    let of_split = |split: usize| {
-        let side =
-            |deltas: &[Vec<f64>]| deltas.iter().map(|of_variant| of_variant[split]).collect::<Vec<_>>();
-        pearson(&side(&first), &side(&second)).ok().map(|found| found.coefficient)
-    };
-    let coefficients: Option<Vec<f64>> = (0..splits).map(of_split).collect();
-    let mean = coefficients.filter(|found| !found.is_empty()).map(|found| mean(&found));
-    // A share of variance is not negative.
-    Ok(mean.map(|r| r.max(0.0)).map(|r| 2.0 * r / (1.0 + r)))
+    Ok(all.iter().map(|one| all.iter().map(|other| rho(one, other)).collect()).collect())
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -188,19 +188,19 @@ pub struct Scored {
     pub sample: Option<u64>,
     /// True if the kept heads of a layer are multiplied by heads / kept.
     pub rescale: bool,
-    /// What takes the place of masked heads.
+    /// Replacement of masked heads' contexts.
     pub ablation: Ablation,
 }
 
-/// What takes the place of what a masked head reads.
+/// Kind of ablation: the replacement of a masked head's context.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Ablation {
     /// Nothing: Michel et al. (2019).
     #[default]
     Zero,
-    /// What it reads on average over all positions of these segments.
+    /// Its mean over all positions of these segments.
     Mean(Sample),
-    /// What it reads at the same position of another text, one of these segments, drawn anew for each draw.
+    /// The context at the same position of another text, one of these segments, drawn anew for each draw.
     Resample {
         /// The other texts.
         of: Sample,
@@ -230,8 +230,8 @@ impl Ablation {
         }
     }
 
-    /// The ablation of results with this identity.
-    pub fn of(identity: &Identity) -> Self {
+    /// The ablation of results with this identity; `None` if it is not known here, or its texts are not.
+    pub fn of(identity: &Identity) -> Option<Self> {
         let number = |name: &str| identity.arguments.get(name).and_then(serde_json::Value::as_u64);
         let text = |name: &str| identity.arguments.get(name).and_then(serde_json::Value::as_str);
         let sample = || {
@@ -241,11 +241,12 @@ impl Ablation {
                 seed: number("reference_seed")?,
             })
         };
-        match (text("ablation"), sample()) {
-            (Some("mean"), Some(of)) => Self::Mean(of),
-            (Some("resample"), Some(of)) => Self::Resample { of, draw: number("draw").unwrap_or(1) },
-            _ => Self::Zero,
-        }
+        Some(match text("ablation") {
+            None => Self::Zero,
+            Some("mean") => Self::Mean(sample()?),
+            Some("resample") => Self::Resample { of: sample()?, draw: number("draw")? },
+            Some(_) => return None,
+        })
     }
 
     /// What names of result files have of it, nothing for zeros.
@@ -277,6 +278,12 @@ impl Scored {
     /// The first segments of a split, or all; of a split in groups the first of each, in proportion.
     pub fn first(split: String, limit: Option<usize>, rescale: bool) -> Self {
         Self { split, limit, sample: None, rescale, ablation: Ablation::Zero }
+    }
+
+    /// Returns true if these are the segments of `other`.
+    pub(crate) fn places_like(&self, other: &Self) -> bool {
+        let of = |scored: &Self| (scored.split.clone(), scored.limit, scored.sample);
+        of(self) == of(other)
     }
 
     /// The same segments with something else in the place of masked heads.

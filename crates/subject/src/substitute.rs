@@ -1,9 +1,9 @@
-//! What takes the place of masked heads in the segments of a split.
-use core_masking::{ContextSums, GatedModel, Replacement};
+//! Replacements of masked heads' contexts in the segments of a split.
+use core_masking::{ContextSums, GatedModel, HeadSet, Replacement};
 use rand::SeedableRng;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
-use tch::no_grad;
+use tch::{Tensor, no_grad};
 
 use crate::error::Error;
 use crate::evaluation::{Need, Purpose};
@@ -12,29 +12,32 @@ use crate::subject::{Ablation, Sample};
 use crate::task::Task;
 use crate::task_subject::TaskSubject;
 
-/// What takes the place of masked heads in each of some segments.
+/// Replacements of masked heads' contexts in each of some segments.
 pub(crate) enum Substitute<T: Task> {
     /// Nothing.
     Nothing,
-    /// What heads read on average, which the models know.
+    /// Mean contexts, which the models know.
     Means(Sample),
-    /// What they read in another text.
+    /// Contexts of another text.
     Texts {
         encoded: T::Encoded,
         /// The text for each segment.
         partners: Vec<usize>,
+        /// Tokens of each segment's own text, and of the other texts.
+        lengths: [Vec<usize>; 2],
     },
 }
 
 impl<T: Task> Substitute<T> {
-    /// `lengths`: tokens of the text of each segment
+    /// - `lengths`: tokens of the text of each segment
+    /// - `is_own`: these segments are the other texts themselves, in the same order, so that none stands for itself
     ///
     /// # Errors
     /// If the split that replacements come from is at fault, or has one text alone.
     pub(crate) fn new(
         subject: &TaskSubject<T>,
         ablation: &Ablation,
-        lengths: &[usize],
+        (lengths, is_own): (Vec<usize>, bool),
     ) -> Result<Self, Error> {
         Ok(match ablation {
             Ablation::Zero => Self::Nothing,
@@ -47,38 +50,62 @@ impl<T: Task> Substitute<T> {
                 let others = T::encoded_text_lengths(&encoded);
                 if others.len() < 2 {
                     return Err(Error::Invalid(format!(
-                        "split `{}` has {} text that the model can take: resample ablation takes what heads read in another \
-                         text, so it needs at least 2",
+                        "split `{}` has {} text that the model can take: resample ablation takes the contexts of another text, \
+                         so it needs at least 2",
                         of.split,
                         others.len()
                     )));
                 }
-                Self::Texts { partners: partners(lengths, &others, of.seed.wrapping_add(*draw)), encoded }
+                let partners = partners((&lengths, is_own), &others, (of.seed, *draw));
+                Self::Texts { encoded, partners, lengths: [lengths, others] }
             }
         })
     }
 
-    /// What takes the place of masked heads in these segments, a row for each or one for all.
+    /// Replacements of the contexts of `masked` heads in these segments, a row for each or one for all.
+    ///
+    /// Other texts are read by the exact model, in parts that take no more positions than the segments themselves.
     ///
     /// # Errors
     /// If the model cannot take a text.
-    pub(crate) fn of(&self, models: &Models<T::Model>, rows: &[usize]) -> Result<Option<Replacement>, Error> {
-        Ok(match self {
-            Self::Nothing => None,
+    pub(crate) fn of(
+        &self,
+        models: &Models<T::Model>,
+        rows: &[usize],
+        masked: &HeadSet,
+    ) -> Result<Option<Replacement>, Error> {
+        let (encoded, partners, [own, others]) = match self {
+            Self::Nothing => return Ok(None),
             Self::Means(of) => {
-                Some(models.means(of, || unreachable!("means are measured before they are asked for"))?)
+                let known =
+                    models.means(of, || unreachable!("means are measured before they are asked for"))?;
+                return Ok(Some(known.only(masked, None)));
             }
-            Self::Texts { encoded, partners } => {
-                let texts: Vec<usize> = rows.iter().map(|&row| partners[row]).collect();
-                let model = models.quickest();
-                let texts = T::examples(model, encoded, &texts)?;
-                Some(no_grad(|| model.replacement(&texts)))
-            }
-        })
+            Self::Texts { encoded, partners, lengths } => (encoded, partners, lengths),
+        };
+        let longest = rows.iter().map(|&row| own[row]).max().unwrap_or(0);
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_by_key(|&place| others[partners[rows[place]]]);
+        let texts: Vec<usize> = order.iter().map(|&place| partners[rows[place]]).collect();
+        // decoders go on beyond the length of their sources
+        let goes_on = models.layout().types().count() > 1;
+        let positions = (!goes_on).then_some(longest as i64);
+        let mut parts = Vec::new();
+        let mut rest = &texts[..];
+        while !rest.is_empty() {
+            let fits = |&count: &usize| count * others[rest[count - 1]] <= rows.len() * longest;
+            let (part, later) = rest.split_at((1..=rest.len()).take_while(fits).last().unwrap_or(1));
+            let examples = T::examples(&models.exact, encoded, part)?;
+            parts.push(no_grad(|| models.exact.replacement(&examples)).only(masked, positions));
+            rest = later;
+        }
+        let mut place_of = vec![0_i64; order.len()];
+        order.iter().zip(0..).for_each(|(&place, sorted)| place_of[place] = sorted);
+        Ok(Some(Replacement::joined(&parts).select(&Tensor::from_slice(&place_of))))
     }
 }
 
-/// The mean of what each head reads, over all positions of these segments; measured once.
+/// The mean context of each head over all positions of these segments; measured once, by the exact model.
 ///
 /// # Errors
 /// If the split is at fault.
@@ -88,47 +115,57 @@ pub(crate) fn means_of<T: Task>(subject: &TaskSubject<T>, of: &Sample) -> Result
 
 fn mean_contexts<T: Task>(subject: &TaskSubject<T>, encoded: &T::Encoded) -> Result<Replacement, Error> {
     let job = |models: &Models<T::Model>, rows: &[usize]| {
-        let model = models.quickest();
-        let examples = T::examples(model, encoded, rows)?;
-        Ok(no_grad(|| model.context_sums(&examples)))
+        let examples = T::examples(&models.exact, encoded, rows)?;
+        Ok(no_grad(|| models.exact.context_sums(&examples)))
     };
     let measures = [core_masking::Measure::Confidence].into();
     let need: Need<'_> = subject.task.need(&subject.models, Purpose::Measuring(&measures));
     let lengths = T::encoded_lengths(encoded);
     let mut total = ContextSums::default();
-    subject.over_batches(&subject.models, (&need, &lengths), "reading what heads read", job, |_, sums| {
+    subject.over_batches(&subject.models, (&need, &lengths), "averaging contexts", job, |_, sums| {
         total.merge(&sums);
         Ok(())
     })?;
     Ok(total.means())
 }
 
-/// For each text one of the `others` that is at least as long, or any where none is.
-fn partners(lengths: &[usize], others: &[usize], seed: u64) -> Vec<usize> {
+/// For each text one of the `others` that is at least as long, or the longest where none is; where the texts are the others themselves,
+/// another one than itself.
+fn partners((lengths, is_own): (&[usize], bool), others: &[usize], (seed, draw): (u64, u64)) -> Vec<usize> {
     let mut longest_first: Vec<usize> = (0..others.len()).collect();
     longest_first.sort_by_key(|&other| std::cmp::Reverse(others[other]));
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let partner = |&length: &usize| {
+    random.set_stream(draw);
+    let partner = |(place, &length): (usize, &usize)| {
+        let is_meant = |other: &&usize| !is_own || **other != place;
         let count = longest_first.partition_point(|&other| others[other] >= length);
-        let candidates = if count == 0 { &longest_first[..] } else { &longest_first[..count] };
-        *candidates.choose(&mut random).expect("there are other texts")
+        let candidates: Vec<usize> = longest_first[..count].iter().filter(is_meant).copied().collect();
+        let longest = longest_first.iter().find(is_meant).expect("there are other texts");
+        *candidates.choose(&mut random).unwrap_or(longest)
     };
-    lengths.iter().map(partner).collect()
+    lengths.iter().enumerate().map(partner).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
-    /// For 5 tokens the texts of 5 and 9, for 10 any, as none is long enough.
+    /// For 5 tokens the texts of 5 and 9, for 10 the longest, as none is long enough; none for itself.
     #[test]
     fn partners_are_at_least_as_long_where_there_are_such() {
         let others = [3, 9, 5, 1];
-        let found = partners(&[5; 200].into_iter().chain([10; 200]).collect::<Vec<_>>(), &others, 7);
-        let of_first: std::collections::BTreeSet<usize> = found[..200].iter().copied().collect();
-        let of_others: std::collections::BTreeSet<usize> = found[200..].iter().copied().collect();
-        assert_eq!(of_first.into_iter().collect::<Vec<_>>(), [1, 2]);
-        assert_eq!(of_others.len(), 4);
-        assert_ne!(found, partners(&[5; 400], &others, 8));
+        let lengths: Vec<usize> = [5; 200].into_iter().chain([10; 20]).collect();
+        let found = partners((&lengths, false), &others, (7, 1));
+        let of_first: BTreeSet<usize> = found[..200].iter().copied().collect();
+        assert_eq!(of_first, BTreeSet::from([1, 2]));
+        assert!(found[200..].iter().all(|&other| other == 1));
+        assert_ne!(found, partners((&lengths, false), &others, (7, 2)));
+        for seed in 0..50 {
+            let found = partners((&others, true), &others, (seed, 1));
+            assert!(found.iter().enumerate().all(|(place, &other)| place != other), "{found:?}");
+            assert_eq!((found[1], found[2]), (2, 1), "the longest has no longer one");
+        }
     }
 }

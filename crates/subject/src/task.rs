@@ -166,7 +166,7 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     /// Tokens of each encoded segment; those that stay together are one.
     fn encoded_lengths(encoded: &Self::Encoded) -> Vec<usize>;
 
-    /// Tokens of the text of each encoded segment: of a pair those of the source, of a question those of its longest choice.
+    /// Tokens of the text of each encoded segment: of a pair those of the source, of a question those of its first choice.
     fn encoded_text_lengths(encoded: &Self::Encoded) -> Vec<usize> {
         Self::encoded_lengths(encoded)
     }

@@ -118,7 +118,7 @@ impl<T: Task> Subject for TaskSubject<T> {
         let machine = Machine { memory, ..self.machine.clone() };
         let plan = Plan::new(&machine, &need, &T::scored_lengths(&prepared));
         Ok(Box::new(SplitEvaluator {
-            substitute: Substitute::new(self, &scored.ablation, &T::text_lengths(&prepared))?,
+            substitute: Substitute::new(self, &scored.ablation, (T::text_lengths(&prepared), false))?,
             models: self.models.of_threads(plan.workers)?,
             subject: self,
             scored: scored.clone(),
@@ -135,10 +135,12 @@ impl<T: Task> Subject for TaskSubject<T> {
     ) -> Result<BTreeMap<Measure, HeadScores>, Error> {
         let encoded = self.encode(on)?;
         let layout = self.layout();
-        let substitute = Substitute::new(self, &on.ablation, &T::encoded_text_lengths(&encoded))?;
+        let is_reference = on.ablation.sample().is_some_and(|reference| reference.places_like(on));
+        let lengths = T::encoded_text_lengths(&encoded);
+        let substitute = Substitute::new(self, &on.ablation, (lengths, is_reference))?;
         let job = |models: &Models<T::Model>, batch: &[usize]| {
             let model = models.quickest();
-            let replacement = if masked.is_empty() { None } else { substitute.of(models, batch)? };
+            let replacement = if masked.is_empty() { None } else { substitute.of(models, batch, masked)? };
             let replacement = replacement.map(|all| all.to(model.options()));
             let gates = on.gates(&layout, masked, model.options())?.replaced_by(replacement);
             Ok(model.measure(&T::examples(model, &encoded, batch)?, &gates, measures))
@@ -297,12 +299,14 @@ impl<T: Task> Subject for TaskSubject<T> {
     }
 
     fn say(&self, text: &str, tokens: usize, masked: &HeadSet, ablation: &Ablation) -> Result<String, Error> {
-        let (options, masked) = (self.model().options(), std::slice::from_ref(masked));
+        let options = self.model().options();
         let placed = if *ablation == Ablation::Zero { None } else { self.task.place(text)? };
         let length = placed.map_or(0, |tokens| tokens.len());
-        let replacement = Substitute::new(self, ablation, &[length])?.of(&self.models, &[0])?;
+        let substitute = Substitute::new(self, ablation, (vec![length], false))?;
+        let replacement = if masked.is_empty() { None } else { substitute.of(&self.models, &[0], masked)? };
         let replacement = replacement.map(|all| all.to(options));
-        let gates = Gates::masking(&self.layout(), masked, options)?.replaced_by(replacement);
+        let gates = Gates::masking(&self.layout(), std::slice::from_ref(masked), options)?;
+        let gates = gates.replaced_by(replacement);
         self.task.say(self.model(), text, tokens, &gates)
     }
 }
@@ -359,7 +363,8 @@ impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
         let scorer = task.scorer(&subject.models, &batches.plan, prepared, scored)?;
         let mut progress = Progress::new(sets.len() * batches.plan.batches.len(), machine.quiet);
         let mut undefined = Vec::new();
-        let replace = |models: &Models<T::Model>, rows: &[usize]| substitute.of(models, rows);
+        let replace =
+            |models: &Models<T::Model>, rows: &[usize], masked: &HeadSet| substitute.of(models, rows, masked);
         let masks = (&Masks { sets, rescale: scored.rescale }, &replace as &Replace<'_, T::Model>);
         batches.run(&scorer, models, masks, &mut progress, |progress, index, found| {
             let evaluation = Evaluation::new(task.segments(prepared, found)?)?;

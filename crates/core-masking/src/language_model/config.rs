@@ -622,7 +622,9 @@ impl ModelConfig for LanguageConfig {
 
     fn with_attention_bias(&self) -> Option<Self> {
         let biases = self.family.biases;
-        let is_asked_for = [biases.inputs, biases.output] == [Bias::OfAttention; 2];
+        // where the entry is of the feed-forward block too, more than attention would change
+        let is_asked_for = [biases.inputs, biases.output] == [Bias::OfAttention; 2]
+            && biases.feed_forward != Bias::OfAttention;
         is_asked_for.then(|| Self { attention_bias: true, ..self.clone() })
     }
 

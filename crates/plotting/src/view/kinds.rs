@@ -22,20 +22,15 @@ pub(crate) fn sheet(found: &Kinds, criterion: Criterion) -> Result<Sheet> {
     Ok(super::sheet(&found.zero().file, STEM, figure(found, judge), tables.into_iter().flatten()))
 }
 
-/// A verdict of each head of a type under a kind; with several draws one only where most of them agree on it.
+/// A verdict of each head of a type under a kind; with several draws that on which all of them agree, or else undecided.
 fn verdicts(kind: &Kind, attention: Attention, judge: Judge) -> Vec<Option<Verdict>> {
-    let draws: Vec<Vec<Option<Verdict>>> = kind
-        .draws
-        .iter()
-        .map(|sweep| sweep.family(attention).into_iter().map(|row| judge.verdict(row)).collect())
-        .collect();
+    let draws = kind.draws.iter().map(|sweep| sweep.family(attention));
+    let draws: Vec<Vec<_>> =
+        draws.map(|family| family.into_iter().map(|row| judge.verdict(row)).collect()).collect();
     let of_head = |place: usize| {
-        let known = [Verdict::Needed, Verdict::Dispensable];
-        let most = |verdict: &Verdict| {
-            2 * draws.iter().filter(|draw| draw[place] == Some(*verdict)).count() > draws.len()
-        };
-        let any = draws.iter().all(|draw| draw[place].is_some()).then_some(Verdict::Undecided);
-        known.into_iter().find(most).or(any)
+        let first = draws[0][place]?;
+        let is_same = draws.iter().all(|draw| draw[place] == Some(first));
+        Some(if is_same { first } else { Verdict::Undecided })
     };
     (0..draws[0].len()).map(of_head).collect()
 }
@@ -46,39 +41,51 @@ fn agreement(found: &Kinds, agreements: &[KindAgreement], judge: Judge) -> Table
     let row = |one: &KindAgreement| {
         let [first, second] = one.kinds.map(|kind| &found.all[kind]);
         let [of_first, of_second] = [first, second].map(|kind| verdicts(kind, one.attention, judge));
-        let pairs = || of_first.iter().zip(&of_second);
         let number =
             |value: Option<f64>| Cell::from(value.map(|value| Cell::printed(value, |r| fixed(r, 2))));
-        let needed = |is: &dyn Fn(bool, bool) -> bool| {
-            let is_needed = |verdict: &Option<Verdict>| *verdict == Some(Verdict::Needed);
-            Cell::from(pairs().filter(|(one, other)| is(is_needed(one), is_needed(other))).count())
+        let heads = of_first.len();
+        let pairs = of_first.into_iter().zip(of_second).filter_map(|(one, other)| one.zip(other));
+        let pairs: Vec<(Verdict, Verdict)> = pairs.collect();
+        let both = |verdicts: [Verdict; 2]| {
+            let is_so = |&&(one, other): &&(Verdict, Verdict)| [one, other] == verdicts;
+            Cell::from(pairs.iter().filter(is_so).count())
         };
-        Row::new(
-            format!("{}: {}, {}", one.attention.name(), first.name, second.name),
-            [
-                of_first.len().into(),
-                number(one.spearman),
-                number(one.ceiling),
-                pairs().filter(|(one, other)| one == other).count().into(),
-                needed(&|one, other| one && other),
-                needed(&|one, other| one && !other),
-                needed(&|one, other| !one && other),
-            ],
-        )
+        let (needed, dispensable) = (Verdict::Needed, Verdict::Dispensable);
+        let cells = [
+            heads.into(),
+            number(one.spearman),
+            number(one.across_halves),
+            number(one.ceiling),
+            both([needed, needed]),
+            both([needed, dispensable]),
+            both([dispensable, needed]),
+            both([dispensable, dispensable]),
+        ];
+        Row::new(format!("{}: {}, {}", one.attention.name(), first.name, second.name), cells)
     };
     let title = own.file.titled("Agreement of kinds of ablation on what masking one head costs");
     Table::new("Kinds of ablation", own.file.label(STEM), title)
         .columns(
             ["Attention: kinds", "Heads"],
-            ["heads", "rho", "ceiling", "same verdict", "both need", "first alone needs", "second alone needs"],
+            [
+                "heads",
+                "rho",
+                "rho across halves",
+                "ceiling across halves",
+                "needed under both",
+                "needed, dispensable",
+                "dispensable, needed",
+                "dispensable under both",
+            ],
         )
         .rows(agreements.iter().map(row))
         .note(KINDS)
         .note(draws(found))
         .note(
-            "rho: Spearman's, of the changes; ceiling: the greatest correlation that noise allows if it is independent, while here all \
-             kinds are measured on the same segments, so that rho can be above it",
+            "rho: Spearman's, of the changes, on the same segments; across halves: one kind on a random half of the segments, the other \
+             on the rest, 50 times, so that they share no noise; ceiling: the greatest rho that the noise of halves allows",
         )
+        .note("the other heads are undecided under one of the two kinds")
         .note(judge.of_verdicts())
 }
 
@@ -87,11 +94,32 @@ const KINDS: &str = "in the place of the masked head: zero: nothing, as in the p
 
 fn draws(found: &Kinds) -> Option<String> {
     let draws = found.all.iter().map(|kind| kind.draws.len()).max().filter(|&draws| draws > 1)?;
-    Some(format!("resample: mean of {draws} draws of other texts; a verdict where most draws agree on it"))
+    Some(format!(
+        "resample: mean of {draws} draws of other texts; a verdict where all draws agree on it, else undecided"
+    ))
 }
 
-/// The change by masking a head, and its verdict.
-type Judged = (f64, Option<Verdict>);
+/// The change by masking a head, the smallest and the greatest of its draws, and its verdict.
+#[derive(Clone, Copy)]
+struct Judged {
+    change: f64,
+    ends: (f64, f64),
+    verdict: Option<Verdict>,
+}
+
+impl Judged {
+    /// All heads of a type under a kind.
+    fn all(kind: &Kind, attention: Attention, judge: Judge) -> Vec<Self> {
+        let families: Vec<_> = kind.draws.iter().map(|sweep| sweep.family(attention)).collect();
+        let heads = kind.changes(attention).into_iter().zip(verdicts(kind, attention, judge)).enumerate();
+        heads
+            .map(|(place, (change, verdict))| {
+                let ends = extent(families.iter().map(|family| family[place].score_delta));
+                Self { change, ends, verdict }
+            })
+            .collect()
+    }
+}
 
 /// The heads that some kind needs, those with the greatest loss first, if there are any.
 fn heads(found: &Kinds, judge: Judge) -> Option<Table> {
@@ -99,22 +127,21 @@ fn heads(found: &Kinds, judge: Judge) -> Option<Table> {
     let (metric, direction) = (own.metric(), own.metric().direction());
     let mut rows: Vec<(HeadId, Vec<Judged>)> = Vec::new();
     for attention in own.attentions() {
-        let kinds: Vec<Vec<Judged>> = found
-            .all
-            .iter()
-            .map(|kind| kind.changes(attention).into_iter().zip(verdicts(kind, attention, judge)).collect())
-            .collect();
+        let kinds: Vec<Vec<Judged>> =
+            found.all.iter().map(|kind| Judged::all(kind, attention, judge)).collect();
         let ids = own.family(attention).into_iter().map(|row| row.head_id());
         rows.extend(ids.enumerate().map(|(place, id)| (id, kinds.iter().map(|kind| kind[place]).collect())));
     }
-    rows.retain(|(_, kinds)| kinds.iter().any(|(_, verdict)| *verdict == Some(Verdict::Needed)));
+    rows.retain(|(_, kinds)| kinds.iter().any(|kind| kind.verdict == Some(Verdict::Needed)));
     let greatest = |kinds: &[Judged]| {
-        kinds.iter().map(|&(change, _)| -direction.gain(change)).fold(f64::NEG_INFINITY, f64::max)
+        kinds.iter().map(|kind| -direction.gain(kind.change)).fold(f64::NEG_INFINITY, f64::max)
     };
     rows.sort_by(|(_, one), (_, other)| greatest(other).total_cmp(&greatest(one)));
     let row = |(id, kinds): &(HeadId, Vec<Judged>)| {
-        let cell = |&(change, verdict): &Judged| {
-            judged(Cell::printed(change, |change| metric.change(change)), verdict)
+        let cell = |&Judged { change, ends: (low, high), verdict }: &Judged| {
+            let range = format!(" ({} to {})", metric.change(low), metric.change(high));
+            let text = metric.change(change) + if low < high { &range } else { "" };
+            judged(Cell::number(text, change), verdict)
         };
         Row::new(id.to_string(), kinds.iter().map(cell))
     };

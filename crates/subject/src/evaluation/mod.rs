@@ -72,12 +72,16 @@ pub(crate) struct Masks<'a> {
     pub rescale: bool,
 }
 
-/// What takes the place of masked heads in these segments; nothing if `None`.
+/// Replacements of the contexts of these heads in these segments; nothing if `None`.
 pub(crate) type Replace<'a, M> =
-    dyn Fn(&Models<M>, &[usize]) -> Result<Option<Replacement>, Error> + Sync + 'a;
+    dyn Fn(&Models<M>, &[usize], &HeadSet) -> Result<Option<Replacement>, Error> + Sync + 'a;
 
 #[cfg(test)]
-pub(crate) fn no_replacement<M>(_: &Models<M>, _: &[usize]) -> Result<Option<Replacement>, Error> {
+pub(crate) fn no_replacement<M>(
+    _: &Models<M>,
+    _: &[usize],
+    _: &HeadSet,
+) -> Result<Option<Replacement>, Error> {
     Ok(None)
 }
 
@@ -135,8 +139,8 @@ impl Batches {
     ) -> Result<BySet<C::Segment>, Error> {
         let Plan { batches, sets_per_batch, keeps_prefixes, rows_at_once, .. } = &self.plan;
         let rows = &batches[batch];
-        let is_masked = sets.iter().any(|set| !set.is_empty());
-        let replacement = if is_masked { replace(models, rows)? } else { None };
+        let masked: HeadSet = sets.iter().flat_map(HeadSet::iter).collect();
+        let replacement = if masked.is_empty() { None } else { replace(models, rows, &masked)? };
         let request = Request {
             rows,
             sets,

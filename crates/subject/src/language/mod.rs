@@ -199,8 +199,10 @@ impl Task for LanguageModelling {
         rows.padded().collect()
     }
 
+    /// Of a question that of its first choice, whose contexts stand for those of another.
     fn encoded_text_lengths(rows: &Rows) -> Vec<usize> {
-        Self::text_lengths(rows)
+        let lengths: Vec<usize> = rows.lengths().collect();
+        (0..rows.units()).map(|unit| lengths[rows.unit(unit).start]).collect()
     }
 
     fn examples(model: &LanguageModel, rows: &Rows, batch: &[usize]) -> Result<PredictionBatch, Error> {
