@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use predicates::str::contains;
 use tempfile::TempDir;
-use test_support::{TRANSLATOR, kill_when, trained};
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, kill_when, trained};
 
 fn folder() -> TempDir {
     trained(TRANSLATOR, "ablate-one", &["--limit", "1", "--attention", "enc-enc"])
@@ -186,5 +186,29 @@ fn faults_are_named_in_one_line() {
         fs::write(folder.path().join("data/models/tiny").join(file), content).unwrap();
         let message = refusal(folder.path(), &[]);
         assert!(message.contains(expected), "{file}: {message}");
+    }
+}
+
+/// Which other text stands for a text, and what a head reads in it, does not depend on batches and threads; another draw is another
+/// result.
+#[test]
+fn other_texts_are_the_same_however_they_are_read() {
+    const RESAMPLE: [&str; 4] = ["--ablation", "resample", "--reference-limit", "30"];
+    for spec in [CLASSIFIER, TRANSLATOR, LANGUAGE_MODEL] {
+        let folder = trained(spec, "ablate-one", &["--limit", "1"]);
+        let scores = |arguments: &[&str], file: &str| {
+            command(folder.path()).args(RESAMPLE).args(arguments).assert().success();
+            let rows: Vec<records::AblationRow> = test_support::rows(folder.path(), file);
+            rows.into_iter().map(|row| row.score).collect::<Vec<_>>()
+        };
+        let found = scores(&[], "ablate-one-resample-1.csv");
+        let small = ["--memory", "6M", "--threads", "1", "--output", "results/tiny/small.csv"];
+        for (found, small) in found.iter().zip(scores(&small, "small.csv")) {
+            assert!((found - small).abs() < 1e-5, "{found} {small}");
+        }
+        assert_ne!(found, scores(&["--draw", "2"], "ablate-one-resample-2.csv"));
+        let own = [&RESAMPLE[..], &["--reference-on", "test"]].concat();
+        assert!(refusal(folder.path(), &own).contains("where a text may stand for itself"));
+        assert!(refusal(folder.path(), &["--draw", "2"]).contains("--draw is for --ablation resample"));
     }
 }
