@@ -78,7 +78,7 @@ fn answers_may_stand_in_a_file_of_their_own() {
     assert_eq!(read("1\n2\n").unwrap_err(), beyond);
     // the answer of a row that is left out goes with it
     let folder = TempDir::new().unwrap();
-    fs::write(folder.path().join("q"), content.replace("\"How?\"", "1.5")).unwrap();
+    fs::write(folder.path().join("q"), content.replace("\"How?\"", "true")).unwrap();
     fs::write(folder.path().join("answers.lst"), "1\n0\n").unwrap();
     let mut bad = BadRows::new(BadRowRule::Skip);
     let left = super::read(&folder.path().join("q"), &toml::from_str(PIQA).unwrap(), &mut bad).unwrap();
