@@ -242,13 +242,10 @@ fn marian_with_two_vocabularies_translates_as_with_one() {
                 },
                 None,
             ),
-            (
-                separate,
-                Some("`source.spm` with `target.spm` with `vocab.json` with `target_vocab.json`: copy"),
-            ),
+            (separate, Some("`source.spm`, `target.spm`, `vocab.json` and `target_vocab.json`: copy")),
             (
                 |folder| fs::remove_file(folder.join("source.spm")).unwrap(),
-                Some("it must hold `source.spm` with `target.spm` with `vocab.json`: copy"),
+                Some("it must hold `source.spm`, `target.spm` and `vocab.json`: copy"),
             ),
             (|folder| rename(folder, |name| name.replace("model.shared", "lm_head")), None),
         ],

@@ -62,13 +62,22 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// Takes `{name}.weight` and, if there is one, `{name}.bias`, both `[d_model]`; `epsilon` is added to the variance.
+    /// Takes `{name}.weight` and `{name}.bias`, both `[d_model]`; `epsilon` is added to the variance.
+    ///
+    /// # Errors
+    /// If one of them is missing.
+    pub fn new(weights: &Weights, name: &str, epsilon: f64) -> Result<Self, Error> {
+        let [weight, bias] = ["weight", "bias"].map(|part| weights.get(&format!("{name}.{part}")));
+        Ok(Self { weight: weight?, bias: bias?, epsilon })
+    }
+
+    /// The same with zeros in place of a bias, of which there is none.
     ///
     /// # Errors
     /// If the weight is missing.
-    pub fn new(weights: &Weights, name: &str, epsilon: f64) -> Result<Self, Error> {
+    pub fn without_bias(weights: &Weights, name: &str, epsilon: f64) -> Result<Self, Error> {
         let weight = weights.get(&format!("{name}.weight"))?;
-        let bias = weights.get(&format!("{name}.bias")).unwrap_or_else(|_| weight.detach().zeros_like());
+        let bias = weight.detach().zeros_like();
         Ok(Self { weight, bias, epsilon })
     }
 

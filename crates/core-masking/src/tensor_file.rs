@@ -121,6 +121,8 @@ impl TensorFile {
 
     fn open_shards(path: &Path, files: &[PathBuf]) -> Result<Self, Error> {
         let mut all = Self { path: path.to_owned(), shards: Vec::new(), tensors: BTreeMap::new() };
+        // names of tensors that safetensors' `save_model` left out, and of those that they are, perhaps in another shard
+        let mut aliases = Vec::new();
         for file in files {
             let (shard, metadata) = Shard::open(file)?;
             for (name, info) in metadata.tensors() {
@@ -130,9 +132,9 @@ impl TensorFile {
                 }
             }
             all.shards.push(shard);
-            // names of tensors that safetensors' `save_model` left out, and of those that they are
-            metadata.metadata().iter().flatten().for_each(|(name, of)| all.alias(name, of));
+            aliases.extend(metadata.metadata().iter().flatten().map(|(name, of)| (name.clone(), of.clone())));
         }
+        aliases.iter().for_each(|(name, of)| all.alias(name, of));
         let begins = |(prefix, _): &&(&str, &str)| all.tensors.keys().any(|name| name.starts_with(prefix));
         match WRAPPERS.iter().find(begins) {
             Some((prefix, wrapper)) => Err(Error::file(

@@ -119,10 +119,16 @@ pub(crate) fn require(folder: &Path, ways: &[&[&str]]) -> Result<(), Error> {
         ),
         None => format!(
             "it must hold `{}`: copy the tokeniser's files of the model that this one was trained from into it",
-            ways.iter().map(|files| files.join("` with `")).collect::<Vec<_>>().join("`, or else `")
+            ways.iter().map(|files| together(files)).collect::<Vec<_>>().join("`, or else `")
         ),
     };
     Err(wrong(folder, reason))
+}
+
+/// Names of files with what stands between them within quotes: commas, and "and" before the last.
+fn together(files: &[&str]) -> String {
+    let (last, others) = files.split_last().expect("lists without files were left out");
+    if others.is_empty() { (*last).to_owned() } else { format!("{}` and `{last}", others.join("`, `")) }
 }
 
 /// Reads `vocab.json` and `merges.txt`: byte-level BPE as GPT-2 published it.

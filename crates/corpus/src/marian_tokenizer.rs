@@ -284,7 +284,7 @@ mod tests {
             (
                 "tokenizer_config.json",
                 r#"{"separate_vocabs": true}"#,
-                "`vocab.json` with `target_vocab.json`: copy",
+                "`vocab.json` and `target_vocab.json`: copy",
             ),
         ] {
             let error = with_file(name, text).unwrap_err();

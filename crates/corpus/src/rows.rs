@@ -25,7 +25,7 @@ pub enum RowKind {
     Jsonl,
 }
 
-/// Treatment of rows at fault: those with missing, empty or surplus cells.
+/// Treatment of rows at fault: those with missing, empty or surplus cells, or values of another kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BadRowRule {
@@ -40,6 +40,8 @@ pub enum BadRowRule {
 #[derive(Debug, Default)]
 pub struct BadRows {
     rule: BadRowRule,
+    /// Number of rows that were met, at fault or not.
+    pub rows: usize,
     /// Number of rows that were left out.
     pub skipped: usize,
     /// Fault of the first of them, with its file and line.
@@ -60,13 +62,16 @@ impl BadRows {
         &mut self,
         rows: impl Iterator<Item = Result<T, Error>>,
     ) -> Result<Vec<T>, Error> {
-        let sift = |row| match row {
-            Err(fault) if self.rule == BadRowRule::Skip => {
-                self.skipped += 1;
-                self.first.get_or_insert(fault);
-                None
+        let sift = |row| {
+            self.rows += 1;
+            match row {
+                Err(fault) if self.rule == BadRowRule::Skip => {
+                    self.skipped += 1;
+                    self.first.get_or_insert(fault);
+                    None
+                }
+                row => Some(row),
             }
-            row => Some(row),
         };
         rows.filter_map(sift).collect()
     }

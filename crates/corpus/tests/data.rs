@@ -128,6 +128,23 @@ fn english_splits_of_tatoeba_share_no_sentence() {
     assert_eq!((splits.len(), distinct(&splits)), (98_659, 98_659));
 }
 
+/// `grep -cE '^ = [^=].* = $'` of each, but for two formulas of the test split: blank lines are no matter.
+#[test]
+fn wikitext_has_sixty_articles_with_blank_lines_and_without() {
+    for split in ["valid", "test"] {
+        let Some(shared) = shared(&format!("wikitext2/wiki.{split}.raw")) else { continue };
+        let whole = shared.join(format!("wikitext2/wiki.{split}.raw"));
+        let content = std::fs::read_to_string(&whole).unwrap();
+        let dense: Vec<&str> = content.lines().filter(|line| !line.trim().is_empty()).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dense");
+        std::fs::write(&path, dense.join("\n")).unwrap();
+        for path in [whole, path] {
+            assert_eq!(texts(&path, "kind = 'wikitext'").len(), 60, "{split}, {}", path.display());
+        }
+    }
+}
+
 /// nanoGPT's `data/shakespeare_char/prepare.py` prints: 65 characters, train has 1,003,854 tokens, val has 111,540.
 #[test]
 fn shakespeare_is_split_as_in_nanogpt() {

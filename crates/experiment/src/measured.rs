@@ -205,7 +205,7 @@ impl<R: TestedRow> MeasuredRows<R> {
 fn doubt_of_labels(segments: &Segments, identity: &Identity) -> Option<String> {
     let Segments::Classes(outcomes, _) = segments else { return None };
     let labels = identity.arguments.get("labels")?.as_array()?;
-    let Reordered { order, right: [given, other] } = reordered(outcomes)?;
+    let Reordered { order, right: [given, other] } = reordered(outcomes, labels.len())?;
     let order: Vec<&str> = order.iter().map(|&class| labels.get(class)?.as_str()).collect::<Option<_>>()?;
     let chance = if given < 100.0 / labels.len() as f64 { "is below chance: it is" } else { "is" };
     Some(format!(

@@ -68,9 +68,6 @@ struct Args {
     machine: MachineArgs,
 }
 
-/// Classifiers whose heads transformers cannot cut out: their scores depend on distances by head, or it knows no pruning of them.
-const UNCUT: [&str; 3] = ["deberta-v2", "modernbert", "mpnet"];
-
 /// Ways to remove heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
@@ -161,8 +158,7 @@ fn described(step: &PruningRow) -> String {
 fn not_run_by_transformers(layout: &HeadLayout, heads: &HeadSet, folder: &Path) -> Option<String> {
     let config = fs::read_to_string(folder.join("config.json")).unwrap_or_default();
     let config: Map<String, Value> = serde_json::from_str(&config).unwrap_or_default();
-    let is_uncut = config.get("model_type").and_then(Value::as_str).is_some_and(|name| UNCUT.contains(&name));
-    if is_uncut || !config.contains_key("pruned_heads") {
+    if !config.contains_key("pruned_heads") {
         return Some("knows no models of this family with heads cut out".to_owned());
     }
     let mut layers = layout.heads_by_module().into_iter();

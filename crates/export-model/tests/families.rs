@@ -163,8 +163,10 @@ fn config_of(model_type: &str) -> Option<Value> {
     let golden = ["", "/families", "/more"].map(|place| format!("../test-support/golden{place}"));
     let places = golden.into_iter().chain(["../../../shared/golden/more".to_owned()]);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folders = places.filter_map(|place| fs::read_dir(root.join(place)).ok()).flatten();
-    let texts = folders.filter_map(|folder| fs::read_to_string(folder.ok()?.path().join("config.json")).ok());
+    let folders = places.filter_map(|place| fs::read_dir(root.join(place)).ok()).flatten().flatten();
+    let mut folders: Vec<PathBuf> = folders.map(|folder| folder.path()).collect();
+    folders.sort();
+    let texts = folders.iter().filter_map(|folder| fs::read_to_string(folder.join("config.json")).ok());
     let mut configs = texts.map(|text| serde_json::from_str::<Value>(&text).unwrap());
     configs.find(|config| config["model_type"] == model_type)
 }

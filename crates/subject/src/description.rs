@@ -245,8 +245,10 @@ impl Description {
         if let Some(checkpoint) = outline.checkpoint.filter(|checkpoint| checkpoint.has_revisions()) {
             return checkpoint.revisions(machine);
         }
+        let remedy = "name revisions or folders of it: checkpoint.revisions = [\"step1000\", …]";
+        let no_epochs = || Error::Invalid(format!("{}: {remedy}", Error::not_trained(self.name())));
+        let epochs = outline.epochs.ok_or_else(no_epochs)?;
         self.train(machine, results, false)?;
-        let epochs = outline.epochs.ok_or_else(|| Error::not_trained(self.name()))?;
         let every: Vec<usize> = (1..=epochs).collect();
         let stay = outline.dynamics.map_or(Stay { epochs: &every, steps: &[] }, DynamicsSpec::stay);
         Ok(training::checkpoints(&machine.model_folder(self.name()), self.path(), stay)?)

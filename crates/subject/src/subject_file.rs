@@ -83,9 +83,9 @@ impl<T: Task> SubjectFile<T> {
         let mut bad = BadRows::new(bad_rows);
         let examples = self.spec.read(&machine.data, split, &mut bad)?;
         if let Some(first) = bad.first {
-            let skipped = bad.skipped;
+            let (skipped, rows) = (bad.skipped, words::count(bad.rows, "row"));
             words::warn(&format!(
-                "split `{split}`: data.bad_rows leaves out {skipped}, the first by this fault: {first}"
+                "split `{split}`: data.bad_rows leaves out {skipped} of {rows}, the first by this fault: {first}"
             ));
         }
         if T::Spec::groups(&examples).iter().sum::<usize>() == 0 {

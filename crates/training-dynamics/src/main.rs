@@ -2,6 +2,7 @@
 //!
 //! The pruning curve of Section 4.2 on the checkpoints that training has left, with the importance of heads measured anew
 //! on each.
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -94,9 +95,18 @@ impl Dynamics<'_> {
         let mut identity = subject.identity("training-dynamics", &self.scored)?;
         identity.seed = Some(self.args.shared.seed());
         identity.weights = None;
+        let mut known: BTreeMap<String, u64> = BTreeMap::new();
         for checkpoint in checkpoints {
-            let name = format!("weights after {} updates", checkpoint.updates);
-            identity.data.insert(name, sha256_of_weights(&checkpoint.folder)?);
+            let updates = checkpoint.updates as u64;
+            let weights = sha256_of_weights(&checkpoint.folder)?;
+            if let Some(other) = known.insert(weights.clone(), updates) {
+                // public: <https://github.com/EleutherAI/pythia/issues/205>
+                words::warn(&format!(
+                    "the checkpoints after {other} and {updates} updates have the same weights: their curves are those of one \
+                     model, and a file in the folder of one may be another checkpoint's"
+                ));
+            }
+            identity.data.insert(format!("weights after {updates} updates"), weights);
         }
         self.estimate.describe(subject, &mut identity)?;
         identity.arguments.insert("step_percent".to_owned(), self.args.step_percent.into());

@@ -15,7 +15,7 @@ use crate::batch::SegmentBatch;
 use crate::disentangled::Disentangled;
 use crate::encoder::{EncoderLayer, LayerSettings};
 use crate::importance::Attended;
-use crate::language_model::Norm;
+use crate::language_model::{Norm, Normalisation};
 use crate::layers::{LayerNorm, Linear};
 use crate::loss::of_labels;
 use crate::model::{GatedModel, ModelConfig};
@@ -81,7 +81,7 @@ impl Embeddings {
             positions: names.positions.map(table).transpose()?,
             uncounted: config.uncounted(),
             segments: names.segments.map(table).transpose()?,
-            norm: LayerNorm::new(weights, &names.of(names.embedding_norm), config.layer_norm_eps)?,
+            norm: norm(config, weights, &names.of(names.embedding_norm))?,
             map: map.transpose()?,
         })
     }
@@ -113,6 +113,13 @@ impl Embeddings {
     }
 }
 
+/// A norm besides those of the layers, with a bias as they have it.
+fn norm(config: &ClassifierConfig, weights: &Weights, name: &str) -> Result<LayerNorm, Error> {
+    let is_bare = config.family.stack.is_some_and(|stack| stack.norm == Normalisation::LayerWithoutBias);
+    let new = if is_bare { LayerNorm::without_bias } else { LayerNorm::new };
+    new(weights, name, config.layer_norm_eps)
+}
+
 impl Head {
     fn new(config: &ClassifierConfig, weights: &Weights) -> Result<Self, Error> {
         let ClassifierHead { first, activation, norm, last, drops_input } = config.family.head;
@@ -121,7 +128,7 @@ impl Head {
             let names = &stack.family.names;
             Norm::new(&stack, weights, &names.of(names.norm))
         });
-        let norm = norm.map(|norm| LayerNorm::new(weights, norm, config.layer_norm_eps)).transpose()?;
+        let norm = norm.map(|name| self::norm(config, weights, name)).transpose()?;
         let reads_all = config.options.classifier_pooling == Some(Pooling::Mean);
         Ok(Self { entering: entering.transpose()?, reads_all, first, activation, norm, last, drops_input })
     }

@@ -3,6 +3,7 @@
 //!
 //! Names follow transformers' `DebertaV2ForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/deberta_v2/modeling_deberta_v2.py>.
+use super::llama::REMOVED;
 use super::{ConfigKeys, bert};
 use crate::Storage;
 use crate::classifier::{
@@ -14,7 +15,7 @@ pub static DEBERTA_V2: ClassifierFamily = ClassifierFamily {
     model_type: "deberta-v2",
     architecture: "DebertaV2ForSequenceClassification",
     keys: ConfigKeys {
-        entries: &[("classifier_dropout", Some("cls_dropout")), ("position_embedding_type", None)],
+        entries: &[("classifier_dropout", Some("cls_dropout")), ("position_embedding_type", None), REMOVED],
         defaults: r#"{"relative_attention": false, "position_biased_input": true, "pos_att_type": null, "share_att_key": false,
             "norm_rel_ebd": "none", "type_vocab_size": 0, "layer_norm_eps": 1e-7}"#,
     },

@@ -3,6 +3,7 @@
 //!
 //! Names follow transformers' `MPNetForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/mpnet/modeling_mpnet.py>.
+use super::llama::REMOVED;
 use super::{ConfigKeys, bert};
 use crate::Storage;
 use crate::classifier::{
@@ -18,6 +19,7 @@ pub static MPNET: ClassifierFamily = ClassifierFamily {
             ("type_vocab_size", None),
             ("classifier_dropout", None),
             ("position_embedding_type", None),
+            REMOVED,
         ],
         defaults: r#"{"type_vocab_size": 1, "pad_token_id": 1}"#,
     },

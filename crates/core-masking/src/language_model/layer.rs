@@ -78,9 +78,8 @@ impl Norm {
     pub(crate) fn new(config: &LanguageConfig, weights: &Weights, name: &str) -> Result<Self, Error> {
         let epsilon = config.rms_norm_eps;
         Ok(match config.family.norm {
-            Normalisation::Layer | Normalisation::LayerWithoutBias => {
-                Self::Layer(LayerNorm::new(weights, name, epsilon)?)
-            }
+            Normalisation::Layer => Self::Layer(LayerNorm::new(weights, name, epsilon)?),
+            Normalisation::LayerWithoutBias => Self::Layer(LayerNorm::without_bias(weights, name, epsilon)?),
             Normalisation::RootMeanSquare => Self::RootMeanSquare(RmsNorm::new(weights, name, epsilon)?),
             Normalisation::ShiftedRootMeanSquare => {
                 Self::RootMeanSquare(RmsNorm::new(weights, name, epsilon)?.shifted())

@@ -105,12 +105,12 @@ impl Settings {
         let pieces = inner.get_vocab(false).into_keys();
         let capital = pieces.filter(|piece| !piece.starts_with('[') && is_capital(piece)).min();
         if let (None, Some(piece)) = (self.stated.do_lower_case, capital) {
-            words::say!(
-                "warning: the vocabulary in `{}` has capitals, such as `{}`, but texts are read in lower case, as in \
-                 transformers, until its tokenizer_config.json says \"do_lower_case\": false",
+            words::warn(&format!(
+                "the vocabulary in `{}` has capitals, such as `{}`, but texts are read in lower case, as in transformers, until \
+                 its tokenizer_config.json says \"do_lower_case\": false",
                 folder.display(),
                 excerpt(&piece)
-            );
+            ));
         }
     }
 

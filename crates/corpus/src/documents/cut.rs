@@ -46,20 +46,28 @@ pub(super) fn paragraphs(text: &str) -> Vec<&str> {
 }
 
 /// The articles of WikiText's raw files, without the blank lines around them; `None` if no line is a title. A title stands between
-/// blank lines; where none does, as in files whose blank lines were dropped, every line that looks like one is a title. What stands
-/// before the first title is an article too.
+/// blank lines; where none does, as in files whose blank lines were dropped, every line that looks like one and has a name is a
+/// title: formulas look like titles too, ` = 1 henry and capacitance C = `. What stands before the first title is an article too.
 pub(super) fn articles(text: &str) -> Option<Vec<&str>> {
     let lines = placed(text);
     let is_edge = |place: Option<usize>| place.and_then(|place| lines.get(place)).is_none_or(is_blank);
     let is_apart = |place: usize| is_edge(place.checked_sub(1)) && is_edge(Some(place + 1));
     let like_titles: Vec<usize> = (0..lines.len()).filter(|&place| is_title(lines[place].text)).collect();
     let apart: Vec<usize> = like_titles.iter().copied().filter(|&place| is_apart(place)).collect();
-    let titles = if apart.is_empty() { like_titles } else { apart };
+    let has_name =
+        |&place: &usize| lines[place].text.split(|letter: char| !letter.is_alphabetic()).any(is_name);
+    let titles = if apart.is_empty() { like_titles.into_iter().filter(has_name).collect() } else { apart };
     let starts: Vec<usize> = titles.into_iter().map(|place| lines[place].start).collect();
     let mut edges = [&[0], &starts[..], &[text.len()]].concat();
     edges.dedup();
     let article = |edges: &[usize]| text[edges[0]..edges[1]].trim_end();
     (!starts.is_empty()).then(|| edges.windows(2).map(article).collect())
+}
+
+/// Returns true if a word has two or more letters, the first a capital.
+fn is_name(word: &str) -> bool {
+    let mut letters = word.chars();
+    letters.next().is_some_and(char::is_uppercase) && letters.next().is_some()
 }
 
 /// Returns true if a line is a heading of level one, ` = Title = `; those of lower levels begin with ` = = `.

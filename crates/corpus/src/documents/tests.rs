@@ -53,11 +53,11 @@ fn an_article_begins_at_a_title_of_level_one() {
 
 #[test]
 fn articles_begin_at_titles_where_blank_lines_were_dropped() {
-    let content = " = A = \n One . \n = = B = = \n Two . \n = C D = \n Three . \n";
+    let content = " = Ab = \n One . \n = = B = = \n Two . \n = 1 henry and C = \n = C De = \n Three . \n";
     for end in ["\n", "\r\n"] {
         let articles = texts(&content.replace('\n', end), "kind = 'wikitext'");
         assert_eq!(articles.len(), 2, "{articles:?}");
-        assert!(articles[0].ends_with("Two .") && articles[1].starts_with(" = C D ="), "{articles:?}");
+        assert!(articles[0].ends_with("and C =") && articles[1].starts_with(" = C De ="), "{articles:?}");
     }
 }
 

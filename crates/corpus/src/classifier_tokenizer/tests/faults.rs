@@ -21,8 +21,8 @@ fn refusal_of(name: &str, file: &str, content: &str) -> String {
 #[test]
 fn the_file_that_a_folder_lacks_is_named() {
     for (name, file, files) in [
-        ("roberta-lists", "vocab.json", "`vocab.json` with `merges.txt`"),
-        ("roberta-lists", "merges.txt", "`vocab.json` with `merges.txt`"),
+        ("roberta-lists", "vocab.json", "`vocab.json` and `merges.txt`"),
+        ("roberta-lists", "merges.txt", "`vocab.json` and `merges.txt`"),
         ("distilbert-list", "vocab.txt", "`vocab.txt`"),
     ] {
         let folder = copied(name, &[]);

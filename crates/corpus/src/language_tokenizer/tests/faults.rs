@@ -30,7 +30,7 @@ fn folders_at_fault_are_refused_in_one_line() {
     let torn = fs::read_to_string(Path::new(FIXTURES).join("llama3/tokenizer.json")).unwrap();
     let torn = &torn[..torn.len() / 2];
     for (name, file, text, reason) in [
-        ("gpt2-lists", "merges.txt", "", "`tokenizer.json`, or else `vocab.json` with `merges.txt`: copy"),
+        ("gpt2-lists", "merges.txt", "", "`tokenizer.json`, or else `vocab.json` and `merges.txt`: copy"),
         ("gpt2-lists", "config.json", r#"{"model_type": "qwen2"}"#, qwen),
         ("gpt2-lists", "tokenizer_config.json", r#"{"tokenizer_class": "qwen2"}"#, qwen),
         ("llama3", "tokenizer.json", torn, "`tokenizer.json`: "),
