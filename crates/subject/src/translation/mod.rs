@@ -49,6 +49,8 @@ pub(crate) struct Translation {
     prefix: String,
     /// Texts one of which a source begins with, as far as the model's folder tells.
     openings: Vec<String>,
+    /// Where these stand, for messages.
+    known_by: &'static str,
     /// Codes of the languages of source and target, where the tokeniser has such.
     languages: [Option<String>; 2],
 }
@@ -83,8 +85,9 @@ impl Translation {
         if !self.openings.is_empty() && !text.source.iter().any(begins) {
             let some = quoted(&self.openings[..self.openings.len().min(4)]);
             words::warn(&format!(
-                "no source of split `{split}` begins as the model expects, such as with {some}: \
-                 data.source_prefix puts a text before each"
+                "no source of split `{split}` begins with a prefix that the model knows: {} such as {some}; data.source_prefix \
+                 puts a text before each, and \"\" says that there is none",
+                self.known_by
             ));
         }
     }
@@ -139,13 +142,16 @@ impl Task for Translation {
             if let (Some(begin), Some(rules)) = (begin, &mut found.rules) {
                 rules.begin = Some(begin);
             }
-            let mut openings = tokenizer.openings();
-            if prefix.is_empty() {
-                openings.extend(tokenizer::prefixes(places.model));
-            }
+            let codes = tokenizer.openings();
+            let (known_by, openings) = match (&prefix, codes.is_empty()) {
+                (Some(_), _) => ("", Vec::new()),
+                (None, false) => ("its vocabulary has codes", codes),
+                (None, true) => tokenizer::prefixes(places.model),
+            };
+            let prefix = prefix.unwrap_or_default();
             let (search, tokenizer) = (spec.decoding.over(found), tokenizer.into());
             return Ok((
-                Self { search, tokenizer, metric, prefix, openings, languages },
+                Self { search, tokenizer, metric, prefix, openings, known_by, languages },
                 Models::alone(model),
             ));
         }
@@ -155,8 +161,9 @@ impl Task for Translation {
         if described.is_some_and(|described| *model.config() != described) {
             return Err(tokenizer::other_model(places.model, name));
         }
-        let (search, tokenizer, openings) = (search(spec), Arc::new(tokenizer), Vec::new());
-        Ok((Self { search, tokenizer, metric, prefix, openings, languages }, Models::alone(model)))
+        let (search, tokenizer, prefix) = (search(spec), Arc::new(tokenizer), prefix.unwrap_or_default());
+        let (openings, known_by) = (Vec::new(), "");
+        Ok((Self { search, tokenizer, metric, prefix, openings, known_by, languages }, Models::alone(model)))
     }
 
     fn metric(&self, _: &str) -> Metric {

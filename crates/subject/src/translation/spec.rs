@@ -121,9 +121,9 @@ pub(crate) struct DataSpec {
     pub bad_rows: BadRowRule,
     /// The split that importance is measured on; the training split if absent.
     pub estimate: Option<String>,
-    /// Text that each source begins with, such as `translate English to German: `.
-    #[serde(default)]
-    pub source_prefix: String,
+    /// Text that each source begins with, such as `translate English to German: `. Where one is stated, an empty one too, nothing
+    /// is said of those that the model knows.
+    pub source_prefix: Option<String>,
     /// Code of the source's language, as the checkpoint's tokeniser writes it.
     pub source_language: Option<String>,
     /// Code of the target's language.

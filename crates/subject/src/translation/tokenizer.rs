@@ -56,8 +56,8 @@ pub(super) fn of_publisher(
 }
 
 /// Texts that sources began with in training, as `config.json` lists them for the tasks of a T5; where an original T5 lists none, two
-/// of those that all such models know (Raffel et al. 2020, Appendix D).
-pub(super) fn prefixes(folder: &Path) -> Vec<String> {
+/// of those that all such models know (Raffel et al. 2020, Appendix D). Before them, where they stand.
+pub(super) fn prefixes(folder: &Path) -> (&'static str, Vec<String>) {
     let config = fs::read(folder.join("config.json")).ok();
     let config: Value = config.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
     let tasks = config["task_specific_params"].as_object().into_iter().flat_map(Map::values);
@@ -65,9 +65,10 @@ pub(super) fn prefixes(folder: &Path) -> Vec<String> {
     let listed: Vec<String> = listed.map(str::to_owned).collect();
     let is_gated = config["feed_forward_proj"].as_str().is_some_and(|block| block.starts_with("gated"));
     if listed.is_empty() && config["model_type"] == "t5" && !is_gated {
-        return ["summarize: ", "translate English to German: "].map(str::to_owned).to_vec();
+        let usual = ["summarize: ", "translate English to German: "].map(str::to_owned).to_vec();
+        return ("each original T5 has prefixes", usual);
     }
-    listed
+    ("config.json lists prefixes", listed)
 }
 
 /// Refuses a tokeniser that does not belong to the model in `folder`, of the subject `name`.
@@ -111,7 +112,7 @@ mod tests {
         ] {
             let folder = tempfile::tempdir().unwrap();
             fs::write(folder.path().join("config.json"), config).unwrap();
-            assert_eq!(prefixes(folder.path()), expected, "{config}");
+            assert_eq!(prefixes(folder.path()).1, expected, "{config}");
         }
     }
 }
