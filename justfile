@@ -147,7 +147,7 @@ reproduce-figure5 subject="demo-translation" *args: (build "training-dynamics" "
 reproduce-figure6 subject="demo-inference" *args: (build "iterative-prune" "plotting")
     file=$({{ run }} iterative-prune -- --order importance,oracle,random "$@") && {{ run }} plotting -- figure6 "$file"
 
-# Beyond the paper: one head at a time under each kind of ablation: with zeros, its mean, or what it reads in other texts in its place (five draws)
+# Beyond the paper: one head at a time under each kind of ablation: zeros, its mean context, its context in other texts (five draws)
 [group('beyond the paper')]
 ablation-kinds subject="demo-language" *args: (build "ablate-one" "plotting")
     file=$({{ run }} ablate-one -- "$@") && {{ run }} ablate-one -- "$@" --ablation mean && for draw in 1 2 3 4 5; do {{ run }} ablate-one -- "$@" --ablation resample --draw $draw || exit 1; done && {{ run }} plotting -- ablation-kinds "$file"

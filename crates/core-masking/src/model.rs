@@ -183,11 +183,10 @@ pub trait GatedModel: Debug + Send + Sized {
     /// # Errors
     /// As for [`without_heads`](Self::without_heads), or if W_o can have no bias, or layers share theirs.
     fn folded(&self, heads: &HeadSet, means: &Replacement, removal: Removal) -> Result<Self, Error> {
-        let cannot = |why: &str| {
-            Err(Error::Input(format!("what heads read on average cannot be folded into this model: {why}")))
-        };
+        let cannot =
+            |why: &str| Err(Error::Input(format!("mean contexts cannot be folded into this model: {why}")));
         if self.layout().is_one_layer() {
-            return cannot("all layers have the same bias, and heads read something else in each");
+            return cannot("all layers have the same bias, and contexts differ");
         }
         let (layout, projections) = (self.layout(), |kind, layer| self.config().projections(kind, layer));
         heads.iter().try_for_each(|id| layout.check(id))?;

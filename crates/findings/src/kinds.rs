@@ -1,4 +1,4 @@
-//! One head at a time under several kinds of ablation: with nothing, with what it reads on average, or with what it reads in another
+//! One head at a time under several kinds of ablation: with nothing, with its mean context, or with its context in another
 //! text in its place.
 use records::{Attention, Row};
 use significance::SEED;

@@ -68,7 +68,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     .detail("after `--replicate all`"),
     Artefact::new(
         [kinds::STEM, "ablation-kinds", chapter::SINGLE_HEADS],
-        "What masking each head does by what takes its place: nothing, its mean, or what it reads in another text",
+        "What masking each head does under each kind of ablation: zeros, its mean context, or its context in another text",
         Reads::Each(experiment::SWEEP),
         |file, asked, _| match Kinds::read(file.clone())? {
             Some(found) => Ok(vec![kinds::sheet(&found, asked.criterion)?]),

@@ -29,7 +29,7 @@ pub(crate) struct Models<M> {
     pub quick: Option<M>,
     /// Bounds of close decisions of the quick model, by what is scored, as far as they were measured.
     bounds: Arc<Mutex<Vec<(Scored, f64)>>>,
-    /// Means of what heads read, by what they were measured on.
+    /// Mean contexts, by the segments that they were measured on.
     means: Arc<Mutex<Vec<(Sample, Replacement)>>>,
 }
 

@@ -113,7 +113,7 @@ pub trait Subject {
     fn folder(&self) -> &Path;
 
     /// Writes configuration and weights of the model without these heads into a folder; `ablation` says what stays of them: nothing,
-    /// or what they read on average, folded into biases.
+    /// or their mean contexts, folded into biases.
     ///
     /// # Errors
     /// If the model does not have one of the heads, no head would be left, a file cannot be written, zeros are asked

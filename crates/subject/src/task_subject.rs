@@ -257,8 +257,7 @@ impl<T: Task> Subject for TaskSubject<T> {
             Ablation::Zero => model.without_heads(heads, removal)?,
             Ablation::Mean(of) => model.folded(heads, &means_of(self, of)?, removal)?,
             Ablation::Resample { .. } => {
-                let fault =
-                    "what heads read in other texts is in no model: only zeros and means can be written";
+                let fault = "contexts of other texts are in no model: only zeros and means can be written";
                 return Err(Error::Invalid(fault.to_owned()));
             }
         };

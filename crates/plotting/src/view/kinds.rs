@@ -89,8 +89,8 @@ fn agreement(found: &Kinds, agreements: &[KindAgreement], judge: Judge) -> Table
         .note(judge.of_verdicts())
 }
 
-const KINDS: &str = "in the place of the masked head: zero: nothing, as in the paper; mean: what it reads on average over other texts; \
-     resample: what it reads at the same position of another text";
+const KINDS: &str = "in the place of the masked head's context: zero: nothing, as in the paper; mean: its mean over other texts; resample: \
+     its context at the same position of another text";
 
 fn draws(found: &Kinds) -> Option<String> {
     let draws = found.all.iter().map(|kind| kind.draws.len()).max().filter(|&draws| draws > 1)?;
