@@ -598,7 +598,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          in 2 of them";
     let given = "Brackets are 95 % intervals / head 1 of layer 2 / above 2 % of the score / p < 0.01 / \
          all 72 heads / Masking 81 % of one / At 90 % of BLEU / at 85 % / 90 % of 1/perplexity / \
-         with 1,043 sentences / the same 9,815 pairs / The paper's is 0.96 / on 3 % of MNLI / \
+         with 1,043 sentences / on 3,071 sentences / the same 9,815 pairs / The paper's is 0.96 / on 3 % of MNLI / \
          most important 75 % about half / (step 0) / with 75 % of its heads masked / \
          95 % interval / calls p < 0.01 significant";
     check("results/README.md", &sentences, &[history, given]);
