@@ -32,7 +32,7 @@ struct Args {
     #[arg(long, value_enum, default_value_t = Form::Cut)]
     form: Form,
 
-    /// Fold what the removed heads read on average into the bias of the output projection, as a curve that was measured under
+    /// Fold the mean contexts of the removed heads into the bias of the output projection, as a curve that was measured under
     /// --ablation mean needs it
     #[arg(long)]
     fold: bool,
