@@ -151,44 +151,37 @@ impl Replacement {
     }
 }
 
-/// The weights with `W_o m` of these heads in the bias of each W_o, m the first of their replacements; `None` if one has no bias.
+/// The weights with `W_o m` of these heads in the bias of each W_o, m the first of their replacements.
+///
+/// # Errors
+/// If a W_o has no bias.
 pub(crate) fn fold(
     weights: &Weights,
     layout: &HeadLayout,
     heads: &HeadSet,
     means: &Replacement,
     projections: impl Fn(Attention, usize) -> Projections,
-) -> Option<Result<Weights, Error>> {
+) -> Result<Weights, Error> {
     let mut folded = weights.share();
     for module in layout.heads_by_module() {
         let (attention, layer) = (module[0].attention(), module[0].layer_index());
         let removed: Vec<f64> = module.iter().map(|&id| f64::from(u8::from(heads.contains(id)))).collect();
-        let name = projections(attention, layer).output;
         if removed.iter().all(|&removed| removed == 0.0) {
             continue;
         }
-        if !weights.holds(&format!("{name}.bias")) {
-            return None;
-        }
-        let sum = || {
-            let weight = weights.get(&format!("{name}.weight"))?.to_kind(Kind::Double); // [d_model, kept * d_head]
-            let options = (Kind::Double, weight.device());
-            let tensor = |values: &[i64]| Tensor::from_slice(values).to_device(options.1);
-            let present = tensor(&layout.kept(attention, layer));
-            let removed = Tensor::from_slice(&removed).to_device(options.1).unsqueeze(1); // [kept, 1]
-            let means = means.to(options);
-            let means = &means.modules[&(attention, layer)].values;
-            let means = means.get(0).select(1, 0).index_select(0, &present); // [kept, d_head]
-            let bias = weights.get(&format!("{name}.bias"))?;
-            let added = weight.detach().matmul(&(means * removed).flatten(0, 1)); // [d_model]
-            Ok((bias.detach().to_kind(Kind::Double) + added).to_kind(bias.kind()))
-        };
-        match sum() {
-            Ok(bias) => folded.insert(format!("{name}.bias"), bias),
-            Err(fault) => return Some(Err(fault)),
-        }
+        let name = projections(attention, layer).output;
+        let weight = weights.get(&format!("{name}.weight"))?.detach().to_kind(Kind::Double); // [d_model, kept * d_head]
+        let bias = weights.get(&format!("{name}.bias"))?;
+        let device = weight.device();
+        let present = Tensor::from_slice(&layout.kept(attention, layer)).to_device(device);
+        let removed = Tensor::from_slice(&removed).to_device(device).unsqueeze(1); // [kept, 1]
+        let means = means.modules[&(attention, layer)].values.get(0).select(1, 0); // [heads, d_head]
+        let means = means.to_device(device).to_kind(Kind::Double).index_select(0, &present); // [kept, d_head]
+        let added = weight.matmul(&(means * removed).flatten(0, 1)); // [d_model]
+        let sum = (bias.detach().to_kind(Kind::Double) + added).to_kind(bias.kind());
+        folded.insert(format!("{name}.bias"), sum);
     }
-    Some(Ok(folded))
+    Ok(folded)
 }
 
 /// The weights with zeros for the biases of attention modules that have none.
@@ -280,8 +273,7 @@ mod tests {
     fn logits(model: &Classifier, replacement: Option<&Replacement>) -> Vec<Tensor> {
         let names = ["", "self:1:2", "self:1:1+self:1:3", "self:2:1", "self:1:1+self:1:2+self:1:3+self:2:2"];
         let sets = names.map(|name| if name.is_empty() { HeadSet::none() } else { name.parse().unwrap() });
-        let (long, short): (&[u32], &[u32]) = (&[3, 9, 14, 2, 7], &[5, 1]);
-        let texts = model.batch(&[(long, &[0; 5]), (short, &[0; 2])]).unwrap();
+        let texts = examples(model).texts;
         let variants = model.variants(&sets, false).unwrap().replaced_by(replacement);
         [1, 4]
             .into_iter()

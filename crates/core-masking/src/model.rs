@@ -9,8 +9,8 @@ use crate::ablation::{fold, with_zero_biases};
 use crate::importance::{Attended, Measured, Measuring};
 use crate::pruning::{by_layer, without_heads};
 use crate::{
-    Attention, AttentionRecord, ContextSums, DropoutRates, Error, Gates, HeadLayout, HeadSet, Measure,
-    ModelDropout, Projections, RecordedWeights, Removal, Replacement, Storage, Weights,
+    Attention, AttentionRecord, ContextSums, DropoutRates, Error, Gates, HeadId, HeadLayout, HeadSet,
+    Measure, ModelDropout, Projections, RecordedWeights, Removal, Replacement, Storage, Weights,
 };
 
 /// Heads and sizes in a `config.json`.
@@ -190,16 +190,20 @@ pub trait GatedModel: Debug + Send + Sized {
         }
         let (layout, projections) = (self.layout(), |kind, layer| self.config().projections(kind, layer));
         heads.iter().try_for_each(|id| layout.check(id))?;
-        let Some(folded) = fold(self.weights(), &layout, heads, means, projections) else {
-            let Some(config) = self.config().with_attention_bias() else {
-                return cannot(
-                    "its family has no bias of the output projection; heads can be removed without",
-                );
+        let output = |id: HeadId| projections(id.attention(), id.layer_index()).output;
+        let (config, weights) =
+            if heads.iter().all(|id| self.weights().holds(&format!("{}.bias", output(id)))) {
+                (self.config().clone(), self.weights().share())
+            } else {
+                let Some(config) = self.config().with_attention_bias() else {
+                    return cannot(
+                        "its family has no bias of the output projection; heads can be removed without",
+                    );
+                };
+                (config, with_zero_biases(self.weights(), &layout, projections)?)
             };
-            let weights = with_zero_biases(self.weights(), &layout, projections)?;
-            return Self::new(config, weights)?.folded(heads, means, removal);
-        };
-        Self::new(self.config().clone(), folded?)?.without_heads(heads, removal)
+        let folded = fold(&weights, &layout, heads, means, projections)?;
+        Self::new(config, folded)?.without_heads(heads, removal)
     }
 
     /// Measures the heads on a batch, under `gates` of one row: open ones for the intact model.
