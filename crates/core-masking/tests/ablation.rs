@@ -20,13 +20,10 @@ const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
 
 /// The folder of models and what `ablation.json` says of one of them.
 fn load(name: &str) -> Option<(PathBuf, Value)> {
-    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden/more"));
-    let Ok(text) = std::fs::read_to_string(folder.join("ablation.json")) else {
-        test_support::skipped(&format!("the numbers of ablation are not at hand: `{name}` is not compared"));
-        return None;
-    };
+    let file = test_support::golden("more/ablation.json")?;
+    let text = std::fs::read_to_string(&file).unwrap();
     let numbers: Value = serde_json::from_str(&text).unwrap();
-    Some((folder.join(name), numbers[name].clone()))
+    Some((file.with_file_name(name), numbers[name].clone()))
 }
 
 /// The tokens of rows that a mask calls real.

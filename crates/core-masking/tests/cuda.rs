@@ -10,11 +10,6 @@ use core_masking::{
 };
 use tch::{Cuda, Device, Kind, Tensor, no_grad};
 
-/// Folders of models: in the repository, or beside the workspace.
-const GOLDEN: [&str; 2] = [
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../test-support/golden"),
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden"),
-];
 const LANGUAGE_MODELS: [&str; 20] = [
     "families/gpt2",
     "families/llama",
@@ -70,12 +65,7 @@ fn both<M>(folder: &str, load: Load<M>) -> Option<[M; 2]> {
         test_support::skipped("libtorch finds no CUDA device");
         return None;
     }
-    let Some(path) =
-        GOLDEN.map(|golden| Path::new(golden).join(folder)).into_iter().find(|path| path.exists())
-    else {
-        test_support::skipped(&format!("`{folder}` is not at hand"));
-        return None;
-    };
+    let path = test_support::golden(folder)?;
     let load = |device| load(&path, (Kind::Float, device)).unwrap();
     Some([Device::Cpu, Device::Cuda(0)].map(load))
 }

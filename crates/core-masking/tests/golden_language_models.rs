@@ -54,15 +54,9 @@ impl Golden {
     /// The same folder under the `config.json` of transformers 4 and that of 5.
     fn more(family: &'static str) -> Vec<Self> {
         tch::set_num_threads(1); // as in `golden::load`
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-        let places = [root.join("../test-support/golden"), root.join("../../../shared/golden")];
-        let Some(golden) = places.iter().find(|place| place.join("more").join(family).exists()) else {
-            eprintln!("skipped {family}: its reference numbers are not at hand");
-            return Vec::new();
-        };
-        let folder = golden.join("more").join(family);
+        let Some(folder) = test_support::golden(&format!("more/{family}")) else { return Vec::new() };
         let text = std::fs::read_to_string(folder.with_extension("json")).unwrap();
-        let of_5 = golden.join("more-config-5.24").join(family).with_extension("json");
+        let of_5 = folder.join("../../more-config-5.24").join(family).with_extension("json");
         let load = |config: PathBuf| {
             let copy = tempfile::tempdir().unwrap();
             std::fs::copy(config, copy.path().join("config.json")).unwrap();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -118,6 +118,17 @@ warmup_steps = 5
 pub fn skipped(why: &str) {
     // A test does not fail for want of someone who listens.
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
+/// A file or folder of reference numbers, in the repository or beside the workspace; says so where it is in neither.
+pub fn golden(name: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let places = [root.join("golden"), root.join("../../../shared/golden")];
+    let found = places.into_iter().map(|place| place.join(name)).find(|path| path.exists());
+    if found.is_none() {
+        skipped(&format!("the reference numbers `{name}` are not at hand"));
+    }
+    found
 }
 
 /// A folder with the subject `tiny`, described by `spec`.
