@@ -8,6 +8,7 @@ use stats::reliability::{Swept, across_halves, ceiling};
 
 use crate::ablations::Ablations;
 use crate::error::{Error, Result, faulty, incomparable, no_segments};
+use crate::replicates::of_replicates;
 use crate::results::Results;
 use crate::same_model::{beside, model_entries};
 use crate::segments::stored;
@@ -61,7 +62,8 @@ impl Kind {
 }
 
 impl Kinds {
-    /// Reads what stands beside the sweep with zeros; `None` if no other kind was measured, or `file` is of another kind itself.
+    /// Reads what stands beside the sweep with zeros, or else beside that of the first replicate that has other kinds; `None` if no
+    /// other kind was measured, or `file` is of another kind itself.
     ///
     /// # Errors
     /// If a file cannot be read, or has other heads or weights.
@@ -69,6 +71,12 @@ impl Kinds {
         if !file.ablation().is_empty() {
             return Ok(None);
         }
+        let replicates = of_replicates(&file, experiment::SWEEP)?;
+        std::iter::once(file).chain(replicates).map(Self::beside).find_map(Result::transpose).transpose()
+    }
+
+    /// The same of one training.
+    fn beside(file: ResultFile) -> Result<Option<Self>> {
         let zero = Results::read(file)?;
         let mut reference = None;
         let mut of_kind = |suffix: &str| -> Result<Option<Ablations>> {
@@ -186,12 +194,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (made_up, own) =
             (crate::tiny().results.join("tiny-inference"), folder.path().join("tiny-inference"));
-        fs::create_dir_all(&own).unwrap();
+        fs::create_dir_all(own.join("replicate-6")).unwrap();
         let copy = |name: &str, change: Change| {
             fs::copy(made_up.join("ablate-one.csv"), own.join(format!("{name}.csv"))).unwrap();
             let text = fs::read_to_string(made_up.join("ablate-one.json")).unwrap();
             let mut signature: Value = serde_json::from_str(&text).unwrap();
-            let kind: Vec<&str> = name.trim_start_matches("ablate-one").split('-').skip(1).collect();
+            let (replicate, name_alone) = name.split_once("/ablate-one").unwrap_or(("", name));
+            if !replicate.is_empty() {
+                signature["identity"]["subject"] = format!("tiny-inference/{replicate}").into();
+            }
+            let kind: Vec<&str> = name_alone.trim_start_matches("ablate-one").split('-').skip(1).collect();
             if let [kind, draw @ ..] = &kind[..] {
                 signature["identity"]["arguments"]["ablation"] = (*kind).into();
                 if let [draw] = draw {
@@ -219,6 +231,23 @@ mod tests {
         let agreements = found.agreements().unwrap();
         assert_eq!(agreements.iter().map(|one| one.kinds).collect::<Vec<_>>(), [[0, 1], [0, 2], [1, 2]]);
         assert!(agreements.iter().all(|one| (one.spearman.unwrap() - 1.0).abs() < 1e-12));
+    }
+
+    /// The subject's own training first, and else a replicate, which the title names.
+    #[test]
+    fn kinds_of_a_replicate_stand_for_those_of_its_subject() {
+        let unchanged = |name| (name, (|_| ()) as Change);
+        let title = |names: &[&'static str]| {
+            let found = read(&names.iter().copied().map(unchanged).collect::<Vec<_>>()).unwrap();
+            found.map(|found| found.zero().file.title())
+        };
+        let replicate = ["replicate-6/ablate-one", "replicate-6/ablate-one-mean"];
+        assert_eq!(title(&replicate[..1]), None);
+        assert_eq!(title(&replicate).unwrap(), "tiny-inference, training 6, matched");
+        assert_eq!(
+            title(&[&replicate[..], &["ablate-one-mean"]].concat()).unwrap(),
+            "tiny-inference, matched"
+        );
     }
 
     #[test]

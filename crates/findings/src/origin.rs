@@ -100,7 +100,7 @@ impl ResultFile {
 
     /// A short name with the subject behind it, for references: `table1-demo-translation`.
     pub fn label(&self, name: &str) -> String {
-        format!("{name}-{}", self.subject)
+        format!("{name}-{}", self.subject.replace('/', "-"))
     }
 
     /// Title of something drawn from it: what it shows, and of which data.

@@ -18,7 +18,7 @@ use crate::segments::stored;
 use crate::source::{ResultFile, experiment};
 
 /// Name of the folder of a replicate before its number.
-const FOLDER: &str = "replicate-";
+pub(crate) const FOLDER: &str = "replicate-";
 
 /// The same sweep over the heads of each replicate.
 #[derive(Debug)]
@@ -102,8 +102,7 @@ impl Replicates {
     pub fn beside(first: Ablations) -> Result<Option<Self>> {
         let own = first.file.clone();
         let mut sweeps = vec![first];
-        for number in numbers(own.path.parent().unwrap_or(Path::new("."))) {
-            let Some(sweep) = of_replicate(&own, number, experiment::SWEEP)? else { continue };
+        for sweep in of_replicates(&own, experiment::SWEEP)? {
             let sweep = Ablations::read(sweep)?;
             check(&own, &sweep.file)?;
             check_rows(&sweeps, &sweep)?;
@@ -118,8 +117,7 @@ impl Replicates {
     /// If a file cannot be read, or differs in more than the model.
     pub fn curves(own: &Pruning, left_out: &mut LeftOut) -> Result<Vec<Pruning>> {
         let (own, mut found) = (&own.results.file, Vec::new());
-        for number in numbers(own.path.parent().unwrap_or(Path::new("."))) {
-            let Some(curves) = of_replicate(own, number, experiment::PRUNING)? else { continue };
+        for curves in of_replicates(own, experiment::PRUNING)? {
             check(own, &curves)?;
             found.push(Pruning::read(curves, left_out)?);
         }
@@ -183,12 +181,15 @@ impl Replicates {
     }
 }
 
-/// The file of a replicate that is named as the subject's own, if it is there.
-fn of_replicate(own: &ResultFile, number: usize, experiment: &str) -> Result<Option<ResultFile>> {
-    let folder = format!("{FOLDER}{number}");
-    let path = own.path.with_file_name(&folder).join(own.path.file_name().unwrap_or_default());
-    let subject = format!("{}/{folder}", own.subject);
-    path.exists().then(|| ResultFile::of(path, &subject, experiment, own.kind)).transpose()
+/// The files of the replicates that are named as the subject's own, in their order.
+pub(crate) fn of_replicates(own: &ResultFile, experiment: &str) -> Result<Vec<ResultFile>> {
+    let of = |number: usize| {
+        let folder = format!("{FOLDER}{number}");
+        let path = own.path.with_file_name(&folder).join(own.path.file_name().unwrap_or_default());
+        let subject = format!("{}/{folder}", own.subject);
+        path.exists().then(|| ResultFile::of(path, &subject, experiment, own.kind))
+    };
+    numbers(own.path.parent().unwrap_or(Path::new("."))).into_iter().filter_map(of).collect()
 }
 
 /// Numbers of the replicates that have a folder in that of their subject, in their order.

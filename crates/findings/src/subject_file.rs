@@ -6,6 +6,8 @@ use records::StandsFor;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::replicates::FOLDER;
+
 /// Contents of the file of a subject. All is absent where there is no such file.
 #[derive(Debug, Clone, Default)]
 pub struct SubjectFile {
@@ -68,9 +70,13 @@ impl SubjectFile {
 }
 
 impl SubjectKind {
-    /// The name of a subject as a reader should see it.
+    /// The name of a subject as a reader should see it, and the number of its training where that is a further one.
     pub fn shown(self, subject: &str) -> String {
-        format!("{subject}{}", if self.is_demo { " (demo language)" } else { "" })
+        let (name, training) = match subject.split_once('/') {
+            Some((name, folder)) => (name, format!(", training {}", folder.trim_start_matches(FOLDER))),
+            None => (subject, String::new()),
+        };
+        format!("{name}{}{training}", if self.is_demo { " (demo language)" } else { "" })
     }
 }
 
@@ -88,6 +94,7 @@ mod tests {
         let kind = read("stands_for = \"mnli\"\n[data]\ngrammar = { seed = 1 }").kind;
         assert_eq!(kind, SubjectKind { stands_for: Some(StandsFor::Mnli), is_demo: true });
         assert_eq!(kind.shown("a"), "a (demo language)");
+        assert_eq!(kind.shown("a/replicate-6"), "a (demo language), training 6");
         let slip = read("stands_for = \"bert\"");
         let fault = slip.fault.unwrap();
         assert!(fault.contains("a.toml`: unknown variant `bert`") && !fault.contains('\n'), "{fault}");
