@@ -42,7 +42,7 @@ pub use error::Error;
 pub use gates::{AttentionRecord, Gate, Gates, RecordedWeights};
 pub use hard_concrete::HardConcrete;
 pub use heads::{Attention, HeadId, HeadLayout, HeadSet, LayerShape, Measure};
-pub use importance::{HeadMeans, HeadScores};
+pub use importance::{HeadMeans, HeadScores, Measured};
 pub use language_model::{LanguageConfig, LanguageModel};
 pub use layers::Activation;
 pub use model::{GatedModel, ModelConfig};

@@ -160,7 +160,7 @@ impl Estimate {
         let measured = subject.measure(&self.on, masked, &measures)?;
         // What is masked has no say in the norm of its layer.
         let open = |scores: HeadScores| scores.iter().filter(|&(id, _)| !masked.contains(id)).collect();
-        let measured = measured.into_iter().map(|(measure, scores)| (measure, open(scores))).collect();
+        let measured = measured.into_iter().map(|(measure, means)| (measure, open(means.means()))).collect();
         Ok(self.score(order, &measured))
     }
 

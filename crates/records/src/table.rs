@@ -63,7 +63,7 @@ pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8]) -> Result<Table<R>, Error
 }
 
 /// Columns that results of earlier versions lack; their cells are read as empty.
-const LATER: [&str; 12] = [
+const LATER: [&str; 14] = [
     "simultaneous_low",
     "simultaneous_high",
     "p_bootstrap",
@@ -76,6 +76,8 @@ const LATER: [&str; 12] = [
     "influential_head",
     "pearson_without",
     "spearman_without",
+    "value_low",
+    "value_high",
 ];
 
 /// The columns of the first line, which must be the header; a file without a complete line may be the start of one.

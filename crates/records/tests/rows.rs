@@ -23,7 +23,7 @@ fn heads_are_rows_of_their_attention_type() {
     assert_eq!(row.key(), ("enc-enc", 2, 3, "bleu"));
     assert_eq!((row.family().as_str(), row.base().as_str()), ("enc-enc", BASE));
     assert!(!row.is_intact());
-    let score: ScoreRow = self::row("self,1,4,entropy,0.5");
+    let score: ScoreRow = self::row("self,1,4,entropy,0.5,,");
     let key = ("self", 1, 4, Measure::Entropy);
     assert_eq!((score.name().as_str(), score.key()), ("self:1:4/entropy", key));
     let correlation: CorrelationRow =

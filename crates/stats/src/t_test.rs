@@ -57,6 +57,18 @@ pub fn paired(base: &[f64], variant: &[f64]) -> Result<PairedTTest, Error> {
     Ok(PairedTTest { test, interval: Interval { low: mean - reach, high: mean + reach } })
 }
 
+/// The 95 % interval of a mean by Student's t, from the sum of the values, that of their squares, and their number; absent with fewer
+/// than two values.
+///
+/// Assumes that all values are independent.
+pub fn mean_interval(sum: f64, squares: f64, count: f64) -> Option<Interval> {
+    let distribution = StudentsT::new(0.0, 1.0, count - 1.0).ok()?;
+    let mean = sum / count;
+    let variance = (squares - mean * sum).max(0.0) / (count - 1.0);
+    let reach = distribution.inverse_cdf(UPPER) * (variance / count).sqrt();
+    Some(Interval { low: mean - reach, high: mean + reach })
+}
+
 /// Tests whether two independent samples have the same mean: t = difference / (s sqrt(1/m + 1/n)) with m + n - 2
 /// degrees of freedom, where s² is the pooled variance (Fisher 1925).
 ///
@@ -131,6 +143,10 @@ mod tests {
         assert_eq!(found.test.degrees_of_freedom, 2.0);
         assert_close(found.test.p_value, 1.0 - (12.0_f64 / 14.0).sqrt(), 1e-12);
         let reach = 0.95 * (2.0 / (1.0 - 0.95_f64.powi(2))).sqrt() / 3.0_f64.sqrt();
+        let of_sums = mean_interval(6.0, 14.0, 3.0).unwrap();
+        assert_close(of_sums.low, found.interval.low, 1e-12);
+        assert_close(of_sums.high, found.interval.high, 1e-12);
+        assert_eq!((mean_interval(1.0, 1.0, 1.0), mean_interval(0.0, 0.0, 0.0)), (None, None));
         assert_close(found.interval.low, 2.0 - reach, 1e-12);
         assert_close(found.interval.high, 2.0 + reach, 1e-12);
     }

@@ -1,8 +1,8 @@
 //! The one interface between experiments and models.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use core_masking::{Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal, Rule};
+use core_masking::{Gates, HeadLayout, HeadSet, Measure, Measured, Removal, Rule};
 use corpus::placed::PlacedToken;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -61,12 +61,8 @@ pub trait Subject {
     ///
     /// # Errors
     /// If `masked` names a head that the model does not have, the split is at fault, or a score is no number.
-    fn measure(
-        &self,
-        on: &Scored,
-        masked: &HeadSet,
-        measures: &BTreeSet<Measure>,
-    ) -> Result<BTreeMap<Measure, HeadScores>, Error>;
+    fn measure(&self, on: &Scored, masked: &HeadSet, measures: &BTreeSet<Measure>)
+    -> Result<Measured, Error>;
 
     /// The relevance of all heads for what the intact model says of each segment of a split, in double precision.
     ///

@@ -2,10 +2,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use core_masking::importance::Measured;
 use core_masking::{
-    Attention, AttentionRecord, GatedModel, Gates, HeadLayout, HeadScores, HeadSet, Measure, Removal, Rule,
-    to_vec,
+    Attention, AttentionRecord, GatedModel, Gates, HeadLayout, HeadMeans, HeadSet, Measure, Measured,
+    Removal, Rule, to_vec,
 };
 use corpus::batches::longest_first_rows;
 use corpus::placed::PlacedToken;
@@ -132,7 +131,7 @@ impl<T: Task> Subject for TaskSubject<T> {
         on: &Scored,
         masked: &HeadSet,
         measures: &BTreeSet<Measure>,
-    ) -> Result<BTreeMap<Measure, HeadScores>, Error> {
+    ) -> Result<Measured, Error> {
         let encoded = self.encode(on)?;
         let layout = self.layout();
         let is_reference = on.ablation.sample().is_some_and(|reference| reference.places_like(on));
@@ -154,10 +153,8 @@ impl<T: Task> Subject for TaskSubject<T> {
             }
             Ok(())
         })?;
-        let scores: BTreeMap<Measure, HeadScores> =
-            total.into_iter().map(|(measure, means)| (measure, means.means())).collect();
-        let is_finite = |scores: &HeadScores| scores.iter().all(|(_, score)| score.is_finite());
-        if scores.values().all(is_finite) { Ok(scores) } else { Err(Error::not_finite()) }
+        let is_finite = |means: &HeadMeans| means.means().iter().all(|(_, score)| score.is_finite());
+        if total.values().all(is_finite) { Ok(total) } else { Err(Error::not_finite()) }
     }
 
     fn relevance(&self, on: &Scored, rule: Rule) -> Result<Vec<SegmentRelevance>, Error> {

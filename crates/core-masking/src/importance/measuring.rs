@@ -2,9 +2,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use heads::{Measure, Needs};
-use tch::{Device, Kind, Tensor, no_grad};
+use tch::{Kind, Tensor, no_grad};
 
-use super::{HeadMeans, Measured};
+use super::{HeadMeans, Measured, Terms};
 use crate::gates::RecordedWeights;
 use crate::{Attention, AttentionRecord, Gates, HeadId, HeadLayout};
 
@@ -104,12 +104,10 @@ impl Measuring<'_> {
                         Needs::WeightGradients => &of_weights[&key],
                         _ => &weights[&key],
                     };
-                    let (sums, terms) = self.modules[&attention].sum(measure, source, (layer, layers));
-                    let sums = Vec::<f64>::try_from(sums.to_device(Device::Cpu))
-                        .expect("a number in f64 for each head");
+                    let sums = self.modules[&attention].sum(measure, source, (layer, layers));
                     for head in self.layout.kept(attention, layer) {
                         let head = head as usize;
-                        means.add(HeadId::from_index(attention, layer, head), sums[head], terms);
+                        means.add(HeadId::from_index(attention, layer, head), sums.of(head));
                     }
                 }
             }
@@ -119,33 +117,60 @@ impl Measuring<'_> {
     }
 }
 
+/// Sums of a layer's heads.
+#[derive(Debug)]
+pub(crate) struct Sums {
+    values: Vec<f64>,
+    squares: Option<Vec<f64>>,
+    /// Number of their terms.
+    count: f64,
+}
+
+impl Sums {
+    /// `values`: `[heads]`
+    fn new(values: &Tensor, count: f64) -> Self {
+        Self { values: crate::to_vec(values), squares: None, count }
+    }
+
+    /// Of a term for each segment: `[segments, heads]`.
+    pub(crate) fn of_segments(terms: &Tensor) -> Self {
+        let sum = |terms: &Tensor| terms.sum_dim_intlist(0, false, Kind::Double);
+        let squares = Some(crate::to_vec(&sum(&terms.square())));
+        Self { squares, ..Self::new(&sum(terms), terms.size()[0] as f64) }
+    }
+
+    pub(crate) fn of(&self, head: usize) -> Terms {
+        let squares = self.squares.as_ref().map(|squares| squares[head]);
+        Terms { sum: self.values[head], squares, count: self.count }
+    }
+}
+
 impl Attended {
-    /// Sums of a layer's heads, `[heads]`, and the number of their terms.
+    /// Sums of a layer's heads.
     ///
     /// - `source`: the gradient of a layer's gates, or its attention weights, or their gradient
     /// - the layer is counted from 0, and comes with the number of layers
-    fn sum(&self, measure: Measure, source: &Tensor, (layer, layers): (usize, usize)) -> (Tensor, f64) {
+    fn sum(&self, measure: Measure, source: &Tensor, (layer, layers): (usize, usize)) -> Sums {
         let examples = self.examples() as f64;
         let queries = || self.queries.sum(Kind::Double).double_value(&[]);
         let wide = source.to_kind(Kind::Double);
-        let over_examples = |values: Tensor| (values.sum_dim_intlist(0, false, None), examples);
         match measure {
-            Measure::Example => over_examples(self.by_example(wide).abs()),
-            Measure::Fisher => over_examples(self.by_example(wide).square()),
+            Measure::Example => Sums::of_segments(&self.by_example(wide).abs()),
+            Measure::Fisher => Sums::of_segments(&self.by_example(wide).square()),
             Measure::Token => {
                 let terms = if self.last_by_example && layer + 1 == layers { examples } else { queries() };
-                (self.over_queries(wide.abs()), terms)
+                Sums::new(&self.over_queries(wide.abs()), terms)
             }
             Measure::AttentionGradient => {
                 let visible = wide.abs() * self.visible(layer).to_kind(Kind::Double); // [batch, heads, query, key]
-                (self.over_queries(visible.sum_dim_intlist(3, false, None)), examples)
+                Sums::new(&self.over_queries(visible.sum_dim_intlist(3, false, None)), examples)
             }
-            Measure::Entropy => (self.over_queries(entropy(&wide)), queries()),
+            Measure::Entropy => Sums::new(&self.over_queries(entropy(&wide)), queries()),
             Measure::NormalisedEntropy => self.normalised_entropy(&wide, layer),
             Measure::Confidence => {
                 let excluded = self.excluded.unsqueeze(1).unsqueeze(1); // [batch, 1, 1, key]
                 let greatest = wide.masked_fill(&excluded, 0.0).amax([3], false); // [batch, heads, query]
-                (self.over_queries(greatest), queries())
+                Sums::new(&self.over_queries(greatest), queries())
             }
             _ => panic!("no pass over the data measures {measure}"),
         }
@@ -191,14 +216,14 @@ impl Attended {
     }
 
     /// `weights`: `[batch, heads, query, key]`.
-    fn normalised_entropy(&self, weights: &Tensor, layer: usize) -> (Tensor, f64) {
+    fn normalised_entropy(&self, weights: &Tensor, layer: usize) -> Sums {
         let visible = self.visible(layer).sum_dim_intlist(3, false, Kind::Double); // [batch or 1, 1, query or 1]
         let most = visible.log(); // the entropy of a query that looks everywhere alike
         let share = entropy(weights) / most.clamp_min(f64::MIN_POSITIVE); // [batch, heads, query]
         let spreads = self.queries.unsqueeze(1).logical_and(&visible.gt(1.0)); // [batch, 1, query]
         let sums =
             (share * spreads.to_kind(Kind::Double)).sum_dim_intlist([0_i64, 2].as_slice(), false, None);
-        (sums, spreads.sum(Kind::Double).double_value(&[]))
+        Sums::new(&sums, spreads.sum(Kind::Double).double_value(&[]))
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use heads::Measure;
 pub use measuring::Attended;
 pub(crate) use measuring::Measuring;
-pub use scores::{HeadMeans, HeadScores};
+pub use scores::{HeadMeans, HeadScores, Terms};
 
 /// Sums of heads, by measure.
 pub type Measured = BTreeMap<Measure, HeadMeans>;

@@ -51,29 +51,47 @@ impl FromIterator<(HeadId, f64)> for HeadScores {
     }
 }
 
-/// A sum with the number of its terms, for each head: what parts of a split are added up by.
+/// Terms of a head, summed up.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Terms {
+    /// Their sum.
+    pub sum: f64,
+    /// The sum of their squares, if they are of segments, which are independent of each other.
+    pub squares: Option<f64>,
+    /// Their number.
+    pub count: f64,
+}
+
+/// The terms of each head: what parts of a split are added up by.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct HeadMeans(BTreeMap<HeadId, (f64, f64)>);
+pub struct HeadMeans(BTreeMap<HeadId, Terms>);
 
 impl HeadMeans {
-    /// Adds terms of a head: their sum and how many they are.
-    pub fn add(&mut self, head: HeadId, sum: f64, terms: f64) {
-        let (sums, counts) = self.0.entry(head).or_default();
-        *sums += sum;
-        *counts += terms;
+    /// Adds terms of a head.
+    pub fn add(&mut self, head: HeadId, Terms { sum, squares, count }: Terms) {
+        let none = Terms { squares: Some(0.0), ..Terms::default() };
+        let total = self.0.entry(head).or_insert(none);
+        total.sum += sum;
+        total.squares = total.squares.zip(squares).map(|(total, squares)| total + squares);
+        total.count += count;
     }
 
     /// Adds what another part of the split gave.
     pub fn merge(&mut self, other: &Self) {
-        for (&head, &(sum, terms)) in &other.0 {
-            self.add(head, sum, terms);
+        for (&head, &terms) in &other.0 {
+            self.add(head, terms);
         }
+    }
+
+    /// The terms of a head.
+    pub fn terms(&self, head: HeadId) -> Option<Terms> {
+        self.0.get(&head).copied()
     }
 
     /// Sum over number of terms; 0 for a head without any.
     pub fn means(&self) -> HeadScores {
-        let mean = |(sum, terms): (f64, f64)| if terms > 0.0 { sum / terms } else { 0.0 };
-        self.0.iter().map(|(&head, &sums)| (head, mean(sums))).collect()
+        let mean = |terms: Terms| if terms.count > 0.0 { terms.sum / terms.count } else { 0.0 };
+        self.0.iter().map(|(&head, &terms)| (head, mean(terms))).collect()
     }
 }
 
@@ -129,9 +147,10 @@ mod tests {
     fn parts_are_weighted_by_their_terms() {
         let head: HeadId = "self:1:1".parse().unwrap();
         let (mut whole, mut part) = (HeadMeans::default(), HeadMeans::default());
-        whole.add(head, 3.0, 2.0);
-        part.add(head, 4.0, 1.0);
+        whole.add(head, Terms { sum: 3.0, squares: Some(5.0), count: 2.0 });
+        part.add(head, Terms { sum: 4.0, squares: Some(16.0), count: 1.0 });
         whole.merge(&part);
+        assert_eq!(whole.terms(head).unwrap().squares, Some(21.0));
         assert_eq!(whole.means().get(head), Some(7.0 / 3.0));
     }
 }

@@ -2,9 +2,10 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use core_masking::{HeadScores, HeadSet, Measure};
+use core_masking::{HeadMeans, HeadScores, HeadSet, Measure};
 use experiment::{EstimateArgs, OpenRows, Oracle, Sampling, SharedArgs};
 use records::{RowWriter, ScoreRow, Signature};
+use stats::t_test::mean_interval;
 use subject::Scored;
 
 /// Scores every head by gradients and attention weights, one row for each head and measure.
@@ -59,8 +60,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
     if scores(&rows) < heads.len() * measures().count() {
         rows.discard(|_| true);
         let measured = subject.measure(&estimate.on, &HeadSet::none(), &Measure::of_passes().collect())?;
+        let means = measured.iter().map(|(&measure, terms)| (measure, terms.means())).collect();
         for measure in measures() {
-            push(&mut rows, measure, &estimate.value(measure, &measured))?;
+            push(&mut rows, measure, &estimate.value(measure, &means), measured.get(&measure))?;
         }
     }
 
@@ -69,14 +71,23 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let known = rows.rows().filter(|row| row.measure == Measure::Oracle);
     if known.map(|row| (row.head_id(), row.value)).collect::<HeadScores>() != lost {
         rows.discard(|row| row.measure == Measure::Oracle);
-        push(&mut rows, Measure::Oracle, &lost)?;
+        push(&mut rows, Measure::Oracle, &lost, None)?;
     }
     rows.finish()?;
     words::print_line(path.display())?;
     Ok(())
 }
 
-/// Adds the rows of a measure.
-fn push(rows: &mut RowWriter<ScoreRow>, measure: Measure, scores: &HeadScores) -> Result<(), records::Error> {
-    scores.iter().try_for_each(|(id, value)| rows.push(ScoreRow::new(id, measure, value)))
+/// Adds the rows of a measure, with intervals if it is a mean of `terms` of segments.
+fn push(
+    rows: &mut RowWriter<ScoreRow>,
+    measure: Measure,
+    scores: &HeadScores,
+    terms: Option<&HeadMeans>,
+) -> Result<(), records::Error> {
+    let interval = |id| {
+        let terms = terms?.terms(id)?;
+        mean_interval(terms.sum, terms.squares?, terms.count)
+    };
+    scores.iter().try_for_each(|(id, value)| rows.push(ScoreRow::new(id, measure, value, interval(id))))
 }

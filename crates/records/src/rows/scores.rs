@@ -1,6 +1,7 @@
 //! Rows of scores of heads.
 use heads::{Attention, HeadId, Measure};
 use serde::{Deserialize, Serialize};
+use stats::bootstrap::Interval;
 
 use super::Row;
 use crate::check::{Limit, finite, head_limits};
@@ -19,13 +20,18 @@ pub struct ScoreRow {
     pub measure: Measure,
     /// Its value, in its unit.
     pub value: f64,
+    /// 95 % interval of the value over segments, in its unit; empty where none is known.
+    pub value_low: Option<f64>,
+    /// Its upper end.
+    pub value_high: Option<f64>,
 }
 
 impl ScoreRow {
     /// The row of a head.
-    pub fn new(head: HeadId, measure: Measure, value: f64) -> Self {
+    pub fn new(head: HeadId, measure: Measure, value: f64, interval: Option<Interval>) -> Self {
         let (attention, layer, head) = head.numbers();
-        Self { attention, layer, head, measure, value }
+        let (value_low, value_high) = (interval.map(|ends| ends.low), interval.map(|ends| ends.high));
+        Self { attention, layer, head, measure, value, value_low, value_high }
     }
 
     /// Its head.
@@ -47,7 +53,11 @@ impl Row for ScoreRow {
     }
 
     fn limits(&self) -> Vec<Limit> {
-        let value = finite(&[("value", Some(self.value))]);
+        let value = finite(&[
+            ("value", Some(self.value)),
+            ("value_low", self.value_low),
+            ("value_high", self.value_high),
+        ]);
         head_limits(self.layer, self.head).into_iter().chain(value).collect()
     }
 }

@@ -9,7 +9,7 @@ fn headers_are_pinned() {
         assert_eq!(columns::<R>().join(","), header);
     }
     pinned::<TrainingRow>("epoch,step,train_loss,dev_loss,dev_score,learning_rate,best");
-    pinned::<ScoreRow>("attention,layer,head,measure,value");
+    pinned::<ScoreRow>("attention,layer,head,measure,value,value_low,value_high");
     pinned::<RetrainedRow>(
         "attention,order,order_seed,complement,step,masked,heads,metric,base_score,score,score_delta,\
          delta_low,delta_high,simultaneous_low,simultaneous_high,\
