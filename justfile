@@ -152,6 +152,11 @@ reproduce-figure6 subject="demo-inference" *args: (build "iterative-prune" "plot
 ablation-kinds subject="demo-language" *args: (build "ablate-one" "plotting")
     file=$({{ run }} ablate-one -- "$@") && {{ run }} ablate-one -- "$@" --ablation mean && for draw in 1 2 3 4 5; do {{ run }} ablate-one -- "$@" --ablation resample --draw $draw || exit 1; done && {{ run }} plotting -- ablation-kinds "$file"
 
+# Beyond the paper: more and more heads under each kind of ablation, and how many more can go than with zeros
+[group('beyond the paper')]
+pruning-kinds subject="demo-language" *args: (build "iterative-prune" "plotting")
+    file=$({{ run }} iterative-prune -- "$@") && {{ run }} iterative-prune -- "$@" --ablation mean && {{ run }} iterative-prune -- "$@" --ablation resample && {{ run }} plotting -- pruning-kinds "$file"
+
 # Beyond the paper: all importance scores of all heads, and their rank correlations; after Table 1 the oracle too
 [group('beyond the paper')]
 importance subject="demo-translation" *args: (build "importance" "plotting")

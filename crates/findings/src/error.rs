@@ -78,9 +78,9 @@ pub fn no_replicates(file: &ResultFile) -> Error {
     ))
 }
 
-/// A sweep that was measured with zeros alone, or with something else.
-pub fn no_kinds(file: &ResultFile) -> Error {
-    let (path, command) = (file.path.display(), command("ablate-one", &file.subject));
+/// Results of an experiment that were measured with zeros alone, or with something else.
+pub fn no_kinds(file: &ResultFile, experiment: &str) -> Error {
+    let (path, command) = (file.path.display(), command(experiment, &file.subject));
     Error::NotMeasured(format!(
         "`{path}` has no other kind beside it: make one with `{command} --ablation mean`"
     ))

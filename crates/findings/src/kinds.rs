@@ -1,13 +1,15 @@
-//! One head at a time under several kinds of ablation: with nothing, with its mean context, or with its context in another
-//! text in its place.
-use records::{Attention, Row};
+//! Heads masked under several kinds of ablation: with nothing, with its mean context, or with its context in another text in the
+//! place of a head's own.
+use records::{Attention, Order, Row, Scope};
+use serde_json::Value;
 use significance::SEED;
 use stats::Segments;
 use stats::correlation::spearman;
 use stats::reliability::{Swept, across_halves, ceiling};
 
 use crate::ablations::Ablations;
-use crate::error::{Error, Result, faulty, incomparable, no_segments};
+use crate::error::{Error, LeftOut, Result, faulty, incomparable, no_segments};
+use crate::pruning::Pruning;
 use crate::replicates::of_replicates;
 use crate::results::Results;
 use crate::same_model::{beside, model_entries};
@@ -49,6 +51,85 @@ pub struct KindAgreement {
     pub ceiling: Option<f64>,
 }
 
+/// Pruning curves under several kinds of ablation: at least two, zeros first, each with the name of its kind.
+#[derive(Debug)]
+pub struct KindsOfCurves {
+    /// Each has a curve over all heads by importance.
+    pub all: Vec<(&'static str, Pruning)>,
+}
+
+impl KindsOfCurves {
+    /// Reads what stands beside the curves with zeros, of other texts the first draw; chosen as [`Kinds::read`] does.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or has other weights or texts.
+    pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
+        first_training(file, experiment::PRUNING, |file| {
+            let (mut all, mut reference) = (Vec::new(), None);
+            for (name, suffix) in [("mean", "mean"), ("resample", "resample-1")] {
+                if let Some(found) = other_kind(&file, suffix, experiment::PRUNING, &mut reference)? {
+                    all.push((name, Pruning::read(found, left_out)?));
+                }
+            }
+            if !all.is_empty() {
+                all.insert(0, ("zero", Pruning::read(file, left_out)?));
+            }
+            all.retain(|(_, curves)| curves.find(Scope::All, Order::Importance).is_some());
+            let has_zero = all.first().is_some_and(|(name, _)| *name == "zero");
+            Ok((has_zero && all.len() > 1).then_some(Self { all }))
+        })
+    }
+}
+
+/// The same curves under mean ablation, if these were measured of the same training: an output bias can hold the means.
+///
+/// # Errors
+/// If they cannot be read, or are of another model.
+pub fn folded(curves: &Pruning, left_out: &mut LeftOut) -> Result<Option<Pruning>> {
+    let file = &curves.results.file;
+    let of_zeros = file.ablation().is_empty();
+    let found = of_zeros.then(|| other_kind(file, "mean", experiment::PRUNING, &mut None)).transpose()?;
+    found.flatten().map(|file| Pruning::read(file, left_out)).transpose()
+}
+
+/// What is found beside the file of the subject's own training, or else beside that of the first replicate that has it; nothing for a
+/// file that is not of zeros.
+fn first_training<T>(
+    file: ResultFile,
+    experiment: &str,
+    beside: impl FnMut(ResultFile) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    if !file.ablation().is_empty() {
+        return Ok(None);
+    }
+    let replicates = of_replicates(&file, experiment)?;
+    std::iter::once(file).chain(replicates).map(beside).find_map(Result::transpose).transpose()
+}
+
+/// The texts that replacements are from, as signatures have them.
+type Reference = [Option<Value>; 3];
+
+/// Results of another kind of ablation beside those with zeros, if they are there.
+///
+/// - `reference`: of those that were found before, which must be the same
+fn other_kind(
+    zero: &ResultFile,
+    suffix: &str,
+    experiment: &str,
+    reference: &mut Option<Reference>,
+) -> Result<Option<ResultFile>> {
+    let name = zero.stem(&format!("{experiment}-{suffix}"));
+    let Some(found) = beside(zero, &name, experiment, &[model_entries])? else { return Ok(None) };
+    let texts = ["reference_on", "reference_limit", "reference_seed"];
+    let texts = texts.map(|name| found.argument(name).cloned());
+    if found.ablation() != format!("-{suffix}") || *reference.get_or_insert(texts.clone()) != texts {
+        let fault =
+            "is of another kind of ablation than its name says, or of other texts than those beside it";
+        return Err(faulty(&found.path, fault));
+    }
+    Ok(Some(found))
+}
+
 impl Kind {
     /// Change of the score by masking each head of a type, the mean over the draws.
     pub fn changes(&self, attention: Attention) -> Vec<f64> {
@@ -68,37 +149,22 @@ impl Kinds {
     /// # Errors
     /// If a file cannot be read, or has other heads or weights.
     pub fn read(file: ResultFile) -> Result<Option<Self>> {
-        if !file.ablation().is_empty() {
-            return Ok(None);
-        }
-        let replicates = of_replicates(&file, experiment::SWEEP)?;
-        std::iter::once(file).chain(replicates).map(Self::beside).find_map(Result::transpose).transpose()
+        first_training(file, experiment::SWEEP, Self::beside)
     }
 
     /// The same of one training.
     fn beside(file: ResultFile) -> Result<Option<Self>> {
-        let zero = Results::read(file)?;
+        let zero: Ablations = Results::read(file)?;
         let mut reference = None;
         let mut of_kind = |suffix: &str| -> Result<Option<Ablations>> {
-            let name = zero.file.stem(&format!("{}-{suffix}", experiment::SWEEP));
-            let Some(file) = beside(&zero.file, &name, experiment::SWEEP, &[model_entries])? else {
-                return Ok(None);
-            };
-            let found: Ablations = Results::read(file)?;
-            let texts = ["reference_on", "reference_limit", "reference_seed"];
-            let texts = texts.map(|name| found.file.argument(name).cloned());
-            if found.file.ablation() != format!("-{suffix}")
-                || *reference.get_or_insert(texts.clone()) != texts
-            {
-                let fault = "is of another kind of ablation than its name says, or of other texts than those beside it";
-                return Err(faulty(&found.file.path, fault));
-            }
+            let file = other_kind(&zero.file, suffix, experiment::SWEEP, &mut reference)?;
+            let found: Option<Ablations> = file.map(Results::read).transpose()?;
             let names = |sweep: &Ablations| sweep.rows.iter().map(Row::name).collect::<Vec<_>>();
-            if names(&zero) != names(&found) {
+            if let Some(found) = found.as_ref().filter(|found| names(&zero) != names(found)) {
                 let fault = format!("has other heads than `{}`", zero.file.path.display());
                 return Err(faulty(&found.file.path, fault));
             }
-            Ok(Some(found))
+            Ok(found)
         };
         let mean = of_kind("mean")?;
         let mut draws = Vec::new();
@@ -184,7 +250,6 @@ mod tests {
 
     use super::*;
     use crate::{Folders, Source};
-    use serde_json::Value;
 
     /// A change of a signature.
     type Change = fn(&mut Value);

@@ -43,7 +43,7 @@ pub use gates::{Film, Gates};
 pub use groups::Groups;
 pub use importance::{HeadScore, Importance};
 pub use judge::{Adjustment, Criterion, Judge, RuleKind, Verdicts, parse_alpha};
-pub use kinds::Kinds;
+pub use kinds::{Kinds, KindsOfCurves};
 pub use metric::Metric;
 pub use orders::Orders;
 pub use pair::Pair;

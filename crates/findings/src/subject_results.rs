@@ -10,6 +10,7 @@ use crate::error::{LeftOut, Result};
 use crate::functions::{Functions, Relevance};
 use crate::gates::Gates;
 use crate::importance::Importance;
+use crate::kinds::{Kinds, KindsOfCurves};
 use crate::metric::Metric;
 use crate::pair::Pair;
 use crate::pruning::Pruning;
@@ -33,9 +34,11 @@ pub struct SubjectResults {
     pub time: Time,
     pub sweep: Option<Ablations>,
     pub replicates: Option<Replicates>,
+    pub kinds: Option<Kinds>,
     pub best: Vec<BestHeads>,
     pub pairs: Vec<Pair>,
     pub pruning: Option<Pruning>,
+    pub pruning_kinds: Option<KindsOfCurves>,
     pub retrained: Option<Retrained>,
     pub dynamics: Option<Dynamics>,
     pub functions: Option<Functions>,
@@ -67,6 +70,7 @@ impl SubjectResults {
                 let found = one(experiment::SWEEP).and_then(|file| Replicates::read(file, left_out));
                 left_out.keep_if_there(found).flatten()
             },
+            kinds: left_out.keep_if_there(one(experiment::SWEEP).and_then(Kinds::read)).flatten(),
             best: {
                 let own = left_out.keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read));
                 let elsewhere = left_out.read_all(BestHeads::largest_files(&source), BestHeads::read);
@@ -76,6 +80,10 @@ impl SubjectResults {
             pruning: {
                 let curves = one(experiment::PRUNING).and_then(|file| Pruning::read(file, left_out));
                 left_out.keep_if_there(curves)
+            },
+            pruning_kinds: {
+                let found = one(experiment::PRUNING).and_then(|file| KindsOfCurves::read(file, left_out));
+                left_out.keep_if_there(found).flatten()
             },
             retrained: {
                 let curves = one(experiment::RETRAINED).and_then(|file| Retrained::read(file, left_out));

@@ -5,15 +5,16 @@ use charts::write::Sheet;
 use findings::error::{no_kinds, no_replicates};
 use findings::functions::Others;
 use findings::{
-    Ablations, BestHeads, Contrasts, Dynamics, Film, Functions, Gates, Groups, Importance, Kinds, LeftOut,
-    Orders, Pair, Pruning, Replicates, Result, ResultFile, Results, Retrained, Speed, experiment,
+    Ablations, BestHeads, Contrasts, Dynamics, Film, Functions, Gates, Groups, Importance, Kinds,
+    KindsOfCurves, LeftOut, Orders, Pair, Pruning, Replicates, Result, ResultFile, Results, Retrained, Speed,
+    experiment,
 };
 use records::Row;
 
 use crate::artefact::{Artefact, Reads, Takes, chapter};
 use crate::view::{
     Asked, agreement, best_heads, cross_domain, dynamics, film, functions, gates, groups, heat_map, kinds,
-    pruning_curves, replicates, sheet, single_heads, speed,
+    pruning_curves, pruning_kinds, replicates, sheet, single_heads, speed,
 };
 
 /// Everything that can be drawn of one subject.
@@ -58,11 +59,8 @@ pub const ARTEFACTS: &[Artefact] = &[
         Reads::Each(experiment::SWEEP),
         |file, asked, left_out| {
             let found = Replicates::read(file.clone(), left_out)?;
-            match found {
-                Some(found) => Ok(vec![replicates::sheet(&found, asked.criterion)?]),
-                None if asked.is_all => Ok(Vec::new()),
-                None => Err(no_replicates(&file)),
-            }
+            let sheet = found.map(|found| replicates::sheet(&found, asked.criterion));
+            asked.sheet_or(sheet, || no_replicates(&file))
         },
     )
     .detail("after `--replicate all`"),
@@ -70,10 +68,10 @@ pub const ARTEFACTS: &[Artefact] = &[
         [kinds::STEM, "ablation-kinds", chapter::SINGLE_HEADS],
         "What masking each head does under each kind of ablation: zeros, its mean context, or its context in another text",
         Reads::Each(experiment::SWEEP),
-        |file, asked, _| match Kinds::read(file.clone())? {
-            Some(found) => Ok(vec![kinds::sheet(&found, asked.criterion)?]),
-            None if asked.is_all => Ok(Vec::new()),
-            None => Err(no_kinds(&file)),
+        |file, asked, _| {
+            let found = Kinds::read(file.clone())?;
+            let sheet = found.map(|found| kinds::sheet(&found, asked.criterion));
+            asked.sheet_or(sheet, || no_kinds(&file, experiment::SWEEP))
         },
     )
     .detail("after `--ablation mean` and `--ablation resample`"),
@@ -107,6 +105,17 @@ pub const ARTEFACTS: &[Artefact] = &[
         Reads::Each(experiment::PRUNING),
         |file, asked, left_out| pruning_curves::fourth(&Pruning::read(file, left_out)?, asked, left_out),
     ),
+    Artefact::new(
+        [pruning_kinds::STEM, "pruning-kinds", chapter::MORE_AND_MORE],
+        "Score over the share of masked heads under each kind of ablation, and how many more heads can go than with zeros",
+        Reads::Each(experiment::PRUNING),
+        |file, asked, left_out| {
+            let found = KindsOfCurves::read(file.clone(), left_out)?;
+            let sheet = found.map(|found| Ok(pruning_kinds::sheet(&found, asked.criterion)));
+            asked.sheet_or(sheet, || no_kinds(&file, experiment::PRUNING))
+        },
+    )
+    .detail("after `--ablation mean` and `--ablation resample`"),
     Artefact::new(
         ["prune-and-retrain", "prune-and-retrain", chapter::MORE_AND_MORE],
         "Score over the share of masked heads after retraining without them, compared with no retraining",

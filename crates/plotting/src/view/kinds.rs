@@ -35,14 +35,44 @@ fn verdicts(kind: &Kind, attention: Attention, judge: Judge) -> Vec<Option<Verdi
     (0..draws[0].len()).map(of_head).collect()
 }
 
+/// A row for each attention type: how far mean and resample ablation agree with zeros, and heads by the kinds that need them.
+pub(crate) fn rows(found: &Kinds, criterion: Criterion) -> Result<Vec<Row>> {
+    let (agreements, judge) = (found.agreements()?, found.zero().judge(criterion));
+    let row = |attention: Attention| {
+        let with_zero = |name: &str| {
+            let is_meant = |one: &&KindAgreement| {
+                one.attention == attention && one.kinds[0] == 0 && found.all[one.kinds[1]].name == name
+            };
+            let one = agreements.iter().find(is_meant);
+            one.map_or([None; 3], |one| [one.spearman, one.across_halves, one.ceiling]).map(rho)
+        };
+        let verdicts: Vec<_> = found.all.iter().map(|kind| verdicts(kind, attention, judge)).collect();
+        let [zero, others @ ..] = &verdicts[..] else { return None };
+        let is_needed = |all: &Vec<Option<Verdict>>, head: usize| all[head] == Some(Verdict::Needed);
+        let needed = |by_zero: bool, by_others: bool| {
+            let is_so = |&head: &usize| {
+                (is_needed(zero, head), others.iter().any(|other| is_needed(other, head)))
+                    == (by_zero, by_others)
+            };
+            Cell::from((0..zero.len()).filter(is_so).count())
+        };
+        let cells = [attention.name().into(), zero.len().into()].into_iter().chain(with_zero("mean"));
+        let counts = [needed(true, true), needed(true, false), needed(false, true)];
+        Some(Row::new(found.zero().file.title(), cells.chain(with_zero("resample")).chain(counts)))
+    };
+    Ok(found.zero().attentions().into_iter().filter_map(row).collect())
+}
+
+fn rho(value: Option<f64>) -> Cell {
+    value.map(|value| Cell::printed(value, |value| fixed(value, 2))).into()
+}
+
 /// A row for each two kinds and attention type.
 fn agreement(found: &Kinds, agreements: &[KindAgreement], judge: Judge) -> Table {
     let own = found.zero();
     let row = |one: &KindAgreement| {
         let [first, second] = one.kinds.map(|kind| &found.all[kind]);
         let [of_first, of_second] = [first, second].map(|kind| verdicts(kind, one.attention, judge));
-        let number =
-            |value: Option<f64>| Cell::from(value.map(|value| Cell::printed(value, |r| fixed(r, 2))));
         let heads = of_first.len();
         let pairs = of_first.into_iter().zip(of_second).filter_map(|(one, other)| one.zip(other));
         let pairs: Vec<(Verdict, Verdict)> = pairs.collect();
@@ -53,9 +83,9 @@ fn agreement(found: &Kinds, agreements: &[KindAgreement], judge: Judge) -> Table
         let (needed, dispensable) = (Verdict::Needed, Verdict::Dispensable);
         let cells = [
             heads.into(),
-            number(one.spearman),
-            number(one.across_halves),
-            number(one.ceiling),
+            rho(one.spearman),
+            rho(one.across_halves),
+            rho(one.ceiling),
             both([needed, needed]),
             both([needed, dispensable]),
             both([dispensable, needed]),
@@ -89,7 +119,7 @@ fn agreement(found: &Kinds, agreements: &[KindAgreement], judge: Judge) -> Table
         .note(judge.of_verdicts())
 }
 
-const KINDS: &str = "in the place of the masked head's context: zero: nothing, as in the paper; mean: its mean over other texts; resample: \
+pub(super) const KINDS: &str = "in the place of the masked head's context: zero: nothing, as in the paper; mean: its mean over other texts; resample: \
      its context at the same position of another text";
 
 fn draws(found: &Kinds) -> Option<String> {

@@ -11,6 +11,7 @@ pub(crate) mod groups;
 pub mod heat_map;
 pub(crate) mod kinds;
 pub(crate) mod pruning_curves;
+pub(crate) mod pruning_kinds;
 pub(crate) mod pruning_table;
 pub mod replicates;
 pub mod single_heads;
@@ -23,7 +24,7 @@ use charts::chart::{Chart, Mark, Shape};
 use charts::palette::{BLUE, GREEN, VERMILLION};
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
-use findings::{Criterion, Draws, Folders, LeftOut, Metric, Result, ResultFile, Verdicts};
+use findings::{Criterion, Draws, Error, Folders, LeftOut, Metric, Result, ResultFile, Verdicts};
 use heads::Selection;
 use records::{Attention, HeadId, TestedRow, Verdict};
 use stats::family::Comparison;
@@ -57,6 +58,18 @@ impl<'a> Asked<'a> {
     /// measured.
     pub(crate) fn if_there<T>(&self, read: Result<T>, left_out: &mut LeftOut) -> Result<Option<T>> {
         if self.is_all { Ok(left_out.keep_if_there(read)) } else { read.map(Some) }
+    }
+
+    /// The one sheet of a file; without one nothing, if everything is drawn, and else this fault.
+    pub(crate) fn sheet_or(
+        &self,
+        sheet: Option<Result<Sheet>>,
+        fault: impl FnOnce() -> Error,
+    ) -> Result<Vec<Sheet>> {
+        match sheet {
+            None if !self.is_all => Err(fault()),
+            sheet => sheet.into_iter().collect(),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use charts::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
+use findings::kinds::folded;
 use findings::pruning::share;
 use findings::results::interval;
 use findings::{Criterion, Draws, LeftOut, Pruning, Replicates, Result, Retrained, RuleKind, Series};
@@ -29,6 +30,10 @@ const THIN: f64 = 0.35;
 const OTHERS: Style = Style { color: SKY, width: 0.7, dash: [1.8, 1.2] };
 
 pub const RETRAINED: &str = "prune-and-retrain";
+
+/// Meaning of the curve under mean ablation.
+const FOLDED: &str = "mean: by importance, with the mean contexts of the heads in their place, which the bias of the output projection \
+     can hold, where the family has one";
 
 /// Name of a figure, and that of its files.
 type Named = [&'static str; 2];
@@ -53,7 +58,10 @@ pub fn third(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> Re
     let [_, stem] = third_or_sixth(pruning);
     let others = Replicates::curves(pruning, left_out);
     let others = left_out.keep_if_there(others).unwrap_or_default();
-    let chart = asked.if_there(figure3(pruning, &others, asked.criterion), left_out)?;
+    let folded = folded(pruning, left_out);
+    let folded = left_out.keep(folded).flatten();
+    let chart = figure3(pruning, &others, folded.as_ref(), asked.criterion);
+    let chart = asked.if_there(chart, left_out)?;
     let chart = chart.map(|chart| sheet(file, stem, chart, []));
     Ok([sheet(file, pruning_table::STEM, None, [table])].into_iter().chain(chart).collect())
 }
@@ -69,11 +77,29 @@ pub fn fourth(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> R
 /// orders; upright rules say how many heads can go by importance.
 ///
 /// Differs from the paper: there the oracle is dashed.
-fn figure3(pruning: &Pruning, others: &[Pruning], criterion: Criterion) -> Result<Chart> {
+fn figure3(
+    pruning: &Pruning,
+    others: &[Pruning],
+    folded: Option<&Pruning>,
+    criterion: Criterion,
+) -> Result<Chart> {
     // Those of the other orders are rows of the table.
     let is_meant = |series: &&Series| !series.curve.complement || series.curve.order == Order::Importance;
     let series = pruning.over(Scope::All)?.into_iter().filter(is_meant);
-    let drawn = series.map(|series| (series, curve(series, look(series), criterion))).collect();
+    let drawn = series.map(|series| (series, curve(series, look(series), criterion)));
+    let folded = folded.and_then(|folded| folded.find(Scope::All, Order::Importance));
+    let folded = folded.map(|series| {
+        (
+            series,
+            curve(
+                series,
+                Curve::look("mean, can be folded in", BROWN, 1.0, Some((Shape::Wedge, 1.4))),
+                criterion,
+            ),
+        )
+    });
+    let has_folded = folded.is_some();
+    let drawn = drawn.chain(folded).collect();
     let (metric, floor) = (pruning.results.metric(), pruning.floors.get(&Scope::All));
     let rule = floor.map(|row| Layer::Rule(At::Y(row.score), FLOOR));
     let title = format!("{} over the share of masked heads", metric.label());
@@ -94,6 +120,7 @@ fn figure3(pruning: &Pruning, others: &[Pruning], criterion: Criterion) -> Resul
         .note((number > 0).then_some("light, short dashes: by importance, trainings with other seeds"))
         .note(shares(&Replicates::shares_of([pruning].into_iter().chain(others), criterion)))
         .entries(floor.map(|_| Entry::line("floor", FLOOR)))
+        .note(has_folded.then_some(FOLDED))
         .note(floor.map(|row| format!("floor: all heads masked, {}", metric.amount(row.score)))))
 }
 
@@ -128,7 +155,7 @@ fn figure4(pruning: &Pruning, criterion: Criterion) -> Result<Chart> {
 }
 
 /// The curves of these series, in front of other layers.
-fn chart(
+pub(super) fn chart(
     pruning: &Pruning,
     criterion: Criterion,
     ([name, stem], title, x): (Named, &str, &str),
@@ -174,7 +201,7 @@ fn complement_entry(has_complement: bool) -> Option<Entry> {
 /// A line for each run, broken where a step is missing, that looks as given; of the reverse order it is dashed and has no
 /// marks. Random orders have no intervals, since ten would hide each other. Swaps are tried at one number of heads: the
 /// intact model is not of their making.
-fn curve(series: &Series, look: Curve, criterion: Criterion) -> Curve {
+pub(super) fn curve(series: &Series, look: Curve, criterion: Criterion) -> Curve {
     let CurveId { order, complement: is_complement, .. } = series.curve;
     let is_swap = order == Order::Swap;
     let point = |row: &PruningRow| {

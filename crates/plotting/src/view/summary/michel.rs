@@ -4,8 +4,8 @@ use findings::ablations::Model;
 use findings::best_heads::Layers;
 use findings::judge::Tally;
 use findings::{
-    Ablations, BestHeads, Checkpoint, Criterion, Dynamics, PAPER, Pruning, Removable, Retrained, RuleKind,
-    Series, SubjectResults, Verdicts,
+    Ablations, BestHeads, Checkpoint, Criterion, Dynamics, KindsOfCurves, PAPER, Pruning, Removable, Result,
+    Retrained, RuleKind, Series, SubjectResults, Verdicts,
 };
 use records::{AblationRow, Attention, Order, Scope, TestedRow};
 use words::{fixed, signed, tenths};
@@ -14,7 +14,7 @@ use super::Claim;
 use crate::view::cross_domain::cells;
 use crate::view::pruning_curves::retrained_rows;
 use crate::view::pruning_table::{score_at, share};
-use crate::view::{replicates, three};
+use crate::view::{kinds, pruning_kinds, replicates, three};
 
 /// Section 3.2: most single heads can go.
 pub fn single_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
@@ -63,10 +63,21 @@ fn counts(sweep: &Ablations, criterion: Criterion) -> Vec<Row> {
 
 /// Beyond the paper: the same with other seeds.
 pub fn replicates(all: &[SubjectResults], criterion: Criterion) -> Claim {
-    let rows = all.iter().filter_map(|subject| subject.replicates.as_ref());
-    let rows: Vec<_> = rows.map(|found| replicates::rows(found, criterion)).collect();
-    let remarks = rows.iter().filter_map(|rows| rows.as_ref().err().map(ToString::to_string)).collect();
-    Claim { published: Vec::new(), measured: rows.into_iter().flatten().flatten().collect(), remarks }
+    let found = all.iter().filter_map(|subject| subject.replicates.as_ref());
+    measured(found.map(|found| replicates::rows(found, criterion)))
+}
+
+/// Rows of some subjects, and faults of others.
+fn measured(rows: impl Iterator<Item = Result<Vec<Row>>>) -> Claim {
+    let (rows, faults): (Vec<_>, Vec<_>) = rows.partition(Result::is_ok);
+    let remarks = faults.into_iter().filter_map(Result::err).map(|fault| fault.to_string()).collect();
+    Claim { measured: rows.into_iter().flatten().flatten().collect(), remarks, ..Claim::default() }
+}
+
+/// Beyond the paper: the same with something else in the place of a head.
+pub fn kinds(all: &[SubjectResults], criterion: Criterion) -> Claim {
+    let found = all.iter().filter_map(|subject| subject.kinds.as_ref());
+    measured(found.map(|found| kinds::rows(found, criterion)))
 }
 
 /// Section 3.3: one head of a layer is often enough.
@@ -146,6 +157,17 @@ pub fn removable(all: &[SubjectResults], criterion: Criterion) -> Claim {
         measured: measured.flat_map(|pruning| shares_of(pruning, criterion)).collect(),
         ..Claim::default()
     }
+}
+
+/// Beyond the paper: the same with something else in the place of the heads.
+pub fn pruning_kinds(all: &[SubjectResults], criterion: Criterion) -> Claim {
+    let rows = |found: &KindsOfCurves| {
+        let title = found.all[0].1.results.file.title();
+        let row = |row: Row| Row::new(title.clone(), [row.label].into_iter().chain(row.cells));
+        pruning_kinds::rows(found, criterion).into_iter().map(row).collect::<Vec<_>>()
+    };
+    let found = all.iter().filter_map(|subject| subject.pruning_kinds.as_ref());
+    Claim { measured: found.flat_map(rows).collect(), ..Claim::default() }
 }
 
 /// A row for each of the orders that the paper compares.

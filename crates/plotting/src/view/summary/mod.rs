@@ -32,9 +32,11 @@ pub fn page(all: &[SubjectResults], criterion: Criterion) -> Result<Option<Strin
     let tables = [
         ("single_heads", of(michel::single_heads)),
         ("replicates", of(michel::replicates)),
+        ("kinds", of(michel::kinds)),
         ("best_heads", of(michel::best_heads)),
         ("across_domains", of(michel::across_domains)),
         ("removable", of(michel::removable)),
+        ("pruning_kinds", of(michel::pruning_kinds)),
         ("by_type", of(michel::by_type)),
         ("retrained", of(michel::retrained)),
         ("during_training", of(michel::during_training)),
