@@ -73,7 +73,7 @@ check-export *args:
 check-fairseq *args:
     {{ python }} crates/core-masking/tests/fairseq_to_fsmt.py "$@"
 
-# Speed ratios in one table: sweeps, bf16, removed heads; language models, decoding and training against transformers; `just bench --help`
+# Speed ratios in one table: sweeps, kinds of ablation, bf16, removed heads; language models, decoding and training against transformers; `just bench --help`
 [group('check')]
 bench *args: setup
     cargo bench --locked -p experiment --bench ratios -- "$@"

@@ -268,7 +268,12 @@ impl MultiHeadAttention {
     pub(crate) fn merge(&self, context: Tensor, gates: Gate<'_>) -> Tensor {
         // ξ_h multiplies Att_h, which ends with W_o. W_o is linear, so gating its input is the
         // same; its bias belongs to no head and stays.
-        self.merge_open(&gates.apply(context, self.kept.as_ref()))
+        self.merge_open(&self.gated(context, gates))
+    }
+
+    /// `context` behind its gates, `[batch, kept, query, d_head]`.
+    pub(crate) fn gated(&self, context: Tensor, gates: Gate<'_>) -> Tensor {
+        gates.apply(context, self.kept.as_ref())
     }
 
     /// [`merge`](Self::merge) with all gates open.

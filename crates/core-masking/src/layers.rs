@@ -115,10 +115,16 @@ impl RmsNorm {
         Self { is_shifted: true, ..self }
     }
 
+    /// Factors, `[width]`, and what is added to the mean square.
+    pub(crate) fn parts(&self) -> (Tensor, f64) {
+        let factors = if self.is_shifted { &self.weight + 1.0 } else { self.weight.shallow_clone() };
+        (factors, self.epsilon)
+    }
+
     /// `x`: `[.., width]`; returns the same shape.
     pub fn forward(&self, x: &Tensor) -> Tensor {
-        let norm = |weight: &Tensor| x.rms_norm(weight.size(), Some(weight), self.epsilon);
-        if self.is_shifted { norm(&(&self.weight + 1.0)) } else { norm(&self.weight) }
+        let (factors, epsilon) = self.parts();
+        x.rms_norm(factors.size(), Some(&factors), epsilon)
     }
 }
 

@@ -9,8 +9,8 @@ use crate::ablation::{fold, with_zero_biases};
 use crate::importance::{Attended, Measured, Measuring};
 use crate::pruning::{by_layer, without_heads};
 use crate::{
-    Attention, AttentionRecord, ContextSums, DropoutRates, Error, Gates, HeadId, HeadLayout, HeadSet,
-    Measure, ModelDropout, Projections, RecordedWeights, Removal, Replacement, Storage, Weights,
+    Attention, AttentionRecord, ContextSums, DropoutRates, Error, Gates, HeadId, HeadLayout, HeadMeans,
+    HeadSet, Measure, ModelDropout, Projections, RecordedWeights, Removal, Replacement, Storage, Weights,
 };
 
 /// Heads and sizes in a `config.json`.
@@ -211,8 +211,19 @@ pub trait GatedModel: Debug + Send + Sized {
     /// Padding adds nothing, and means over batches do not depend on how they are cut.
     fn measure(&self, examples: &Self::Examples, gates: &Gates, measures: &BTreeSet<Measure>) -> Measured {
         let (modules, layout) = (self.attended(examples), self.layout());
-        let measuring = Measuring { gates, modules: &modules, measures, layout: &layout };
-        measuring.run(|gates| self.losses(examples, gates, &ModelDropout::OFF))
+        let mut others = measures.clone();
+        let attributed =
+            others.remove(&Measure::LogitAttribution).then(|| self.logit_attribution(examples, gates));
+        let attributed = attributed.flatten().map(|means| (Measure::LogitAttribution, means));
+        let measuring = Measuring { gates, modules: &modules, measures: &others, layout: &layout };
+        let measured = measuring.run(|gates| self.losses(examples, gates, &ModelDropout::OFF));
+        measured.into_iter().chain(attributed).collect()
+    }
+
+    /// The direct part of each head in the logit differences of examples that are choices of two, in logits, under `gates` of one row;
+    /// `None` of models that do not predict tokens one after another.
+    fn logit_attribution(&self, _: &Self::Examples, _: &Gates) -> Option<HeadMeans> {
+        None
     }
 
     /// Refuses a model whose gates do not do what they are for: masking a head must give what zeros in its columns of W_o
@@ -271,7 +282,7 @@ fn check_shared(layout: &HeadLayout, heads: &HeadSet) -> Result<(), Error> {
 }
 
 /// Greatest gap that two orders of the same sums may leave, as a share of the greatest output.
-fn tolerance(kind: Kind) -> f64 {
+pub(crate) fn tolerance(kind: Kind) -> f64 {
     match kind {
         Kind::Double => 1e-9,
         Kind::Float => 1e-4,

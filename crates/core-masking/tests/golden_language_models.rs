@@ -6,7 +6,7 @@ mod golden;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use core_masking::language_model::{PredictionBatch, Stop, Window};
+use core_masking::language_model::{Contrast, PredictionBatch, Stop, Window};
 use core_masking::{Attention, GatedModel, Gates, HeadSet, LanguageModel, ModelDropout, Removal};
 use golden::{TOLERANCE, gap_of_each, relative_gap, tensor};
 use serde_json::Value;
@@ -130,6 +130,63 @@ fn derivatives_by_gates_agree() {
         golden.nats(&Gates::from_stacked(&leaves)).sum(None).backward();
         let gap = gap_of_each(&leaves[&Attention::SelfAttention].grad(), &expected);
         assert!(gap < TOLERANCE, "{}: {gap:e}", golden.family);
+    }
+}
+
+/// Of all families, with all heads, some masked, and the same cut out. A masked head has no part; the others have those that they have
+/// in the model without it.
+#[test]
+fn parts_of_heads_and_all_else_sum_to_the_logit_difference() {
+    for golden in Golden::all() {
+        let contrast = |(row, text): (usize, &Vec<u32>)| {
+            let position = text.len() - 1 - row % 2;
+            Contrast { row, position, token: 3 + row as u32, other: 11 }
+        };
+        let texts = golden.texts();
+        let mut windows = golden.batch();
+        // The last token is predicted alone, so that the position before it is the last.
+        windows.contrasts = texts
+            .iter()
+            .enumerate()
+            .map(contrast)
+            .filter(|at| at.position + 1 < texts[at.row].len())
+            .collect();
+        let cap = golden.model.config().options.final_logit_softcapping;
+        let expected = |at: &Contrast| {
+            let logit = |token: u32| {
+                let logits = &golden.numbers["logits"][at.row][at.position];
+                let logit = logits[token as usize].as_f64().unwrap();
+                cap.map_or(logit, |cap| cap * (logit / cap).atanh())
+            };
+            logit(at.token) - logit(at.other)
+        };
+        let check = |model: &LanguageModel, gates: &Gates| {
+            let found = model.attribution(&windows, gates);
+            let gap = (found.differences.to_kind(Kind::Double)
+                - found.others.sum_dim_intlist(1, false, None)
+                - Tensor::cat(&found.heads, 1).sum_dim_intlist(1, false, None))
+            .abs()
+            .max()
+            .double_value(&[]);
+            assert!(gap < 1e-4, "{}: {gap:e}", golden.family);
+            found
+        };
+        let open = check(&golden.model, &golden.open());
+        let differences = Vec::<f64>::try_from(&open.differences).unwrap();
+        assert!(!differences.is_empty());
+        for (at, found) in windows.contrasts.iter().zip(differences) {
+            let expected = expected(at);
+            assert!((found - expected).abs() < 1e-4, "{}: {found} instead of {expected}", golden.family);
+        }
+        let set: HeadSet = "self:1:2+self:2:1".parse().unwrap();
+        let masked = Gates::masking(&golden.model.layout(), std::slice::from_ref(&set), OPTIONS).unwrap();
+        let masked = check(&golden.model, &masked);
+        assert_eq!(masked.heads[0].select(1, 1).abs().max().double_value(&[]), 0.0);
+        let cut = golden.model.without_heads(&set, Removal::Cut).unwrap();
+        let cut = check(&cut, &Gates::open(&cut.layout(), OPTIONS));
+        let kept = masked.heads[1].narrow(1, 1, masked.heads[1].size()[1] - 1);
+        let gap = (&kept - &cut.heads[1]).abs().max().double_value(&[]);
+        assert!(gap < 1e-4 && kept.abs().max().double_value(&[]) > 1e-4, "{}: {gap:e}", golden.family);
     }
 }
 

@@ -155,7 +155,8 @@ fn gates_with(layout: &HeadLayout, id: HeadId, value: f64) -> Gates {
 }
 
 fn all_measures() -> Vec<Measure> {
-    Measure::of_passes().collect()
+    // translators and classifiers have no choices of two
+    Measure::of_passes().filter(|&measure| measure != Measure::LogitAttribution).collect()
 }
 
 /// (L(ξ_h = 1 + ε) - L(ξ_h = 1 - ε)) / 2ε for each example, absolute value, mean.

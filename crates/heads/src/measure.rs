@@ -34,6 +34,9 @@ pub enum Measure {
     ///
     /// Differs from Kwon et al. (2022), who square the derivative of the mean loss of each batch.
     Fisher,
+    /// The direct part of the head in the logit of the right choice minus that of the other, of choices of two, at the first token in
+    /// which they differ, in logits; mean over pairs.
+    LogitAttribution,
     /// Score that is lost without the head, in the unit of the metric; absent where `ablate-one` was not run.
     Oracle,
 }
@@ -49,6 +52,8 @@ pub enum Needs {
     QueryGateGradients,
     /// Derivatives of each example's loss with respect to the attention weights, which are kept.
     WeightGradients,
+    /// Forward passes of a language model over choices of two.
+    ChoicesOfTwo,
     /// Other measures.
     Measures,
     /// Results of `ablate-one`.
@@ -100,7 +105,7 @@ const PLAIN: Entry = Entry {
     source: MICHEL,
 };
 
-const TABLE: &[Entry; 11] = &[
+const TABLE: &[Entry; 12] = &[
     Entry { measure: Measure::Example, name: "example", unit: "nats", needs: Needs::GateGradients, ..PLAIN },
     Entry {
         measure: Measure::ExampleNormalised,
@@ -187,6 +192,19 @@ const TABLE: &[Entry; 11] = &[
         source: "Kwon et al. (2022), by examples",
         ..PLAIN
     },
+    Entry {
+        measure: Measure::LogitAttribution,
+        name: "logit_attribution",
+        label: Some("logit attribution"),
+        unit: "logits",
+        needs: Needs::ChoicesOfTwo,
+        order: Some((
+            "logit-attribution",
+            "Direct part in the logit of the right choice minus that of the other, of a language model's choices of two",
+        )),
+        source: "Wang et al. (2023), Section 3.1",
+        ..PLAIN
+    },
     Entry { label: Some("oracle"), unit: "score lost", ..PLAIN },
 ];
 
@@ -212,7 +230,8 @@ impl Measure {
         self.entry().name
     }
 
-    /// Measures that passes over the data give, from which all others but the oracle are made.
+    /// Measures that passes over the data give, from which all others but the oracle are made; that of choices of two only where there
+    /// are some.
     pub fn of_passes() -> impl Iterator<Item = Self> {
         Self::ALL
             .into_iter()

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use records::{AblationRow, PruningRow, Signature};
+use records::{AblationRow, Measure, PruningRow, ScoreRow, Signature};
 use serde_json::Value;
 use tempfile::TempDir;
 use test_support::{LANGUAGE_MODEL, command, refusal, rows, trained};
@@ -63,6 +63,30 @@ fn every_experiment_takes_a_language_model() {
     assert!(rows.iter().any(|row| row.score > row.base_score), "a model without a head has more nats");
     let message = refusal(command("cross-domain", folder.path()).args(["--against", "agreement"]));
     assert!(message.contains("`test` is scored by nats, `agreement` by accuracy"), "{message}");
+}
+
+/// By head, with intervals around the means; the least go first. Texts have no choices.
+#[test]
+fn logits_of_choices_of_two_are_attributed_to_heads() {
+    let folder = language_model();
+    let on_choices = ["--split", "agreement", "--estimate-on", "agreement"];
+    command("importance", folder.path()).args(on_choices).assert().success();
+    let mut own: Vec<ScoreRow> = rows(folder.path(), "importance-agreement.csv");
+    own.retain(|row| row.measure == Measure::LogitAttribution);
+    assert_eq!(own.len(), 8);
+    for row in &own {
+        let (low, high) = (row.value_low.unwrap(), row.value_high.unwrap());
+        assert!(low < row.value && row.value < high, "{row:?}");
+    }
+    let order = ["--order", "logit-attribution", "--step-percent", "13", "--resamples", "99"];
+    command("iterative-prune", folder.path()).args(on_choices).args(order).assert().success();
+    let curve: Vec<PruningRow> = rows(folder.path(), "iterative-prune-agreement.csv");
+    let first =
+        curve.iter().find(|row| row.order == "logit-attribution" && row.masked == 1 && !row.complement);
+    own.sort_by(|one, other| one.value.total_cmp(&other.value));
+    assert_eq!(first.unwrap().masked_heads, own[0].head_id().to_string());
+    let message = refusal(command("iterative-prune", folder.path()).args(order));
+    assert!(message.contains("two choices that part in a token, and split `train` has none"), "{message}");
 }
 
 #[test]

@@ -90,6 +90,14 @@ impl Error {
         Self::Invalid(format!("subject `{name}` is not trained: {why}"))
     }
 
+    /// A split without choices of two that part in a token.
+    pub(crate) fn no_contrasts(split: &str) -> Self {
+        Self::Invalid(format!(
+            "logits are attributed to heads in questions of a language model with two choices that part in a token, and split `{split}` \
+             has none"
+        ))
+    }
+
     /// A model through which relevance cannot be followed.
     pub(crate) fn no_relevance() -> Self {
         let why = "norms before each block, rotary positions and products of gates, its source has no rules";

@@ -57,10 +57,17 @@ pub trait Subject {
         self.evaluator(scored, 0)?.evaluate(sets, each)
     }
 
+    /// Measures that passes over a split can give.
+    ///
+    /// # Errors
+    /// If the split is at fault.
+    fn measures(&self, on: &Scored) -> Result<BTreeSet<Measure>, Error>;
+
     /// Measures all heads on a split by gradients of the loss and by attention weights, with those of `masked` masked.
     ///
     /// # Errors
-    /// If `masked` names a head that the model does not have, the split is at fault, or a score is no number.
+    /// If `masked` names a head that the model does not have, the split is at fault or does not give one of the
+    /// [`measures`](Self::measures), or a score is no number.
     fn measure(&self, on: &Scored, masked: &HeadSet, measures: &BTreeSet<Measure>)
     -> Result<Measured, Error>;
 

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use core_masking::{
-    Attention, AttentionRecord, GatedModel, Gates, HeadLayout, HeadMeans, HeadSet, Measure, Measured,
+    Attention, AttentionRecord, GatedModel, Gates, HeadLayout, HeadMeans, HeadSet, Measure, Measured, Needs,
     Removal, Rule, to_vec,
 };
 use corpus::batches::longest_first_rows;
@@ -126,6 +126,12 @@ impl<T: Task> Subject for TaskSubject<T> {
         }))
     }
 
+    fn measures(&self, on: &Scored) -> Result<BTreeSet<Measure>, Error> {
+        let has_contrasts = T::has_contrasts(&self.encode(on)?);
+        let given = |measure: &Measure| has_contrasts || measure.entry().needs != Needs::ChoicesOfTwo;
+        Ok(Measure::of_passes().filter(given).collect())
+    }
+
     fn measure(
         &self,
         on: &Scored,
@@ -133,6 +139,9 @@ impl<T: Task> Subject for TaskSubject<T> {
         measures: &BTreeSet<Measure>,
     ) -> Result<Measured, Error> {
         let encoded = self.encode(on)?;
+        if measures.contains(&Measure::LogitAttribution) && !T::has_contrasts(&encoded) {
+            return Err(Error::no_contrasts(&on.split));
+        }
         let layout = self.layout();
         let is_reference = on.ablation.sample().is_some_and(|reference| reference.places_like(on));
         let lengths = T::encoded_text_lengths(&encoded);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use heads::Measure;
 pub use measuring::Attended;
-pub(crate) use measuring::Measuring;
+pub(crate) use measuring::{Measuring, Sums};
 pub use scores::{HeadMeans, HeadScores, Terms};
 
 /// Sums of heads, by measure.

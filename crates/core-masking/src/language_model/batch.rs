@@ -1,6 +1,7 @@
 //! Texts whose tokens are predicted, as tensors.
 use tch::{Device, Kind, Tensor};
 
+use super::Contrast;
 use crate::loss::cross_entropy;
 
 /// A stretch of text.
@@ -28,6 +29,8 @@ pub struct PredictionBatch {
     rows: Tensor,
     /// Questions of the rows, if these are choices.
     pub choices: Option<ChoiceRows>,
+    /// Tokens in which choices of two part.
+    pub contrasts: Vec<Contrast>,
 }
 
 /// Rows that are the choices of questions: those of a question stand side by side.
@@ -68,6 +71,7 @@ impl PredictionBatch {
             places: tensor(&places),
             rows: tensor(&rows),
             choices: None,
+            contrasts: Vec::new(),
         }
     }
 

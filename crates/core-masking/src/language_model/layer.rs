@@ -1,5 +1,5 @@
 //! A layer of a decoder with normalisation before each sublayer, Xiong et al. (2020), <https://arxiv.org/abs/2002.04745>.
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 use super::config::LanguageConfig;
 use super::experts::Blocks;
@@ -93,6 +93,26 @@ impl Norm {
             Self::RootMeanSquare(norm) => norm.forward(x),
         }
     }
+
+    /// The part of `direction · norm(x)` that is linear in `x` with the scale held as it is, as a direction of `x`, and the part of the
+    /// bias, `[rows]`; all others are `[rows, d_model]`, what is returned in double precision.
+    pub(super) fn frozen(&self, x: &Tensor, direction: &Tensor) -> (Tensor, Tensor) {
+        let (x, along) =
+            (x.to_kind(Kind::Double), |bias: &Tensor| direction.matmul(&bias.to_kind(Kind::Double)));
+        match self {
+            Self::Layer(norm) => {
+                let (factors, bias, epsilon) = norm.parts();
+                let scale = (x.var_dim([-1].as_slice(), false, true) + epsilon).rsqrt(); // [rows, 1]
+                let inner = direction * factors * scale;
+                (&inner - inner.mean_dim([-1].as_slice(), true, None), along(bias))
+            }
+            Self::RootMeanSquare(norm) => {
+                let (factors, epsilon) = norm.parts();
+                let scale = (x.square().mean_dim([-1].as_slice(), true, None) + epsilon).rsqrt();
+                (direction * &factors * scale, along(&factors.zeros_like()))
+            }
+        }
+    }
 }
 
 impl DecoderLayer {
@@ -172,9 +192,26 @@ impl DecoderLayer {
         self.attention.read(attending.queries, &attending.memory, visible, gates, &dropout.attention)
     }
 
+    /// [`Norm::frozen`] of what attention adds to the residual stream: `merged` by W_o.
+    pub(super) fn frozen(&self, merged: &Tensor, direction: &Tensor) -> (Tensor, Tensor) {
+        let direction = self.residual.map_or_else(|| direction.shallow_clone(), |factor| direction * factor);
+        match &self.attention_norm.after {
+            Some(norm) => norm.frozen(merged, &direction),
+            None => {
+                let none = direction.select(-1, 0).zeros_like();
+                (direction, none)
+            }
+        }
+    }
+
+    /// The residual stream behind attention, whose output is `merged`; all `[.., d_model]`.
+    pub(super) fn attended(&self, x: &Tensor, merged: Tensor, dropout: &ModelDropout) -> Tensor {
+        self.sum(x, merged, &self.attention_norm, dropout)
+    }
+
     /// Output of the layer from what its attention adds to `x`; all `[batch, position, d_model]`.
     pub(crate) fn finish(&self, x: &Tensor, attended: Tensor, dropout: &ModelDropout) -> Tensor {
-        let sum = self.sum(x, attended, &self.attention_norm, dropout);
+        let sum = self.attended(x, attended, dropout);
         let entering = read(if self.is_parallel { x } else { &sum }, &self.feed_forward_norm);
         self.sum(&sum, self.feed_forward.forward(&entering), &self.feed_forward_norm, dropout)
     }

@@ -1,5 +1,6 @@
 //! A decoder that predicts each token from those before it: normalisation before each sublayer, learned or rotary positions,
 //! keys and values that heads may share in groups. Families such as Llama say what the parts are called and how they are built.
+mod attribution;
 mod batch;
 mod checkpoint;
 mod config;
@@ -19,8 +20,9 @@ use crate::attention::Visible;
 use crate::batch::causal_bias;
 use crate::importance::Attended;
 use crate::model::GatedModel;
-use crate::{Attention, Error, Gates, ModelDropout, Weights};
+use crate::{Attention, Error, Gates, HeadMeans, ModelDropout, Weights};
 
+pub use attribution::{Attribution, Contrast};
 pub use batch::{ChoiceRows, PredictionBatch, Window};
 pub use config::{LanguageConfig, LanguageOptions, TokenIds};
 pub use family::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
@@ -113,6 +115,10 @@ impl GatedModel for LanguageModel {
             examples: batch.choices.as_ref().map(|choices| choices.example_of_row.shallow_clone()),
         };
         BTreeMap::from([(Attention::SelfAttention, attended)])
+    }
+
+    fn logit_attribution(&self, batch: &PredictionBatch, gates: &Gates) -> Option<HeadMeans> {
+        Some(self.attributed_to_heads(batch, gates))
     }
 
     fn probe(&self, gates: &Gates) -> Tensor {

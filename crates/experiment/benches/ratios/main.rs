@@ -4,6 +4,7 @@
 //! as fast ours is, unless the row says otherwise. Rows that compare with transformers need a Python that has it
 //! (`--python`), and are for CPUs.
 #![expect(clippy::unwrap_used, reason = "a benchmark has no one to report an error to")]
+mod ablation;
 mod decoding;
 mod importance;
 mod language;
@@ -32,9 +33,13 @@ struct Args {
     #[arg(long, default_value_t = 3, value_parser = odd)]
     rounds: usize,
 
-    /// Classifier that is swept in bf16
+    /// Classifier that is swept in bf16 and under kinds of ablation
     #[arg(long, default_value = "demo-inference")]
     classifier: std::path::PathBuf,
+
+    /// Language model that is swept under kinds of ablation
+    #[arg(long, default_value = "demo-language")]
+    language_model: std::path::PathBuf,
 
     /// Translator that translates its test set
     #[arg(long, default_value = "demo-translation")]
@@ -70,7 +75,8 @@ struct Row {
 
 type Measurement = fn(&Context, &mut dyn FnMut(Row));
 
-const MEASUREMENTS: [(&str, Measurement); 9] = [
+const MEASUREMENTS: [(&str, Measurement); 10] = [
+    ("ablation", ablation::measure),
     ("sweep", sweep::measure),
     ("language", language::measure),
     ("precision", precision::measure),

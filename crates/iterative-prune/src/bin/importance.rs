@@ -2,7 +2,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use core_masking::{HeadMeans, HeadScores, HeadSet, Measure};
+use core_masking::{HeadMeans, HeadScores, HeadSet, Measure, Needs};
 use experiment::{EstimateArgs, OpenRows, Oracle, Sampling, SharedArgs};
 use records::{RowWriter, ScoreRow, Signature};
 use stats::t_test::mean_interval;
@@ -54,12 +54,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
         args.shared.open_rows(&path, &Signature::new(identity, provenance))?;
     rows.renew(|_| true);
     let heads = subject.layout().heads();
-    let measures = || Measure::ALL.into_iter().filter(|&measure| measure != Measure::Oracle);
+    let given = subject.measures(&estimate.on)?;
+    let is_measured = |measure: &Measure| given.contains(measure) || measure.entry().needs == Needs::Measures;
+    let measures = || Measure::ALL.into_iter().filter(is_measured);
     let scores =
         |rows: &RowWriter<ScoreRow>| rows.rows().filter(|row| row.measure != Measure::Oracle).count();
     if scores(&rows) < heads.len() * measures().count() {
         rows.discard(|_| true);
-        let measured = subject.measure(&estimate.on, &HeadSet::none(), &Measure::of_passes().collect())?;
+        let measured = subject.measure(&estimate.on, &HeadSet::none(), &given)?;
         let means = measured.iter().map(|(&measure, terms)| (measure, terms.means())).collect();
         for measure in measures() {
             push(&mut rows, measure, &estimate.value(measure, &means), measured.get(&measure))?;

@@ -205,6 +205,10 @@ impl Task for LanguageModelling {
         (0..rows.units()).map(|unit| lengths[rows.unit(unit).start]).collect()
     }
 
+    fn has_contrasts(rows: &Rows) -> bool {
+        rows.has_contrasts()
+    }
+
     fn examples(model: &LanguageModel, rows: &Rows, batch: &[usize]) -> Result<PredictionBatch, Error> {
         rows.examples(model, batch)
     }

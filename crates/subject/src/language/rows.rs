@@ -1,7 +1,7 @@
 //! A split as a language model reads it: stretches of tokens, some of which are predicted.
 use std::ops::Range;
 
-use core_masking::language_model::{ChoiceRows, PredictionBatch, Window};
+use core_masking::language_model::{ChoiceRows, Contrast, PredictionBatch, Window};
 use core_masking::{GatedModel, LanguageModel};
 use corpus::choices::Choice;
 use corpus::documents::{Document, words};
@@ -304,8 +304,39 @@ impl Rows {
             let answers: Vec<usize> = units.iter().map(|&unit| answers[unit]).collect();
             let lengths: Vec<f64> = rows.iter().map(|&row| self.length(row)).collect();
             batch.choices = Some(ChoiceRows::new(&counts, &answers, &lengths, model.options()));
+            let contrasts = units.iter().zip(&counts).scan(0, |first, (&unit, &count)| {
+                let before = *first;
+                *first += count;
+                Some(self.contrast(unit).map(|own| Contrast { row: before + own.row, ..own }))
+            });
+            batch.contrasts = contrasts.flatten().collect();
         }
         Ok(batch)
+    }
+
+    /// The first token in which the two choices of a question differ, if it is predicted in both; its row is counted within the
+    /// question. `None` of all other units.
+    fn contrast(&self, unit: usize) -> Option<Contrast> {
+        let SegmentsOf::Questions { answers, .. } = &self.segments else { return None };
+        let (rows, right) = (self.unit(unit), answers[unit]);
+        if rows.len() != 2 {
+            return None;
+        }
+        let [own, other] = [right, 1 - right].map(|choice| &self.rows[rows.start + choice]);
+        let [tokens, others] = [own, other].map(|row| &self.tokens[row.tokens.clone()]);
+        let place = tokens.iter().zip(others).position(|(token, other)| token != other)?;
+        let is_predicted = place >= own.context.max(other.context);
+        is_predicted.then(|| Contrast {
+            row: right,
+            position: place - 1,
+            token: tokens[place],
+            other: others[place],
+        })
+    }
+
+    /// Returns true if there are choices of two that part in a token.
+    pub(super) fn has_contrasts(&self) -> bool {
+        (0..self.units()).any(|unit| self.contrast(unit).is_some())
     }
 }
 
@@ -401,6 +432,25 @@ mod tests {
         assert_eq!(rows.padded().collect::<Vec<_>>(), [2 * 4, 2 * 5]);
         let long = Rows::of_choices(&tokenizer(), &questions, (ChoiceRule::Acc, 4), "test").unwrap_err();
         assert_eq!(long.to_string(), "a choice of 5 tokens is longer than the 4 positions of the model");
+    }
+
+    /// `^ab` goes on with c or with d; of the others one is a part of the other, three are no pair.
+    #[test]
+    fn choices_of_two_part_at_the_first_token_that_differs() {
+        let questions = [
+            ("", &["abd", "abcd"][..]),
+            ("ab?", &["c", "cd"]),
+            ("ab?", &["c", "d", "a"]),
+            ("", &["ab", "cd"]),
+        ];
+        let questions = questions.map(|(context, choices)| question(context, choices));
+        let rows = Rows::of_choices(&tokenizer(), &questions, (ChoiceRule::Acc, 9), "test").unwrap();
+        let id = |letter: &str| tokenizer().encode(letter).unwrap()[0];
+        let at =
+            |position, token, other| Some(Contrast { row: 1, position, token: id(token), other: id(other) });
+        let found: Vec<_> = (0..4).map(|unit| rows.contrast(unit)).collect();
+        assert_eq!(found, [at(2, "c", "d"), None, None, at(0, "c", "a")]);
+        assert!(rows.has_contrasts());
     }
 
     #[test]

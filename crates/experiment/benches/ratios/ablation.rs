@@ -1,0 +1,43 @@
+//! Masking each head in turn under mean and resample ablation, beside zeros, as an experiment evaluates them: what a sweep takes as a
+//! multiple of what it takes with zeros. Means are known from the round that warms up; other texts are read anew in each sweep.
+use std::path::Path;
+
+use core_masking::HeadSet;
+use subject::{Ablation, Description, Sample, Scored};
+use training::Machine;
+
+use crate::{Context, Row, timed};
+
+/// Segments that are scored, and those that stand in for others.
+const SEGMENTS: usize = 200;
+const OTHERS: usize = 2_000;
+
+pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
+    let machine = Machine { quiet: true, ..context.machine.clone() };
+    for path in [&context.args.translator, &context.args.classifier, &context.args.language_model] {
+        let description = Description::read(path).unwrap();
+        let subject = description.open(&machine, Path::new("results")).unwrap();
+        let split = description.split(None, &machine).unwrap();
+        let of = Sample { split: description.estimate_split().to_owned(), size: OTHERS, seed: 1 };
+        let heads = subject.layout().heads().into_iter().map(|id| HeadSet::from_iter([id]));
+        let sets: Vec<HeadSet> = std::iter::once(HeadSet::none()).chain(heads).collect();
+        let sweep = |ablation: &Ablation| {
+            let scored = Scored::first(split.clone(), Some(SEGMENTS), false).under(ablation.clone());
+            timed(|| subject.evaluate(&scored, &sets, &mut |_, _| Ok(())).unwrap())
+        };
+        let kinds = [(Ablation::Mean(of.clone()), 1.15), (Ablation::Resample { of, draw: 1 }, 1.3)];
+        let mut others: Vec<Box<dyn FnMut() -> f64 + '_>> = Vec::new();
+        for (kind, _) in &kinds {
+            others.push(Box::new(|| sweep(kind)));
+        }
+        let ratios = context.ratios(|| sweep(&Ablation::Zero), &mut others);
+        for ((kind, wanted), ratio) in kinds.iter().zip(ratios) {
+            let name = format!(
+                "time for all heads of {} under {}, beside zeros: at most",
+                description.name(),
+                kind.name()
+            );
+            row(Row { name, ratio: Ok(ratio), wanted: *wanted });
+        }
+    }
+}
