@@ -237,6 +237,11 @@ groups subject="demo-language" *args: (build "ablate-one" "plotting")
 say subject="demo-language" text="The" *args: (build "say")
     {{ run }} say -- "$@"
 
+# Beyond the paper: the attention of every head on a text, as one HTML file: `just look demo-language "The dog sees the cat"`
+[group('beyond the paper')]
+look subject="demo-language" text="The" *args: (build "look")
+    {{ run }} look -- "$@"
+
 # Recompute p-values, intervals and numbers of removable heads from stored statistics, without models: `--resamples`, `--margin`, `--seed`
 [group('results')]
 retest *args:

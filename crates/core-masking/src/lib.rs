@@ -41,7 +41,7 @@ pub use dropout::{Dropout, DropoutRates, ModelDropout};
 pub use error::Error;
 pub use gates::{AttentionRecord, Gate, Gates, RecordedWeights};
 pub use hard_concrete::HardConcrete;
-pub use heads::{Attention, HeadId, HeadLayout, HeadSet, LayerShape, Measure, Needs};
+pub use heads::{Attention, AttentionMaps, HeadId, HeadLayout, HeadSet, LayerShape, Measure, Needs};
 pub use importance::{HeadMeans, HeadScores, Measured};
 pub use language_model::{LanguageConfig, LanguageModel};
 pub use layers::Activation;

@@ -119,6 +119,14 @@ impl ClassifierTokenizer {
     /// # Errors
     /// If the model has no row for a token, or the tokeniser fails.
     pub fn encode(&self, text: &str, pair: Option<&str>) -> Result<Encoded, Error> {
+        Ok(self.encode_counting(text, pair)?.0)
+    }
+
+    /// The same, with the number of tokens that do not fit.
+    ///
+    /// # Errors
+    /// As for [`encode`](Self::encode).
+    pub fn encode_counting(&self, text: &str, pair: Option<&str>) -> Result<(Encoded, usize), Error> {
         let input = match pair {
             Some(pair) => EncodeInput::Dual(text.into(), pair.into()),
             None => EncodeInput::Single(text.into()),
@@ -126,7 +134,13 @@ impl ClassifierTokenizer {
         let encoding = foreign::encode(&self.inner, self.rows, |inner| inner.encode_fast(input, true))?;
         let ids = encoding.get_ids().to_vec();
         let segments = if self.has_segments { encoding.get_type_ids().to_vec() } else { vec![0; ids.len()] };
-        Ok(Encoded { ids, segments })
+        let left_out = encoding.get_overflowing().iter().map(|part| part.get_ids().len()).sum();
+        Ok((Encoded { ids, segments }, left_out))
+    }
+
+    /// The text of one token, of special ones too.
+    pub fn token(&self, id: u32) -> String {
+        foreign::token(&self.inner, id)
     }
 
     /// The tokens of a text with their places in it.

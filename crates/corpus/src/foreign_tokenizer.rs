@@ -65,6 +65,13 @@ pub(crate) fn encode(
     Ok(encoding)
 }
 
+/// The text of one token, of special ones too; bytes that are not UTF-8 become U+FFFD.
+pub(crate) fn token(inner: &Tokenizer, id: u32) -> String {
+    let decode = || inner.decode(&[id], false).map_err(not_encoded);
+    let text = guarded(decode, not_encoded).unwrap_or_default();
+    if text.is_empty() { inner.id_to_token(id).unwrap_or_default() } else { text }
+}
+
 /// Reads `tokenizer.json`, if there is one.
 pub(crate) fn read_whole(folder: &Path) -> Result<Option<Tokenizer>, Error> {
     let path = folder.join("tokenizer.json");

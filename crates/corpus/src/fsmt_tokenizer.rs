@@ -145,6 +145,11 @@ impl SentenceTokenizer for FsmtTokenizer {
         if self.joins_punctuation { join_punctuation(&text) } else { text }
     }
 
+    fn token(&self, id: u32, is_source: bool) -> String {
+        let side = if is_source { &self.source } else { &self.target };
+        side.pieces.get(&id).cloned().unwrap_or_default()
+    }
+
     fn end(&self) -> u32 {
         self.end
     }

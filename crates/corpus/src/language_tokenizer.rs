@@ -153,6 +153,11 @@ impl LanguageTokenizer {
         foreign::guarded(decode, foreign::not_encoded)
     }
 
+    /// The text of one token, of special ones too.
+    pub fn token(&self, id: u32) -> String {
+        foreign::token(&self.inner, id)
+    }
+
     /// Id of the token before a document: the one that the folder says is put there, or else the token named `bos_token`,
     /// or else [`end`](Self::end), as for GPT-2 and Qwen.
     pub fn begin(&self) -> Option<u32> {

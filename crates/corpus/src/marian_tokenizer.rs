@@ -117,6 +117,12 @@ impl SentenceTokenizer for MarianTokenizer {
         if self.joins_punctuation { join_punctuation(text) } else { text.to_owned() }
     }
 
+    fn token(&self, id: u32, is_source: bool) -> String {
+        let of_source = || self.source.ids.iter().find(|(_, own)| **own == id).map(|(piece, _)| piece);
+        let piece = if is_source { of_source() } else { self.pieces.get(&id) };
+        piece.map_or(String::new(), |piece| piece.replace(SPACE, " "))
+    }
+
     fn end(&self) -> u32 {
         self.source.symbols[0]
     }

@@ -7,7 +7,7 @@ use words::excerpt;
 
 use crate::Error;
 use crate::foreign::wrong;
-use crate::foreign_tokenizer::{WHOLE, encode, guarded, not_encoded, read_whole, require};
+use crate::foreign_tokenizer::{WHOLE, encode, guarded, not_encoded, read_whole, require, token};
 use crate::placed::PlacedToken;
 use crate::sentence_tokenizer::SentenceTokenizer;
 use crate::tokenizer::{END, PAD};
@@ -113,6 +113,10 @@ impl SentenceTokenizer for PieceTokenizer {
     fn decode(&self, ids: &[u32]) -> String {
         let decode = || self.inner.decode(ids, true).map_err(not_encoded);
         guarded(decode, not_encoded).unwrap_or_default()
+    }
+
+    fn token(&self, id: u32, _: bool) -> String {
+        token(&self.inner, id)
     }
 
     fn end(&self) -> u32 {

@@ -36,6 +36,9 @@ pub trait SentenceTokenizer: Debug + Send + Sync {
     /// The text of target `ids`; special tokens and ids outside the vocabulary are left out.
     fn decode(&self, ids: &[u32]) -> String;
 
+    /// The text of a token of the source or of the target, of special ones too.
+    fn token(&self, id: u32, is_source: bool) -> String;
+
     /// Id of the end symbol.
     fn end(&self) -> u32;
 

@@ -115,6 +115,10 @@ impl SentenceTokenizer for SubwordTokenizer {
         self.inner.decode(ids, true).expect("a byte-level decoder takes any token")
     }
 
+    fn token(&self, id: u32, _: bool) -> String {
+        self.inner.decode(&[id], false).expect("a byte-level decoder takes any token")
+    }
+
     fn end(&self) -> u32 {
         self.end
     }

@@ -23,7 +23,7 @@ pub mod writer;
 
 pub use check::{Checked, read_checked};
 pub use error::Error;
-pub use heads::{Attention, HeadId, HeadSet, Measure, Scope, UnknownName};
+pub use heads::{Attention, AttentionMaps, HeadId, HeadSet, Measure, Scope, UnknownName};
 pub use order::{FLOOR, Order};
 pub use place::{Destination, Held, Taken, place_of};
 pub use rows::{

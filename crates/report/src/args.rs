@@ -42,10 +42,13 @@ pub struct Args {
 }
 
 /// A name that no result file has, so that none is overwritten.
-fn html_file(name: &str) -> Result<PathBuf, &'static str> {
+///
+/// # Errors
+/// If it does not end in `.html`.
+pub fn html_file(name: &str) -> Result<PathBuf, &'static str> {
     let path = PathBuf::from(name);
     let is_html = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
-    if is_html { Ok(path) } else { Err("a report is an HTML file: its name must end in `.html`") }
+    if is_html { Ok(path) } else { Err("this is an HTML file: its name must end in `.html`") }
 }
 
 impl Args {

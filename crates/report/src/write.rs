@@ -15,13 +15,17 @@ use crate::tables::sentence;
 
 const STYLE: &str = include_str!("../templates/report.css");
 const SCRIPT: &str = include_str!("../templates/report.js");
-const TEMPLATES: [(&str, &str); 5] = [
+const TEMPLATES: [(&str, &str); 6] = [
     ("base.html", include_str!("../templates/base.html")),
     ("macros.html", include_str!("../templates/macros.html")),
     ("subject.html", include_str!("../templates/subject.html")),
     ("index.html", include_str!("../templates/index.html")),
     ("comparison.html", include_str!("../templates/comparison.html")),
+    ("look.html", include_str!("../templates/look.html")),
 ];
+
+/// What the page of a text has besides.
+const OF_LOOK: [&str; 2] = [include_str!("../templates/look.css"), include_str!("../templates/look.js")];
 
 /// Writes pages.
 pub struct Writer<'a> {
@@ -32,29 +36,7 @@ pub struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// With all templates.
     pub fn new(args: &'a Args) -> Result<Self> {
-        let mut templates = Environment::new();
-        // A name that a template gets wrong is an error, not nothing.
-        templates.set_undefined_behavior(UndefinedBehavior::SemiStrict);
-        // Texts come from files and must not steer what shows them.
-        templates.set_formatter(|out, state, value| match value.as_str().filter(|_| !value.is_safe()) {
-            Some(text) => escape_formatter(out, state, &visible(text).into()),
-            None => escape_formatter(out, state, value),
-        });
-        templates.add_filter("sentence", |text: &str| sentence(text));
-        templates.add_filter("with_minus", |text: &str| with_minus(text));
-        for (name, source) in TEMPLATES {
-            templates.add_template(name, source)?;
-        }
-        templates.add_global("style", Value::from_safe_string(STYLE.to_owned()));
-        templates.add_global("script", Value::from_safe_string(SCRIPT.to_owned()));
-        templates.add_global("font", Value::from_safe_string(BASE64_STANDARD.encode(charts::FONT)));
-        // Only this script runs, whatever a text in the page may hold.
-        templates.add_global(
-            "script_hash",
-            Value::from_safe_string(BASE64_STANDARD.encode(Sha256::digest(SCRIPT))),
-        );
-        templates.add_global("version", env!("CARGO_PKG_VERSION"));
-        Ok(Self { args, templates })
+        Ok(Self { args, templates: templates(STYLE, SCRIPT)? })
     }
 
     /// The report of a subject, to `out` or beside its results.
@@ -77,17 +59,49 @@ impl<'a> Writer<'a> {
     }
 
     fn write(&self, template: &str, page: Value, path: PathBuf) -> Result<()> {
-        let context = || format!("cannot write `{}`", path.display());
-        let html = self
-            .templates
-            .get_template(template)
-            .and_then(|found| found.render(page))
-            .with_context(context)?;
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).with_context(context)?;
-        }
-        durable::write(&path, html).with_context(context)?;
+        write(&self.templates, template, page, &path)?;
         words::say!("wrote {}", one_line(&path.display().to_string()));
         Ok(())
     }
+}
+
+/// Writes the page of a text.
+pub fn look(page: Value, path: &Path) -> Result<()> {
+    let [style, script] = OF_LOOK;
+    write(&templates(&[STYLE, style].concat(), &[SCRIPT, script].concat())?, "look.html", page, path)
+}
+
+/// All templates, for pages with this style and this script.
+fn templates(style: &str, script: &str) -> Result<Environment<'static>> {
+    let mut templates = Environment::new();
+    // A name that a template gets wrong is an error, not nothing.
+    templates.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+    // Texts come from files and must not steer what shows them.
+    templates.set_formatter(|out, state, value| match value.as_str().filter(|_| !value.is_safe()) {
+        Some(text) => escape_formatter(out, state, &visible(text).into()),
+        None => escape_formatter(out, state, value),
+    });
+    templates.add_filter("sentence", |text: &str| sentence(text));
+    templates.add_filter("with_minus", |text: &str| with_minus(text));
+    for (name, source) in TEMPLATES {
+        templates.add_template(name, source)?;
+    }
+    templates.add_global("style", Value::from_safe_string(style.to_owned()));
+    templates.add_global("script", Value::from_safe_string(script.to_owned()));
+    templates.add_global("font", Value::from_safe_string(BASE64_STANDARD.encode(charts::FONT)));
+    // Only this script runs, whatever a text in the page may hold.
+    let hash = BASE64_STANDARD.encode(Sha256::digest(script));
+    templates.add_global("script_hash", Value::from_safe_string(hash));
+    templates.add_global("version", env!("CARGO_PKG_VERSION"));
+    Ok(templates)
+}
+
+fn write(templates: &Environment<'_>, template: &str, page: Value, path: &Path) -> Result<()> {
+    let context = || format!("cannot write `{}`", path.display());
+    let html = templates.get_template(template).and_then(|found| found.render(page)).with_context(context)?;
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).with_context(context)?;
+    }
+    durable::write(path, html).with_context(context)?;
+    Ok(())
 }

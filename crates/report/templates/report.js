@@ -87,7 +87,32 @@
     show();
   }
 
-  // Maps of heads: colours by measure, a card for each head.
+  // Maps of heads: one head of each can be reached by Tab, the one that had the focus last; arrow keys move.
+  const move = (button, event) => {
+    const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+    if (!step) return;
+    const cell = button.closest("td");
+    const row = cell.parentElement;
+    const lines = [...row.parentElement.rows];
+    const next = lines[lines.indexOf(row) + step[0]]?.cells[cell.cellIndex + step[1]]?.querySelector("button");
+    event.preventDefault();
+    next?.focus();
+  };
+  for (const map of document.querySelectorAll(".map")) {
+    const own = map.querySelectorAll("button");
+    let reached = own[0];
+    own.forEach((button) => {
+      button.tabIndex = button === reached ? 0 : -1;
+      button.addEventListener("focus", () => {
+        reached.tabIndex = -1;
+        button.tabIndex = 0;
+        reached = button;
+      });
+      button.addEventListener("keydown", (event) => move(button, event));
+    });
+  }
+
+  // Colours of maps by measure, a card for each head.
   const measure = document.getElementById("measure");
   if (!measure) return;
   const buttons = [...document.querySelectorAll(".map button")];
@@ -137,25 +162,5 @@
     });
     document.getElementById("card-body").replaceChildren(facts);
   };
-  const move = (button, event) => {
-    const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
-    if (!step) return;
-    const cell = button.closest("td");
-    const row = cell.parentElement;
-    const lines = [...row.parentElement.rows];
-    const next = lines[lines.indexOf(row) + step[0]]?.cells[cell.cellIndex + step[1]]?.querySelector("button");
-    event.preventDefault();
-    next?.focus();
-  };
-  for (const map of document.querySelectorAll(".map")) {
-    const own = map.querySelectorAll("button");
-    // One head of a map can be reached by Tab: the one that had the focus last.
-    const reach = (button) => own.forEach((other) => { other.tabIndex = other === button ? 0 : -1; });
-    reach(own[0]);
-    own.forEach((button) => {
-      button.addEventListener("focus", () => reach(button));
-      button.addEventListener("click", () => show(button));
-      button.addEventListener("keydown", (event) => move(button, event));
-    });
-  }
+  for (const button of buttons) button.addEventListener("click", () => show(button));
 })();

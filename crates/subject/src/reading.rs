@@ -1,5 +1,7 @@
 //! Texts as a model reads them by themselves, and what its heads look at in them.
-use core_masking::{Attention, HeadId};
+use core_masking::{Attention, AttentionMaps, HeadId};
+
+use crate::error::Error;
 
 /// The way in which the heads of a model read a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +15,38 @@ pub struct Reading {
     pub ends: Vec<u32>,
     /// Tokens of the longest text that the model can read.
     pub longest: usize,
+}
+
+/// A text for a model to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Input<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// The other text of a pair, or the translation that a translator is given in the place of its own.
+    pub second: Option<&'a str>,
+}
+
+/// Attention of all heads in a text.
+#[derive(Debug, Clone)]
+pub struct ReadText {
+    /// The model's answer: its translation, its class, or the text that follows.
+    pub answer: String,
+    /// Maps of each attention type.
+    pub maps: Vec<AttentionMaps>,
+}
+
+/// Refuses a text that is longer than the model reads, or has no token.
+///
+/// # Errors
+/// In these cases.
+pub(crate) fn check_length(what: &str, tokens: usize, longest: usize) -> Result<(), Error> {
+    match tokens {
+        0 => Err(Error::Invalid(format!("{what} has no token"))),
+        _ if tokens > longest => {
+            Err(Error::Invalid(format!("{what} has {tokens} tokens, but the model reads {longest} at most")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Attention weights of one text.

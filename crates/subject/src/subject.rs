@@ -13,7 +13,7 @@ use tch::{Device, Kind};
 use training::Machine;
 
 use crate::error::Error;
-use crate::reading::{Reading, TextAttention};
+use crate::reading::{Input, ReadText, Reading, TextAttention};
 use crate::relevant::SegmentRelevance;
 
 /// The object of an experiment: a model, its data, its loss and its score.
@@ -105,6 +105,12 @@ pub trait Subject {
         texts: &[&[u32]],
         each: &mut dyn FnMut(usize, TextAttention) -> Result<(), Error>,
     ) -> Result<(), Error>;
+
+    /// Attention of all heads in one text, of a translator in its translation too, and the model's answer, with these heads masked.
+    ///
+    /// # Errors
+    /// If `masked` names a head that the model does not have, the model cannot take the text, or a weight is no number.
+    fn read(&self, input: &Input<'_>, masked: &HeadSet) -> Result<ReadText, Error>;
 
     /// The same subject with these heads removed for real.
     ///

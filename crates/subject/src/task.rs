@@ -2,7 +2,7 @@
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-use core_masking::{GatedModel, Gates, HeadLayout, Relevance, Rule};
+use core_masking::{AttentionMaps, GatedModel, Gates, HeadLayout, Relevance, Rule};
 use corpus::placed::PlacedToken;
 use corpus::splits::{BadRowRule, BadRows};
 use corpus::trees::Tree;
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::evaluation::{Need, Plan, Purpose, Scorer};
 use crate::functions::FunctionsSpec;
 use crate::models::Models;
-use crate::reading::Reading;
+use crate::reading::{Input, Reading};
 use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
 
@@ -227,6 +227,19 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
 
     /// Reads texts under gates that write attention weights down.
     fn read_texts(model: &Self::Model, texts: &[&[u32]], gates: &Gates) -> Result<(), Error>;
+
+    /// Reads one text: the model's answer, and maps that have all but their weights, which the second gates write down.
+    ///
+    /// - `gates`: the same twice; the second write attention weights down
+    ///
+    /// # Errors
+    /// If the model cannot take the text.
+    fn read(
+        &self,
+        model: &Self::Model,
+        input: &Input<'_>,
+        gates: [&Gates; 2],
+    ) -> Result<(String, Vec<AttentionMaps>), Error>;
 
     /// The model's answer to a text: its translation, its class, or the text that follows, of at most this many tokens.
     fn say(&self, model: &Self::Model, text: &str, tokens: usize, gates: &Gates) -> Result<String, Error>;

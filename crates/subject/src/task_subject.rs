@@ -17,7 +17,7 @@ use crate::checkpoint::Origin;
 use crate::error::Error;
 use crate::evaluation::{Batches, Masks, Need, Plan, Purpose, Replace, Scorer};
 use crate::models::Models;
-use crate::reading::{Reading, TextAttention};
+use crate::reading::{Input, ReadText, Reading, TextAttention};
 use crate::relevant::SegmentRelevance;
 use crate::subject::{Ablation, Evaluation, Evaluator, Pass, Scored, Subject, Work};
 use crate::subject_file::SubjectFile;
@@ -234,6 +234,22 @@ impl<T: Task> Subject for TaskSubject<T> {
         self.over_batches(&self.models, (&need, &lengths), "reading", job, |batch, found| {
             batch.iter().zip(found).try_for_each(|(&row, attention)| each(row, attention))
         })
+    }
+
+    fn read(&self, input: &Input<'_>, masked: &HeadSet) -> Result<ReadText, Error> {
+        let (model, record) = (&self.models.exact, AttentionRecord::default());
+        let gates = || Gates::masking(&self.layout(), std::slice::from_ref(masked), model.options());
+        let gates = [gates()?, gates()?.recorded_in(&record)];
+        let (answer, mut maps) = no_grad(|| self.task.read(model, input, gates.each_ref()))?;
+        for ((attention, _), weights) in record.take() {
+            let weights = to_vec::<f32>(&weights.squeeze_dim(0)); // [heads, query, key]
+            if !weights.iter().all(|weight| weight.is_finite()) {
+                return Err(Error::not_finite());
+            }
+            let own = maps.iter_mut().find(|maps| maps.attention == attention);
+            own.expect("maps of each type").layers.push(weights); // in the order of layers
+        }
+        Ok(ReadText { answer, maps })
     }
 
     fn without_heads(&self, heads: &HeadSet) -> Result<Box<dyn Subject>, Error> {

@@ -10,14 +10,14 @@ use findings::replicates::HeadInAll;
 use findings::results::{distinct, extent};
 use findings::same_model::may_have_same_weights;
 use findings::{
-    Ablations, Criterion, Gates, Importance, Pruning, Relevance, Replicates, ResultFile, SegmentChange,
-    SubjectResults, gates,
+    Ablations, Criterion, Gates, Importance, Kinds, Pruning, Relevance, Replicates, ResultFile,
+    SegmentChange, SubjectResults, gates,
 };
 use plotting::view::heat_map::{self, Values};
 use plotting::view::ranked;
 use records::rows::functions::FunctionName;
 use records::{AblationRow, Attention, HeadFunctionRow, HeadId, HeadSet, Order, Scope, TestedRow, Verdict};
-use words::{bare_p, fixed, signed, tenths, typeset, with_minus};
+use words::{bare_p, brackets, fixed, signed, tenths, typeset, with_minus};
 
 /// The heading of the segments of a card, whose texts may stand below it.
 pub const SEGMENTS: &str = "segments that change most";
@@ -35,6 +35,7 @@ fn heads(subject: &SubjectResults) -> BTreeSet<HeadId> {
 fn columns(subject: &SubjectResults, criterion: Criterion) -> Vec<Column> {
     let mut columns = Vec::new();
     columns.extend(subject.sweep.iter().flat_map(|sweep| tested(sweep, criterion)));
+    columns.extend(subject.kinds.iter().flat_map(|kinds| under(kinds, criterion)));
     columns.extend(subject.replicates.iter().map(|found| trainings(found, criterion)));
     columns.extend(subject.others.iter().map(elsewhere));
     columns.extend(subject.importance.iter().flat_map(scores));
@@ -116,6 +117,28 @@ fn tested(sweep: &Ablations, criterion: Criterion) -> [Column; 5] {
         column("p", &|row| p(row.p_value)),
         column("adjusted p", &|row| p(row.p_adjusted)),
     ]
+}
+
+/// The change under each other kind of ablation, with its interval and verdict; a column for each draw of other texts.
+fn under(kinds: &Kinds, criterion: Criterion) -> Vec<Column> {
+    let column = |name: String, sweep: &Ablations| {
+        let (metric, judge) = (sweep.metric(), sweep.judge(criterion));
+        let cell = |row: &AblationRow| {
+            let interval = brackets(row.delta_interval(), ", ", |delta| metric.change(delta));
+            let verdict = judge.verdict(row).map(|verdict| format!(", {verdict}")).unwrap_or_default();
+            let text = format!("{}{interval}{verdict}", metric.change(row.score_delta));
+            (row.head_id(), Cell::number(text, row.score_delta))
+        };
+        (name, sweep.rows.iter().map(cell).collect())
+    };
+    let mut columns = Vec::new();
+    for kind in &kinds.all[1..] {
+        for (draw, sweep) in kind.draws.iter().enumerate() {
+            let number = if kind.draws.len() > 1 { format!(" {}", draw + 1) } else { String::new() };
+            columns.push(column(format!("change under {}{number}", kind.name), sweep));
+        }
+    }
+    columns
 }
 
 /// The number of trainings that need each head.

@@ -12,8 +12,8 @@ use std::path::Path;
 
 use core_masking::classifier::LabelledBatch;
 use core_masking::{
-    Attention, Classifier, ClassifierConfig, GatedModel, Gates, ModelDropout, Relevance, Rule, SegmentBatch,
-    to_vec,
+    Attention, AttentionMaps, Classifier, ClassifierConfig, GatedModel, Gates, ModelDropout, Relevance, Rule,
+    SegmentBatch, to_vec,
 };
 use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
 use corpus::labelled::Example;
@@ -28,7 +28,7 @@ use crate::checkpoint::Places;
 use crate::error::{Error, quoted};
 use crate::evaluation::{Need, Plan, Purpose};
 use crate::models::Models;
-use crate::reading::Reading;
+use crate::reading::{Input, Reading, check_length};
 use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
 use crate::task::Task;
@@ -223,10 +223,30 @@ impl Task for Classification {
         Ok(())
     }
 
-    /// Its class, and how probable the model finds it; or its value.
+    fn read(
+        &self,
+        model: &Classifier,
+        Input { text, second }: &Input<'_>,
+        [_, recorded]: [&Gates; 2],
+    ) -> Result<(String, Vec<AttentionMaps>), Error> {
+        let (encoded, left_out) = self.tokenizer.encode_counting(text, *second)?;
+        check_length("the text", encoded.ids.len() + left_out, encoded.ids.len())?;
+        let answer = self.answer(model, &encoded, recorded)?;
+        let tokens: Vec<String> = encoded.ids.iter().map(|&id| self.tokenizer.token(id)).collect();
+        let (attention, keys) = (Attention::SelfAttention, tokens.clone());
+        let maps = AttentionMaps { attention, queries: tokens, keys, is_causal: false, layers: Vec::new() };
+        Ok((answer, vec![maps]))
+    }
+
     fn say(&self, model: &Classifier, text: &str, _tokens: usize, gates: &Gates) -> Result<String, Error> {
-        let Encoded { ids, segments } = self.tokenizer.encode(text, None)?;
-        let batch = model.batch(&[(&ids, &segments)])?;
+        self.answer(model, &self.tokenizer.encode(text, None)?, gates)
+    }
+}
+
+impl Classification {
+    /// The class of a text, and how probable the model finds it; or its value.
+    fn answer(&self, model: &Classifier, text: &Encoded, gates: &Gates) -> Result<String, Error> {
+        let batch = model.batch(&[(&text.ids, &text.segments)])?;
         let logits = no_grad(|| model.forward(&batch, gates, &ModelDropout::OFF));
         let class = match texts::predictions(&logits)?[0] {
             Cell::Count(class) => class as usize,

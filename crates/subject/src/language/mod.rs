@@ -11,7 +11,9 @@ mod train;
 use std::sync::Arc;
 
 use core_masking::language_model::{PredictionBatch, Stop};
-use core_masking::{Attention, GatedModel, Gates, LanguageModel, ModelDropout, TokenBatch, to_vec};
+use core_masking::{
+    Attention, AttentionMaps, GatedModel, Gates, LanguageModel, ModelDropout, TokenBatch, to_vec,
+};
 use corpus::language_tokenizer::LanguageTokenizer;
 use corpus::placed::PlacedToken;
 use corpus::splits::language::{ChoiceRule, Texts, groups};
@@ -27,7 +29,7 @@ use crate::checkpoint::{Places, check_vocabulary};
 use crate::error::Error;
 use crate::evaluation::{Need, Plan, Purpose};
 use crate::models::Models;
-use crate::reading::Reading;
+use crate::reading::{Input, Reading, check_length};
 use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
 use crate::task::Task;
@@ -286,6 +288,28 @@ impl Task for LanguageModelling {
         let ids = TokenBatch::new(texts, 0, GatedModel::options(model)).ids;
         drop(model.hidden(&ids, gates, &ModelDropout::OFF));
         Ok(())
+    }
+
+    /// The answer is the text that follows.
+    fn read(
+        &self,
+        model: &LanguageModel,
+        Input { text, second }: &Input<'_>,
+        [plain, recorded]: [&Gates; 2],
+    ) -> Result<(String, Vec<AttentionMaps>), Error> {
+        const FOLLOWING: usize = 12;
+        if second.is_some() {
+            return Err(Error::Invalid("a language model reads one text, not a second one".to_owned()));
+        }
+        let ids: Vec<u32> = self.tokenizer.begin().into_iter().chain(self.tokenizer.encode(text)?).collect();
+        let longest = model.config().max_position_embeddings as usize;
+        check_length("the text", ids.len(), longest)?;
+        Self::read_texts(model, &[&ids], recorded)?;
+        let answer = self.say(model, text, FOLLOWING.min(longest - ids.len()), plain)?;
+        let tokens: Vec<String> = ids.iter().map(|&id| self.tokenizer.token(id)).collect();
+        let (attention, keys) = (Attention::SelfAttention, tokens.clone());
+        let maps = AttentionMaps { attention, queries: tokens, keys, is_causal: true, layers: Vec::new() };
+        Ok((answer, vec![maps]))
     }
 
     /// The text that follows by greedy search.

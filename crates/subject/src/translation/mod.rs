@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use core_masking::loss::PairBatch;
 use core_masking::{
-    Attention, BeamSearch, GatedModel, Gates, ModelDropout, OutputRules, Relevance, Rule, TokenBatch,
-    Translator, to_vec,
+    Attention, AttentionMaps, BeamSearch, GatedModel, Gates, ModelDropout, OutputRules, Relevance, Rule,
+    TokenBatch, Translator, to_vec,
 };
 use corpus::parallel::ParallelText;
 use corpus::placed::PlacedToken;
@@ -30,7 +30,7 @@ use crate::checkpoint::Places;
 use crate::error::{Error, quoted};
 use crate::evaluation::{Need, Plan, Purpose};
 use crate::models::Models;
-use crate::reading::Reading;
+use crate::reading::{Input, Reading, check_length};
 use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
 use crate::task::Task;
@@ -303,6 +303,44 @@ impl Task for Translation {
         let batch = TokenBatch::new(texts, model.config().pad_token_id, GatedModel::options(model));
         drop(model.encode(&batch, gates, &ModelDropout::OFF));
         Ok(())
+    }
+
+    /// The decoder reads the translation, its own unless another is given, as it reads references in training. Its tokens stand for
+    /// the queries that predict them in its attention to the source, and for the queries that read them in that to itself.
+    fn read(
+        &self,
+        model: &Translator,
+        Input { text, second }: &Input<'_>,
+        [plain, recorded]: [&Gates; 2],
+    ) -> Result<(String, Vec<AttentionMaps>), Error> {
+        let longest = model.config().max_position_embeddings as usize;
+        let source = self.source(model, text)?;
+        check_length("the text", source.len(), longest)?;
+        let answer = second.map_or_else(|| self.say(model, text, 0, plain), |given| Ok(given.to_owned()))?;
+        let target = self.target(model, &answer)?;
+        check_length("the translation", target.len(), longest)?;
+        let batch = PairBatch::new(model, &[&source], &[&target]);
+        drop(model.losses(&batch, recorded, &ModelDropout::OFF));
+        let texts = |ids: &[u32], is_source: bool| -> Vec<String> {
+            ids.iter().map(|&id| self.tokenizer.token(id, is_source)).collect()
+        };
+        let start = model.config().decoder_start_token_id;
+        let read: Vec<u32> =
+            std::iter::once(start).chain(target[..target.len() - 1].iter().copied()).collect();
+        let (source, read) = (texts(&source, true), texts(&read, false));
+        let maps = |attention, queries: &[String], keys: &[String]| AttentionMaps {
+            attention,
+            queries: queries.to_vec(),
+            keys: keys.to_vec(),
+            is_causal: attention == Attention::DecDec,
+            layers: Vec::new(),
+        };
+        let maps = [
+            maps(Attention::EncEnc, &source, &source),
+            maps(Attention::EncDec, &texts(&target, false), &source),
+            maps(Attention::DecDec, &read, &read),
+        ];
+        Ok((answer, maps.into()))
     }
 
     /// Its translation, however long that is.
