@@ -43,12 +43,14 @@ fetch *args:
 test *args: setup
     cargo test --release --locked --workspace "$@"
 
-# The reports of all committed results in headless Chromium; `CHROMIUM` names it where it is not in /usr/bin; needs Node 18 and npm
+# The reports of all committed results, and pages of `look`, in headless Chromium; `CHROMIUM` names it where it is not in /usr/bin; needs Node 18 and npm
 [group('check')]
 test-browser *args:
     cargo run --quiet --release --locked --bin report -- --all
     npm ci --prefix crates/report/tests/browser --no-audit --no-fund --engine-strict
     node crates/report/tests/browser/check.mjs results "$@"
+    LOOK_PAGES="$PWD/target/look-pages" cargo test --quiet --release --locked -p report --test look
+    node crates/report/tests/browser/look.mjs target/look-pages
 
 # Formatting and lints, warnings as errors
 [group('check')]

@@ -134,7 +134,8 @@ impl ClassifierTokenizer {
         let encoding = foreign::encode(&self.inner, self.rows, |inner| inner.encode_fast(input, true))?;
         let ids = encoding.get_ids().to_vec();
         let segments = if self.has_segments { encoding.get_type_ids().to_vec() } else { vec![0; ids.len()] };
-        let left_out = encoding.get_overflowing().iter().map(|part| part.get_ids().len()).sum();
+        let marks = encoding.get_overflowing().iter().flat_map(|part| part.get_special_tokens_mask());
+        let left_out = marks.filter(|&&mark| mark == 0).count();
         Ok((Encoded { ids, segments }, left_out))
     }
 

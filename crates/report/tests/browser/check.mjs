@@ -3,50 +3,23 @@
 //
 //   node check.mjs RESULTS [--shots FOLDER]
 //
-// RESULTS is a folder in which `report --all` has written. CHROMIUM names the browser, if it is not `chromium`.
+// RESULTS is a folder in which `report --all` has written.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
-import { createRequire } from "node:module";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
-import puppeteer from "puppeteer-core";
+import { browser, check, darkAndNarrow, end, open, shot, violations, widest } from "./browser.mjs";
 
 const [folder, option, shots] = process.argv.slice(2);
 assert(folder && (!option || (option === "--shots" && shots)), "usage: node check.mjs RESULTS [--shots FOLDER]");
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const LARGEST = 4 * 1024 * 1024;
 
 const pages = ["report.html", "comparison.html", ...readdirSync(folder).map((name) => join(name, "report.html"))]
   .filter((name) => existsSync(join(folder, name)));
 assert(pages.length > 2, `no reports in ${folder}`);
-if (shots) mkdirSync(shots, { recursive: true });
 
-const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const downloads = mkdtempSync(join(tmpdir(), "reports-"));
-// The sandbox needs rights that containers lack; the pages are our own.
-const browser = await puppeteer.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
-let problems = 0;
-let slowest = 0; // first paint, in milliseconds: said, and not checked, since it is the machine's as much as the page's
-const check = (name, holds, found = "") => {
-  if (holds) return;
-  problems += 1;
-  console.error(`${name}: ${found}`);
-};
-
-// All rules, or those that a change of colours or of width bears on.
-const violations = async (page, name, rules) => {
-  // By the protocol, since the page's own policy lets no other script in.
-  await page.evaluate(axe);
-  // Rows after the fifth are as those before them, and there are thousands.
-  const context = { exclude: [[".table tbody tr:nth-child(n+6)"]] };
-  const options = rules ? { runOnly: rules } : {};
-  const found = await page.evaluate((context, options) => window.axe.run(context, options), context, options);
-  const words = ({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 200)} (${nodes.length})`;
-  check(`${name}: axe`, found.violations.length === 0, found.violations.map(words).join("\n"));
-};
-
-const widest = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+let slowest = 0;
 
 const sorting = async (page, name) => {
   const found = await page.evaluate(() => {
@@ -141,21 +114,10 @@ const drawn = (name) => {
   return pictures.map((file) => text(title(file) ?? `${file} has no title`));
 };
 
-const shot = async (page, name, kind) => {
-  if (shots) await page.screenshot({ path: join(shots, `${name.replace(/\W+/g, "-")}-${kind}.png`), fullPage: true });
-};
-
 for (const name of pages) {
   const path = resolve(folder, name);
   check(`${name}: size`, statSync(path).size < LARGEST, statSync(path).size);
-  const page = await browser.newPage();
-  page.on("console", (message) => check(`${name}: console`, message.type() !== "error", message.text()));
-  page.on("pageerror", (error) => check(`${name}: script`, false, error.message));
-  page.on("request", (request) => check(`${name}: network`, /^(file|data|blob):/.test(request.url()), request.url()));
-  await page.setViewport({ width: 1280, height: 900 });
-  await page.goto(pathToFileURL(path).href);
-  const painted = () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime;
-  const paint = await page.waitForFunction(painted, { timeout: 10000 }).then((found) => found.jsonValue());
+  const { page, paint } = await open(path, name);
   slowest = Math.max(slowest, paint);
   const figures = await page.$$eval("figure :not([hidden]) > svg", (all) =>
     all.map((svg) => [svg.querySelector("title")?.textContent, svg.getBoundingClientRect().height]));
@@ -171,15 +133,8 @@ for (const name of pages) {
   await cards(page, name);
   await films(page, name);
   await saving(page, name);
-  await shot(page, name, "wide");
-  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
-  await violations(page, `${name}, dark`, ["color-contrast"]);
-  await shot(page, name, "dark");
-  await page.emulateMediaFeatures([]);
-  await page.setViewport({ width: 360, height: 780, isMobile: true, hasTouch: true });
-  check(`${name}: phone`, (await widest(page)) <= 0, `${await widest(page)} too wide`);
-  await violations(page, `${name}, phone`, ["scrollable-region-focusable", "target-size"]);
-  await shot(page, name, "phone");
+  await shot(page, shots, name, "wide");
+  await darkAndNarrow(page, name, shots);
   await page.setViewport({ width: 1280, height: 900 });
   await page.emulateMediaType("print");
   const printed = await page.evaluate(() => ({
@@ -190,7 +145,5 @@ for (const name of pages) {
   if (shots) await page.pdf({ path: join(shots, `${name.replace(/\W+/g, "-")}.pdf`), preferCSSPageSize: true, printBackground: true });
   await page.close();
 }
-await browser.close();
 rmSync(downloads, { recursive: true });
-console.log(`${pages.length} pages, ${problems} problems, slowest first paint after ${Math.round(slowest)} ms`);
-process.exitCode = problems > 0 ? 1 : 0;
+await end(`${pages.length} pages, slowest first paint after ${Math.round(slowest)} ms`);
