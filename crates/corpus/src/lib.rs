@@ -1,6 +1,7 @@
 //! Data sets, tokenisation, batches, fetching, and the synthetic demo language; no libtorch.
 //!
 //! - [`grammar`] makes the demo's language pair, with gold dependency arcs.
+//! - [`repeats`] makes blocks of random symbols said twice, on which language models learn induction.
 //! - [`labelled`] reads what classifiers are trained on.
 //! - [`checksum`] is what signatures have of the texts of a split.
 //! - [`choices`] reads questions with several answers, and minimal pairs.
@@ -47,6 +48,7 @@ pub mod piece_tokenizer;
 mod pieces;
 pub mod placed;
 pub mod progress;
+pub mod repeats;
 mod rows;
 pub mod sentence_tokenizer;
 mod special_tokens;

@@ -26,7 +26,7 @@ pub struct SubjectFile {
 pub struct SubjectKind {
     /// Model and data whose published numbers stand beside its own.
     pub stands_for: Option<StandsFor>,
-    /// `true` if its data is a made-up language, which a grammar writes.
+    /// `true` if its data is a made-up language, made here.
     pub is_demo: bool,
 }
 
@@ -41,6 +41,7 @@ struct File {
 #[derive(Deserialize)]
 struct Data {
     grammar: Option<IgnoredAny>,
+    repeats: Option<IgnoredAny>,
 }
 
 impl SubjectFile {
@@ -57,7 +58,7 @@ impl SubjectFile {
         };
         match toml::from_str(&text) {
             Ok(File { description, stands_for, data }) => {
-                let is_demo = data.is_some_and(|data| data.grammar.is_some());
+                let is_demo = data.is_some_and(|data| data.grammar.is_some() || data.repeats.is_some());
                 let kind = SubjectKind { stands_for, is_demo };
                 Self { text: Some(text), description, kind, fault: None }
             }

@@ -1,6 +1,7 @@
 //! The splits of a language model.
 use std::path::{Path, PathBuf};
 
+use corpus::repeats::Repeats;
 use corpus::splits::BadRows;
 use corpus::splits::language::{Grammar, Texts};
 
@@ -20,6 +21,10 @@ pub(super) fn read_split(
 ) -> Result<Texts, Error> {
     if let Some(grammar) = spec.grammar {
         return grammar.read(split).ok_or_else(|| Error::no_such_split(split, &Grammar::SPLITS));
+    }
+    if let Some(repeats) = spec.repeats {
+        let texts = repeats.read(split).map(Texts::Documents);
+        return texts.ok_or_else(|| Error::no_such_split(split, &Repeats::SPLITS));
     }
     let described = &spec.splits[split];
     check_fetched(&files(spec, folder, split), described.fetch.as_ref().or(spec.fetch.as_ref()))?;

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use core_masking::{HeadLayout, ModelConfig};
+use corpus::repeats::Repeats;
 use corpus::splits::check;
 use corpus::splits::language::{ChoiceRule, Grammar, SplitFiles, Texts};
 use corpus::splits::{BadRowRule, BadRows};
@@ -75,6 +76,8 @@ pub(crate) struct LanguageData {
     pub estimate: Option<String>,
     /// The demo language, made when needed; its splits are train, dev, test, shifted, agreement and agreement-shifted.
     pub grammar: Option<Grammar>,
+    /// Blocks of random symbols said twice, made when needed; its splits are train, dev and test.
+    pub repeats: Option<Repeats>,
     /// Documents or questions by the name of their split.
     #[serde(default)]
     pub splits: BTreeMap<String, SplitFiles>,
@@ -148,7 +151,7 @@ impl Spec for LanguageSpec {
     fn validate(&self) -> Result<(), String> {
         let data = &self.data;
         check_sources(
-            [data.grammar.is_some(), !data.splits.is_empty()],
+            [data.grammar.is_some() || data.repeats.is_some(), !data.splits.is_empty()],
             [self.checkpoint.is_some(), self.model.is_some()],
         )?;
         data.validate()?;
@@ -250,6 +253,10 @@ impl LanguageData {
             // the grammar has not many more short sentences
             ("data.grammar.pairs must be at most 10000", sizes[4] <= 10_000),
         ])?;
+        if let Some(repeats) = self.repeats {
+            check(&[("[data] has both a grammar and repeats: choose one", self.grammar.is_none())])?;
+            repeats.validate()?;
+        }
         for (name, split) in &self.splits {
             split.validate().map_err(|fault| format!("data.splits.{name}: {fault}"))?;
         }
@@ -258,9 +265,10 @@ impl LanguageData {
 
     /// The names of all splits.
     pub(super) fn split_names(&self) -> Vec<String> {
-        match self.grammar {
-            Some(_) => Grammar::SPLITS.map(str::to_owned).to_vec(),
-            None => self.splits.keys().cloned().collect(),
+        match (self.grammar, self.repeats) {
+            (Some(_), _) => Grammar::SPLITS.map(str::to_owned).to_vec(),
+            (_, Some(_)) => Repeats::SPLITS.map(str::to_owned).to_vec(),
+            _ => self.splits.keys().cloned().collect(),
         }
     }
 

@@ -29,11 +29,16 @@ impl Trained for LanguageModelling {
     fn recipe(spec: &LanguageSpec) -> Result<Option<Recipe>, Error> {
         let LanguageSpec { data, tokenizer, model, training, .. } = spec;
         let files = [&data.train, &data.dev].map(|split| data.splits.get(split));
+        let mut described = json!({
+            "grammar": data.grammar, "files": files, "train": data.train, "dev": data.dev,
+            "tokenizer": tokenizer, "model": model, "training": training,
+        });
+        // Models that were trained before this could be asked for do not tell it.
+        if let Some(repeats) = data.repeats {
+            described["repeats"] = json!(repeats);
+        }
         let recipe = |settings: &PretrainingSpec| Recipe {
-            settings: json!({
-                "grammar": data.grammar, "files": files, "train": data.train, "dev": data.dev,
-                "tokenizer": tokenizer, "model": model, "training": training,
-            }),
+            settings: described,
             curve: "cross-entropy, nats per token".to_owned(),
             seed: settings.seed,
             epochs: settings.epochs,
