@@ -169,6 +169,15 @@ importance subject="demo-translation" *args: (build "importance" "plotting")
 head-functions subject="demo-translation" *args: (build "head-functions")
     {{ run }} head-functions -- "$@"
 
+# Named scores of the heads of a language model: induction, duplicate token, previous token, sink; beside the cost of masking each, where that was measured
+[group('beyond the paper')]
+named-heads subject="demo-induction" *args: (build "named-heads" "plotting")
+    file=$({{ run }} named-heads -- "$@") && {{ run }} plotting -- named-heads "$file"
+
+# The demo of induction: two layers trained on blocks said twice; the cost of each head under each kind of ablation, and what it attends to
+[group('beyond the paper')]
+reproduce-induction: (ablation-kinds "demo-induction") (named-heads "demo-induction")
+
 # How much each head contributes to the output, by layer-wise relevance propagation (Voita et al. 2019): `--lrp paper` or `alpha-beta`; translators and classifiers
 [group('beyond the paper')]
 relevance subject="demo-translation" *args: (build "relevance")

@@ -1,5 +1,5 @@
-//! Mean and resample ablation: agreement with hooks on PyTorch models (`golden/more/ablation.json`, read where it lies beside the
-//! workspace). Heads and layers count from 0 there.
+//! Mean and resample ablation, and attention weights on blocks said twice: agreement with hooks on PyTorch models
+//! (`golden/more/ablation.json`, read where it lies beside the workspace). Heads and layers count from 0 there.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod golden;
 
@@ -9,8 +9,8 @@ use core_masking::classifier::LabelledBatch;
 use core_masking::language_model::Window;
 use core_masking::loss::PairBatch;
 use core_masking::{
-    Classifier, GatedModel, Gates, HeadId, HeadSet, LanguageModel, ModelDropout, Removal, Replacement,
-    Translator, Variants,
+    AttentionRecord, Classifier, GatedModel, Gates, HeadId, HeadSet, LanguageModel, ModelDropout, Removal,
+    Replacement, TokenBatch, Translator, Variants,
 };
 use golden::{place, tensor};
 use serde_json::Value;
@@ -167,6 +167,55 @@ fn a_translator_agrees() {
         PairBatch::new(&model, &slices(&sources), &slices(&targets))
     };
     compare(&model, &numbers, examples, |sets| model.variants(sets, false).unwrap(), |_, _, _| None);
+}
+
+/// The mean weights that queries give to the key of each score.
+fn compare_named_heads<M: GatedModel>(model: &M, numbers: &Value, read: impl Fn(&[&[u32]], &Gates)) {
+    let own = &numbers["named_heads"];
+    let ids: Vec<Vec<u32>> = serde_json::from_value(own["ids"].clone()).unwrap();
+    let record = AttentionRecord::default();
+    let gates = Gates::open(&model.layout(), OPTIONS).recorded_in(&record);
+    no_grad(|| read(&slices(&ids), &gates));
+    let places = |positions: &Value| tensor(positions).to_kind(Kind::Int64);
+    let queries = places(&own["query_positions"]);
+    let recorded = record.take();
+    assert!(!recorded.is_empty());
+    for ((attention, layer), weights) in recorded {
+        let weights = weights.index_select(2, &queries).to_kind(Kind::Double); // [batch, heads, query, key]
+        let scores = own["scores"].get(attention.name()).unwrap_or(&own["scores"]);
+        for (score, keys) in own["key_positions"].as_object().unwrap() {
+            let keys =
+                places(keys).view([1, 1, -1, 1]).expand([weights.size()[0], weights.size()[1], -1, 1], false);
+            let found = weights.gather(3, &keys, false).mean_dim([0, 2, 3].as_slice(), false, Kind::Double);
+            let gap = golden::gap(&found, &tensor(&scores[score][layer]));
+            assert!(gap < 1e-5, "{attention} layer {layer} {score}: {gap:e}");
+        }
+    }
+}
+
+#[test]
+fn attention_on_blocks_said_twice_agrees() {
+    for name in ["gpt2", "llama-bias"] {
+        let Some((folder, numbers)) = load(name) else { return };
+        let model = LanguageModel::load(&folder, OPTIONS).unwrap();
+        compare_named_heads(&model, &numbers, |ids, gates| {
+            drop(model.hidden(&TokenBatch::new(ids, 0, OPTIONS).ids, gates, &ModelDropout::OFF));
+        });
+    }
+    let Some((folder, numbers)) = load("bert") else { return };
+    let model = Classifier::load(&folder, OPTIONS).unwrap();
+    compare_named_heads(&model, &numbers, |ids, gates| {
+        let segments = vec![0; ids[0].len()];
+        let rows: Vec<_> = ids.iter().map(|&ids| (ids, &segments[..])).collect();
+        drop(model.forward(&model.batch(&rows).unwrap(), gates, &ModelDropout::OFF));
+    });
+    let Some((folder, numbers)) = load("marian") else { return };
+    let model = Translator::load(&folder, OPTIONS).unwrap();
+    compare_named_heads(&model, &numbers, |ids, gates| {
+        let batch = TokenBatch::new(ids, model.config().pad_token_id, OPTIONS);
+        let memory = model.encode(&batch, gates, &ModelDropout::OFF);
+        drop(model.decode(&batch.ids, &memory, &batch.bias, gates, &ModelDropout::OFF));
+    });
 }
 
 fn slices(rows: &[Vec<u32>]) -> Vec<&[u32]> {

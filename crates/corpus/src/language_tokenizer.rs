@@ -170,6 +170,18 @@ impl LanguageTokenizer {
         self.end
     }
 
+    /// Ids of the tokens that stand for text, which are not special; of those that the model has rows for.
+    pub fn of_text(&self) -> Vec<u32> {
+        let added = self.inner.get_added_tokens_decoder();
+        let is_of_text = |id: &u32| {
+            !added.get(id).is_some_and(|token| token.special)
+                && self.rows.is_none_or(|rows| i64::from(*id) < rows)
+        };
+        let mut ids: Vec<u32> = self.inner.get_vocab(true).into_values().filter(is_of_text).collect();
+        ids.sort_unstable();
+        ids
+    }
+
     /// One more than the highest id, so the least number of rows that an embedding table needs.
     pub fn vocabulary_size(&self) -> usize {
         self.vocabulary_size

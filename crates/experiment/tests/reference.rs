@@ -16,10 +16,11 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const TASKS: [(char, &str); 3] = [('T', "translation"), ('C', "classification"), ('L', "language-modelling")];
 
 /// Heading on the page, tasks, and table in a subject's file. The second cells of a table for several tasks say which have the key.
-const SECTIONS: [(&str, &str, &str); 21] = [
+const SECTIONS: [(&str, &str, &str); 22] = [
     ("The whole file", "TCL", ""),
     ("`[data]`", "TCL", "data"),
     ("`grammar`", "TCL", "data.grammar"),
+    ("`repeats`", "L", "data.repeats"),
     ("`[data.splits]`", "TCL", "data.splits.x"),
     ("`[data.format]`", "C", "data.format"),
     ("`[data.format]`", "C", "data.splits.x.format"),

@@ -16,6 +16,7 @@ pub mod experiment {
     pub const FUNCTIONS: &str = "head-functions";
     pub const GATES: &str = "train-gates";
     pub const IMPORTANCE: &str = "importance";
+    pub const NAMED: &str = "named-heads";
     pub const PAIR: &str = "cross-domain";
     pub const PRUNING: &str = "iterative-prune";
     pub const RELEVANCE: &str = "relevance";

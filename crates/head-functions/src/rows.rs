@@ -2,7 +2,7 @@
 use core_masking::HeadId;
 use records::HeadFunctionRow;
 use stats::bootstrap::Interval;
-use stats::ratio::{RatioStatistics, ResampledShare, resampled_shares};
+use stats::ratio::{RatioStatistics, ResampledShare, best, resampled_shares};
 
 use crate::function::{Baseline, Candidate, Function, View, sum};
 
@@ -75,22 +75,6 @@ fn row(function: Function, id: HeadId, found: &Found<'_>, baseline: Option<&Base
         holds: holds.threshold.map(|holds| holds && !(is_rare && is_chance)),
         holds_relative: holds.relative,
     }
-}
-
-/// Of each head, the share of resamples in which no other has a greater share, of those in which any has one; absent without
-/// such.
-fn best(shares: &[ResampledShare]) -> Vec<Option<f64>> {
-    let resamples = shares.first().map_or(0, |share| share.resampled.len());
-    let greatest =
-        |resample: usize| shares.iter().filter_map(|share| share.resampled[resample]).max_by(f64::total_cmp);
-    let greatest: Vec<Option<f64>> = (0..resamples).map(greatest).collect();
-    let known = greatest.iter().flatten().count();
-    let of_head = |share: &ResampledShare| {
-        let pairs = share.resampled.iter().zip(&greatest);
-        let wins = pairs.filter(|(own, greatest)| own.is_some() && own == greatest).count();
-        (known > 0).then(|| wins as f64 / known as f64)
-    };
-    shares.iter().map(of_head).collect()
 }
 
 #[cfg(test)]

@@ -6,15 +6,15 @@ use findings::error::{no_kinds, no_replicates};
 use findings::functions::Others;
 use findings::{
     Ablations, BestHeads, Contrasts, Dynamics, Film, Functions, Gates, Groups, Importance, Kinds,
-    KindsOfCurves, LeftOut, Orders, Pair, Pruning, Replicates, Result, ResultFile, Results, Retrained, Speed,
-    experiment,
+    KindsOfCurves, LeftOut, Named, Orders, Pair, Pruning, Replicates, Result, ResultFile, Results, Retrained,
+    Speed, experiment,
 };
 use records::Row;
 
 use crate::artefact::{Artefact, Reads, Takes, chapter};
 use crate::view::{
     Asked, agreement, best_heads, cross_domain, dynamics, film, functions, gates, groups, heat_map, kinds,
-    pruning_curves, pruning_kinds, replicates, sheet, single_heads, speed,
+    named_heads, pruning_curves, pruning_kinds, replicates, sheet, single_heads, speed,
 };
 
 /// Everything that can be drawn of one subject.
@@ -174,6 +174,12 @@ pub const ARTEFACTS: &[Artefact] = &[
         |file, _, _| figure(file, functions::CENSUS, functions::figure1c),
     )
     .also("v19-figure2b"),
+    Artefact::new(
+        [named_heads::STEM, "named-heads", chapter::FUNCTIONS],
+        "What heads of language models attend to: induction, duplicate token, previous token, sink, beside what masking them costs",
+        Reads::Each(experiment::NAMED),
+        |file, asked, left_out| Ok(vec![named_heads::sheet(&Named::read(file, left_out)?, asked.criterion)]),
+    ),
     Artefact::new(
         ["v19-figure1a", "reproduce-v19-figure1a", chapter::FUNCTIONS],
         "Heat map of the relevance of each head, layer x head (Voita et al. 2019)",

@@ -89,6 +89,22 @@ pub fn resampled_shares(
     Ok(variants.iter().zip(resampled).map(share).collect())
 }
 
+/// Of each candidate, the part of the resamples in which no other has a greater share, of those in which any has one; absent
+/// without such.
+pub fn best(shares: &[ResampledShare]) -> Vec<Option<f64>> {
+    let resamples = shares.first().map_or(0, |share| share.resampled.len());
+    let greatest =
+        |resample: usize| shares.iter().filter_map(|share| share.resampled[resample]).max_by(f64::total_cmp);
+    let greatest: Vec<Option<f64>> = (0..resamples).map(greatest).collect();
+    let known = greatest.iter().flatten().count();
+    let of_candidate = |share: &ResampledShare| {
+        let pairs = share.resampled.iter().zip(&greatest);
+        let wins = pairs.filter(|(own, greatest)| own.is_some() && own == greatest).count();
+        (known > 0).then(|| wins as f64 / known as f64)
+    };
+    shares.iter().map(of_candidate).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ use training::{Machine, Stay, TrainingCheckpoint};
 
 use crate::dynamics::DynamicsSpec;
 use crate::error::Error;
+use crate::language::LanguageModelling;
 use crate::locate::locate;
 use crate::spec::check_fetched;
 use crate::subject::{Scored, Subject};
@@ -153,6 +154,17 @@ impl Description {
     /// If that is so.
     pub fn check_relevance(&self) -> Result<(), Error> {
         if self.file.outline().follows_relevance { Ok(()) } else { Err(Error::no_relevance()) }
+    }
+
+    /// Refuses a subject that is no language model.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn check_language_model(&self) -> Result<(), Error> {
+        let is_one = self.of_task::<LanguageModelling>().is_some();
+        let fault =
+            || format!("`{}` is no language model, and this is measured of language models alone", self.name);
+        if is_one { Ok(()) } else { Err(Error::Invalid(fault())) }
     }
 
     /// Files with gold trees that the subject's file names, in CoNLL-U.

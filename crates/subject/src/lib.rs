@@ -34,7 +34,7 @@ pub use checkpoint::sha256_of_weights;
 pub use decoding::{Decoding, decoding};
 pub use description::Description;
 pub use error::Error;
-pub use reading::{Input, ReadText, Reading, TextAttention};
+pub use reading::{Input, ReadText, Reading, TextAttention, Vocabulary};
 pub use relevant::{HeadRelevance, SegmentRelevance};
 pub use subject::{Ablation, Evaluation, Evaluator, Pass, Sample, Scored, Subject, Work};
 pub use tune::{FineTuned, FineTuning, InitialWeights, TrainedWeights};

@@ -49,6 +49,15 @@ pub(crate) fn check_length(what: &str, tokens: usize, longest: usize) -> Result<
     }
 }
 
+/// Tokens of a language model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vocabulary {
+    /// The symbol that texts begin with, if there is one.
+    pub begin: Option<u32>,
+    /// Tokens that stand for text, by id.
+    pub of_text: Vec<u32>,
+}
+
 /// Attention weights of one text.
 #[derive(Debug, Clone)]
 pub struct TextAttention {

@@ -13,7 +13,7 @@ use tch::{Device, Kind};
 use training::Machine;
 
 use crate::error::Error;
-use crate::reading::{Input, ReadText, Reading, TextAttention};
+use crate::reading::{Input, ReadText, Reading, TextAttention, Vocabulary};
 use crate::relevant::SegmentRelevance;
 
 /// The object of an experiment: a model, its data, its loss and its score.
@@ -86,6 +86,9 @@ pub trait Subject {
 
     /// The way in which its heads read texts by themselves.
     fn reading(&self) -> Reading;
+
+    /// The tokens of a language model; `None` of other models.
+    fn vocabulary(&self) -> Option<Vocabulary>;
 
     /// The tokens of a text as the model reads it, with their places in it.
     ///

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::evaluation::{Need, Plan, Purpose, Scorer};
 use crate::functions::FunctionsSpec;
 use crate::models::Models;
-use crate::reading::{Input, Reading};
+use crate::reading::{Input, Reading, Vocabulary};
 use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
 
@@ -221,6 +221,11 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
 
     /// The way in which the heads of the model read a text.
     fn reading(&self, model: &Self::Model) -> Reading;
+
+    /// The tokens of a language model; `None` of other models.
+    fn vocabulary(&self) -> Option<Vocabulary> {
+        None
+    }
 
     /// The tokens of a text as the model reads it, with their places; `None` if the tokeniser does not know these.
     fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error>;

@@ -17,7 +17,7 @@ use crate::checkpoint::Origin;
 use crate::error::Error;
 use crate::evaluation::{Batches, Masks, Need, Plan, Purpose, Replace, Scorer};
 use crate::models::Models;
-use crate::reading::{Input, ReadText, Reading, TextAttention};
+use crate::reading::{Input, ReadText, Reading, TextAttention, Vocabulary};
 use crate::relevant::SegmentRelevance;
 use crate::subject::{Ablation, Evaluation, Evaluator, Pass, Scored, Subject, Work};
 use crate::subject_file::SubjectFile;
@@ -205,6 +205,10 @@ impl<T: Task> Subject for TaskSubject<T> {
 
     fn reading(&self) -> Reading {
         self.task.reading(self.model())
+    }
+
+    fn vocabulary(&self) -> Option<Vocabulary> {
+        self.task.vocabulary()
     }
 
     fn place(&self, text: &str) -> Result<Vec<PlacedToken>, Error> {

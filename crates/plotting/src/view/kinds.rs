@@ -110,7 +110,7 @@ fn agreement(found: &Kinds, agreements: &[KindAgreement], judge: Judge) -> Table
         )
         .rows(agreements.iter().map(row))
         .note(KINDS)
-        .note(draws(found))
+        .note(draws(&found.all))
         .note(
             "rho: Spearman's, of the changes, on the same segments; across halves: one kind on a random half of the segments, the other \
              on the rest, 50 times, so that they share no noise; ceiling: the greatest rho that the noise of halves allows",
@@ -122,8 +122,8 @@ fn agreement(found: &Kinds, agreements: &[KindAgreement], judge: Judge) -> Table
 pub(super) const KINDS: &str = "in the place of the masked head's context: zero: nothing, as in the paper; mean: its mean over other texts; resample: \
      its context at the same position of another text";
 
-fn draws(found: &Kinds) -> Option<String> {
-    let draws = found.all.iter().map(|kind| kind.draws.len()).max().filter(|&draws| draws > 1)?;
+pub(super) fn draws(kinds: &[Kind]) -> Option<String> {
+    let draws = kinds.iter().map(|kind| kind.draws.len()).max().filter(|&draws| draws > 1)?;
     Some(format!(
         "resample: mean of {draws} draws of other texts; a verdict where all draws agree on it, else undecided"
     ))
@@ -131,15 +131,15 @@ fn draws(found: &Kinds) -> Option<String> {
 
 /// The change by masking a head, the smallest and the greatest of its draws, and its verdict.
 #[derive(Clone, Copy)]
-struct Judged {
-    change: f64,
+pub(super) struct Judged {
+    pub change: f64,
     ends: (f64, f64),
-    verdict: Option<Verdict>,
+    pub verdict: Option<Verdict>,
 }
 
 impl Judged {
     /// All heads of a type under a kind.
-    fn all(kind: &Kind, attention: Attention, judge: Judge) -> Vec<Self> {
+    pub fn all(kind: &Kind, attention: Attention, judge: Judge) -> Vec<Self> {
         let families: Vec<_> = kind.draws.iter().map(|sweep| sweep.family(attention)).collect();
         let heads = kind.changes(attention).into_iter().zip(verdicts(kind, attention, judge)).enumerate();
         heads
@@ -182,7 +182,7 @@ fn heads(found: &Kinds, judge: Judge) -> Option<Table> {
         .rows(rows.iter().take(MOST).map(row))
         .note(super::SIGNS)
         .note(KINDS)
-        .note(draws(found))
+        .note(draws(&found.all))
         .remark((more > 0).then(|| format!("{} more are needed under some kind", count(more, "head"))))
         .note(judge.of_verdicts());
     (!rows.is_empty()).then_some(table)
@@ -229,7 +229,7 @@ fn figure(found: &Kinds, judge: Judge) -> Chart {
     let what = "Change of the score by masking each head, by what takes its place";
     Chart::new("Kinds of ablation", own.file.label(STEM), own.file.titled(what))
         .note(KINDS)
-        .note(draws(found))
+        .note(draws(&found.all))
         .entries(entries)
         .entries([Entry::line("equal", EQUAL), Entry::line("margin", Style::line(GREY, 0.4))])
         .beside(&attentions, panel)

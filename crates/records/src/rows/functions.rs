@@ -12,28 +12,52 @@ use crate::check::{Limit, finite, head_limits};
 pub enum FunctionName {
     /// Share of its attention that a head gives to one key: Voita et al. (2019), Section 4.
     Confidence,
+    /// The earlier occurrence of the same token, in blocks of random tokens said twice: Olsson et al. (2022).
+    DuplicateToken,
+    /// The token after the earlier occurrence, in the same blocks.
+    Induction,
     /// The relative position that a head looks at, of all queries: Section 5.1.
     Positional,
     /// The same of the queries that have a key there, beyond the paper; it makes no head positional.
     PositionalThere,
+    /// The position before, in texts.
+    PreviousToken,
     /// The rarest tokens: Section 5.3.
     Rare,
+    /// The first position from all others, in texts: Xiao et al. (2024), <https://arxiv.org/abs/2309.17453>.
+    Sink,
     /// A dependency in one of its directions: Section 5.2.
     Syntactic,
 }
 
 impl FunctionName {
     /// All of them, by name.
-    pub const ALL: [Self; 5] =
-        [Self::Confidence, Self::Positional, Self::PositionalThere, Self::Rare, Self::Syntactic];
+    pub const ALL: [Self; 9] = [
+        Self::Confidence,
+        Self::DuplicateToken,
+        Self::Induction,
+        Self::Positional,
+        Self::PositionalThere,
+        Self::PreviousToken,
+        Self::Rare,
+        Self::Sink,
+        Self::Syntactic,
+    ];
+
+    /// Those that are mean attention weights on a position, the rows of `named-heads`, in the order in which they are told.
+    pub const NAMED: [Self; 4] = [Self::Induction, Self::DuplicateToken, Self::PreviousToken, Self::Sink];
 
     /// The name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Confidence => "confidence",
+            Self::DuplicateToken => "duplicate-token",
+            Self::Induction => "induction",
             Self::Positional => "positional",
             Self::PositionalThere => "positional-there",
+            Self::PreviousToken => "previous-token",
             Self::Rare => "rare",
+            Self::Sink => "sink",
             Self::Syntactic => "syntactic",
         }
     }
@@ -46,7 +70,7 @@ pub const POSITIONAL_PERCENT: f64 = 90.0;
 /// The points above the most frequent position from which on a head is syntactic: Section 5.2.
 pub const SYNTACTIC_POINTS: f64 = 10.0;
 
-/// One row of `head-functions`: how well a head does one thing.
+/// One row of `head-functions` or of `named-heads`: how well a head does one thing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeadFunctionRow {
@@ -61,7 +85,7 @@ pub struct HeadFunctionRow {
     /// Which one of these: the relative position, such as `-1`; relation and direction, such as
     /// `nsubj:verb->subject`; `rarest` or `two-rarest`; empty for confidence.
     pub detail: String,
-    /// Number of hits; of confidence the sum of the greatest weights.
+    /// Number of hits; of confidence the sum of the greatest weights, in `named-heads` of the weights on the position.
     pub numerator: f64,
     /// Number of queries, of arcs, or of sentences.
     pub denominator: f64,
@@ -77,7 +101,8 @@ pub struct HeadFunctionRow {
     pub shuffled: Option<f64>,
     /// The relative position at which the partner of the relation stands most often, in words; empty but for syntax.
     pub baseline_position: Option<i64>,
-    /// Share of cases in which it does, 0 to 1: the positional baseline of the paper's Table 1.
+    /// Share of cases in which it does, 0 to 1: the positional baseline of the paper's Table 1; in `named-heads` the share of
+    /// attention that is spread evenly over all visible positions.
     pub baseline: Option<f64>,
     /// `share` minus `baseline`, in points from -100 to 100.
     pub margin_points: Option<f64>,

@@ -29,7 +29,7 @@ use crate::checkpoint::{Places, check_vocabulary};
 use crate::error::Error;
 use crate::evaluation::{Need, Plan, Purpose};
 use crate::models::Models;
-use crate::reading::{Input, Reading, check_length};
+use crate::reading::{Input, Reading, Vocabulary, check_length};
 use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
 use crate::task::Task;
@@ -275,6 +275,10 @@ impl Task for LanguageModelling {
             ends: config.ends().to_vec(),
             longest: config.max_position_embeddings as usize,
         }
+    }
+
+    fn vocabulary(&self) -> Option<Vocabulary> {
+        Some(Vocabulary { begin: self.tokenizer.begin(), of_text: self.tokenizer.of_text() })
     }
 
     /// Behind the symbol that texts begin with, if there is one.

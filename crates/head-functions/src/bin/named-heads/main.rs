@@ -1,0 +1,172 @@
+//! Named scores of the heads of language models: induction, duplicate token, previous token, sink.
+mod scores;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, ensure};
+use clap::Parser;
+use core_masking::{Attention, HeadId};
+use experiment::{OpenRows, SharedArgs};
+use records::rows::functions::FunctionName;
+use records::{HeadFunctionRow, Signature};
+use scores::{Counts, Sequence};
+use sha2::{Digest, Sha256};
+use stats::ratio::{RatioStatistics, best, resampled_shares};
+use subject::{Scored, Subject};
+
+/// Name of the results.
+const EXPERIMENT: &str = "named-heads";
+/// Random blocks, each said twice.
+const BLOCKS: usize = 50;
+/// Tokens of the longest block.
+const LONGEST_BLOCK: usize = 64;
+
+/// Says how much attention the heads of a language model pay to what names them: induction and duplicate token on blocks of random
+/// tokens said twice, previous token and sink on texts.
+///
+/// Writes a row for each head and score. Of each text the model reads as many tokens as of two blocks. Everything is computed in one
+/// pass, so a killed run starts over. --limit takes the first texts.
+#[derive(Debug, Parser)]
+#[command(name = EXPERIMENT, version, args_override_self = true)]
+struct Args {
+    /// Resamples of the sequences for intervals, up to 99,999; fewer than 39 make none
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = significance::resamples)]
+    resamples: usize,
+
+    // Last, because the heading of a flattened struct also covers the fields after it.
+    #[command(flatten)]
+    shared: SharedArgs,
+}
+
+fn main() -> ExitCode {
+    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    args.shared.refuse_shard(
+        "all heads are looked at in the same pass over the sequences, so that no row can be had by itself",
+    )?;
+    let machine = args.shared.machine()?;
+    let description = args.shared.subject.read()?;
+    description.check_language_model()?;
+    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    let split = description.split(args.shared.split.as_deref(), &machine)?;
+    let mut texts = description.sentences(&split, &machine)?;
+    texts.truncate(args.shared.limit.unwrap_or(usize::MAX));
+    let scored = Scored::first(split.clone(), args.shared.limit, false);
+    let path = args.shared.output_path(EXPERIMENT, &description, &scored);
+    args.shared.check_writable(&path)?;
+    let subject = description.open(&machine, &args.shared.results)?;
+
+    let vocabulary = subject.vocabulary().context("a language model has a vocabulary")?;
+    let longest = subject.reading().longest;
+    let blocks = scores::blocks(&vocabulary, longest, (BLOCKS, LONGEST_BLOCK), args.shared.seed())?;
+    let length = blocks[0].tokens.len();
+    let texts = read_texts(subject.as_ref(), &texts, length)?;
+
+    let mut identity = subject.identity_of_model(EXPERIMENT);
+    identity.split.clone_from(&split);
+    identity.limit = args.shared.limit;
+    identity.seed = Some(args.shared.seed());
+    identity.metric = "share".to_owned();
+    identity.data.insert(split, sha256(&texts));
+    let numbers = [("blocks", BLOCKS), ("tokens", length), ("resamples", args.resamples)];
+    identity.arguments.extend(numbers.map(|(name, number)| (name.to_owned(), number.into())));
+    let OpenRows { path, mut writer, .. } =
+        args.shared.open_rows::<HeadFunctionRow>(&path, &Signature::new(identity, machine.provenance()))?;
+    writer.renew(|_| true);
+    let heads = subject.layout().heads_of(Attention::SelfAttention)?;
+    if writer.rows().len() < heads.len() * FunctionName::NAMED.len() {
+        writer.discard(|_| true);
+        for (scores, sequences) in [([0, 1], &blocks), ([2, 3], &texts)] {
+            let scores = scores.map(|place| FunctionName::NAMED[place]);
+            for counts in scores::measure(subject.as_ref(), sequences, scores, &heads)? {
+                let rows = rows(&counts, &heads, args.resamples, args.shared.seed());
+                rows.context("scores of heads")?.into_iter().try_for_each(|row| writer.push(row))?;
+            }
+        }
+    }
+    if !machine.quiet {
+        let rows: Vec<&HeadFunctionRow> = writer.rows().collect();
+        FunctionName::NAMED
+            .iter()
+            .filter_map(|&score| greatest(score, &rows))
+            .for_each(|line| words::say!("{line}"));
+    }
+    writer.finish()?;
+    words::print_line(path.display())?;
+    Ok(())
+}
+
+/// The beginning of each text; those without two tokens are left out.
+fn read_texts(subject: &dyn Subject, texts: &[String], length: usize) -> anyhow::Result<Vec<Sequence>> {
+    let mut found = Vec::with_capacity(texts.len());
+    for text in texts {
+        let tokens: Vec<u32> = subject.place(text)?.iter().take(length).map(|token| token.id).collect();
+        if tokens.len() > 1 {
+            found.push(Sequence { tokens, block: None });
+        }
+    }
+    ensure!(!found.is_empty(), "none of the {} texts has two tokens", texts.len());
+    Ok(found)
+}
+
+fn sha256(sequences: &[Sequence]) -> String {
+    let mut hasher = Sha256::new();
+    for Sequence { tokens, .. } in sequences {
+        hasher.update(tokens.len().to_le_bytes());
+        tokens.iter().for_each(|token| hasher.update(token.to_le_bytes()));
+    }
+    format!("{:x}", hasher.finalize())
+}
+
+/// A row for each head: its mean weight over the queries of all sequences.
+fn rows(
+    counts: &Counts,
+    heads: &[HeadId],
+    resamples: usize,
+    seed: u64,
+) -> Result<Vec<HeadFunctionRow>, stats::Error> {
+    let shares = resampled_shares(&counts.even, &counts.heads, resamples, seed)?;
+    let total = |counts: &[RatioStatistics]| counts.iter().map(|own| own.numerator).sum::<f64>();
+    let denominator = counts.even.iter().map(|own| own.denominator).sum::<f64>();
+    let even = total(&counts.even) / denominator;
+    let row = |(((&id, own), share), best): (((&HeadId, &Vec<RatioStatistics>), _), _)| {
+        let share: &stats::ratio::ResampledShare = share;
+        let (interval, margin) = (share.interval(), share.margin_interval());
+        let (attention, layer, head) = id.numbers();
+        HeadFunctionRow {
+            attention,
+            layer,
+            head,
+            function: counts.score,
+            detail: String::new(),
+            numerator: total(own),
+            denominator,
+            share: share.share,
+            // rounding may leave a share of nearly nothing below 0
+            share_low: interval.map(|interval| interval.low.max(0.0)),
+            share_high: interval.map(|interval| interval.high.min(1.0)),
+            best,
+            shuffled: None,
+            baseline_position: None,
+            baseline: Some(even),
+            margin_points: Some(100.0 * (share.share - even)),
+            margin_points_low: margin.map(|margin| 100.0 * margin.low),
+            margin_points_high: margin.map(|margin| 100.0 * margin.high),
+            margin_percent: Some(100.0 * (share.share / even - 1.0)),
+            holds: None,
+            holds_relative: None,
+        }
+    };
+    Ok(heads.iter().zip(&counts.heads).zip(&shares).zip(best(&shares)).map(row).collect())
+}
+
+/// The head with the greatest score, for people.
+fn greatest(score: FunctionName, rows: &[&HeadFunctionRow]) -> Option<String> {
+    let own = rows.iter().filter(|row| row.function == score);
+    let row = own.max_by(|one, other| one.share.total_cmp(&other.share))?;
+    let ends = row.share_low.zip(row.share_high).map(|(low, high)| format!(" ({low:.2} to {high:.2})"));
+    let (ends, even) = (ends.unwrap_or_default(), row.baseline.unwrap_or_default());
+    Some(format!("{score}: most {:.2}{ends} of {}; spread evenly {even:.2}", row.share, row.head_id()))
+}

@@ -1,0 +1,180 @@
+//! Mean attention weights on the positions that name a head (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits",
+//! <https://transformer-circuits.pub/2021/framework>; Olsson et al. 2022, <https://arxiv.org/abs/2209.11895>).
+//!
+//! Baseline: attention spread evenly over the positions that a query sees, which are those up to its own. A sliding window that is
+//! narrower than the sequences is not taken into account.
+use anyhow::ensure;
+use core_masking::HeadId;
+use rand::SeedableRng;
+use rand::seq::index::sample;
+use rand_chacha::ChaCha8Rng;
+use records::rows::functions::FunctionName;
+use stats::ratio::RatioStatistics;
+use subject::{Error, Subject, TextAttention, Vocabulary};
+
+/// Tokens that a model reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sequence {
+    /// The tokens, the begin symbol among them.
+    pub tokens: Vec<u32>,
+    /// Tokens of the block that stands twice at the end; `None` of a text.
+    pub block: Option<usize>,
+}
+
+/// What each head gives to the positions of a score.
+#[derive(Debug, Clone)]
+pub struct Counts {
+    /// The score.
+    pub score: FunctionName,
+    /// Of each head and sequence: the sum of its weights, and the number of queries.
+    pub heads: Vec<Vec<RatioStatistics>>,
+    /// Of each sequence, if attention were spread evenly.
+    pub even: Vec<RatioStatistics>,
+}
+
+/// Blocks of random tokens, each said twice behind the begin symbol: as long as the positions of the model and its tokens allow, which are
+/// distinct within a block.
+///
+/// - `longest`: positions of the model
+/// - `count`, `size`: number of blocks, and tokens of the longest
+///
+/// # Errors
+/// If there are not two tokens, or positions for two blocks of two.
+pub fn blocks(
+    vocabulary: &Vocabulary,
+    longest: usize,
+    (count, size): (usize, usize),
+    seed: u64,
+) -> anyhow::Result<Vec<Sequence>> {
+    let Vocabulary { begin, of_text } = vocabulary;
+    let least = 4 + usize::from(begin.is_some());
+    ensure!(
+        longest >= least,
+        "the model has {longest} positions: two blocks of two tokens need {least}, with the begin symbol if there is one"
+    );
+    ensure!(
+        of_text.len() >= 2,
+        "the vocabulary is too small: {} tokens stand for text, and a block needs two",
+        of_text.len()
+    );
+    let size = size.min((longest - usize::from(begin.is_some())) / 2).min(of_text.len());
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut sequence = || {
+        let block: Vec<u32> =
+            sample(&mut random, of_text.len(), size).iter().map(|place| of_text[place]).collect();
+        let tokens = begin.iter().chain(&block).chain(&block).copied().collect();
+        Sequence { tokens, block: Some(size) }
+    };
+    Ok((0..count).map(|_| sequence()).collect())
+}
+
+impl Sequence {
+    /// Queries of a score, each with the key that it asks for.
+    fn places(&self, score: FunctionName) -> Vec<(usize, usize)> {
+        let length = self.tokens.len();
+        let (block, queries) = match self.block {
+            Some(block) => (block, length - block..length),
+            None => (0, 1..length),
+        };
+        let key = |query: usize| match score {
+            FunctionName::Induction => query - block + 1,
+            FunctionName::DuplicateToken => query - block,
+            FunctionName::PreviousToken => query - 1,
+            _ => 0,
+        };
+        queries.map(|query| (query, key(query))).collect()
+    }
+}
+
+/// Counts of each score; sequences are read in parts, of which nothing else is kept.
+///
+/// # Errors
+/// If the memory is too small for a sequence, or a weight is no number.
+pub fn measure(
+    subject: &dyn Subject,
+    sequences: &[Sequence],
+    scores: [FunctionName; 2],
+    heads: &[HeadId],
+) -> Result<Vec<Counts>, Error> {
+    let none = vec![RatioStatistics::default(); sequences.len()];
+    let mut all =
+        scores.map(|score| Counts { score, heads: vec![none.clone(); heads.len()], even: none.clone() });
+    let tokens: Vec<&[u32]> = sequences.iter().map(|sequence| sequence.tokens.as_slice()).collect();
+    subject.look(&tokens, &mut |place, attention| {
+        for Counts { score, heads: found, even } in &mut all {
+            let places = sequences[place].places(*score);
+            for (found, &id) in found.iter_mut().zip(heads) {
+                found[place] = sum(&places, |query, key| weight(&attention, id, query, key));
+            }
+            even[place] = sum(&places, |query, _| 1.0 / (query + 1) as f64);
+        }
+        Ok(())
+    })?;
+    Ok(all.into())
+}
+
+fn weight(attention: &TextAttention, id: HeadId, query: usize, key: usize) -> f64 {
+    f64::from(attention.row(id, query)[key])
+}
+
+fn sum(places: &[(usize, usize)], weight: impl Fn(usize, usize) -> f64) -> RatioStatistics {
+    let numerator = places.iter().map(|&(query, key)| weight(query, key)).sum();
+    RatioStatistics { numerator, denominator: places.len() as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use FunctionName::{DuplicateToken, Induction, PreviousToken, Sink};
+
+    fn vocabulary(begin: Option<u32>, tokens: std::ops::Range<u32>) -> Vocabulary {
+        Vocabulary { begin, of_text: tokens.collect() }
+    }
+
+    /// `b x y z x y z`, counted from 0: the second x stands at 4, the first at 1, behind which y stands at 2. Without b these are the
+    /// `key_positions` of `golden/more/ablation.json`.
+    #[test]
+    fn keys_are_those_of_the_earlier_occurrence_and_of_what_follows_it() {
+        let block = Sequence { tokens: vec![9, 1, 2, 3, 1, 2, 3], block: Some(3) };
+        assert_eq!(block.places(Induction), [(4, 2), (5, 3), (6, 4)]);
+        assert_eq!(block.places(DuplicateToken), [(4, 1), (5, 2), (6, 3)]);
+        let text = Sequence { tokens: vec![9, 1, 2], block: None };
+        assert_eq!(text.places(PreviousToken), [(1, 0), (2, 1)]);
+        assert_eq!(text.places(Sink), [(1, 0), (2, 0)]);
+        let even = sum(&text.places(Sink), |query, _| 1.0 / (query + 1) as f64);
+        assert_eq!(even, RatioStatistics { numerator: 1.0 / 2.0 + 1.0 / 3.0, denominator: 2.0 });
+    }
+
+    #[test]
+    fn blocks_are_as_long_as_positions_and_tokens_allow() {
+        for (begin, tokens, longest, size) in
+            [(Some(0), 1..100, 200, 64), (Some(0), 1..100, 11, 5), (None, 1..8, 200, 7), (None, 5..7, 4, 2)]
+        {
+            let own = blocks(&vocabulary(begin, tokens.clone()), longest, (50, 64), 1).unwrap();
+            for Sequence { tokens: all, block } in &own {
+                let (start, said) = all.split_at(usize::from(begin.is_some()));
+                let (first, second) = said.split_at(size);
+                assert_eq!((start.first(), *block, first), (begin.as_ref(), Some(size), second));
+                let distinct: std::collections::BTreeSet<_> = first.iter().collect();
+                assert!(distinct.len() == size && first.iter().all(|token| tokens.contains(token)));
+            }
+            assert_eq!(own, blocks(&vocabulary(begin, tokens), longest, (50, 64), 1).unwrap());
+        }
+        assert_ne!(
+            blocks(&vocabulary(None, 0..100), 200, (1, 64), 1).unwrap(),
+            blocks(&vocabulary(None, 0..100), 200, (1, 64), 2).unwrap()
+        );
+    }
+
+    #[test]
+    fn what_has_no_room_for_two_blocks_of_two_is_refused() {
+        for (begin, tokens, longest, fault) in [
+            (Some(0), 1..9, 4, "the model has 4 positions: two blocks of two tokens need 5"),
+            (None, 1..9, 3, "the model has 3 positions: two blocks of two tokens need 4"),
+            (None, 1..2, 9, "the vocabulary is too small: 1 tokens stand for text"),
+        ] {
+            let message = blocks(&vocabulary(begin, tokens), longest, (50, 64), 1).unwrap_err().to_string();
+            assert!(message.starts_with(fault), "{message}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The command of named scores, on subjects that train in a second.
+use records::HeadFunctionRow;
+use records::rows::functions::FunctionName;
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, folder, read, trained};
+
+const TABLE: &str = "named-heads-first-20.csv";
+
+#[test]
+fn every_head_has_a_row_of_each_score_whose_sums_are_those_of_its_sequences() {
+    let folder = trained(LANGUAGE_MODEL, "ablate-one", &["--limit", "2", "--resamples", "0"]);
+    let run = |arguments: &[&str]| {
+        let mut command = test_support::command("named-heads", folder.path());
+        command.args(["--resamples", "99", "--limit", "20"]).args(arguments);
+        command.assert().success().stdout(format!("results/tiny/{TABLE}\n"));
+        read(folder.path(), &format!("results/tiny/{TABLE}"))
+    };
+    let written = run(&["--threads", "1"]);
+    assert_eq!(written, run(&["--threads", "2", "--again"]), "memory and threads change no number");
+    let rows: Vec<HeadFunctionRow> = test_support::rows(folder.path(), TABLE);
+    assert_eq!(rows.len(), 4 * 8);
+    for (own, score) in rows.chunks(8).zip(FunctionName::NAMED) {
+        for row in own {
+            let (low, high) = (row.share_low.unwrap(), row.share_high.unwrap());
+            assert!(row.function == score && low <= row.share && row.share <= high, "{row:?}");
+            assert!((row.share - row.numerator / row.denominator).abs() < 1e-12, "{row:?}");
+        }
+        // 96 positions hold the begin symbol and two blocks of 47
+        let is_of_blocks = [FunctionName::Induction, FunctionName::DuplicateToken].contains(&score);
+        assert!(!is_of_blocks || own[0].denominator == 50.0 * 47.0, "{:?}", own[0]);
+    }
+    // the mean of 1/49 to 1/95: positions 48 to 94 see as many as these
+    let even = (49..=95).map(|seen| 1.0 / f64::from(seen)).sum::<f64>() / 47.0;
+    assert!((rows[0].baseline.unwrap() - even).abs() < 1e-12, "{:?}", rows[0]);
+}
+
+#[test]
+fn a_classifier_is_refused_before_it_is_trained() {
+    let folder = folder(CLASSIFIER);
+    let message = test_support::refusal(&mut test_support::command("named-heads", folder.path()));
+    assert!(message.contains("`tiny` is no language model"), "{message}");
+}

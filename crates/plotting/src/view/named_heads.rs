@@ -1,0 +1,130 @@
+//! Named scores of heads of language models beside what masking each head costs.
+use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use charts::palette::{BLUE, GREY, INK, SILVER, VERMILLION};
+use charts::scale::extent;
+use charts::table::{Cell, Row, Table};
+use charts::write::Sheet;
+use findings::{Criterion, Judge, Named};
+use records::rows::functions::FunctionName;
+use records::{Attention, HeadFunctionRow};
+use words::fixed;
+
+use super::judged;
+use super::kinds::{Judged, KINDS, draws};
+
+pub(crate) const STEM: &str = "named-heads";
+
+/// Heads that the table names of each score.
+const MOST: usize = 5;
+
+const SCORES: &str = "a score is a mean attention weight; induction: on the token after the earlier occurrence of the same token, \
+     duplicate-token: on that occurrence, both in the second of two equal blocks of random tokens; previous-token: on the position \
+     before, sink: on the first position, both in texts";
+
+pub(crate) fn sheet(found: &Named, criterion: Criterion) -> Sheet {
+    let judge = found.kinds.first().map(|zero| zero.draws[0].judge(criterion));
+    let chart = judge.map(|judge| figure(found, judge));
+    super::sheet(&found.scores.file, STEM, chart, [table(found, judge)])
+}
+
+/// What masking the head of a row does under each kind, if it was masked.
+fn costs(found: &Named, judge: Judge) -> impl Fn(&HeadFunctionRow) -> Vec<Option<Judged>> {
+    let attention = Attention::SelfAttention;
+    let of_kind = found.kinds.iter().map(|kind| {
+        let ids: Vec<_> = kind.draws[0].family(attention).into_iter().map(|row| row.head_id()).collect();
+        (ids, Judged::all(kind, attention, judge))
+    });
+    let kinds: Vec<_> = of_kind.collect();
+    move |row| {
+        let of = |(ids, all): &(Vec<_>, Vec<Judged>)| {
+            ids.iter().position(|&id| id == row.head_id()).map(|place| all[place])
+        };
+        kinds.iter().map(of).collect()
+    }
+}
+
+/// The heads with the greatest scores.
+fn table(found: &Named, judge: Option<Judge>) -> Table {
+    let file = &found.scores.file;
+    let costs = judge.map(|judge| costs(found, judge));
+    let metric = found.kinds.first().map(|zero| zero.draws[0].metric());
+    let share = |share: f64| Cell::printed(share, |share| fixed(share, 2));
+    let row = |row: &HeadFunctionRow| {
+        let ends = row.share_low.zip(row.share_high);
+        let scores = [
+            share(row.share),
+            ends.map(|ends| Cell::interval(ends, |end| fixed(end, 2))).into(),
+            row.baseline.map(share).into(),
+        ];
+        let cost = |cost: Option<Judged>| {
+            let cell = cost.zip(metric).map(|(Judged { change, verdict, .. }, metric)| {
+                judged(Cell::number(metric.change(change), change), verdict)
+            });
+            Cell::from(cell)
+        };
+        let costs = costs.as_ref().map(|costs| costs(row)).unwrap_or_default().into_iter().map(cost);
+        Row::new(format!("{}: {}", row.function, row.head_id()), scores.into_iter().chain(costs))
+    };
+    let rows = FunctionName::NAMED.iter().flat_map(|&score| found.of(score).into_iter().take(MOST).map(row));
+    let kinds = found.kinds.iter().map(|kind| format!("change: {}", kind.name));
+    let columns = ["score", "95 % interval", "spread evenly"].map(str::to_owned);
+    let what = "The heads with the greatest scores";
+    let what = metric.map_or(what.to_owned(), |metric| {
+        format!("{what}, and the change of {} by masking each", metric.label())
+    });
+    Table::new("Named heads", file.label(STEM), file.titled(what))
+        .columns(["Score: head", "Weight"], columns.into_iter().chain(kinds))
+        .rows(rows)
+        .note(SCORES)
+        .note("spread evenly: the same if attention were spread evenly over all positions that are seen")
+        .note("heads are chosen on the sequences that their intervals are computed from, so these are too narrow")
+        .note(judge.map(|_| super::SIGNS))
+        .note((found.kinds.len() > 1).then_some(KINDS))
+        .note(draws(&found.kinds))
+        .note(judge.map(Judge::of_verdicts))
+}
+
+fn mark(name: &str) -> Mark {
+    match name {
+        "zero" => Mark::new(Shape::Circle, 2.0, INK).faint(0.5),
+        "mean" => Mark::new(Shape::Triangle, 2.0, BLUE).hollow(),
+        _ => Mark::new(Shape::Square, 1.7, VERMILLION).hollow(),
+    }
+}
+
+const EVEN: Style = Style::dashed(SILVER, 0.7);
+const MARGIN: Style = Style::line(GREY, 0.4);
+
+/// A panel for each score, a point for each head and kind.
+fn figure(found: &Named, judge: Judge) -> Chart {
+    let file = &found.scores.file;
+    let zero = &found.kinds[0].draws[0];
+    let metric = zero.metric();
+    let costs = costs(found, judge);
+    let changes = found.kinds.iter().flat_map(|kind| kind.changes(Attention::SelfAttention));
+    let ends = extent(changes.chain([0.0]));
+    let margin = -metric.direction().gain(judge.margin(zero.base()));
+    let panel = |&score: &FunctionName| {
+        let rows = found.of(score);
+        let points = found.kinds.iter().enumerate().map(|(place, kind)| {
+            let point = |row: &&HeadFunctionRow| Some((row.share, costs(row)[place]?.change));
+            Layer::Points(rows.iter().filter_map(point).collect(), mark(kind.name))
+        });
+        let even = rows.first().and_then(|row| row.baseline).map(|even| Layer::Rule(At::X(even), EVEN));
+        let lines = even.into_iter().chain([Layer::Rule(At::Y(margin), MARGIN)]);
+        let axes = [
+            Axis::around(format!("score: {score}"), 0.0, 1.0),
+            Axis::around(format!("change of {}", metric.label()), ends.0, ends.1),
+        ];
+        Panel::new(axes, 120.0, lines.chain(points).collect())
+    };
+    let kinds = found.kinds.iter().map(|kind| Entry::mark(kind.name, mark(kind.name)));
+    let what = "Named scores of each head, and the change of the score by masking it";
+    Chart::new("Named heads", file.label(STEM), file.titled(what))
+        .note(SCORES)
+        .note((found.kinds.len() > 1).then_some(KINDS))
+        .note(draws(&found.kinds))
+        .entries(kinds)
+        .entries([Entry::line("attention spread evenly", EVEN), Entry::line("margin", MARGIN)])
+        .panels(2, FunctionName::NAMED.iter().map(panel).collect())
+}
