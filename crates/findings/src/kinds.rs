@@ -112,7 +112,7 @@ type Reference = [Option<Value>; 3];
 /// Results of another kind of ablation beside those with zeros, if they are there.
 ///
 /// - `reference`: of those that were found before, which must be the same
-fn other_kind(
+pub(crate) fn other_kind(
     zero: &ResultFile,
     suffix: &str,
     experiment: &str,

@@ -2,8 +2,9 @@
 use records::{Signature, SpeedRow};
 
 use crate::error::Result;
+use crate::kinds::other_kind;
 use crate::results::Results;
-use crate::source::ResultFile;
+use crate::source::{ResultFile, experiment};
 
 /// Speed of a model with all its heads and without some.
 pub type Speed = Results<SpeedRow>;
@@ -17,6 +18,14 @@ impl Speed {
                 identity.limit.filter(|limit| speed.rows.iter().all(|row| row.segments >= *limit));
         }
         Ok(speed)
+    }
+
+    /// The same with the mean contexts of the removed heads folded into biases, where that was timed too.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is of another model.
+    pub fn folded(&self) -> Result<Option<Self>> {
+        other_kind(&self.file, "mean", experiment::SPEED, &mut None)?.map(Self::of_file).transpose()
     }
 
     /// The rows by number of removed heads, each by batch size.

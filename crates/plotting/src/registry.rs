@@ -139,9 +139,10 @@ pub const ARTEFACTS: &[Artefact] = &[
         ["table4", "reproduce-table4", chapter::SPEED],
         "Segments a second with all heads and without some, and what else is saved",
         Reads::Each(experiment::SPEED),
-        |file, _, _| {
+        |file, _, left_out| {
             let found = Speed::of_file(file)?;
-            Ok(vec![sheet(&found.file, speed::STEM, None, speed::tables(&found))])
+            let folded = left_out.keep(found.folded()).flatten();
+            Ok(vec![sheet(&found.file, speed::STEM, None, speed::tables(&found, folded.as_ref()))])
         },
     ),
     Artefact::new(

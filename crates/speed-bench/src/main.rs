@@ -12,9 +12,12 @@ use std::time::Duration;
 use anyhow::ensure;
 use clap::Parser;
 use core_masking::{HeadId, HeadSet};
-use experiment::{Estimate, EstimateArgs, OpenRows, Sampling, SharedArgs, has_duplicates, random_order};
+use experiment::{
+    AblationArgs, AblationKind, Estimate, EstimateArgs, OpenRows, Sampling, SharedArgs, has_duplicates,
+    random_order,
+};
 use records::{Identity, Order, RowWriter, Signature, SpeedRow};
-use subject::{Scored, Subject, Work};
+use subject::{Ablation, Description, Scored, Subject, Work};
 use training::{Machine, Precision};
 
 use memory::PeakOf;
@@ -51,6 +54,10 @@ struct Args {
     /// Instead of scoring segments, continue each by N tokens, greedily and with a cache; for language models
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     continue_by: Option<u64>,
+
+    /// Fold the mean contexts of the removed heads over 2,000 segments into the bias of the output projection
+    #[arg(long)]
+    fold: bool,
 
     /// Order of the heads; the first ones are removed
     #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Importance)]
@@ -90,6 +97,15 @@ impl Args {
         }
     }
 
+    /// What stays of removed heads.
+    fn ablation(&self, description: &Description, machine: &Machine) -> Result<Ablation, experiment::Error> {
+        let ablation = if self.fold { AblationKind::Mean } else { AblationKind::Zero };
+        // A bias takes as much memory whatever it is, while measuring means would leave a trace in that of a process.
+        let reference_limit = self.peak_of.filter(|_| self.fold).map(|_| 1);
+        let choice = AblationArgs { ablation, reference_on: None, reference_limit, draw: None };
+        choice.build(self.shared.seed(), description, machine)
+    }
+
     /// Work that is timed.
     fn work(&self) -> Work {
         self.continue_by.map_or(Work::Score, |tokens| Work::Continue(tokens as usize))
@@ -111,7 +127,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = args.shared.subject.read()?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
-    let scored = Scored::first(split, args.shared.limit, false);
+    let ablation = args.ablation(&description, &machine)?;
+    let scored = Scored::first(split, args.shared.limit, false).under(ablation);
     if let Some(model) = args.peak_of {
         let subject = description.open(&machine, &args.shared.results)?;
         return memory::print_peak(
@@ -221,7 +238,7 @@ impl Bench<'_> {
         if missing.is_empty() {
             return Ok(());
         }
-        let pruned = self.subject.without_heads(removed)?;
+        let pruned = self.subject.without_heads(removed, &self.scored.ablation)?;
         self.check(pruned.as_ref(), removed)?;
         for batch_size in missing {
             let timed = Timed::in_turn(

@@ -72,7 +72,7 @@ pub fn print_peak(
     let subject = match model {
         PeakOf::Original => subject,
         PeakOf::Pruned => {
-            let pruned = subject.without_heads(&removed.iter().copied().collect())?;
+            let pruned = subject.without_heads(&removed.iter().copied().collect(), &scored.ablation)?;
             drop(subject); // with the weights that were cut
             pruned
         }

@@ -38,6 +38,16 @@ fn a_classifier_is_timed_at_each_batch_size() {
     assert_eq!(one[2].original_multiply_adds, rows[2].original_multiply_adds);
     // padding makes a larger batch more work
     assert!(rows[1].original_multiply_adds > rows[0].original_multiply_adds);
+    // the bias that holds the means is there already: a folded model, which must be the one under mean ablation, is as large and as
+    // much work
+    command("speed-bench", folder.path())
+        .args(QUICK)
+        .args(["--batch-size", "5", "--fold"])
+        .assert()
+        .success();
+    let folded: Vec<SpeedRow> = self::rows(folder.path(), "speed-bench-mean-first-12.csv");
+    let costs = |row: &SpeedRow| (row.removed_heads.clone(), row.pruned_parameters, row.pruned_multiply_adds);
+    assert_eq!(folded.iter().map(costs).collect::<Vec<_>>(), [costs(&rows[3])]);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use core_masking::{GatedModel, HeadLayout, HeadSet, Removal, Replacement};
+use core_masking::{GatedModel, HeadLayout, Replacement};
 use tch::{Kind, no_grad};
 use training::{Precision, workers};
 
@@ -88,10 +88,9 @@ impl<M: GatedModel> Models<M> {
         Ok(means)
     }
 
-    /// The models with these heads cut out.
-    pub(crate) fn without_heads(&self, heads: &HeadSet) -> Result<Self, core_masking::Error> {
-        let precision = if self.quick.is_some() { Precision::Bf16 } else { Precision::F32 };
-        Self::new(self.exact.without_heads(heads, Removal::Cut)?, precision)
+    /// Models in the same precision, of another exact one.
+    pub(crate) fn with_exact(&self, exact: M) -> Result<Self, core_masking::Error> {
+        Self::new(exact, if self.quick.is_some() { Precision::Bf16 } else { Precision::F32 })
     }
 
     /// Sizes that memory depends on.

@@ -115,17 +115,17 @@ pub trait Subject {
     /// If `masked` names a head that the model does not have, the model cannot take the text, or a weight is no number.
     fn read(&self, input: &Input<'_>, masked: &HeadSet) -> Result<ReadText, Error>;
 
-    /// The same subject with these heads removed for real.
+    /// The same subject with these heads removed for real, but for what stays of them under `ablation`: nothing, or their mean contexts,
+    /// folded into biases.
     ///
     /// # Errors
-    /// If the model does not have one of them, or no head would be left.
-    fn without_heads(&self, heads: &HeadSet) -> Result<Box<dyn Subject>, Error>;
+    /// If the model does not have one of them, no head would be left, or it cannot hold what stays of them.
+    fn without_heads(&self, heads: &HeadSet, ablation: &Ablation) -> Result<Box<dyn Subject>, Error>;
 
     /// The Hugging Face folder that the model came from, with its tokeniser.
     fn folder(&self) -> &Path;
 
-    /// Writes configuration and weights of the model without these heads into a folder; `ablation` says what stays of them: nothing,
-    /// or their mean contexts, folded into biases.
+    /// Writes configuration and weights of the model that [`without_heads`](Self::without_heads) makes into a folder.
     ///
     /// # Errors
     /// If the model does not have one of the heads, no head would be left, a file cannot be written, zeros are asked

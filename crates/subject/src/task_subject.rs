@@ -44,6 +44,19 @@ impl<T: Task> TaskSubject<T> {
         self.models.quickest()
     }
 
+    /// The exact model without these heads, but for what stays of them.
+    fn removed(&self, heads: &HeadSet, removal: Removal, ablation: &Ablation) -> Result<T::Model, Error> {
+        let model = &self.models.exact;
+        Ok(match ablation {
+            Ablation::Zero => model.without_heads(heads, removal)?,
+            Ablation::Mean(of) => model.folded(heads, &means_of(self, of)?, removal)?,
+            Ablation::Resample { .. } => {
+                let fault = "contexts of other texts are in no model: only zeros and means can be held";
+                return Err(Error::Invalid(fault.to_owned()));
+            }
+        })
+    }
+
     /// Runs `job` on each batch of segments of these lengths, and hands its results to `each` in the order of batches, so that
     /// equal runs give equal numbers. `message` says in the progress what is done.
     pub(crate) fn over_batches<R: Send>(
@@ -191,11 +204,15 @@ impl<T: Task> Subject for TaskSubject<T> {
 
     fn outputs(&self, scored: &Scored, masked: &HeadSet) -> Result<Vec<f64>, Error> {
         let encoded = self.encode(scored)?;
-        let gates = scored.gates(&self.layout(), masked, self.model().options())?;
+        let (layout, options) = (self.layout(), self.model().options());
+        let ablation = if masked.is_empty() { &Ablation::Zero } else { &scored.ablation };
+        let substitute = Substitute::new(self, ablation, (T::encoded_text_lengths(&encoded), false))?;
         let measures = BTreeSet::new();
         let need = self.task.need(&self.models, Purpose::Measuring(&measures));
         let mut outputs = Vec::new();
         for rows in Plan::new(&self.machine, &need, &T::encoded_lengths(&encoded)).batches {
+            let replacement = substitute.of(&self.models, &rows, masked)?.map(|all| all.to(options));
+            let gates = scored.gates(&layout, masked, options)?.replaced_by(replacement);
             let found = T::outputs(self.model(), &encoded, &rows, &gates)?;
             outputs.extend(rows.into_iter().zip(found));
         }
@@ -256,12 +273,12 @@ impl<T: Task> Subject for TaskSubject<T> {
         Ok(ReadText { answer, maps })
     }
 
-    fn without_heads(&self, heads: &HeadSet) -> Result<Box<dyn Subject>, Error> {
+    fn without_heads(&self, heads: &HeadSet, ablation: &Ablation) -> Result<Box<dyn Subject>, Error> {
         Ok(Box::new(Self {
             file: self.file.clone(),
             machine: self.machine.clone(),
             task: self.task.clone(),
-            models: self.models.without_heads(heads)?,
+            models: self.models.with_exact(self.removed(heads, Removal::Cut, ablation)?)?,
             origin: self.origin.without_heads(heads),
         }))
     }
@@ -278,16 +295,7 @@ impl<T: Task> Subject for TaskSubject<T> {
         folder: &Path,
     ) -> Result<(), Error> {
         self.origin.check_removal(removal, &self.layout())?;
-        let model = &self.models.exact;
-        let written = match ablation {
-            Ablation::Zero => model.without_heads(heads, removal)?,
-            Ablation::Mean(of) => model.folded(heads, &means_of(self, of)?, removal)?,
-            Ablation::Resample { .. } => {
-                let fault = "contexts of other texts are in no model: only zeros and means can be written";
-                return Err(Error::Invalid(fault.to_owned()));
-            }
-        };
-        Ok(written.save(folder)?)
+        Ok(self.removed(heads, removal, ablation)?.save(folder)?)
     }
 
     fn parameters(&self) -> u64 {

@@ -6,11 +6,18 @@ use words::{count, decimals, fixed, percent_more, signed, tenths};
 
 pub const STEM: &str = "table4";
 
+/// Meaning of the speedup with folded heads.
+const FOLDED: &str = "folded: the speedup where the bias of the output projection holds the mean contexts of the removed heads, timed by \
+     itself against the original";
+
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
 /// Two tables for each share of removed heads: speed, and what is saved.
-pub fn tables(speed: &Speed) -> Vec<Table> {
-    speed.shares().flat_map(|rows| [speeds(speed, rows), costs(speed, rows)]).collect()
+///
+/// - `folded`: the same with the mean contexts of the removed heads folded into biases
+pub fn tables(speed: &Speed, folded: Option<&Speed>) -> Vec<Table> {
+    let folded = folded.map(|folded| &folded.rows[..]).unwrap_or_default();
+    speed.shares().flat_map(|rows| [speeds(speed, rows, folded), costs(speed, rows)]).collect()
 }
 
 /// A table of some rows, with a label of its own for each share: `table4-demo-inference-16`.
@@ -28,11 +35,17 @@ fn table(
 }
 
 /// Ours beside the paper's speedup where it has one for as many heads and the same batch size.
-fn speeds(speed: &Speed, rows: &[SpeedRow]) -> Table {
+fn speeds(speed: &Speed, rows: &[SpeedRow], folded: &[SpeedRow]) -> Table {
+    let folded = |row: &SpeedRow| {
+        let key = |row: &SpeedRow| (row.removed_heads.clone(), row.batch_size);
+        folded.iter().find(|folded| key(folded) == key(row))
+    };
+    let has_folded = rows.iter().any(|row| folded(row).is_some());
     let speedup = |row: &SpeedRow| PAPER.speedup(row).filter(|_| speed.is_beside_bert());
     let is_comparable = rows.iter().any(|row| speedup(row).is_some());
-    let names = ["original", "pruned", "speedup (%)", "95 % interval", "predicted (%)", "paper (%)"];
-    let names = &names[..if is_comparable { 6 } else { 5 }];
+    let papers = is_comparable.then_some("paper (%)");
+    let names = ["original", "pruned", "speedup (%)", "95 % interval", "predicted (%)"].into_iter();
+    let names = names.chain(has_folded.then_some(["folded (%)", "95 % interval"]).into_iter().flatten());
     let (unit, of_a_segment) = speed.unit();
     let speeds = rows.iter().flat_map(|row| {
         [row.original_per_second, row.pruned_per_second].map(|segments| segments * of_a_segment(row))
@@ -45,21 +58,29 @@ fn speeds(speed: &Speed, rows: &[SpeedRow]) -> Table {
             Cell::number(format!("{} \u{b1} {}", fixed(mean, digits), fixed(deviation, digits)), mean)
         };
         let paper = speedup(row).map(|more| Cell::printed(more, |more| signed(more, 1)));
-        let cells = [
+        let ours = |row: &SpeedRow| {
+            let is_sure = row.ratio_low > 1.0 || row.ratio_high < 1.0;
+            let interval = Cell::interval((row.ratio_low, row.ratio_high), percent_more);
+            [more(row.ratio).marked(is_sure), interval]
+        };
+        let rates = [
             rate(row.original_per_second, row.original_deviation),
             rate(row.pruned_per_second, row.pruned_deviation),
-            more(row.ratio).marked(row.ratio_low > 1.0 || row.ratio_high < 1.0),
-            Cell::interval((row.ratio_low, row.ratio_high), percent_more),
-            more(row.predicted_ratio),
-            paper.into(),
         ];
-        Row::new(row.batch_size, cells).cut(names.len())
+        let folded = has_folded.then(|| folded(row).map(ours).unwrap_or_default());
+        let cells = rates.into_iter().chain(ours(row)).chain([more(row.predicted_ratio)]);
+        Row::new(
+            row.batch_size,
+            cells.chain(folded.into_iter().flatten()).chain(is_comparable.then(|| paper.into())),
+        )
     };
     let table = table((speed, rows), "Table 4", STEM, format!("{unit} a second"))
-        .columns(["Batch size", "Speed"], names.iter().copied())
+        .columns(["Batch size", "Speed"], names.chain(papers))
         .rows(rows.iter().map(row))
         .mark("the 95 % interval of the speedup does not hold 0".to_owned());
-    with_conditions(table, speed, rows).remark(is_comparable.then(paper_remark))
+    with_conditions(table, speed, rows)
+        .note(has_folded.then_some(FOLDED))
+        .remark(is_comparable.then(paper_remark))
 }
 
 /// Adds how it was measured.
