@@ -10,7 +10,8 @@ use crate::importance::{Attended, Measured, Measuring};
 use crate::pruning::{by_layer, without_heads};
 use crate::{
     Attention, AttentionRecord, ContextSums, DropoutRates, Error, Gates, HeadId, HeadLayout, HeadMeans,
-    HeadSet, Measure, ModelDropout, Projections, RecordedWeights, Removal, Replacement, Storage, Weights,
+    HeadSet, Measure, ModelDropout, Moments, Projections, RecordedWeights, Removal, Replacement, Storage,
+    Weights,
 };
 
 /// Heads and sizes in a `config.json`.
@@ -65,6 +66,9 @@ pub trait ModelConfig: Debug + Clone {
     }
 }
 
+/// An attention module: its type, and its layer counted from 0.
+pub type Module = (Attention, usize);
+
 /// A model whose heads can be gated.
 pub trait GatedModel: Debug + Send + Sized {
     /// Sizes, symbols, labels.
@@ -91,23 +95,66 @@ pub trait GatedModel: Debug + Send + Sized {
     /// Queries and keys of the modules of each attention type.
     fn attended(&self, examples: &Self::Examples) -> BTreeMap<Attention, Attended>;
 
-    /// Contexts of all heads of the intact model, before their gates, at every position of a batch; zeros of heads that were
+    /// Contexts of all heads under `gates`, before these are applied, at every position of a batch; zeros of heads that were
     /// removed. `[batch, heads, query, d_head]` by attention type and layer.
-    fn contexts(&self, examples: &Self::Examples) -> RecordedWeights {
+    fn contexts(&self, examples: &Self::Examples, gates: Gates) -> RecordedWeights {
         let record = AttentionRecord::default();
-        let gates = Gates::open(&self.layout(), self.options()).contexts_in(&record);
-        no_grad(|| drop(self.losses(examples, &gates, &ModelDropout::OFF)));
+        no_grad(|| drop(self.losses(examples, &gates.contexts_in(&record), &ModelDropout::OFF)));
         record.take()
+    }
+
+    /// All gates open.
+    fn open(&self) -> Gates {
+        Gates::open(&self.layout(), self.options())
     }
 
     /// Sums of the contexts of heads at real positions, of which [means](ContextSums::means) are made.
     fn context_sums(&self, examples: &Self::Examples) -> ContextSums {
-        ContextSums::new(&self.contexts(examples), &self.attended(examples))
+        ContextSums::new(&self.contexts(examples, self.open()), &self.attended(examples))
     }
 
     /// Contexts of these examples, to stand in the place of those of others.
     fn replacement(&self, examples: &Self::Examples) -> Replacement {
-        Replacement::of_texts(self.contexts(examples), &self.attended(examples))
+        Replacement::of_texts(self.contexts(examples, self.open()), &self.attended(examples))
+    }
+
+    /// Second moments of the contexts of one module, with `masked` masked, beside the `intact` model.
+    ///
+    /// # Errors
+    /// If the model does not have one of the heads.
+    fn moments(
+        &self,
+        intact: &Self,
+        examples: &Self::Examples,
+        (module, masked): (Module, &HeadSet),
+    ) -> Result<Moments, Error> {
+        let gates = Gates::masking(&self.layout(), std::slice::from_ref(masked), self.options())?;
+        let (lacking, intact) = (self.contexts(examples, gates), intact.contexts(examples, intact.open()));
+        Ok(Moments::new(&lacking[&module], &intact[&module], &self.attended(examples)[&module.0]))
+    }
+
+    /// The same model, in which W_o of a module multiplies what it reads of each head that is not `masked`, so that it writes what
+    /// is closest to what the intact model writes: [`Moments`].
+    ///
+    /// # Errors
+    /// If layers share their weights.
+    fn refitted(&self, (module, masked): (Module, &HeadSet), moments: &Moments) -> Result<Self, Error> {
+        let (layout, (attention, layer)) = (self.layout(), module);
+        if layout.is_one_layer() {
+            let fault = "all layers of this model are one, so that none can be fitted by itself";
+            return Err(Error::Input(fault.to_owned()));
+        }
+        let present = layout.heads().into_iter().filter(|id| id.module() == module).collect::<Vec<_>>();
+        let name = format!("{}.weight", self.config().projections(attention, layer).output);
+        let output = self.weights().get(&name)?.detach(); // [d_model, present * d_head]
+        let scales = moments.scales(&output, &present, masked);
+        let scale = |id: &HeadId| scales.get(*id).unwrap_or(1.0);
+        let columns =
+            Tensor::from_slice(&present.iter().map(scale).collect::<Vec<_>>()).to_device(output.device());
+        let columns = columns.repeat_interleave_self_int(d_head(self.config()), 0, None);
+        let mut weights = self.weights().share();
+        weights.insert(name, (output.to_kind(Kind::Double) * columns).to_kind(output.kind()));
+        Self::new(self.config().clone(), weights)
     }
 
     /// Raw outputs for one short input, `[.., outputs]`.

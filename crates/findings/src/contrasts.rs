@@ -12,7 +12,7 @@ use crate::segments::stored;
 
 /// Resamples and swaps of models that were trained further, since they are compared whenever they are drawn: with
 /// [`SWAPS`](stats::swaps::SWAPS) the summary would take seven times as long.
-const RESAMPLES: usize = 10_000;
+pub(crate) const RESAMPLES: usize = 10_000;
 
 /// What is stored of the segments of each row of a file, and the settings of its tests.
 fn measured<R: Row>(results: &Results<R>) -> Result<(Vec<Segments>, family::Testing)> {

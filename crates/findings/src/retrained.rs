@@ -2,7 +2,7 @@
 //! `iterative-prune` (no such curves are in the papers).
 use std::collections::BTreeMap;
 
-use records::{PruningRow, RetrainedRow, Scope, TestedRow};
+use records::{PruningRow, RepairedRow, Scope, TestedRow};
 
 use crate::contrasts::against_control;
 use crate::error::{LeftOut, Result, faulty};
@@ -29,10 +29,10 @@ impl Retrained {
     /// Reads a file of `prune-and-retrain` and that of `iterative-prune` beside it, which is left out if it is of another model
     /// or test set, and each of its curves that masks other heads at the same step.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
-        let results = Results::<RetrainedRow>::read(file)?;
+        let results = Results::<RepairedRow>::read(file)?;
         let base = results.base();
         let is_control =
-            |one: &RetrainedRow, other: &RetrainedRow| one.masked == 0 && one.family() == other.family();
+            |one: &RepairedRow, other: &RepairedRow| one.masked == 0 && one.family() == other.family();
         let Results { file, rows } = against_control(results, is_control, left_out);
         let before =
             same_model::beside(&file, &file.stem(experiment::PRUNING), experiment::PRUNING, &[model_entries]);

@@ -5,13 +5,10 @@
 //! are to be compared with. Which heads a step closes is told by the intact model.
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-use core_masking::HeadSet;
-use experiment::{MeasuredRows, RowSet, SharedArgs};
-use records::{Identity, RetrainedRow, Scope};
+use experiment::{FurtherTraining, MeasuredRows, RowSet, SharedArgs};
+use records::{Identity, RepairedRow, Scope};
 use significance::TestArgs;
-use subject::{Description, FineTuned, FineTuning, InitialWeights, TrainedWeights};
-use training::{Gating, Machine, stop};
+use training::{Machine, stop};
 
 use crate::Pruning;
 use crate::curve::{self, Curve};
@@ -21,43 +18,9 @@ pub const EXPERIMENT: &str = "prune-and-retrain";
 
 /// Further training of the models of steps.
 #[derive(Debug, Clone, Copy)]
-pub struct Retraining<'a> {
-    description: &'a Description,
-    machine: &'a Machine,
-    epochs: usize,
-    seed: u64,
-}
+pub struct Retraining<'a>(pub FurtherTraining<'a>);
 
-impl<'a> Retraining<'a> {
-    /// For this many `epochs`.
-    ///
-    /// # Errors
-    /// If the model is a checkpoint that is taken as it is, without a recipe to go on by.
-    pub fn new(
-        description: &'a Description,
-        machine: &'a Machine,
-        (epochs, seed): (usize, u64),
-    ) -> anyhow::Result<Self> {
-        let name = description.name();
-        description.epochs().with_context(|| {
-            format!("subject `{name}` is not trained here, so that there is no recipe to --retrain by")
-        })?;
-        Ok(Self { description, machine, epochs, seed })
-    }
-
-    /// Trains the model further without these heads, unless that was done already.
-    fn tune(&self, scope: Scope, closed: &HeadSet) -> anyhow::Result<FineTuned> {
-        let tuning = FineTuning {
-            name: format!("{scope}-without-{}", closed.len()),
-            initial: InitialWeights::Trained,
-            gating: Gating::Fixed(closed.clone()),
-            trained: TrainedWeights::usual(scope),
-            epochs: self.epochs,
-            seed: self.seed,
-        };
-        Ok(self.description.fine_tune(self.machine, &tuning)?)
-    }
-
+impl Retraining<'_> {
     /// Trains the model of each step on and writes the rows that are missing to `path`; returns where they are.
     ///
     /// # Errors
@@ -84,15 +47,15 @@ impl<'a> Retraining<'a> {
         &self,
         pruning: &Pruning<'_>,
         scope: Scope,
-        RowSet { masked, rows: due }: RowSet<RetrainedRow>,
-        rows: &mut MeasuredRows<RetrainedRow>,
+        RowSet { masked, rows: due }: RowSet<RepairedRow>,
+        rows: &mut MeasuredRows<RepairedRow>,
     ) -> anyhow::Result<()> {
         stop::check()?;
-        let tuned = self.tune(scope, &masked)?;
-        let subject = self.description.open_at(&tuned.checkpoint, self.machine)?;
-        let complete = |row| RetrainedRow {
-            dev_loss: tuned.row.dev_loss,
-            epoch: tuned.row.epoch,
+        let tuned = self.0.tune(scope, &masked)?;
+        let subject = self.0.open(&tuned)?;
+        let complete = |row| RepairedRow {
+            dev_loss: Some(tuned.row.dev_loss),
+            epoch: Some(tuned.row.epoch),
             updates: tuned.steps,
             ..row
         };

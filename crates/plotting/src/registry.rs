@@ -6,15 +6,15 @@ use findings::error::{no_kinds, no_replicates};
 use findings::functions::Others;
 use findings::{
     Ablations, BestHeads, Contrasts, Dynamics, Film, Functions, Gates, Groups, Importance, Kinds,
-    KindsOfCurves, LeftOut, Named, Orders, Pair, Pruning, Replicates, Result, ResultFile, Results, Retrained,
-    Speed, experiment,
+    KindsOfCurves, LeftOut, Methods, Named, Orders, Pair, Pruning, Replicates, Result, ResultFile, Results,
+    Retrained, Speed, experiment,
 };
 use records::Row;
 
 use crate::artefact::{Artefact, Reads, Takes, chapter};
 use crate::view::{
     Asked, agreement, best_heads, cross_domain, dynamics, film, functions, gates, groups, heat_map, kinds,
-    named_heads, pruning_curves, pruning_kinds, replicates, sheet, single_heads, speed,
+    methods, named_heads, pruning_curves, pruning_kinds, replicates, sheet, single_heads, speed,
 };
 
 /// Everything that can be drawn of one subject.
@@ -126,6 +126,12 @@ pub const ARTEFACTS: &[Artefact] = &[
             let chart = pruning_curves::retrained(&found, asked.criterion);
             Ok(vec![sheet(&found.after.results.file, pruning_curves::RETRAINED, chart, [table])])
         },
+    ),
+    Artefact::new(
+        [methods::STEM, "compare-methods", chapter::MORE_AND_MORE],
+        "Methods that choose heads side by side, with repairs: curves, areas under them, scores at each number of heads",
+        Reads::Each(experiment::METHODS),
+        |file, asked, _| methods::sheets(&Methods::read(file)?, asked),
     ),
     Artefact::new(
         ["figure2", "reproduce-figure2", chapter::OTHER_DATA],

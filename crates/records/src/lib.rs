@@ -28,7 +28,7 @@ pub use order::{FLOOR, Order};
 pub use place::{Destination, Held, Taken, place_of};
 pub use rows::{
     AblationRow, BASE, CorrelationRow, CurveId, DynamicsRow, GateFilmRow, GateRow, Goal, HeadFunctionRow,
-    Method, PruningRow, RelevanceRow, RetrainedRow, Row, ScoreRow, SpeedRow, TestedRow, TrainingRow,
+    Method, PruningRow, RelevanceRow, Repair, RepairedRow, Row, ScoreRow, SpeedRow, TestedRow, TrainingRow,
 };
 pub use rules::{Rule, Verdict};
 pub use segments::{Block, Blocks};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use records::rules::Rule;
 use records::signature::{Measured, Testing};
 use records::{
-    AblationRow, CorrelationRow, DynamicsRow, GateRow, Identity, Order, PruningRow, RetrainedRow, RowWriter,
+    AblationRow, CorrelationRow, DynamicsRow, GateRow, Identity, Order, PruningRow, RepairedRow, RowWriter,
     Signature, TestedRow,
 };
 use serde_json::Value;
@@ -87,7 +87,7 @@ pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retest
         }
         RowType::Dynamics => Ok(tested(retest_rows::<DynamicsRow>(path, testing)?.len(), Vec::new())),
         RowType::Gates => Ok(tested(retest_rows::<GateRow>(path, testing)?.len(), Vec::new())),
-        RowType::Retrained => Ok(tested(retest_rows::<RetrainedRow>(path, testing)?.len(), Vec::new())),
+        RowType::Repaired => Ok(tested(retest_rows::<RepairedRow>(path, testing)?.len(), Vec::new())),
         RowType::Ablation => Ok(tested(retest_rows::<AblationRow>(path, testing)?.len(), Vec::new())),
     }
 }

@@ -36,13 +36,14 @@ pub(crate) enum RowType {
     Dynamics,
     Gates,
     Pruning,
-    Retrained,
+    Repaired,
 }
 
 /// The experiments whose results are tested, which the names of their files begin with.
-pub const EXPERIMENTS: [&str; 8] = [
+pub const EXPERIMENTS: [&str; 9] = [
     "ablate-all-but-one",
     "ablate-one",
+    "compare-methods",
     file::CROSS_DOMAIN,
     "iterative-prune",
     "joint-search",
@@ -58,7 +59,7 @@ impl RowType {
             "iterative-prune" | "joint-search" => Self::Pruning,
             "training-dynamics" => Self::Dynamics,
             "train-gates" => Self::Gates,
-            "prune-and-retrain" => Self::Retrained,
+            "compare-methods" | "prune-and-retrain" => Self::Repaired,
             _ => Self::Ablation,
         }
     }

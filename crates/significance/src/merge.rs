@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use records::{
-    AblationRow, DynamicsRow, GateRow, Held, Part, Provenance, PruningRow, RetrainedRow, Row, RowWriter,
+    AblationRow, DynamicsRow, GateRow, Held, Part, Provenance, PruningRow, RepairedRow, Row, RowWriter,
     Shard, Signature, Stored, TestedRow, shards_of,
 };
 
@@ -45,7 +45,7 @@ pub fn merge(path: &Path) -> Result<Merged, Error> {
         Some(RowType::Pruning) => join::<PruningRow>(path, &files)?,
         Some(RowType::Dynamics) => join::<DynamicsRow>(path, &files)?,
         Some(RowType::Gates) => join::<GateRow>(path, &files)?,
-        Some(RowType::Retrained) => join::<RetrainedRow>(path, &files)?,
+        Some(RowType::Repaired) => join::<RepairedRow>(path, &files)?,
         Some(RowType::Ablation) => join::<AblationRow>(path, &files)?,
     };
     let merged = Merged { path: path.to_owned(), rows: rows.unwrap_or_default(), shards: shards.len() };

@@ -7,6 +7,7 @@
 //! [`reliability`], that of several trainings in [`replicates`].
 
 pub mod adjust;
+pub mod areas;
 pub mod bleu;
 pub mod blocks;
 pub mod bootstrap;

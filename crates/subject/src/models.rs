@@ -49,6 +49,11 @@ impl<M: GatedModel> Models<M> {
         Self { exact, quick: None, bounds: Arc::default(), means: Arc::default() }
     }
 
+    /// A model, and in the place of a quick one another that is like it.
+    pub(crate) fn beside(exact: M, other: M) -> Self {
+        Self { quick: Some(other), ..Self::alone(exact) }
+    }
+
     /// The model that does most of the work.
     pub(crate) fn quickest(&self) -> &M {
         self.quick.as_ref().unwrap_or(&self.exact)

@@ -122,6 +122,15 @@ pub trait Subject {
     /// If the model does not have one of them, no head would be left, or it cannot hold what stays of them.
     fn without_heads(&self, heads: &HeadSet, ablation: &Ablation) -> Result<Box<dyn Subject>, Error>;
 
+    /// The same subject, in which the heads that are not `masked` are multiplied so that each module writes what is closest to what
+    /// it writes in the intact model, module by module from below: Kwon et al. (2022), Section 4.3. The others are there to be masked.
+    ///
+    /// - `on`: segments on which it is closest
+    ///
+    /// # Errors
+    /// If the model does not have one of the heads, its layers share their weights, or the split is at fault.
+    fn refitted(&self, masked: &HeadSet, on: &Scored) -> Result<Box<dyn Subject>, Error>;
+
     /// The Hugging Face folder that the model came from, with its tokeniser.
     fn folder(&self) -> &Path;
 

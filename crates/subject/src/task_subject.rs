@@ -3,8 +3,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use core_masking::{
-    Attention, AttentionRecord, GatedModel, Gates, HeadLayout, HeadMeans, HeadSet, Measure, Measured, Needs,
-    Removal, Rule, to_vec,
+    Attention, AttentionRecord, GatedModel, Gates, HeadLayout, HeadMeans, HeadSet, Measure, Measured,
+    Moments, Needs, Removal, Rule, to_vec,
 };
 use corpus::batches::longest_first_rows;
 use corpus::placed::PlacedToken;
@@ -281,6 +281,35 @@ impl<T: Task> Subject for TaskSubject<T> {
             models: self.models.with_exact(self.removed(heads, Removal::Cut, ablation)?)?,
             origin: self.origin.without_heads(heads),
         }))
+    }
+
+    fn refitted(&self, masked: &HeadSet, on: &Scored) -> Result<Box<dyn Subject>, Error> {
+        let encoded = self.encode(on)?;
+        let measures = BTreeSet::from([Measure::Confidence]);
+        let (lengths, mut exact) = (T::encoded_lengths(&encoded), self.models.exact.share()?);
+        for module in self.layout().modules_from(masked) {
+            let both = Models::beside(self.models.exact.share()?, exact.share()?);
+            let need = self.task.need(&both, Purpose::Measuring(&measures));
+            let job = |both: &Models<T::Model>, batch: &[usize]| {
+                let (intact, lacking) = (&both.exact, both.quickest());
+                let examples = T::examples(intact, &encoded, batch)?;
+                Ok(lacking.moments(intact, &examples, (module, masked))?)
+            };
+            let mut total: Option<Moments> = None;
+            self.over_batches(&both, (&need, &lengths), "fitting kept heads", job, |_, found| {
+                match &mut total {
+                    Some(total) => total.merge(&found),
+                    None => total = Some(found),
+                }
+                Ok(())
+            })?;
+            if let Some(moments) = total {
+                exact = exact.refitted((module, masked), &moments)?;
+            }
+        }
+        let models = Models::new(exact, self.machine.precision)?;
+        let (file, machine, task) = (self.file.clone(), self.machine.clone(), self.task.clone());
+        Ok(Box::new(Self { file, machine, task, models, origin: self.origin.clone() }))
     }
 
     fn folder(&self) -> &Path {

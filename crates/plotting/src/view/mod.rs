@@ -10,6 +10,7 @@ pub(crate) mod gates;
 pub(crate) mod groups;
 pub mod heat_map;
 pub(crate) mod kinds;
+pub(crate) mod methods;
 pub(crate) mod named_heads;
 pub(crate) mod pruning_curves;
 pub(crate) mod pruning_kinds;

@@ -238,7 +238,7 @@ fn cuts(pruning: &Pruning, criterion: Criterion) -> Vec<Layer> {
     layers
 }
 
-fn is_random(series: &Series) -> bool {
+pub(super) fn is_random(series: &Series) -> bool {
     series.curve.order == Order::Random
 }
 
@@ -253,7 +253,7 @@ const MEASURES: [(Color, (Shape, f64)); 7] = [
     (GREY, (Shape::Diamond, 1.2)),
 ];
 
-fn look(series: &Series) -> Curve {
+pub(super) fn look(series: &Series) -> Curve {
     let random = format!("random ({})", series.runs.len());
     let (name, color, width, mark) = match series.curve.order {
         Order::Importance => ("importance", BLUE, 1.1, Some((Shape::Circle, 1.6))),

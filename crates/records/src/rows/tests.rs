@@ -10,11 +10,11 @@ fn headers_are_pinned() {
     }
     pinned::<TrainingRow>("epoch,step,train_loss,dev_loss,dev_score,learning_rate,best");
     pinned::<ScoreRow>("attention,layer,head,measure,value,value_low,value_high");
-    pinned::<RetrainedRow>(
-        "attention,order,order_seed,complement,step,masked,heads,metric,base_score,score,score_delta,\
+    pinned::<RepairedRow>(
+        "repair,attention,order,order_seed,complement,step,masked,heads,metric,base_score,score,score_delta,\
          delta_low,delta_high,simultaneous_low,simultaneous_high,\
          p_value,p_bootstrap,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power,\
-         dev_loss,epoch,updates,masked_heads",
+         dev_loss,epoch,updates,forward,backward,masked_heads",
     );
     pinned::<HeadFunctionRow>(
         "attention,layer,head,function,detail,numerator,denominator,share,share_low,share_high,best,shuffled,\

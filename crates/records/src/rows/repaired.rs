@@ -1,16 +1,53 @@
-//! Rows of pruning curves whose models were trained further.
+//! Rows of pruned models that were repaired.
 use heads::Scope;
 use serde::{Deserialize, Serialize};
 
 use super::{BASE, PruningRow, Row, TestedRow};
 use crate::Order;
 use crate::check::{Limit, finite, step_limits, test_limits};
+use clap::ValueEnum;
+use heads::names::named;
 use stats::MetricName;
 
-/// One row of `prune-and-retrain`: the model without the heads of a step of a [pruning curve](PruningRow), trained further without them.
+/// What is done to a model without some of its heads, so that it does better.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum)]
+pub enum Repair {
+    /// Nothing
+    None,
+    /// The mean context of each masked head is folded into the bias of the output projection
+    Mean,
+    /// The kept heads are multiplied, module by module, so that each module writes what is closest to what it wrote (Kwon et al. 2022)
+    LeastSquares,
+    /// All weights are trained further, each model for as many updates
+    #[default]
+    Training,
+}
+
+impl Repair {
+    /// All kinds, in the order of legends and tables.
+    pub const ALL: [Self; 4] = [Self::None, Self::Mean, Self::LeastSquares, Self::Training];
+
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Mean => "mean",
+            Self::LeastSquares => "least-squares",
+            Self::Training => "training",
+        }
+    }
+}
+
+named!(Repair, "repair", Repair::ALL);
+
+/// One row of `prune-and-retrain` or `compare-methods`: the model without the heads of a step of a [pruning curve](PruningRow),
+/// repaired.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RetrainedRow {
+pub struct RepairedRow {
+    /// What was done to it; empty in results of earlier versions, which were all trained further.
+    #[serde(default)]
+    pub repair: Repair,
     /// The heads that can be masked.
     pub attention: Scope,
     /// Order of the heads; or `floor`, the one row in which all are masked.
@@ -27,7 +64,7 @@ pub struct RetrainedRow {
     pub heads: usize,
     /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
     pub metric: MetricName,
-    /// Score of the model with all its heads before it was trained further, in the unit of the metric.
+    /// Score of the model with all its heads before it was repaired, in the unit of the metric.
     pub base_score: f64,
     /// Score afterwards, without the masked heads, in the unit of the metric.
     pub score: f64,
@@ -60,17 +97,23 @@ pub struct RetrainedRow {
     pub power: Option<f64>,
     /// Number of segments that would give a chance of 80 %, likewise.
     pub segments_for_power: Option<f64>,
-    /// Loss on the development split without the masked heads, in nats per prediction.
-    pub dev_loss: f64,
+    /// Loss on the development split without the masked heads, in nats per prediction; empty where nothing was trained.
+    pub dev_loss: Option<f64>,
     /// Epoch that counts, of those that the model was trained further for; chosen on the development split.
-    pub epoch: usize,
-    /// Cost of the row: updates of all epochs.
+    pub epoch: Option<usize>,
+    /// Cost of training: updates of all epochs.
     pub updates: usize,
+    /// Cost of choosing the heads, and of repair without training: segments that the model read forward.
+    #[serde(default)]
+    pub forward: usize,
+    /// Of these, segments whose loss it followed backward.
+    #[serde(default)]
+    pub backward: usize,
     /// The masked heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
     pub masked_heads: String,
 }
 
-impl From<PruningRow> for RetrainedRow {
+impl From<PruningRow> for RepairedRow {
     /// The row of this step, without scores and costs.
     fn from(step: PruningRow) -> Self {
         Self {
@@ -88,9 +131,9 @@ impl From<PruningRow> for RetrainedRow {
     }
 }
 
-impl From<&RetrainedRow> for PruningRow {
+impl From<&RepairedRow> for PruningRow {
     /// The same step of a pruning curve, with the scores after training.
-    fn from(row: &RetrainedRow) -> Self {
+    fn from(row: &RepairedRow) -> Self {
         Self {
             attention: row.attention,
             order: row.order,
@@ -122,25 +165,32 @@ impl From<&RetrainedRow> for PruningRow {
     }
 }
 
-impl Row for RetrainedRow {
-    type Key = <PruningRow as Row>::Key;
+impl RepairedRow {
+    fn suffix(&self) -> String {
+        if self.repair == Repair::Training { String::new() } else { format!("/{}", self.repair) }
+    }
+}
+
+impl Row for RepairedRow {
+    type Key = (Repair, <PruningRow as Row>::Key);
 
     fn key(&self) -> Self::Key {
-        PruningRow::from(self).key()
+        (self.repair, PruningRow::from(self).key())
     }
 
+    /// As that of the step of the curve, such as `all/importance/3`; behind it, unless it was trained further, its repair.
     fn name(&self) -> String {
-        PruningRow::from(self).name()
+        PruningRow::from(self).name() + &self.suffix()
     }
 
     fn title(&self) -> String {
-        PruningRow::from(self).title()
+        format!("{}, repaired by {}", PruningRow::from(self).title(), self.repair)
     }
 
     fn limits(&self) -> Vec<Limit> {
         let steps = step_limits(self.masked, self.heads).into_iter();
         steps
-            .chain(finite(&[("dev_loss", Some(self.dev_loss))]))
+            .chain(finite(&[("dev_loss", self.dev_loss)]))
             .chain(test_limits(self, self.score_delta))
             .collect()
     }
@@ -166,9 +216,9 @@ impl Row for RetrainedRow {
     }
 }
 
-impl TestedRow for RetrainedRow {
+impl TestedRow for RepairedRow {
     fn family(&self) -> String {
-        PruningRow::from(self).family()
+        PruningRow::from(self).family() + &self.suffix()
     }
 
     fn base(&self) -> String {
@@ -199,10 +249,12 @@ mod tests {
             masked_heads: "self:1:2".to_owned(),
             ..PruningRow::default()
         };
-        let row = RetrainedRow::from(step.clone());
-        assert_eq!((row.key(), row.name(), row.family()), (step.key(), step.name(), step.family()));
-        assert!(row.fault().is_none() && RetrainedRow { masked: 2, ..row }.fault().is_some());
+        let row = RepairedRow::from(step.clone());
+        assert_eq!((row.key().1, row.name(), row.family()), (step.key(), step.name(), step.family()));
+        let folded = RepairedRow { repair: Repair::Mean, ..row.clone() };
+        assert_eq!(folded.name(), format!("{}/mean", step.name()));
+        assert!(row.fault().is_none() && RepairedRow { masked: 2, ..row }.fault().is_some());
         let intact = PruningRow::default();
-        assert!(intact.is_intact() && !RetrainedRow::from(intact).is_intact());
+        assert!(intact.is_intact() && !RepairedRow::from(intact).is_intact());
     }
 }

@@ -1,0 +1,165 @@
+//! Repair without training: numbers by which the kept heads of a module are multiplied, so that its output is as close as can be to that
+//! of the intact model. Kwon et al. (2022), Section 4.3, <https://arxiv.org/abs/2204.09656>.
+//!
+//! Differs from the paper: only heads are removed here, so only heads are multiplied, those of the first layer too; and what is
+//! approached is the output of the attention module alone, without the change of the residual stream before it.
+use tch::{Device, Kind, Tensor};
+
+use crate::importance::Attended;
+use crate::{HeadId, HeadScores, HeadSet};
+
+/// The paper's damping, which holds the numbers near 1 where the data does not tell them apart.
+const DAMPING: f64 = 1.0;
+
+/// The paper's bound: where a number is greater, the module is left as it is.
+const GREATEST: f64 = 10.0;
+
+/// Second moments of the contexts of one module's heads over real positions, which add up over batches.
+#[derive(Debug)]
+pub struct Moments {
+    own: Tensor,   // [heads * d_head, heads * d_head], of a model that lacks heads with itself
+    cross: Tensor, // the same with the intact model
+}
+
+impl Moments {
+    /// - `lacking`, `intact`: contexts under both, `[batch, heads, query, d_head]`
+    pub(crate) fn new(lacking: &Tensor, intact: &Tensor, attended: &Attended) -> Self {
+        let real = attended.queries.to_kind(Kind::Double).unsqueeze(-1); // [batch, query, 1]
+        let rows = |contexts: &Tensor| {
+            let together = contexts.to_kind(Kind::Double).transpose(1, 2).flatten(2, 3); // [batch, query, heads * d_head]
+            (together * &real).flatten(0, 1)
+        };
+        let (lacking, intact) = (rows(lacking), rows(intact));
+        let with = |other: &Tensor| lacking.tr().matmul(other).to_device(Device::Cpu);
+        Self { own: with(&lacking), cross: with(&intact) }
+    }
+
+    /// Adds those of another batch.
+    pub fn merge(&mut self, other: &Self) {
+        self.own = &self.own + &other.own;
+        self.cross = &self.cross + &other.cross;
+    }
+
+    /// Numbers s for the heads that are not `masked`, of those that the layout has in this module: the least squares of
+    /// `Σ_p |Σ_h s_h W_o^h c'_h - Σ_h W_o^h c_h|²` over positions p, c' being contexts of the model that lacks heads. None where
+    /// the paper would leave the module as it is.
+    ///
+    /// - `output`: W_o, `[d_model, present * d_head]`
+    pub(crate) fn scales(&self, output: &Tensor, present: &[HeadId], masked: &HeadSet) -> HeadScores {
+        let output = output.detach().to_device(Device::Cpu).to_kind(Kind::Double);
+        let d_head = output.size()[1] / present.len() as i64;
+        let places: Vec<i64> = present.iter().map(|id| id.head_index() as i64).collect();
+        // [heads, heads]: inner products of what each two heads write, summed over positions
+        let written = |moments: &Tensor| {
+            let heads = Tensor::from_slice(&places);
+            let blocks = moments.unflatten(0, [-1, d_head]).unflatten(2, [-1, d_head]); // [heads, d_head, heads, d_head]
+            let blocks = blocks.index_select(0, &heads).index_select(2, &heads);
+            let products = output.tr().matmul(&output).view_as(&blocks);
+            (blocks * products).sum_dim_intlist([1, 3].as_slice(), false, None)
+        };
+        let is_kept = |place: &&i64| !masked.contains(present[**place as usize]);
+        let all: Vec<i64> = (0..present.len() as i64).collect();
+        let kept: Vec<i64> = all.iter().filter(is_kept).copied().collect();
+        let none = HeadScores::default();
+        if kept.is_empty() {
+            return none;
+        }
+        let of_kept = Tensor::from_slice(&kept);
+        let gram = written(&self.own).index_select(0, &of_kept).index_select(1, &of_kept);
+        let wanted = written(&self.cross).index_select(0, &of_kept).sum_dim_intlist(1, false, None);
+        // as in the authors' code, damping stands beside the squares of the Gram matrix
+        let missing = wanted - gram.sum_dim_intlist(1, false, None);
+        let (values, vectors) = gram.linalg_eigh("L");
+        let inverse = &values / (values.square() + DAMPING);
+        let change = vectors.mv(&(inverse * vectors.tr().mv(&missing)));
+        let scales = crate::to_vec::<f64>(&(change + 1.0));
+        if scales.iter().any(|scale| scale.is_nan() || scale.abs() > GREATEST) {
+            return none;
+        }
+        kept.iter().map(|&place| present[place as usize]).zip(scales).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
+
+    fn heads(count: usize) -> Vec<HeadId> {
+        (1..=count).map(|head| format!("self:1:{head}").parse().unwrap()).collect()
+    }
+
+    /// Contexts of 3 heads of 2 at 40 positions, of which the last 10 are padding, and W_o to 5.
+    fn linear(seed: i64) -> (Tensor, Attended, Tensor) {
+        tch::manual_seed(seed);
+        let contexts = Tensor::randn([1, 3, 40, 2], OPTIONS) * 10.0;
+        let queries = Tensor::arange(40, (Kind::Int64, Device::Cpu)).lt(30).unsqueeze(0);
+        let attended = Attended {
+            visible: vec![queries.shallow_clone()],
+            excluded: queries.logical_not(),
+            queries,
+            last_by_example: false,
+            examples: None,
+        };
+        (contexts, attended, Tensor::randn([5, 6], OPTIONS))
+    }
+
+    fn scales(
+        lacking: &Tensor,
+        intact: &Tensor,
+        (attended, output): (&Attended, &Tensor),
+        masked: &str,
+    ) -> Vec<f64> {
+        let moments = Moments::new(lacking, intact, attended);
+        let found = moments.scales(output, &heads(3), &masked.parse().unwrap());
+        found.iter().map(|(_, scale)| scale).collect()
+    }
+
+    /// Least squares by hand: the columns of Y are what each kept head writes, t what all write, and
+    /// `s = 1 + (A² + I)⁻¹ A (Yᵀ t - A 1)` with `A = Yᵀ Y`, for all 30 real positions at once.
+    #[test]
+    fn the_closed_form_of_a_linear_model_is_found() {
+        let (contexts, attended, output) = linear(1);
+        let found = scales(&contexts, &contexts, (&attended, &output), "self:1:2");
+        let written = |head: i64| {
+            let own = contexts.get(0).get(head).narrow(0, 0, 30); // [30, 2]
+            own.matmul(&output.narrow(1, head * 2, 2).tr()).flatten(0, 1) // [30 * 5]
+        };
+        let all = written(0) + written(1) + written(2);
+        let y = Tensor::stack(&[written(0), written(2)], 1); // [150, 2]
+        let gram = y.tr().matmul(&y);
+        let ones = Tensor::ones([2], OPTIONS);
+        let missing = y.tr().mv(&all) - gram.mv(&ones);
+        let change = (gram.matmul(&gram) + Tensor::eye(2, OPTIONS)).inverse().mv(&gram.mv(&missing));
+        let expected = crate::to_vec::<f64>(&(change + 1.0));
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!((found - expected).abs() < 1e-8, "{found} instead of {expected}");
+        }
+        assert!(found.iter().any(|scale| (scale - 1.0).abs() > 1e-3), "{found:?}");
+    }
+
+    /// A head that writes what another one wrote stands in for it twice over; without a loss nothing changes.
+    #[test]
+    fn a_twin_takes_the_place_of_its_twin() {
+        let (contexts, attended, output) = linear(2);
+        let twins = contexts.index_select(1, &Tensor::from_slice(&[0_i64, 0, 2]));
+        let output = output.index_select(1, &Tensor::from_slice(&[0_i64, 1, 0, 1, 4, 5]));
+        let near = |found: Vec<f64>, expected: [f64; 2]| {
+            let is_near = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6);
+            assert!(is_near, "{found:?}");
+        };
+        near(scales(&twins, &twins, (&attended, &output), "self:1:2"), [2.0, 1.0]);
+        let halved = &twins * 0.5; // the layers below have lost half of what they said
+        near(scales(&halved, &twins, (&attended, &output), "self:1:2"), [4.0, 2.0]);
+    }
+
+    /// What only a multiple beyond the bound could repair is left as it is, and so is a module without heads.
+    #[test]
+    fn a_module_is_left_alone_beyond_the_bound() {
+        let (contexts, attended, output) = linear(3);
+        let faint = &contexts * 0.05;
+        assert!(scales(&faint, &contexts, (&attended, &output), "self:1:2").is_empty());
+        assert!(scales(&contexts, &contexts, (&attended, &output), "self:1:1+self:1:2+self:1:3").is_empty());
+    }
+}
