@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, ValueEnum};
-use core_masking::{HeadId, HeadScores, HeadSet};
+use core_masking::{HeadId, HeadScores, HeadSet, Needs};
 use experiment::{
     Estimate, EstimateArgs, FurtherTraining, HeadSweep, MeasuredRows, Oracle, Pool, RowPlan, RowSet,
     Sampling, SharedArgs, StepArgs, Together, check_heads, random_order,
@@ -34,7 +34,7 @@ const EXPERIMENT: &str = "compare-methods";
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true, mut_arg("step_percent", |step| step.default_value("25")), mut_arg("shard", |shard| shard.hide(true)))]
 struct Args {
-    /// Orders of the heads, separated by commas [default: all]
+    /// Orders of the heads, separated by commas [default: all for which the split has what they need]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ORDERS")]
     order: Vec<Order>,
 
@@ -108,7 +108,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         estimate,
         training,
     };
-    let methods = comparison.methods(&pools);
+    let methods = comparison.methods(&pools)?;
     let settings = (&args.shared, &machine, &args.test);
     let (identity, plan) = (comparison.identity(&pools)?, comparison.plan(&methods));
     let mut rows = MeasuredRows::<RepairedRow>::open(&path, identity, subject.as_ref(), plan, settings)?;
@@ -132,11 +132,20 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    fn methods<'p>(&self, pools: &'p [Pool]) -> Vec<Method<'p>> {
-        let orders = if self.args.order.is_empty() { Order::value_variants() } else { &self.args.order };
+    /// Methods that were asked for, or all for which the split that heads are chosen on has what they need.
+    fn methods<'p>(&self, pools: &'p [Pool]) -> anyhow::Result<Vec<Method<'p>>> {
+        let given = self.subject.measures(&self.estimate.on)?;
+        let is_given = |order: &Order| match order {
+            Order::By(measure) => given.contains(measure) || measure.entry().needs == Needs::Measures,
+            _ => true,
+        };
+        let orders = match &self.args.order[..] {
+            [] => Order::value_variants().iter().copied().filter(is_given).collect(),
+            asked => asked.to_vec(),
+        };
         let first = self.args.shared.seed();
         let seeds: Vec<u64> = (0..self.args.random_orders).map(|n| first.wrapping_add(n)).collect();
-        pools.iter().flat_map(|pool| Method::all(pool, orders, &seeds)).collect()
+        Ok(pools.iter().flat_map(|pool| Method::all(pool, &orders, &seeds)).collect())
     }
 
     fn identity(&self, pools: &[Pool]) -> anyhow::Result<Identity> {

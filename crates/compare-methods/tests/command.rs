@@ -1,0 +1,95 @@
+//! The whole command on subjects that train in a second.
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use assert_cmd::Command;
+use records::{PruningRow, Repair, RepairedRow};
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, refusal, rows, trained};
+
+const TABLE: &str = "compare-methods.csv";
+
+fn command(program: &str, folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = test_support::command(program, folder);
+    command.args(["--resamples", "99", "--estimate-limit", "30"]).args(arguments);
+    command
+}
+
+fn scores<'a>(rows: impl Iterator<Item = &'a PruningRow>) -> BTreeMap<String, u64> {
+    let is_meant = |row: &&PruningRow| row.masked > 0 && row.masked < row.heads && row.order != "floor";
+    rows.filter(is_meant)
+        .map(|row| (format!("{}: {}", row.curve(), row.masked_heads), row.score.to_bits()))
+        .collect()
+}
+
+/// Without a repair, with means folded in and after training, the rows are those of the programs that do this alone.
+#[test]
+fn repairs_are_those_of_other_programs() {
+    let folder = trained(CLASSIFIER, "ablate-one", &["--resamples", "0"]);
+    let folder = folder.path();
+    let shared = ["--order", "importance,entropy,random", "--random-orders", "2", "--step-percent", "25"];
+    let compare = [&shared[..], &["--repair", "none,mean,least-squares,training"]].concat();
+    command("compare-methods", folder, &compare)
+        .assert()
+        .success()
+        .stdout("results/tiny/compare-methods.csv\n");
+    let found: Vec<RepairedRow> = rows(folder, TABLE);
+    let of = |repair: Repair| -> Vec<PruningRow> {
+        found.iter().filter(|row| row.repair == repair).map(PruningRow::from).collect()
+    };
+    assert_eq!(Repair::ALL.map(|repair| of(repair).len()), [15; 4], "5 orders, 3 steps");
+    let own = |repair| scores(of(repair).iter());
+    let alone: [(Repair, &[&str], &str); 3] = [
+        (Repair::None, &[], "iterative-prune.csv"),
+        (Repair::Mean, &["--ablation", "mean", "--reference-limit", "30"], "iterative-prune-mean.csv"),
+        (Repair::Training, &["--retrain", "1"], "prune-and-retrain.csv"),
+    ];
+    for (repair, arguments, file) in alone {
+        command("iterative-prune", folder, &[&shared[..], arguments].concat()).assert().success();
+        let other: Vec<PruningRow> = match repair {
+            Repair::Training => rows::<RepairedRow>(folder, file).iter().map(PruningRow::from).collect(),
+            _ => rows(folder, file),
+        };
+        let (own, other) = (own(repair), scores(other.iter()));
+        assert!(own.iter().all(|row| other.get(row.0) == Some(row.1)), "{repair}: {own:?} but {other:?}");
+    }
+    let costs = |repair: Repair, order: &str| {
+        let row = found.iter().find(|row| row.repair == repair && row.order == *order).unwrap();
+        (row.forward, row.backward, row.updates > 0)
+    };
+    assert_eq!(costs(Repair::None, "importance"), (30, 30, false));
+    assert_eq!(costs(Repair::Mean, "entropy"), (60, 0, false));
+    assert_eq!(costs(Repair::Training, "random"), (0, 0, true));
+    let before = read(folder, "results/tiny/compare-methods.csv");
+    command("compare-methods", folder, &compare).assert().success();
+    assert_eq!(read(folder, "results/tiny/compare-methods.csv"), before);
+}
+
+/// All orders that a subject has what they need for, the oracle of the split that heads are chosen on among them; fitted heads do not
+/// change a model whose heads are all there.
+#[test]
+fn all_orders_are_compared_on_each_task() {
+    for (subject, orders) in [(TRANSLATOR, 8), (LANGUAGE_MODEL, 8)] {
+        let folder = trained(subject, "ablate-one", &["--limit", "1", "--resamples", "0"]);
+        let arguments = ["--random-orders", "1", "--step-percent", "50", "--limit", "6"];
+        command("compare-methods", folder.path(), &arguments).assert().success();
+        let found: Vec<RepairedRow> = rows(folder.path(), "compare-methods-first-6.csv");
+        assert_eq!(found.len(), 3 * (orders + 1), "and the complement of importance");
+        let differ = |repair| {
+            let own = |repair| found.iter().filter(move |row| row.repair == repair).map(|row| row.score);
+            own(repair).zip(own(Repair::None)).any(|(repaired, plain)| repaired != plain)
+        };
+        assert!(differ(Repair::Mean) && differ(Repair::LeastSquares));
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_said() {
+    let folder = trained(LANGUAGE_MODEL, "ablate-one", &["--limit", "1", "--resamples", "0"]);
+    for (arguments, expected) in [
+        (&["--shard", "1/2"][..], "--shard 1/2: methods share what they measure"),
+        (&["--order", "logit-attribution"], "choices"),
+    ] {
+        let message = refusal(&mut command("compare-methods", folder.path(), arguments));
+        assert!(message.contains(expected), "{message}");
+    }
+}
