@@ -36,13 +36,18 @@
     return { map: maps.find((map) => map.attention === attention), layer: layer - 1, head: head - 1 };
   };
 
+  let color = [];
+  const readColor = () => {
+    const hex = getComputedStyle(document.documentElement).getPropertyValue("--map").trim();
+    color = [1, 3, 5].map((place) => parseInt(hex.slice(place, place + 2), 16));
+  };
+  readColor();
   // One hue, which the weight makes more or less transparent; of several weights in one pixel the greatest.
   const draw = (canvas, one, most) => {
     const [length, width] = [one.map.queries.length, one.map.keys.length];
     const step = Math.max(1, Math.ceil(Math.max(length, width) / most));
     [canvas.width, canvas.height] = [Math.ceil(width / step), Math.ceil(length / step)];
-    const color = getComputedStyle(document.documentElement).getPropertyValue("--map").trim();
-    const [red, green, blue] = [1, 3, 5].map((place) => parseInt(color.slice(place, place + 2), 16));
+    const [red, green, blue] = color;
     const image = new ImageData(canvas.width, canvas.height);
     const { data } = image;
     for (let query = 0; query < length; query += 1) {
@@ -55,17 +60,8 @@
     }
     canvas.getContext("2d").putImageData(image, 0, 0);
   };
-  const small = (button) => draw(button.firstElementChild, of(button), 64);
-  const seen = new Set();
-  const watch = new IntersectionObserver((entries) => {
-    for (const { isIntersecting, target } of entries) {
-      if (!isIntersecting) continue;
-      watch.unobserve(target);
-      seen.add(target);
-      small(target);
-    }
-  }, { rootMargin: "300px" });
-  buttons.forEach((button) => watch.observe(button));
+  const small = () => buttons.forEach((button) => draw(button.firstElementChild, of(button), 64));
+  setTimeout(small, 50); // after the first paint
 
   let shown = null; // the head on the large map, with the query and the key that are pointed at
   const point = (query, key) => {
@@ -151,7 +147,8 @@
     cross.scrollIntoView({ block: "nearest", inline: "nearest" });
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    seen.forEach(small);
+    readColor();
     draw(canvas, shown, Infinity);
+    small();
   });
 })();
