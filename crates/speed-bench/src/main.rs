@@ -99,10 +99,10 @@ impl Args {
 
     /// What stays of removed heads.
     fn ablation(&self, description: &Description, machine: &Machine) -> Result<Ablation, experiment::Error> {
-        let ablation = if self.fold { AblationKind::Mean } else { AblationKind::Zero };
-        // A bias takes as much memory whatever it is, while measuring means would leave a trace in that of a process.
-        let reference_limit = self.peak_of.filter(|_| self.fold).map(|_| 1);
-        let choice = AblationArgs { ablation, reference_on: None, reference_limit, draw: None };
+        // A bias is too small to show in the peak memory of a process, which measuring means would raise.
+        let holds_means = self.fold && self.peak_of.is_none();
+        let ablation = if holds_means { AblationKind::Mean } else { AblationKind::Zero };
+        let choice = AblationArgs { ablation, reference_on: None, reference_limit: None, draw: None };
         choice.build(self.shared.seed(), description, machine)
     }
 
