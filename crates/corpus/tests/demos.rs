@@ -6,6 +6,7 @@ use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::grammar::{SplitSizes, Splits, demo_splits, inference_splits, language_splits};
 use corpus::language_tokenizer::LanguageTokenizer;
 use corpus::parallel::ParallelText;
+use corpus::repeats::Repeats;
 use corpus::splits::language::Grammar;
 use corpus::tokenizer::SubwordTokenizer;
 use sha2::{Digest, Sha256};
@@ -81,4 +82,18 @@ fn the_demo_of_language_models_is_that_of_the_committed_results() {
     let tokenizer = LanguageTokenizer::train_bytes(texts, 800).expect("it is large enough");
     let sum = saved(|path| tokenizer.save(path));
     assert_eq!(sum, "6fd96922b88006b8dbd237bf119191d0caf3d0acf3b55ed4a8fd2bd6d7293e9c");
+}
+
+/// Sums of `results/demo-induction/*.json`.
+#[test]
+fn the_demo_of_induction_is_that_of_the_committed_results() {
+    let repeats =
+        Repeats { seed: 1, symbols: 64, shortest: 4, longest: 24, train: 40_000, dev: 300, test: 500 };
+    for (split, sum) in [
+        ("train", "7ac5d6cbf549e424b2a63fa344c55845d269e4aef56e8dc7754cffee1756d358"),
+        ("dev", "c211afc7d35266adecfa0799566c6fad7cc292eed9e6304455f11b1c48bf455a"),
+        ("test", "57ad24fb0f4acebd0bec73dbf4788643380d153965e2e488b81824620394b2f9"),
+    ] {
+        assert_eq!(of_documents(&repeats.read(split).expect("a split of the demo")), sum, "{split}");
+    }
 }
