@@ -107,6 +107,12 @@ impl Replacement {
         self
     }
 
+    /// Bytes of its numbers.
+    pub fn bytes(&self) -> u64 {
+        let of = |contexts: &Contexts| contexts.values.numel() * contexts.values.kind().elt_size_in_bytes();
+        self.modules.values().map(of).sum::<usize>() as u64
+    }
+
     /// Contexts of one module, if it has any.
     pub(crate) fn of(&self, attention: Attention, layer: usize) -> Option<&Contexts> {
         self.modules.get(&(attention, layer))

@@ -1,4 +1,7 @@
 //! Replacements of masked heads' contexts in the segments of a split.
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use core_masking::{ContextSums, GatedModel, HeadSet, Replacement};
 use rand::SeedableRng;
 use rand::seq::IndexedRandom;
@@ -25,12 +28,23 @@ pub(crate) enum Substitute<T: Task> {
         partners: Vec<usize>,
         /// Tokens of each segment's own text, and of the other texts.
         lengths: [Vec<usize>; 2],
+        /// Contexts that were read already.
+        known: Mutex<Known>,
     },
+}
+
+/// Contexts of the other texts of batches, as far as there is room for them.
+pub(crate) struct Known {
+    /// By the segments of the batch.
+    of: BTreeMap<Vec<usize>, Replacement>,
+    /// Bytes that are left.
+    room: u64,
 }
 
 impl<T: Task> Substitute<T> {
     /// - `lengths`: tokens of the text of each segment
     /// - `is_own`: these segments are the other texts themselves, in the same order, so that none stands for itself
+    /// - `room`: bytes for contexts of other texts, so that each is read once for all heads
     ///
     /// # Errors
     /// If the split that replacements come from is at fault, or has one text alone.
@@ -38,6 +52,7 @@ impl<T: Task> Substitute<T> {
         subject: &TaskSubject<T>,
         ablation: &Ablation,
         (lengths, is_own): (Vec<usize>, bool),
+        room: u64,
     ) -> Result<Self, Error> {
         Ok(match ablation {
             Ablation::Zero => Self::Nothing,
@@ -57,7 +72,8 @@ impl<T: Task> Substitute<T> {
                     )));
                 }
                 let partners = partners((&lengths, is_own), &others, (of.seed, *draw));
-                Self::Texts { encoded, partners, lengths: [lengths, others] }
+                let known = Mutex::new(Known { of: BTreeMap::new(), room });
+                Self::Texts { encoded, partners, lengths: [lengths, others], known }
             }
         })
     }
@@ -74,14 +90,37 @@ impl<T: Task> Substitute<T> {
         rows: &[usize],
         masked: &HeadSet,
     ) -> Result<Option<Replacement>, Error> {
-        let (encoded, partners, [own, others]) = match self {
+        let known = match self {
             Self::Nothing => return Ok(None),
             Self::Means(of) => {
                 let known =
                     models.means(of, || unreachable!("means are measured before they are asked for"))?;
                 return Ok(Some(known.only(masked, None)));
             }
-            Self::Texts { encoded, partners, lengths } => (encoded, partners, lengths),
+            Self::Texts { known, .. } => || known.lock().unwrap_or_else(PoisonError::into_inner),
+        };
+        let found = known().of.get(rows).map(Replacement::share);
+        if let Some(found) = found {
+            return Ok(Some(found.only(masked, None)));
+        }
+        let is_kept = known().room > 0;
+        let all = models.layout().heads().into_iter().collect();
+        let read = self.read(models, rows, if is_kept { &all } else { masked })?;
+        let mut known = known();
+        match known.room.checked_sub(read.bytes()) {
+            Some(room) if is_kept => {
+                known.room = room;
+                known.of.insert(rows.to_vec(), read.share());
+            }
+            _ => known.room = 0,
+        }
+        Ok(Some(read.only(masked, None)))
+    }
+
+    /// Contexts of these heads in the other texts of these segments.
+    fn read(&self, models: &Models<T::Model>, rows: &[usize], heads: &HeadSet) -> Result<Replacement, Error> {
+        let Self::Texts { encoded, partners, lengths: [own, others], .. } = self else {
+            unreachable!("there are no other texts to read")
         };
         let longest = rows.iter().map(|&row| own[row]).max().unwrap_or(0);
         let mut order: Vec<usize> = (0..rows.len()).collect();
@@ -96,12 +135,12 @@ impl<T: Task> Substitute<T> {
             let fits = |&count: &usize| count * others[rest[count - 1]] <= rows.len() * longest;
             let (part, later) = rest.split_at((1..=rest.len()).take_while(fits).last().unwrap_or(1));
             let examples = T::examples(&models.exact, encoded, part)?;
-            parts.push(no_grad(|| models.exact.replacement(&examples)).only(masked, positions));
+            parts.push(no_grad(|| models.exact.replacement(&examples)).only(heads, positions));
             rest = later;
         }
         let mut place_of = vec![0_i64; order.len()];
         order.iter().zip(0..).for_each(|(&place, sorted)| place_of[place] = sorted);
-        Ok(Some(Replacement::joined(&parts).select(&Tensor::from_slice(&place_of))))
+        Ok(Replacement::joined(&parts).select(&Tensor::from_slice(&place_of)))
     }
 }
 

@@ -126,11 +126,13 @@ impl<T: Task> Subject for TaskSubject<T> {
     fn evaluator<'a>(&'a self, scored: &Scored, beside: u64) -> Result<Box<dyn Evaluator + 'a>, Error> {
         let prepared = self.prepare(scored)?;
         let need = self.task.need(&self.models, Purpose::Scoring);
-        let memory = Memory::BesideModel(self.machine.memory.beside(need.model_bytes) / (1 + beside));
+        let memory = self.machine.memory.beside(need.model_bytes) / (1 + beside);
+        let room = if matches!(scored.ablation, Ablation::Resample { .. }) { memory / 4 } else { 0 };
+        let memory = Memory::BesideModel(memory - room);
         let machine = Machine { memory, ..self.machine.clone() };
         let plan = Plan::new(&machine, &need, &T::scored_lengths(&prepared));
         Ok(Box::new(SplitEvaluator {
-            substitute: Substitute::new(self, &scored.ablation, (T::text_lengths(&prepared), false))?,
+            substitute: Substitute::new(self, &scored.ablation, (T::text_lengths(&prepared), false), room)?,
             models: self.models.of_threads(plan.workers)?,
             subject: self,
             scored: scored.clone(),
@@ -158,7 +160,7 @@ impl<T: Task> Subject for TaskSubject<T> {
         let layout = self.layout();
         let is_reference = on.ablation.sample().is_some_and(|reference| reference.places_like(on));
         let lengths = T::encoded_text_lengths(&encoded);
-        let substitute = Substitute::new(self, &on.ablation, (lengths, is_reference))?;
+        let substitute = Substitute::new(self, &on.ablation, (lengths, is_reference), 0)?;
         let job = |models: &Models<T::Model>, batch: &[usize]| {
             let model = models.quickest();
             let replacement = if masked.is_empty() { None } else { substitute.of(models, batch, masked)? };
@@ -364,7 +366,7 @@ impl<T: Task> Subject for TaskSubject<T> {
         let options = self.model().options();
         let placed = if *ablation == Ablation::Zero { None } else { self.task.place(text)? };
         let length = placed.map_or(0, |tokens| tokens.len());
-        let substitute = Substitute::new(self, ablation, (vec![length], false))?;
+        let substitute = Substitute::new(self, ablation, (vec![length], false), 0)?;
         let replacement = if masked.is_empty() { None } else { substitute.of(&self.models, &[0], masked)? };
         let replacement = replacement.map(|all| all.to(options));
         let gates = Gates::masking(&self.layout(), std::slice::from_ref(masked), options)?;

@@ -9,12 +9,12 @@ use training::Machine;
 use crate::{Context, Row, timed};
 
 /// Segments that are scored, and those that stand in for others.
-const SEGMENTS: usize = 200;
-const OTHERS: usize = 2_000;
+const SEGMENTS: usize = 100;
+const OTHERS: usize = 500;
 
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     let machine = Machine { quiet: true, ..context.machine.clone() };
-    for path in [&context.args.translator, &context.args.classifier, &context.args.language_model] {
+    for path in [&context.args.language_model, &context.args.classifier, &context.args.translator] {
         let description = Description::read(path).unwrap();
         let subject = description.open(&machine, Path::new("results")).unwrap();
         let split = description.split(None, &machine).unwrap();
