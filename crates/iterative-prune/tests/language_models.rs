@@ -82,9 +82,10 @@ fn logits_of_choices_of_two_are_attributed_to_heads() {
     command("iterative-prune", folder.path()).args(on_choices).args(order).assert().success();
     let curve: Vec<PruningRow> = rows(folder.path(), "iterative-prune-agreement.csv");
     let first =
-        curve.iter().find(|row| row.order == "logit-attribution" && row.masked == 1 && !row.complement);
+        curve.iter().find(|row| row.order == "logit-attribution" && row.masked == 2 && !row.complement);
     own.sort_by(|one, other| one.value.total_cmp(&other.value));
-    assert_eq!(first.unwrap().masked_heads, own[0].head_id().to_string());
+    let first = &first.unwrap().masked_heads;
+    assert!(own[..2].iter().all(|row| first.contains(&row.head_id().to_string())), "{first}");
     let message = refusal(command("iterative-prune", folder.path()).args(order));
     assert!(message.contains("two choices that part in a token, and split `train` has none"), "{message}");
 }

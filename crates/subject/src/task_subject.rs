@@ -208,7 +208,7 @@ impl<T: Task> Subject for TaskSubject<T> {
         let encoded = self.encode(scored)?;
         let (layout, options) = (self.layout(), self.model().options());
         let ablation = if masked.is_empty() { &Ablation::Zero } else { &scored.ablation };
-        let substitute = Substitute::new(self, ablation, (T::encoded_text_lengths(&encoded), false))?;
+        let substitute = Substitute::new(self, ablation, (T::encoded_text_lengths(&encoded), false), 0)?;
         let measures = BTreeSet::new();
         let need = self.task.need(&self.models, Purpose::Measuring(&measures));
         let mut outputs = Vec::new();
