@@ -9,7 +9,7 @@ use stats::reliability::{Swept, across_halves, ceiling};
 
 use crate::ablations::Ablations;
 use crate::error::{Error, LeftOut, Result, faulty, incomparable, no_segments};
-use crate::pruning::Pruning;
+use crate::pruning::{Pruning, order_entries};
 use crate::replicates::of_replicates;
 use crate::results::Results;
 use crate::same_model::{beside, model_entries};
@@ -62,7 +62,7 @@ impl KindsOfCurves {
     /// Reads what stands beside the curves with zeros, of other texts the first draw; chosen as [`Kinds::read`] does.
     ///
     /// # Errors
-    /// If a file cannot be read, or has other weights or texts.
+    /// If a file cannot be read, has other weights or texts, or its orders were made otherwise.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
         first_training(file, experiment::PRUNING, |file| {
             let (mut all, mut reference) = (Vec::new(), None);
@@ -119,7 +119,9 @@ pub(crate) fn other_kind(
     reference: &mut Option<Reference>,
 ) -> Result<Option<ResultFile>> {
     let name = zero.stem(&format!("{experiment}-{suffix}"));
-    let Some(found) = beside(zero, &name, experiment, &[model_entries])? else { return Ok(None) };
+    let Some(found) = beside(zero, &name, experiment, &[model_entries, order_entries])? else {
+        return Ok(None);
+    };
     let texts = ["reference_on", "reference_limit", "reference_seed"];
     let texts = texts.map(|name| found.argument(name).cloned());
     if found.ablation() != format!("-{suffix}") || *reference.get_or_insert(texts.clone()) != texts {
@@ -325,5 +327,25 @@ mod tests {
             let message = read(&[("ablate-one-mean", change)]).unwrap_err().to_string();
             assert!(message.contains("ablate-one-mean.csv` ") && message.contains(fault), "{message}");
         }
+    }
+
+    #[test]
+    fn curves_whose_orders_were_made_otherwise_are_not_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let (made_up, own) =
+            (crate::tiny().results.join("tiny-language"), folder.path().join("tiny-language"));
+        fs::create_dir_all(&own).unwrap();
+        for (name, recompute) in [("iterative-prune", false), ("iterative-prune-mean", true)] {
+            let [csv, json] = ["csv", "json"].map(|end| format!("{name}.{end}"));
+            fs::copy(made_up.join(&csv), own.join(&csv)).unwrap();
+            let text = fs::read_to_string(made_up.join(&json)).unwrap();
+            let mut signature: Value = serde_json::from_str(&text).unwrap();
+            signature["identity"]["arguments"]["recompute"] = recompute.into();
+            fs::write(own.join(&json), signature.to_string()).unwrap();
+        }
+        let folders = Folders { results: Path::to_owned(folder.path()), ..crate::tiny() };
+        let file = Source::subject(&folders, "tiny-language").one(experiment::PRUNING).unwrap();
+        let message = KindsOfCurves::read(file, &mut LeftOut::default()).unwrap_err().to_string();
+        assert!(message.ends_with("recompute is true but false there"), "{message}");
     }
 }

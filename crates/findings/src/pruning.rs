@@ -228,8 +228,21 @@ fn searched(pruning: &Results<PruningRow>, search: ResultFile) -> Result<Results
 
 /// Settings of the heads that may be masked.
 fn step_entries(identity: &Identity) -> Vec<Entry> {
-    let argument = |name| (name, identity.arguments.get(name).map(|value| value.to_string()));
-    vec![argument("rescale"), argument("keep_at_least"), argument("step_percent")]
+    ["rescale", "keep_at_least", "step_percent"].map(|name| argument(identity, name)).into()
+}
+
+/// The same, and how the orders of the heads are made.
+pub(crate) fn order_entries(identity: &Identity) -> Vec<Entry> {
+    let names = ["recompute", "estimate_on", "estimate_limit", "granularity", "normalise", "entropy_weight"];
+    // without steps a seed is that of resamples alone
+    let seed = identity.seed.filter(|_| identity.arguments.contains_key("step_percent"));
+    let made = names.map(|name| argument(identity, name));
+    let seed = ("seed", seed.map(|seed| seed.to_string()));
+    step_entries(identity).into_iter().chain(made).chain([seed]).collect()
+}
+
+fn argument(identity: &Identity, name: &'static str) -> Entry {
+    (name, identity.arguments.get(name).map(|value| value.to_string()))
 }
 
 /// Share of the heads that a row masks, in percent.

@@ -26,8 +26,10 @@ pub struct SubjectFile {
 pub struct SubjectKind {
     /// Model and data whose published numbers stand beside its own.
     pub stands_for: Option<StandsFor>,
-    /// `true` if its data is a made-up language, made here.
+    /// `true` if its data is made up, made here.
     pub is_demo: bool,
+    /// `true` if that is a language, with a grammar.
+    pub has_grammar: bool,
 }
 
 /// The part of the file that counts here; `subject` checks all of it before an experiment.
@@ -58,8 +60,9 @@ impl SubjectFile {
         };
         match toml::from_str(&text) {
             Ok(File { description, stands_for, data }) => {
-                let is_demo = data.is_some_and(|data| data.grammar.is_some() || data.repeats.is_some());
-                let kind = SubjectKind { stands_for, is_demo };
+                let has_grammar = data.as_ref().is_some_and(|data| data.grammar.is_some());
+                let is_demo = has_grammar || data.is_some_and(|data| data.repeats.is_some());
+                let kind = SubjectKind { stands_for, is_demo, has_grammar };
                 Self { text: Some(text), description, kind, fault: None }
             }
             Err(error) => {
@@ -77,7 +80,12 @@ impl SubjectKind {
             Some((name, folder)) => (name, format!(", training {}", folder.trim_start_matches(FOLDER))),
             None => (subject, String::new()),
         };
-        format!("{name}{}{training}", if self.is_demo { " (demo language)" } else { "" })
+        let demo = match self {
+            Self { has_grammar: true, .. } => " (demo language)",
+            Self { is_demo: true, .. } => " (demo)",
+            _ => "",
+        };
+        format!("{name}{demo}{training}")
     }
 }
 
@@ -93,9 +101,11 @@ mod tests {
             SubjectFile::read(folder.path(), "a")
         };
         let kind = read("stands_for = \"mnli\"\n[data]\ngrammar = { seed = 1 }").kind;
-        assert_eq!(kind, SubjectKind { stands_for: Some(StandsFor::Mnli), is_demo: true });
+        let expected = SubjectKind { stands_for: Some(StandsFor::Mnli), is_demo: true, has_grammar: true };
+        assert_eq!(kind, expected);
         assert_eq!(kind.shown("a"), "a (demo language)");
         assert_eq!(kind.shown("a/replicate-6"), "a (demo language), training 6");
+        assert_eq!(read("[data]\nrepeats = { seed = 1 }").kind.shown("a"), "a (demo)");
         let slip = read("stands_for = \"bert\"");
         let fault = slip.fault.unwrap();
         assert!(fault.contains("a.toml`: unknown variant `bert`") && !fault.contains('\n'), "{fault}");

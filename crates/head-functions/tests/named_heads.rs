@@ -15,8 +15,18 @@ fn every_head_has_a_row_of_each_score_whose_sums_are_those_of_its_sequences() {
         read(folder.path(), &format!("results/tiny/{TABLE}"))
     };
     let written = run(&["--threads", "1"]);
-    assert_eq!(written, run(&["--threads", "2", "--again"]), "memory and threads change no number");
+    assert_eq!(written, run(&["--threads", "2", "--again"]), "threads change no number");
     let rows: Vec<HeadFunctionRow> = test_support::rows(folder.path(), TABLE);
+    run(&["--memory", "6M", "--again"]);
+    let small: Vec<HeadFunctionRow> = test_support::rows(folder.path(), TABLE);
+    assert!(
+        rows.len() == small.len()
+            && rows.iter().zip(&small).all(|(row, small)| {
+                (row.head_id(), row.function) == (small.head_id(), small.function)
+                    && (row.share - small.share).abs() < 1e-5
+            }),
+        "memory changes no number beyond rounding"
+    );
     assert_eq!(rows.len(), 4 * 8);
     for score in FunctionName::NAMED {
         let own: Vec<&HeadFunctionRow> = rows.iter().filter(|row| row.function == score).collect();

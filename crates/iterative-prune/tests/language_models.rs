@@ -87,7 +87,7 @@ fn logits_of_choices_of_two_are_attributed_to_heads() {
     let first = &first.unwrap().masked_heads;
     assert!(own[..2].iter().all(|row| first.contains(&row.head_id().to_string())), "{first}");
     let message = refusal(command("iterative-prune", folder.path()).args(order));
-    assert!(message.contains("two choices that part in a token, and split `train` has none"), "{message}");
+    assert!(message.contains("two choices that differ in a token, and split `train` has none"), "{message}");
 }
 
 #[test]

@@ -90,10 +90,10 @@ impl Error {
         Self::Invalid(format!("subject `{name}` is not trained: {why}"))
     }
 
-    /// A split without choices of two that part in a token.
+    /// A split without choices of two that differ in a token.
     pub(crate) fn no_contrasts(split: &str) -> Self {
         Self::Invalid(format!(
-            "logits are attributed to heads in questions of a language model with two choices that part in a token, and split `{split}` \
+            "logits are attributed to heads in questions of a language model with two choices that differ in a token, and split `{split}` \
              has none"
         ))
     }

@@ -39,6 +39,8 @@ pub(crate) struct Known {
     of: BTreeMap<Vec<usize>, Replacement>,
     /// Bytes that are left.
     room: u64,
+    /// Bytes of all heads at a position of a batch, as those that were last read take; 0 before.
+    at_position: u64,
 }
 
 impl<T: Task> Substitute<T> {
@@ -72,7 +74,7 @@ impl<T: Task> Substitute<T> {
                     )));
                 }
                 let partners = partners((&lengths, is_own), &others, (of.seed, *draw));
-                let known = Mutex::new(Known { of: BTreeMap::new(), room });
+                let known = Mutex::new(Known { of: BTreeMap::new(), room, at_position: 0 });
                 Self::Texts { encoded, partners, lengths: [lengths, others], known }
             }
         })
@@ -103,26 +105,36 @@ impl<T: Task> Substitute<T> {
         if let Some(found) = found {
             return Ok(Some(found.only(masked, None)));
         }
-        let is_kept = known().room > 0;
+        let positions = (rows.len() * self.longest(rows)) as u64;
+        let is_kept = {
+            let known = known();
+            known.room > 0 && known.room >= known.at_position.saturating_mul(positions)
+        };
         let all = models.layout().heads().into_iter().collect();
         let read = self.read(models, rows, if is_kept { &all } else { masked })?;
         let mut known = known();
-        match known.room.checked_sub(read.bytes()) {
-            Some(room) if is_kept => {
+        if is_kept {
+            known.at_position = read.bytes() / positions.max(1);
+            if let Some(room) = known.room.checked_sub(read.bytes()) {
                 known.room = room;
                 known.of.insert(rows.to_vec(), read.share());
             }
-            _ => known.room = 0,
         }
         Ok(Some(read.only(masked, None)))
     }
 
+    /// The most tokens of the own text of these segments.
+    fn longest(&self, rows: &[usize]) -> usize {
+        let Self::Texts { lengths: [own, _], .. } = self else { return 0 };
+        rows.iter().map(|&row| own[row]).max().unwrap_or(0)
+    }
+
     /// Contexts of these heads in the other texts of these segments.
     fn read(&self, models: &Models<T::Model>, rows: &[usize], heads: &HeadSet) -> Result<Replacement, Error> {
-        let Self::Texts { encoded, partners, lengths: [own, others], .. } = self else {
+        let Self::Texts { encoded, partners, lengths: [_, others], .. } = self else {
             unreachable!("there are no other texts to read")
         };
-        let longest = rows.iter().map(|&row| own[row]).max().unwrap_or(0);
+        let longest = self.longest(rows);
         let mut order: Vec<usize> = (0..rows.len()).collect();
         order.sort_by_key(|&place| others[partners[rows[place]]]);
         let texts: Vec<usize> = order.iter().map(|&place| partners[rows[place]]).collect();

@@ -171,7 +171,7 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         Self::encoded_lengths(encoded)
     }
 
-    /// Returns true if there are choices of two that part in a token, whose logits can be attributed to heads.
+    /// Returns true if there are choices of two that differ in a token, whose logits can be attributed to heads.
     fn has_contrasts(_: &Self::Encoded) -> bool {
         false
     }

@@ -304,14 +304,20 @@ impl Rows {
             let answers: Vec<usize> = units.iter().map(|&unit| answers[unit]).collect();
             let lengths: Vec<f64> = rows.iter().map(|&row| self.length(row)).collect();
             batch.choices = Some(ChoiceRows::new(&counts, &answers, &lengths, model.options()));
-            let contrasts = units.iter().zip(&counts).scan(0, |first, (&unit, &count)| {
-                let before = *first;
-                *first += count;
-                Some(self.contrast(unit).map(|own| Contrast { row: before + own.row, ..own }))
-            });
-            batch.contrasts = contrasts.flatten().collect();
+            batch.contrasts = self.contrasts(units);
         }
         Ok(batch)
+    }
+
+    /// The contrasts of these units, whose rows are counted within the batch of them all.
+    fn contrasts(&self, units: &[usize]) -> Vec<Contrast> {
+        let mut first = 0;
+        let of_unit = |&unit: &usize| {
+            let before = first;
+            first += self.unit(unit).len();
+            self.contrast(unit).map(|own| Contrast { row: before + own.row, ..own })
+        };
+        units.iter().filter_map(of_unit).collect()
     }
 
     /// The first token in which the two choices of a question differ, if it is predicted in both; its row is counted within the
@@ -334,7 +340,7 @@ impl Rows {
         })
     }
 
-    /// Returns true if there are choices of two that part in a token.
+    /// Returns true if there are choices of two that differ in a token.
     pub(super) fn has_contrasts(&self) -> bool {
         (0..self.units()).any(|unit| self.contrast(unit).is_some())
     }
@@ -451,6 +457,23 @@ mod tests {
         let found: Vec<_> = (0..4).map(|unit| rows.contrast(unit)).collect();
         assert_eq!(found, [at(2, "c", "d"), None, None, at(0, "c", "a")]);
         assert!(rows.has_contrasts());
+    }
+
+    /// Whichever choice is right: its row and its token come first, behind the rows of the questions before.
+    #[test]
+    fn contrasts_of_a_batch_name_the_rows_of_right_answers() {
+        let mut questions = [("ab?", &["c", "d"][..]), ("", &["abd", "abcd"]), ("a?", &["b", "c", "d"])]
+            .map(|(context, choices)| question(context, choices));
+        questions[0].answer = 0;
+        let rows = Rows::of_choices(&tokenizer(), &questions, (ChoiceRule::Acc, 9), "test").unwrap();
+        let id = |letter: &str| tokenizer().encode(letter).unwrap()[0];
+        let shown = |units: &[usize]| {
+            let of = |found: &Contrast| (found.row, found.token, found.other);
+            rows.contrasts(units).iter().map(of).collect::<Vec<_>>()
+        };
+        let at = |row, token, other| (row, id(token), id(other));
+        assert_eq!(shown(&[0, 1]), [at(0, "c", "d"), at(3, "c", "d")]);
+        assert_eq!(shown(&[2, 1, 0]), [at(4, "c", "d"), at(5, "c", "d")]);
     }
 
     #[test]
