@@ -228,7 +228,7 @@ reproduce-v19-table2 subject="demo-translation" *args: (build "train-gates" "plo
 prune-and-retrain subject="demo-translation" *args: (build "iterative-prune" "plotting")
     file=$({{ run }} iterative-prune -- --retrain 1 --step-percent 25 "$@") && {{ run }} plotting -- prune-and-retrain "$file"
 
-# Beyond the paper: methods that choose heads, side by side at 25, 50 and 75 % of the heads, each with repairs (`--repair none,mean,least-squares,training`)
+# Beyond the paper: methods that choose heads, side by side at 25, 50 and 75 % of the heads, each with repairs (`--repair none,mean,least-squares`)
 [group('beyond the paper')]
 compare-methods subject="demo-language" *args: (build "compare-methods" "plotting")
     file=$({{ run }} compare-methods -- "$@") && {{ run }} plotting -- compare-methods "$file"

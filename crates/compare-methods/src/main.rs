@@ -2,26 +2,26 @@
 //! one budget and one test set.
 //!
 //! Heads are chosen on one split and scored on another. Orders are those of the table of measures, with the oracle of the split that
-//! they are chosen on; what is left of the model is scored as it is, with mean contexts folded in, with its kept heads fitted, or trained
-//! further.
+//! they are chosen on; what is left of the model is scored as it is, with mean contexts folded in, or with its kept heads fitted. Training
+//! further is left to `iterative-prune --retrain`, where each model is compared with a control.
 mod method;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::{Parser, ValueEnum};
 use core_masking::{HeadId, HeadScores, HeadSet, Needs};
 use experiment::{
-    Estimate, EstimateArgs, FurtherTraining, HeadSweep, MeasuredRows, Oracle, Pool, RowPlan, RowSet,
-    Sampling, SharedArgs, StepArgs, Together, check_heads, random_order,
+    Estimate, EstimateArgs, HeadSweep, MeasuredRows, Oracle, Pool, RowPlan, RowSet, Sampling, SharedArgs,
+    StepArgs, Together, check_heads, has_duplicates, random_order,
 };
 use records::{BASE, Identity, MetricName, Order, PruningRow, Repair, RepairedRow, Row, TestedRow};
 use significance::TestArgs;
 use subject::{Ablation, Description, Sample, Scored, Subject, Work};
 use training::{Machine, stop};
 
-use method::Method;
+use method::{Method, Passes};
 
 /// Name of the experiment in files and signatures.
 const EXPERIMENT: &str = "compare-methods";
@@ -47,11 +47,6 @@ struct Args {
         default_value = "none,mean,least-squares"
     )]
     repair: Vec<Repair>,
-
-    /// Epochs of --repair training, by the subject's recipe begun anew; with --attention enc-enc only a translator's encoder is
-    /// trained
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    epochs: u64,
 
     /// Number of random orders, with seeds counting up from --seed
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -81,7 +76,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = args.shared.subject.read()?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
-    let pools = args.steps.pools(&description.layout(&machine)?, Together::ONE_BY_ONE)?;
+    let layout = description.layout(&machine)?;
+    let pools = args.steps.pools(&layout, Together::ONE_BY_ONE)?;
+    ensure!(!has_duplicates(&args.order), "an order is given twice in --order");
+    ensure!(!has_duplicates(&args.repair), "a repair is given twice in --repair");
+    ensure!(
+        !layout.is_one_layer() || !args.repair.contains(&Repair::LeastSquares),
+        "all layers of this model are one, so that none can be fitted by itself: name others than least-squares in --repair"
+    );
     let sampling = Sampling { seed: args.shared.seed(), rescale: false };
     let estimate = args.estimate.estimate(&description, sampling, &machine)?;
     let scored = Scored::first(split, args.shared.limit, false);
@@ -91,10 +93,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
             scored.split
         );
     }
-    let training =
-        args.repair.contains(&Repair::Training).then_some((args.epochs as usize, args.shared.seed()));
-    let training =
-        training.map(|settings| FurtherTraining::new(&description, &machine, settings)).transpose()?;
     let path = args.shared.output_path(EXPERIMENT, &description, &scored);
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
@@ -106,7 +104,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
         subject: subject.as_ref(),
         scored,
         estimate,
-        training,
     };
     let methods = comparison.methods(&pools)?;
     let settings = (&args.shared, &machine, &args.test);
@@ -128,7 +125,6 @@ struct Comparison<'a> {
     subject: &'a dyn Subject,
     scored: Scored,
     estimate: Estimate,
-    training: Option<FurtherTraining<'a>>,
 }
 
 impl Comparison<'_> {
@@ -153,7 +149,6 @@ impl Comparison<'_> {
         identity.seed = Some(self.args.shared.seed());
         self.estimate.describe(self.subject, &mut identity)?;
         pools[0].describe(&mut identity);
-        identity.arguments.insert("epochs".to_owned(), self.args.epochs.into());
         Ok(identity)
     }
 
@@ -203,9 +198,8 @@ impl Comparison<'_> {
                     match rows.rows().find(|stored| stored.key() == own.key()) {
                         Some(stored) => check_heads(stored, &stored.masked_heads, Some(&masked))?,
                         None => {
-                            let fitted = self.passes_of_repair(repair, &masked, chosen_on);
-                            let forward = passes.forward + fitted;
-                            let own = RepairedRow { forward, backward: passes.backward, ..own };
+                            let Passes { forward, backward } = passes;
+                            let own = RepairedRow { forward, backward, ..own };
                             RowSet::add(due.entry(repair).or_default(), masked.clone(), own);
                         }
                     }
@@ -238,15 +232,6 @@ impl Comparison<'_> {
         Oracle::of(found.rows).scores(heads).context("ablate-one has no row for a head")
     }
 
-    /// Segments that are read forward to repair a model without training.
-    fn passes_of_repair(&self, repair: Repair, masked: &HeadSet, segments: usize) -> usize {
-        match repair {
-            Repair::None | Repair::Training => 0,
-            Repair::Mean => segments,
-            Repair::LeastSquares => 2 * self.subject.layout().modules_from(masked).len() * segments,
-        }
-    }
-
     /// Repairs the models without these heads and adds their rows.
     fn measure(
         &self,
@@ -254,40 +239,22 @@ impl Comparison<'_> {
         sets: Vec<RowSet<RepairedRow>>,
         rows: &mut MeasuredRows<RepairedRow>,
     ) -> anyhow::Result<()> {
-        let scored = match repair {
-            Repair::None => return Ok(rows.measure(self.subject, &self.scored, BASE, sets)?),
+        match repair {
             Repair::Mean => {
                 let (size, seed) = (self.args.estimate.estimate_limit, self.args.shared.seed());
                 let of = Sample { split: self.estimate.on.split.clone(), size, seed };
                 let folded = self.scored.clone().under(Ablation::Mean(of));
-                return Ok(rows.measure(self.subject, &folded, BASE, sets)?);
+                rows.measure(self.subject, &folded, BASE, sets)?;
             }
-            Repair::LeastSquares | Repair::Training => &self.scored,
-        };
-        for set in sets {
-            stop::check()?;
-            let (repaired, set) = match &self.training {
-                Some(training) if repair == Repair::Training => self.trained(training, set)?,
-                _ => (self.subject.refitted(&set.masked, &self.estimate.on)?, set),
-            };
-            rows.measure_other(repaired.as_ref(), self.subject, scored, set)?;
+            Repair::LeastSquares => {
+                for set in sets {
+                    stop::check()?;
+                    let fitted = self.subject.refitted(&set.masked, &self.estimate.on)?;
+                    rows.measure_other(fitted.as_ref(), self.subject, &self.scored, set)?;
+                }
+            }
+            _ => rows.measure(self.subject, &self.scored, BASE, sets)?,
         }
         Ok(())
-    }
-
-    fn trained(
-        &self,
-        training: &FurtherTraining<'_>,
-        RowSet { masked, rows }: RowSet<RepairedRow>,
-    ) -> anyhow::Result<(Box<dyn Subject>, RowSet<RepairedRow>)> {
-        let tuned = training.tune(rows[0].attention, &masked)?;
-        let complete = |row| RepairedRow {
-            dev_loss: Some(tuned.row.dev_loss),
-            epoch: Some(tuned.row.epoch),
-            updates: tuned.steps,
-            ..row
-        };
-        let rows = rows.into_iter().map(complete).collect();
-        Ok((training.open(&tuned)?, RowSet { masked, rows }))
     }
 }

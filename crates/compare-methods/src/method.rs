@@ -1,5 +1,5 @@
 //! A method that chooses heads, and what it costs.
-use core_masking::HeadSet;
+use core_masking::{HeadSet, Needs};
 use experiment::Pool;
 use records::{CurveId, MetricName, Order, PruningRow, Repair, RepairedRow};
 
@@ -64,7 +64,9 @@ impl<'a> Method<'a> {
         match self.order {
             Order::Random => Passes::default(),
             Order::Oracle => read((self.pool.heads.len() + 1) * segments, 0),
-            Order::By(measure) if measure.is_of_weights() && !measure.is_gradient() => read(segments, 0),
+            Order::By(measure) if !measure.is_gradient() && measure.entry().needs != Needs::Measures => {
+                read(segments, 0)
+            }
             _ => read(segments, segments),
         }
     }

@@ -21,13 +21,13 @@ fn scores<'a>(rows: impl Iterator<Item = &'a PruningRow>) -> BTreeMap<String, u6
         .collect()
 }
 
-/// Without a repair, with means folded in and after training, the rows are those of the programs that do this alone.
+/// Without a repair and with means folded in, the rows are those of the program that does this alone.
 #[test]
 fn repairs_are_those_of_other_programs() {
     let folder = trained(CLASSIFIER, "ablate-one", &["--resamples", "0"]);
     let folder = folder.path();
     let shared = ["--order", "importance,entropy,random", "--random-orders", "2", "--step-percent", "25"];
-    let compare = [&shared[..], &["--repair", "none,mean,least-squares,training"]].concat();
+    let compare = [&shared[..], &["--repair", "none,mean,least-squares"]].concat();
     command("compare-methods", folder, &compare)
         .assert()
         .success()
@@ -36,36 +36,29 @@ fn repairs_are_those_of_other_programs() {
     let of = |repair: Repair| -> Vec<PruningRow> {
         found.iter().filter(|row| row.repair == repair).map(PruningRow::from).collect()
     };
-    assert_eq!(Repair::ALL.map(|repair| of(repair).len()), [15; 4], "5 orders, 3 steps");
+    assert_eq!(Repair::ALL.map(|repair| of(repair).len()), [15, 15, 15, 0], "5 orders, 3 steps");
     let own = |repair| scores(of(repair).iter());
-    let alone: [(Repair, &[&str], &str); 3] = [
+    let alone: [(Repair, &[&str], &str); 2] = [
         (Repair::None, &[], "iterative-prune.csv"),
         (Repair::Mean, &["--ablation", "mean", "--reference-limit", "30"], "iterative-prune-mean.csv"),
-        (Repair::Training, &["--retrain", "1"], "prune-and-retrain.csv"),
     ];
     for (repair, arguments, file) in alone {
         command("iterative-prune", folder, &[&shared[..], arguments].concat()).assert().success();
-        let other: Vec<PruningRow> = match repair {
-            Repair::Training => rows::<RepairedRow>(folder, file).iter().map(PruningRow::from).collect(),
-            _ => rows(folder, file),
-        };
+        let other: Vec<PruningRow> = rows(folder, file);
         let (own, other) = (own(repair), scores(other.iter()));
         assert!(own.iter().all(|row| other.get(row.0) == Some(row.1)), "{repair}: {own:?} but {other:?}");
     }
-    let costs = |repair: Repair, order: &str| {
-        let row = found.iter().find(|row| row.repair == repair && row.order == *order).unwrap();
-        (row.forward, row.backward, row.updates > 0)
+    let costs = |order: &str| {
+        let row = found.iter().find(|row| row.order == *order).unwrap();
+        (row.forward, row.backward)
     };
-    assert_eq!(costs(Repair::None, "importance"), (30, 30, false));
-    assert_eq!(costs(Repair::Mean, "entropy"), (60, 0, false));
-    assert_eq!(costs(Repair::Training, "random"), (0, 0, true));
+    assert_eq!(["importance", "entropy", "random"].map(costs), [(30, 30), (30, 0), (0, 0)]);
     let before = read(folder, "results/tiny/compare-methods.csv");
     command("compare-methods", folder, &compare).assert().success();
     assert_eq!(read(folder, "results/tiny/compare-methods.csv"), before);
 }
 
-/// All orders that a subject has what they need for, the oracle of the split that heads are chosen on among them; fitted heads do not
-/// change a model whose heads are all there.
+/// All orders that a subject has what they need for, the oracle of the split that heads are chosen on among them.
 #[test]
 fn all_orders_are_compared_on_each_task() {
     for (subject, orders) in [(TRANSLATOR, 8), (LANGUAGE_MODEL, 8)] {
@@ -88,6 +81,8 @@ fn what_cannot_be_compared_is_said() {
     for (arguments, expected) in [
         (&["--shard", "1/2"][..], "--shard 1/2: methods share what they measure"),
         (&["--order", "logit-attribution"], "choices"),
+        (&["--order", "entropy,entropy"], "an order is given twice"),
+        (&["--repair", "training"], "invalid value 'training'"),
     ] {
         let message = refusal(&mut command("compare-methods", folder.path(), arguments));
         assert!(message.contains(expected), "{message}");

@@ -134,11 +134,15 @@ pub trait GatedModel: Debug + Send + Sized {
     }
 
     /// The same model, in which W_o of a module multiplies what it reads of each head that is not `masked`, so that it writes what
-    /// is closest to what the intact model writes: [`Moments`].
+    /// is closest to what the intact model writes: [`Moments`]. `None` if that takes numbers beyond the bound.
     ///
     /// # Errors
     /// If layers share their weights.
-    fn refitted(&self, (module, masked): (Module, &HeadSet), moments: &Moments) -> Result<Self, Error> {
+    fn refitted(
+        &self,
+        (module, masked): (Module, &HeadSet),
+        moments: &Moments,
+    ) -> Result<Option<Self>, Error> {
         let (layout, (attention, layer)) = (self.layout(), module);
         if layout.is_one_layer() {
             let fault = "all layers of this model are one, so that none can be fitted by itself";
@@ -147,14 +151,14 @@ pub trait GatedModel: Debug + Send + Sized {
         let present = layout.heads().into_iter().filter(|id| id.module() == module).collect::<Vec<_>>();
         let name = format!("{}.weight", self.config().projections(attention, layer).output);
         let output = self.weights().get(&name)?.detach(); // [d_model, present * d_head]
-        let scales = moments.scales(&output, &present, masked);
+        let Some(scales) = moments.scales(&output, &present, masked) else { return Ok(None) };
         let scale = |id: &HeadId| scales.get(*id).unwrap_or(1.0);
         let columns =
             Tensor::from_slice(&present.iter().map(scale).collect::<Vec<_>>()).to_device(output.device());
         let columns = columns.repeat_interleave_self_int(d_head(self.config()), 0, None);
         let mut weights = self.weights().share();
         weights.insert(name, (output.to_kind(Kind::Double) * columns).to_kind(output.kind()));
-        Self::new(self.config().clone(), weights)
+        Self::new(self.config().clone(), weights).map(Some)
     }
 
     /// Raw outputs for one short input, `[.., outputs]`.

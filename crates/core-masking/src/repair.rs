@@ -1,8 +1,9 @@
 //! Repair without training: numbers by which the kept heads of a module are multiplied, so that its output is as close as can be to that
 //! of the intact model. Kwon et al. (2022), Section 4.3, <https://arxiv.org/abs/2204.09656>.
 //!
-//! Differs from the paper: only heads are removed here, so only heads are multiplied, those of the first layer too; and what is
-//! approached is the output of the attention module alone, without the change of the residual stream before it.
+//! Differs from the paper: only heads are removed here, so only heads are multiplied, those of the first layer too; what is
+//! approached is the output of the attention module alone, without the change of the residual stream before it; and there is no
+//! column of ones beside the heads, whose multiple the authors' code drops.
 use tch::{Device, Kind, Tensor};
 
 use crate::importance::Attended;
@@ -11,7 +12,7 @@ use crate::{HeadId, HeadScores, HeadSet};
 /// The paper's damping, which holds the numbers near 1 where the data does not tell them apart.
 const DAMPING: f64 = 1.0;
 
-/// The paper's bound: where a number is greater, the module is left as it is.
+/// The bound of the authors' code: where a number is greater, this module and all above are left as they are.
 const GREATEST: f64 = 10.0;
 
 /// Second moments of the contexts of one module's heads over real positions, which add up over batches.
@@ -41,11 +42,11 @@ impl Moments {
     }
 
     /// Numbers s for the heads that are not `masked`, of those that the layout has in this module: the least squares of
-    /// `Σ_p |Σ_h s_h W_o^h c'_h - Σ_h W_o^h c_h|²` over positions p, c' being contexts of the model that lacks heads. None where
-    /// the paper would leave the module as it is.
+    /// `Σ_p |Σ_h s_h W_o^h c'_h - Σ_h W_o^h c_h|²` over positions p, c' being contexts of the model that lacks heads. `None` if
+    /// one is beyond the bound.
     ///
     /// - `output`: W_o, `[d_model, present * d_head]`
-    pub(crate) fn scales(&self, output: &Tensor, present: &[HeadId], masked: &HeadSet) -> HeadScores {
+    pub(crate) fn scales(&self, output: &Tensor, present: &[HeadId], masked: &HeadSet) -> Option<HeadScores> {
         let output = output.detach().to_device(Device::Cpu).to_kind(Kind::Double);
         let d_head = output.size()[1] / present.len() as i64;
         let places: Vec<i64> = present.iter().map(|id| id.head_index() as i64).collect();
@@ -60,9 +61,8 @@ impl Moments {
         let is_kept = |place: &&i64| !masked.contains(present[**place as usize]);
         let all: Vec<i64> = (0..present.len() as i64).collect();
         let kept: Vec<i64> = all.iter().filter(is_kept).copied().collect();
-        let none = HeadScores::default();
         if kept.is_empty() {
-            return none;
+            return Some(HeadScores::default());
         }
         let of_kept = Tensor::from_slice(&kept);
         let gram = written(&self.own).index_select(0, &of_kept).index_select(1, &of_kept);
@@ -74,15 +74,18 @@ impl Moments {
         let change = vectors.mv(&(inverse * vectors.tr().mv(&missing)));
         let scales = crate::to_vec::<f64>(&(change + 1.0));
         if scales.iter().any(|scale| scale.is_nan() || scale.abs() > GREATEST) {
-            return none;
+            return None;
         }
-        kept.iter().map(|&place| present[place as usize]).zip(scales).collect()
+        Some(kept.iter().map(|&place| present[place as usize]).zip(scales).collect())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classifier::LabelledBatch;
+    use crate::{Attention, Classifier, ClassifierConfig, GatedModel, Gates, ModelConfig, ModelDropout};
+    use tch::no_grad;
 
     const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
 
@@ -113,7 +116,7 @@ mod tests {
     ) -> Vec<f64> {
         let moments = Moments::new(lacking, intact, attended);
         let found = moments.scales(output, &heads(3), &masked.parse().unwrap());
-        found.iter().map(|(_, scale)| scale).collect()
+        found.unwrap().iter().map(|(_, scale)| scale).collect()
     }
 
     /// Least squares by hand: the columns of Y are what each kept head writes, t what all write, and
@@ -146,6 +149,7 @@ mod tests {
         let twins = contexts.index_select(1, &Tensor::from_slice(&[0_i64, 0, 2]));
         let output = output.index_select(1, &Tensor::from_slice(&[0_i64, 1, 0, 1, 4, 5]));
         let near = |found: Vec<f64>, expected: [f64; 2]| {
+            assert_eq!(found.len(), 2, "heads 1 and 3");
             let is_near = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6);
             assert!(is_near, "{found:?}");
         };
@@ -154,12 +158,55 @@ mod tests {
         near(scales(&halved, &twins, (&attended, &output), "self:1:2"), [4.0, 2.0]);
     }
 
+    /// A head with a twin in a whole model: without it, the fitted model says what the intact one says.
+    #[test]
+    fn a_model_is_fitted_through_its_weights() {
+        let json = serde_json::json!({
+            "model_type": "bert", "vocab_size": 23, "hidden_size": 12, "num_hidden_layers": 2,
+            "num_attention_heads": 3, "intermediate_size": 14, "hidden_act": "gelu",
+            "max_position_embeddings": 13, "type_vocab_size": 2, "initializer_range": 0.3,
+        });
+        let config: ClassifierConfig = serde_json::from_value(json).unwrap();
+        let model = Classifier::random(config, 3, (Kind::Double, Device::Cpu)).unwrap();
+        let mut weights = model.weights().share();
+        let names = model.config().projections(Attention::SelfAttention, 1);
+        let twice = |name: String, axis: i64| {
+            let places: Vec<i64> = [0, 1, 2, 3, 0, 1, 2, 3, 8, 9, 10, 11].to_vec();
+            let old = model.weights().get(&name).unwrap().detach();
+            (name, old.index_select(axis, &Tensor::from_slice(&places)))
+        };
+        for name in [names.query, names.key, names.value] {
+            for kind in ["weight", "bias"] {
+                let (name, new) = twice(format!("{name}.{kind}"), 0);
+                weights.insert(name, new);
+            }
+        }
+        let (name, new) = twice(format!("{}.weight", names.output), 1);
+        weights.insert(name, new);
+        let intact = Classifier::new(model.config().clone(), weights).unwrap();
+        let (long, short): (&[u32], &[u32]) = (&[3, 9, 14, 2, 7], &[5, 1]);
+        let texts = intact.batch(&[(long, &[0; 5]), (short, &[0; 2])]).unwrap();
+        let examples = LabelledBatch { texts, labels: Tensor::from_slice(&[0_i64, 1]) };
+        let (masked, module) = ("self:2:2".parse().unwrap(), (Attention::SelfAttention, 1));
+        let moments = intact.moments(&intact, &examples, (module, &masked)).unwrap();
+        let fitted = intact.refitted((module, &masked), &moments).unwrap().unwrap();
+        let gates = Gates::masking(&intact.layout(), &[masked], intact.options()).unwrap();
+        let losses = |model: &Classifier, gates: &Gates| {
+            no_grad(|| model.losses(&examples, gates, &ModelDropout::OFF))
+        };
+        let gap = |model: &Classifier| {
+            (losses(model, &gates) - losses(&intact, &intact.open())).abs().max().double_value(&[])
+        };
+        assert!(gap(&fitted) < 1e-4 && gap(&intact) > 1e-3, "{} and {}", gap(&fitted), gap(&intact));
+    }
+
     /// What only a multiple beyond the bound could repair is left as it is, and so is a module without heads.
     #[test]
     fn a_module_is_left_alone_beyond_the_bound() {
         let (contexts, attended, output) = linear(3);
         let faint = &contexts * 0.05;
-        assert!(scales(&faint, &contexts, (&attended, &output), "self:1:2").is_empty());
+        let moments = Moments::new(&faint, &contexts, &attended);
+        assert!(moments.scales(&output, &heads(3), &"self:1:2".parse().unwrap()).is_none());
         assert!(scales(&contexts, &contexts, (&attended, &output), "self:1:1+self:1:2+self:1:3").is_empty());
     }
 }

@@ -6,7 +6,7 @@ use stats::Segments;
 use stats::adjust::holm;
 use stats::areas::{Area, Areas};
 
-use crate::contrasts::RESAMPLES;
+use crate::contrasts::{Draws, RESAMPLES};
 use crate::error::{Result, no_segments, within};
 use crate::pruning::{Pruning, Series};
 use crate::results::{Results, distinct};
@@ -34,7 +34,7 @@ pub struct MethodArea {
     pub area: Area,
     /// The same less that of importance, with p adjusted by Holm (1979) over the methods; absent of importance itself.
     pub over_importance: Option<Area>,
-    /// Less that of random orders, likewise.
+    /// Less that of random orders, likewise; absent with fewer than [`Draws::ENOUGH`].
     pub over_random: Option<Area>,
     /// Segments that the model read forward and backward to order the heads.
     pub passes: [usize; 2],
@@ -111,7 +111,8 @@ impl Methods {
             };
             let over = |order: Order, own: &Vec<usize>| {
                 let others = of_order(order).filter(|others| *others != own)?;
-                Some(areas.difference(own, others))
+                let is_enough = order != Order::Random || others.len() >= Draws::ENOUGH;
+                is_enough.then(|| areas.difference(own, others))
             };
             let own = places.iter().filter(|((of, _), _)| *of == repair);
             let mut all: Vec<MethodArea> = own

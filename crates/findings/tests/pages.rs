@@ -14,7 +14,7 @@ use findings::{
     Retrained, Source,
 };
 use records::{AblationRow, Attention, Method, PruningRow, TestedRow as _, Verdict};
-use stats::correlation::pearson;
+use stats::correlation::{pearson, spearman};
 use stats::reliability::{Swept, ceiling, split_half};
 use words::{fixed, signed};
 
@@ -197,6 +197,7 @@ fn number(words: &[&str]) -> String {
             format!("{} to {}", fixed(-most, digits(places)), fixed(-least, digits(places)))
         }
         ["kinds", subject, what, ref kind @ ..] => of_kinds(subject, what, kind),
+        ["induction", what] => induction(what),
         ["together-by", file] => {
             fixed(share_in(rows(file), "importance", "", is_dispensable) * 32.0 / 100.0, 0)
         }
@@ -214,7 +215,7 @@ fn replicates(subject: &str) -> (Replicates, Judge) {
     (found, judge)
 }
 
-/// Of single heads under several kinds of ablation: the rank correlation of zeros and another kind, the heads that a kind needs in all
+/// Of single heads under several kinds of ablation: the rank correlation of zeros and another kind across halves, the heads that a kind needs in all
 /// draws, or what it costs to mask one, on average over draws.
 fn of_kinds(subject: &str, what: &str, kind: &[&str]) -> String {
     let file = Source::subject(&folders(), subject).one(experiment::SWEEP).unwrap();
@@ -222,9 +223,10 @@ fn of_kinds(subject: &str, what: &str, kind: &[&str]) -> String {
     let place = found.all.iter().position(|own| own.name == kind[0]).unwrap();
     let draws = &found.all[place].draws;
     match what {
-        "rho" => {
+        "halves" | "ceiling" => {
             let all = found.agreements().unwrap();
-            fixed(all.iter().find(|own| own.kinds == [0, place]).unwrap().spearman.unwrap(), 2)
+            let own = all.iter().find(|own| own.kinds == [0, place]).unwrap();
+            fixed(if what == "halves" { own.across_halves } else { own.ceiling }.unwrap(), 2)
         }
         "needed" => {
             let judge = found.zero().judge(Criterion { alpha: 0.01, adjustment: Adjustment::None });
@@ -240,6 +242,29 @@ fn of_kinds(subject: &str, what: &str, kind: &[&str]) -> String {
             };
             fixed(draws.iter().map(row).sum::<f64>() / draws.len() as f64, kind[2].parse().unwrap())
         }
+    }
+}
+
+/// Of the heads of layer 2 of `demo-induction`: ends of their scores and costs, and how these go together.
+fn induction(what: &str) -> String {
+    let scores = rows("demo-induction/named-heads").into_iter();
+    let scores: Vec<(f64, f64)> = scores
+        .filter(|row| (row.text("function"), row.text("layer")) == ("induction", "2"))
+        .map(|row| {
+            let head = format!("head={}", row.head());
+            (row.number("share"), find("demo-induction/ablate-one", &[&head]).loss())
+        })
+        .collect();
+    let (shares, costs): (Vec<f64>, Vec<f64>) = scores.into_iter().unzip();
+    let ends = |values: &[f64]| {
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        [least, greatest].map(|value| fixed(value, 2)).join(" to ")
+    };
+    match what {
+        "shares" => ends(&shares),
+        "costs" => ends(&costs),
+        _ => fixed(spearman(&shares, &costs).unwrap().coefficient, 2),
     }
 }
 
@@ -545,18 +570,19 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "leaves {left multi30k-en-fr enc-dec 39 1} of {cell multi30k-en-fr/ablate-one base_score 1} BLEU in \
          encoder-decoder attention, {left multi30k-en-fr dec-dec 39 1} in decoder self-attention and \
          {left multi30k-en-fr enc-enc 39 1} in the encoder",
-        "have a rank correlation of {kinds demo-inference rho mean}, with zeros and other texts of \
-         {kinds demo-inference rho resample}: head 1:8 costs {kinds demo-inference cost zero self:1:8 2} points with zeros, \
-         {kinds demo-inference cost resample self:1:8 2} with other texts",
-        "Of its {heads demo-inference self} heads {kinds demo-inference needed zero} are needed with zeros, \
-         {kinds demo-inference needed mean} with means, {kinds demo-inference needed resample} with other texts",
-        "{together-by demo-inference/replicate-6/iterative-prune-mean} instead of \
-         {together-by demo-inference/replicate-6/iterative-prune}, and \
+        "Head 1:8 of `demo-inference` costs {kinds demo-inference cost zero self:1:8 2} points with zeros and \
+         {kinds demo-inference cost resample self:1:8 2} with other texts; of {heads demo-inference self} heads \
+         {kinds demo-inference needed zero} are needed with zeros, {kinds demo-inference needed mean} with means, \
+         {kinds demo-inference needed resample} with other texts",
+        "zeros and means have a rank correlation of {kinds demo-inference halves mean} (noise allows \
+         {kinds demo-inference ceiling mean}), zeros and other texts of {kinds demo-inference halves resample} \
+         ({kinds demo-inference ceiling resample})",
+        "shown to go: {together-by demo-inference/replicate-6/iterative-prune-mean} instead of \
+         {together-by demo-inference/replicate-6/iterative-prune}, \
          {together-by demo-language/replicate-6/iterative-prune-mean} instead of \
          {together-by demo-language/replicate-6/iterative-prune}.",
-        "put {cell demo-induction/named-heads share 2 head=self:2:4 function=induction} and \
-         {cell demo-induction/named-heads share 2 head=self:2:3 function=induction} of their attention",
-        "masking them costs {kinds demo-induction cost zero self:2:4 2} and {kinds demo-induction cost zero self:2:3 3} nats",
+        "all eight heads of layer 2 look up what followed a token before ({induction shares} of their attention); masking one costs {induction costs} nats a \
+         token, more with higher scores (rank correlation {induction rho})",
         "shown to be dispensable with a probability of at most {power minilm-cola}",
         "still {left minilm-mrpc all 72 1}, that of always",
         "in {layers dispensable multi30k-en-fr} of the 18 of `multi30k-en-fr`",
@@ -630,7 +656,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          in 2 of them";
     let given = "Brackets are 95 % intervals / head 1 of layer 2 / above 2 % of the score / p < 0.01 / \
          all 72 heads / Masking 81 % of one / At 90 % of BLEU / at 85 % / 90 % of 1/perplexity / \
-         with 1,043 sentences / (training 6) / the same 9,815 pairs / The paper's is 0.96 / on 3 % of MNLI / \
+         with 1,043 sentences / the same 9,815 pairs / The paper's is 0.96 / on 3 % of MNLI / \
          most important 75 % about half / (step 0) / with 75 % of its heads masked / \
          95 % interval / calls p < 0.01 significant";
     check("results/README.md", &sentences, &[history, given]);

@@ -125,7 +125,7 @@ impl HeadLayout {
         modules.map(<[HeadId]>::to_vec).collect()
     }
 
-    /// The modules from the first with one of these heads on, in the order in which a model computes them.
+    /// The modules from the first with one of these heads on that have others too, in the order in which a model computes them.
     pub fn modules_from(&self, heads: &HeadSet) -> Vec<(Attention, usize)> {
         let mut modules: Vec<_> = self.heads_by_module().iter().map(|heads| heads[0].module()).collect();
         let is_of_decoder = |attention| matches!(attention, Attention::DecDec | Attention::EncDec);
@@ -133,7 +133,10 @@ impl HeadLayout {
             (is_of_decoder(attention), layer, attention == Attention::EncDec)
         });
         let has_none = |module: &(Attention, usize)| heads.iter().all(|id| id.module() != *module);
-        modules.into_iter().skip_while(has_none).collect()
+        let has_others = |module: &(Attention, usize)| {
+            self.heads().iter().any(|id| id.module() == *module && !heads.contains(*id))
+        };
+        modules.into_iter().skip_while(has_none).filter(has_others).collect()
     }
 
     /// The heads of one module; none is left of a module that the model does not have.

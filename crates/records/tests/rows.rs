@@ -70,7 +70,15 @@ fn only_orders_by_a_score_of_the_model_can_be_measured_again() {
     let names: Vec<&str> = measured.map(Order::name).collect();
     assert_eq!(
         names,
-        ["importance", "attention-gradient", "entropy", "confidence", "importance-entropy", "fisher"],
+        [
+            "importance",
+            "attention-gradient",
+            "entropy",
+            "confidence",
+            "importance-entropy",
+            "fisher",
+            "logit-attribution",
+        ],
         "the oracle, chance and searches know no score of a model without some heads"
     );
 }

@@ -305,9 +305,9 @@ impl<T: Task> Subject for TaskSubject<T> {
                 }
                 Ok(())
             })?;
-            if let Some(moments) = total {
-                exact = exact.refitted((module, masked), &moments)?;
-            }
+            let Some(moments) = total else { break };
+            let Some(fitted) = exact.refitted((module, masked), &moments)? else { break };
+            exact = fitted;
         }
         let models = Models::new(exact, self.machine.precision)?;
         let (file, machine, task) = (self.file.clone(), self.machine.clone(), self.task.clone());

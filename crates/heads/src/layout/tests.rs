@@ -54,3 +54,18 @@ fn removed_heads_are_gone_and_the_others_keep_their_numbers() {
     let all = layout.heads().into_iter().collect();
     assert_eq!(layout.without(&all).unwrap_err().to_string(), "no head would be left in the model");
 }
+
+/// The encoder first, then in each layer of the decoder its self-attention before that to the encoder; none without heads.
+#[test]
+fn modules_stand_in_the_order_in_which_they_are_computed() {
+    let shape = LayerShape::plain(2, 2, 4);
+    let all = [Attention::EncEnc, Attention::EncDec, Attention::DecDec];
+    let layout = HeadLayout::new(all.map(|attention| (attention, shape)));
+    let from = |names: &str| -> Vec<String> {
+        let modules = layout.modules_from(&names.parse().unwrap());
+        modules.into_iter().map(|(attention, layer)| format!("{attention}:{}", layer + 1)).collect()
+    };
+    assert_eq!(from("enc-enc:2:1"), ["enc-enc:2", "dec-dec:1", "enc-dec:1", "dec-dec:2", "enc-dec:2"]);
+    assert_eq!(from("dec-dec:1:1+dec-dec:1:2+dec-dec:2:1"), ["enc-dec:1", "dec-dec:2", "enc-dec:2"]);
+    assert!(from("").is_empty());
+}

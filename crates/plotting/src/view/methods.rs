@@ -12,7 +12,8 @@ use stats::family::ALPHA;
 use words::tenths;
 
 use super::curve::{Curve, base_entry, over_base, scores};
-use super::pruning_curves::{curve, is_random, look};
+use super::pruning_curves::{complement_entry, curve, is_random, look};
+use super::pruning_table::COMPLEMENT;
 use super::{Asked, BANDS, judged};
 
 pub(crate) const STEM: &str = "compare-methods";
@@ -67,16 +68,15 @@ fn figure(found: &Methods, scope: Scope, criterion: Criterion) -> Chart {
         .note(REPAIRS)
         .note(BANDS)
         .note(has(is_random).then_some("thin lines: single random orders"))
-        .note(has(|series| series.curve.complement).then_some(COMPLEMENT))
+        .note(has(|series| series.curve.complement).then(|| format!("dashed, complement of importance: {COMPLEMENT}")))
         .entries(legend)
+        .entries(complement_entry(has(|series| series.curve.complement)))
         .entries([base_entry("base", &metric, base)])
         .beside(&repairs, panel)
 }
 
 const REPAIRS: &str = "repairs of what is left: none; mean: mean contexts folded into biases; least-squares: kept heads multiplied, so \
-     that each module writes what is closest to what it wrote; training: all weights trained further";
-
-const COMPLEMENT: &str = "complement: the heads that importance keeps are masked, and the others kept";
+     that each module writes what is closest to what it wrote";
 
 /// The areas after a repair, best first; methods stand in the order of the first.
 struct Ranking<'a> {
@@ -123,8 +123,8 @@ impl Ranking<'_> {
             Row::new(name(method.curve), areas.chain(method.passes.map(Cell::from)))
         };
         let title = format!(
-            "Area under the curve of each method: mean change of {} over the numbers of heads, with 95 % intervals over segments, and \
-             rank",
+            "Area under the curve of each method: mean change of {} over the numbers of heads, with 95 % intervals over segments, \
+             and rank",
             metric.label()
         );
         let columns = self.repairs.iter().map(|repair| repair.name());
@@ -132,7 +132,7 @@ impl Ranking<'_> {
             .columns(["Method", "repair"], columns.chain(["read forward", "read backward"]))
             .rows(self.methods().into_iter().map(row))
             .note(REPAIRS)
-            .note("random: the mean of its orders")
+            .note("random: the mean of its orders, which are drawn anew with the segments")
             .note("read: segments that the model reads to order the heads, and of these those whose loss is followed backward")
             .note(file.of_orders())
     }
@@ -157,7 +157,8 @@ impl Ranking<'_> {
             .columns(["Method", "repair"], self.repairs.iter().flat_map(columns))
             .rows(self.methods().into_iter().map(row))
             .mark(format!(
-                "p below {ALPHA}, adjusted by Holm over the methods, for other test segments, not for other trainings"
+                "p of the bootstrap below {ALPHA}, adjusted by Holm over the methods, for other test segments and random orders, not for \
+                 other trainings"
             ))
     }
 }

@@ -194,7 +194,7 @@ pub(super) fn chart(
         .panels(1, vec![Panel::new(axes, 160.0, layers)])
 }
 
-fn complement_entry(has_complement: bool) -> Option<Entry> {
+pub(super) fn complement_entry(has_complement: bool) -> Option<Entry> {
     has_complement.then(|| Entry::line("complement", Style::dashed(INK, 0.7)))
 }
 

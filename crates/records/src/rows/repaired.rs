@@ -18,8 +18,9 @@ pub enum Repair {
     Mean,
     /// The kept heads are multiplied, module by module, so that each module writes what is closest to what it wrote (Kwon et al. 2022)
     LeastSquares,
-    /// All weights are trained further, each model for as many updates
+    /// All weights are trained further, each model for as many updates: `prune-and-retrain`
     #[default]
+    #[value(skip)]
     Training,
 }
 
@@ -103,7 +104,7 @@ pub struct RepairedRow {
     pub epoch: Option<usize>,
     /// Cost of training: updates of all epochs.
     pub updates: usize,
-    /// Cost of choosing the heads, and of repair without training: segments that the model read forward.
+    /// Cost of choosing the heads: segments that the model read forward.
     #[serde(default)]
     pub forward: usize,
     /// Of these, segments whose loss it followed backward.
@@ -184,7 +185,8 @@ impl Row for RepairedRow {
     }
 
     fn title(&self) -> String {
-        format!("{}, repaired by {}", PruningRow::from(self).title(), self.repair)
+        let repair = if self.repair == Repair::None { "not repaired" } else { self.repair.name() };
+        format!("{}, {repair}", PruningRow::from(self).title())
     }
 
     fn limits(&self) -> Vec<Limit> {
