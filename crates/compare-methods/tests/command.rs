@@ -82,7 +82,6 @@ fn what_cannot_be_compared_is_said() {
         (&["--shard", "1/2"][..], "--shard 1/2: methods share what they measure"),
         (&["--order", "logit-attribution"], "choices"),
         (&["--order", "entropy,entropy"], "an order is given twice"),
-        (&["--repair", "training"], "invalid value 'training'"),
     ] {
         let message = refusal(&mut command("compare-methods", folder.path(), arguments));
         assert!(message.contains(expected), "{message}");

@@ -68,7 +68,10 @@ fn figure(found: &Methods, scope: Scope, criterion: Criterion) -> Chart {
         .note(REPAIRS)
         .note(BANDS)
         .note(has(is_random).then_some("thin lines: single random orders"))
-        .note(has(|series| series.curve.complement).then(|| format!("dashed, complement of importance: {COMPLEMENT}")))
+        .note(
+            has(|series| series.curve.complement)
+                .then(|| format!("dashed, complement of importance: {COMPLEMENT}")),
+        )
         .entries(legend)
         .entries(complement_entry(has(|series| series.curve.complement)))
         .entries([base_entry("base", &metric, base)])
