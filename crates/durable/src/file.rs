@@ -1,7 +1,7 @@
 //! Single files.
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{Error, parent, partial, rename};
 
@@ -32,18 +32,33 @@ pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error> {
 /// # Errors
 /// If the function fails, the file cannot be written, or what is there is not a file, but a device or a folder.
 pub fn replace_file<E: From<Error>>(path: &Path, fill: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
-    let folder = parent(path);
-    fs::create_dir_all(folder).map_err(Error::at(folder))?;
-    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        return Err(Error::at(path)(io::Error::other(NOT_REGULAR)).into());
-    }
-    let partial = partial(path);
-    remove_if_there(&partial).map_err(Error::at(&partial))?;
+    let partial = room(path)?;
     let written = fill(&partial).and_then(|()| Ok(publish_file(&partial, path)?));
     if written.is_err() {
         let _ = fs::remove_file(&partial); // the error that is reported came first
     }
     written
+}
+
+/// Refuses a file that [`write()`] could not make, before any long work. Its folders are made.
+///
+/// # Errors
+/// As for [`write()`].
+pub fn check_writable(path: &Path) -> Result<(), Error> {
+    let partial = room(path)?;
+    fs::write(&partial, "").and_then(|()| fs::remove_file(&partial)).map_err(Error::at(path))
+}
+
+/// Makes the folders of a file, and returns the name that the file has until it is complete, which is free.
+fn room(path: &Path) -> Result<PathBuf, Error> {
+    let folder = parent(path);
+    fs::create_dir_all(folder).map_err(Error::at(folder))?;
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return Err(Error::at(path)(io::Error::other(NOT_REGULAR)));
+    }
+    let partial = partial(path);
+    remove_if_there(&partial).map_err(Error::at(&partial))?;
+    Ok(partial)
 }
 
 /// Gives a complete file its name, in the place of what is there. Both are in one folder.
@@ -65,7 +80,6 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
     #[cfg(target_os = "linux")]
     use std::process::Command;
 
@@ -100,6 +114,8 @@ mod tests {
         let file = folder.path().join("file");
         write(&file, "text").unwrap();
         assert!(write(&file.join("below"), "text").is_err(), "nobody can put a file below a file");
+        assert!(check_writable(&taken).is_err() && check_writable(&file.join("below")).is_err());
+        check_writable(&file).unwrap();
         let failing = |partial: &Path| {
             fs::write(partial, "half").unwrap();
             Err(Error { path: PathBuf::from("given"), source: io::Error::other("up") })

@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use file::{open_regular, publish_file, replace_file, write};
+pub use file::{check_writable, open_regular, publish_file, replace_file, write};
 pub use folder::{publish_folder, replace_folder, restore_folder};
 pub use lock::Lock;
 

@@ -55,14 +55,27 @@ fn a_language_model_reads_any_text_and_refuses_what_it_cannot_read() {
     let hostile = "</script><b>\u{1b}[2J\u{202e}";
     let (maps, page) = look(folder.path(), &[hostile]);
     assert!(maps[0].1 > 4 && !page.contains('\u{1b}') && !page.contains('\u{202e}') && !page.contains("<b>"));
-    let faults: [(&[&str], &str); 5] = [
+    let faults: [(&[&str], &str); 3] = [
         (&[" "], "the text is empty"),
         (&[&"dog ".repeat(200)], "tokens, but the model reads 96 at most"),
-        (&["The", "--second", "dog"], "a language model reads one text"),
         (&["The", "--mask", "self:9:1"], "no layer 9"),
-        (&["The", "--output", "results"], "must end in `.html`"),
     ];
     for (arguments, fault) in faults {
         command("look", folder.path()).args(arguments).assert().failure().stderr(contains(fault));
+    }
+}
+
+/// Nobody can put a file below a file.
+#[test]
+fn what_cannot_be_is_refused_before_the_model_is_trained() {
+    let folder = test_support::folder(LANGUAGE_MODEL);
+    let faults: [(&[&str], &str); 3] = [
+        (&["--second", "dog"], "a language model reads one text"),
+        (&["--output", "results"], "must end in `.html`"),
+        (&["--output", "tiny.toml/look.html"], "cannot write `tiny.toml"),
+    ];
+    for (arguments, fault) in faults {
+        command("look", folder.path()).arg("The").args(arguments).assert().failure().stderr(contains(fault));
+        assert!(!folder.path().join("data/models").exists(), "{fault}");
     }
 }

@@ -19,6 +19,7 @@ use anyhow::{Result, bail};
 use args::Args;
 pub use args::html_file;
 use clap::Parser;
+pub use durable::check_writable;
 use findings::source::subjects;
 use words::{exit_code, warn};
 use write::Writer;

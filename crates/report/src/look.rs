@@ -132,8 +132,8 @@ fn description(attention: Attention) -> &'static str {
     }
 }
 
-/// Maps as the script reads them. A weight w is the byte 255 √w, so that small ones keep their first two digits; queries that see
-/// no later keys have those before alone.
+/// Maps as the script reads them. A weight w is the byte 255 √w, so that small ones are told apart; queries that see no later
+/// keys have those before alone.
 fn packed(maps: &AttentionMaps) -> serde_json::Value {
     let [queries, keys] = [&maps.queries, &maps.keys].map(|tokens| tokens.iter().map(|token| label(token)));
     let byte = |&weight: &f32| (weight.clamp(0.0, 1.0).sqrt() * 255.0).round() as u8;

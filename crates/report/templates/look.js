@@ -98,6 +98,7 @@
       return line;
     });
     body.replaceChildren(...lines);
+    for (const heading of document.querySelectorAll("#most .columns th")) heading.removeAttribute("aria-sort");
   };
   const show = (button) => {
     for (const other of buttons) other.setAttribute("aria-pressed", String(other === button));

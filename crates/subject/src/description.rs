@@ -156,6 +156,14 @@ impl Description {
         if self.file.outline().follows_relevance { Ok(()) } else { Err(Error::no_relevance()) }
     }
 
+    /// Refuses a second text where the model reads one.
+    ///
+    /// # Errors
+    /// If it is a language model.
+    pub fn check_second_text(&self) -> Result<(), Error> {
+        if self.of_task::<LanguageModelling>().is_none() { Ok(()) } else { Err(Error::one_text()) }
+    }
+
     /// Refuses a subject that is no language model.
     ///
     /// # Errors

@@ -98,6 +98,11 @@ impl Error {
         ))
     }
 
+    /// A second text for a language model.
+    pub(crate) fn one_text() -> Self {
+        Self::Invalid("a language model reads one text, not a second one".to_owned())
+    }
+
     /// A model through which relevance cannot be followed.
     pub(crate) fn no_relevance() -> Self {
         let why = "norms before each block, rotary positions and products of gates, its source has no rules";

@@ -2,7 +2,6 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::ensure;
 use clap::Parser;
 use core_masking::HeadSet;
 use experiment::{MachineArgs, SubjectArgs};
@@ -55,9 +54,11 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = args.subject.read()?;
     let layout = description.layout(&machine)?;
     args.mask.iter().flat_map(HeadSet::iter).try_for_each(|id| layout.check(id))?;
+    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    args.second.iter().try_for_each(|_| description.check_second_text())?;
     let results = &args.folders.results;
     let path = args.output.clone().unwrap_or_else(|| results.join(description.name()).join("look.html"));
-    ensure!(!path.is_dir(), "`{}` is a folder", path.display());
+    report::check_writable(&path)?;
     let subject = description.open(&machine, results)?;
 
     let input = Input { text: &args.text, second: args.second.as_deref() };

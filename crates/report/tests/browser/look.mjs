@@ -39,13 +39,26 @@ for (const name of names) {
   await violations(page, `${name}, wide`);
   check(`${name}: width`, (await widest(page)) <= 0, await widest(page));
 
+  // What comes later in the page stands no higher on the screen.
+  const inOrder = async (kind) => {
+    const tops = await page.$$eval(".maps, .large, #card, #most", (parts) => parts.map((part) => Math.round(part.getBoundingClientRect().top)));
+    const holds = tops.length === 4 && tops.every((top, place) => place === 0 || top >= tops[place - 1]);
+    check(`${name}: order, ${kind}`, holds, tops);
+  };
+  await inOrder("wide");
+
   const heads = await page.$$(".map button");
   await heads[1].evaluate((head) => head.scrollIntoView({ block: "center" }));
   await heads[1].click();
   const chosen = await heads[1].evaluate((head) => head.dataset.head.split(":"));
   check(`${name}: head by click`, (await text("#title")) === `${chosen[0]}, layer ${chosen[1]}, head ${chosen[2]}`, await text("#title"));
+  // The table of another head is not sorted any more, and does not say that it is.
+  const sorted = () => page.$$eval("#most [aria-sort]", (headings) => headings.length);
+  await page.$eval("#most .columns th:nth-child(2) button", (button) => button.click());
+  check(`${name}: sorted`, (await sorted()) === 1, await sorted());
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
+  check(`${name}: sorted no more`, (await sorted()) === 0, await sorted());
   const next = `${chosen[0]}, layer ${Number(chosen[1]) + 1}, head ${chosen[2]}`;
   check(`${name}: head by keyboard`, (await text("#title")) === next, await text("#title"));
   check(`${name}: results`, (await text("#card-body")).length > 10, await text("#card-body"));
@@ -65,6 +78,7 @@ for (const name of names) {
   check(`${name}: table`, most.length === length && most.every((weight) => weight > 0 && weight <= 1), most);
   await shot(page, shots, name, "wide");
   await darkAndNarrow(page, name, shots);
+  await inOrder("phone");
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
   await drawn(`${name}: maps in the dark`, [124, 196, 245]);
   await page.close();

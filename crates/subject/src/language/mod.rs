@@ -303,7 +303,7 @@ impl Task for LanguageModelling {
     ) -> Result<(String, Vec<AttentionMaps>), Error> {
         const FOLLOWING: usize = 12;
         if second.is_some() {
-            return Err(Error::Invalid("a language model reads one text, not a second one".to_owned()));
+            return Err(Error::one_text());
         }
         let ids: Vec<u32> = self.tokenizer.begin().into_iter().chain(self.tokenizer.encode(text)?).collect();
         let longest = model.config().max_position_embeddings as usize;
