@@ -20,12 +20,12 @@ impl Speed {
         Ok(speed)
     }
 
-    /// The same with the mean contexts of the removed heads folded into biases, where that was timed too.
+    /// The speed beside that of a file, with the mean contexts of the removed heads folded into biases, where that was timed too.
     ///
     /// # Errors
     /// If it cannot be read, or is of another model.
-    pub fn folded(&self) -> Result<Option<Self>> {
-        other_kind(&self.file, "mean", experiment::SPEED, &mut None)?.map(Self::of_file).transpose()
+    pub fn folded(file: &ResultFile) -> Result<Option<Self>> {
+        other_kind(file, "mean", experiment::SPEED, &mut None)?.map(Self::of_file).transpose()
     }
 
     /// The rows by number of removed heads, each by batch size.

@@ -146,8 +146,8 @@ pub const ARTEFACTS: &[Artefact] = &[
         "Segments a second with all heads and without some, and what else is saved",
         Reads::Each(experiment::SPEED),
         |file, _, left_out| {
+            let folded = left_out.keep(Speed::folded(&file)).flatten();
             let found = Speed::of_file(file)?;
-            let folded = left_out.keep(found.folded()).flatten();
             Ok(vec![sheet(&found.file, speed::STEM, None, speed::tables(&found, folded.as_ref()))])
         },
     ),
