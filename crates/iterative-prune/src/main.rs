@@ -11,8 +11,8 @@ use anyhow::{Context, bail};
 use clap::Parser;
 use core_masking::{HeadId, HeadScores, HeadSet};
 use experiment::{
-    Estimate, EstimateArgs, FurtherTraining, HeadSweep, MaskingArgs, MeasuredRows, Oracle, Pool, Sampling,
-    SharedArgs, StepArgs, Together, Unit, has_duplicates,
+    Estimate, EstimateArgs, HeadSweep, MaskingArgs, MeasuredRows, Oracle, Pool, Sampling, SharedArgs,
+    StepArgs, Together, Unit, has_duplicates,
 };
 use records::{Identity, Order, PruningRow};
 use significance::TestArgs;
@@ -96,8 +96,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let estimate = estimate.map(|estimate| estimate.under(&scored.ablation));
     let retraining = args.retrain.map(|epochs| (epochs as usize, args.shared.seed()));
     let retraining =
-        retraining.map(|settings| FurtherTraining::new(&description, &machine, settings)).transpose()?;
-    let retraining = retraining.map(Retraining);
+        retraining.map(|settings| Retraining::new(&description, &machine, settings)).transpose()?;
     let experiment = if retraining.is_some() { retrain::EXPERIMENT } else { "iterative-prune" };
     let path = args.shared.output_path(experiment, &description, &scored);
     args.shared.check_writable(&path)?;

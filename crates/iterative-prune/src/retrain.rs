@@ -5,10 +5,13 @@
 //! are to be compared with. Which heads a step closes is told by the intact model.
 use std::path::{Path, PathBuf};
 
-use experiment::{FurtherTraining, MeasuredRows, RowSet, SharedArgs};
+use anyhow::Context;
+use core_masking::HeadSet;
+use experiment::{MeasuredRows, RowSet, SharedArgs};
 use records::{Identity, RepairedRow, Scope};
 use significance::TestArgs;
-use training::{Machine, stop};
+use subject::{Description, FineTuned, FineTuning, InitialWeights, TrainedWeights};
+use training::{Gating, Machine, stop};
 
 use crate::Pruning;
 use crate::curve::{self, Curve};
@@ -18,9 +21,43 @@ pub const EXPERIMENT: &str = "prune-and-retrain";
 
 /// Further training of the models of steps.
 #[derive(Debug, Clone, Copy)]
-pub struct Retraining<'a>(pub FurtherTraining<'a>);
+pub struct Retraining<'a> {
+    description: &'a Description,
+    machine: &'a Machine,
+    epochs: usize,
+    seed: u64,
+}
 
-impl Retraining<'_> {
+impl<'a> Retraining<'a> {
+    /// For this many `epochs`.
+    ///
+    /// # Errors
+    /// If the model is a checkpoint that is taken as it is, without a recipe to go on by.
+    pub fn new(
+        description: &'a Description,
+        machine: &'a Machine,
+        (epochs, seed): (usize, u64),
+    ) -> anyhow::Result<Self> {
+        let name = description.name();
+        description.epochs().with_context(|| {
+            format!("subject `{name}` is not trained here, so that there is no recipe to --retrain by")
+        })?;
+        Ok(Self { description, machine, epochs, seed })
+    }
+
+    /// Trains the model further without these heads, unless that was done already.
+    fn tune(&self, scope: Scope, closed: &HeadSet) -> anyhow::Result<FineTuned> {
+        let tuning = FineTuning {
+            name: format!("{scope}-without-{}", closed.len()),
+            initial: InitialWeights::Trained,
+            gating: Gating::Fixed(closed.clone()),
+            trained: TrainedWeights::usual(scope),
+            epochs: self.epochs,
+            seed: self.seed,
+        };
+        Ok(self.description.fine_tune(self.machine, &tuning)?)
+    }
+
     /// Trains the model of each step on and writes the rows that are missing to `path`; returns where they are.
     ///
     /// # Errors
@@ -51,8 +88,8 @@ impl Retraining<'_> {
         rows: &mut MeasuredRows<RepairedRow>,
     ) -> anyhow::Result<()> {
         stop::check()?;
-        let tuned = self.0.tune(scope, &masked)?;
-        let subject = self.0.open(&tuned)?;
+        let tuned = self.tune(scope, &masked)?;
+        let subject = self.description.open_at(&tuned.checkpoint, self.machine)?;
         let complete = |row| RepairedRow {
             dev_loss: Some(tuned.row.dev_loss),
             epoch: Some(tuned.row.epoch),

@@ -387,7 +387,7 @@ fn attention_of<T: Task>(
     texts: &[&[u32]],
 ) -> Result<Vec<TextAttention>, Error> {
     let record = AttentionRecord::default();
-    let gates = Gates::open(&model.layout(), model.options()).recorded_in(&record);
+    let gates = model.open().recorded_in(&record);
     no_grad(|| T::read_texts(model, texts, &gates))?;
     let recorded = record.take();
     let layers = recorded.iter().filter(|((of, _), _)| *of == attention).map(|(_, weights)| weights);

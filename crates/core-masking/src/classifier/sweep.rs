@@ -133,7 +133,7 @@ impl Classifier {
 
     /// Input of layer `top` of the intact model.
     fn trunk(&self, batch: &SegmentBatch, top: usize, left: Option<Trunk>) -> Trunk {
-        let open = Gates::open(&self.layout(), self.options());
+        let open = self.open();
         let enter = || self.embed(batch, &ModelDropout::OFF);
         let pass = |layer: usize, x: &Tensor| self.layer(layer, x, batch, &open, &ModelDropout::OFF);
         Trunk::up_to(top, left, &batch.tokens.ids.size(), enter, pass)

@@ -55,7 +55,7 @@ impl LanguageModel {
     ) -> (Vec<Tensor>, Trunk) {
         let [rows, positions] = batch.size();
         let texts = Texts { model: self, turns: self.turns(0, positions) };
-        let open = Gates::open(&self.layout(), self.options());
+        let open = self.open();
         let pass = |layer: usize, x: &Tensor| self.layer(layer, x, &texts.turns, &open, &ModelDropout::OFF);
         let enter = || self.embed(&batch.ids, 0, &ModelDropout::OFF);
         let trunk = Trunk::up_to(variants.lowest, trunk, &batch.ids.size(), enter, pass);

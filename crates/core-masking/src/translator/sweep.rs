@@ -86,7 +86,7 @@ impl Translator {
 
     /// Input of encoder layer `top` of the intact model; `top` may be the number of layers.
     fn trunk(&self, batch: &TokenBatch, top: usize, left: Option<Trunk>) -> Trunk {
-        let open = Gates::open(&self.layout(), self.options());
+        let open = self.open();
         let pass = |layer: usize, x: &Tensor| {
             let gate = open.of(Attention::EncEnc, layer);
             self.layers.encoder_layer(layer, x, &batch.bias, gate, &ModelDropout::OFF)

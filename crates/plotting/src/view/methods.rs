@@ -1,7 +1,7 @@
 //! Methods that choose heads side by side, with repairs. No paper has them all on one model.
 use std::collections::BTreeMap;
 
-use charts::chart::{Axis, Chart, Entry, Panel};
+use charts::chart::{Axis, Chart, Panel};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::methods::MethodArea;
@@ -12,7 +12,7 @@ use stats::family::ALPHA;
 use words::tenths;
 
 use super::curve::{Curve, base_entry, over_base, scores};
-use super::pruning_curves::{complement_entry, curve, is_random, look};
+use super::pruning_curves::{complement_entry, curve, is_random, legend, look};
 use super::pruning_table::COMPLEMENT;
 use super::{Asked, BANDS, judged};
 
@@ -54,12 +54,6 @@ fn figure(found: &Methods, scope: Scope, criterion: Criterion) -> Chart {
         let layers = over_base(base, &curves.iter().collect::<Vec<_>>());
         Panel::new([Axis::percent("heads masked (%)"), y.clone()], 150.0, layers)
     };
-    let mut legend: Vec<Entry> = Vec::new();
-    for (_, curve) in all.iter().filter(|(series, _)| !series.curve.complement) {
-        if !legend.contains(&curve.entry()) {
-            legend.push(curve.entry());
-        }
-    }
     let has = |is: fn(&Series) -> bool| all.iter().any(|(series, _)| is(series));
     let title = format!("{} over the share of masked heads, by method and repair", metric.label());
     Chart::new("Methods side by side", file.label(STEM), file.titled(title))
@@ -72,7 +66,7 @@ fn figure(found: &Methods, scope: Scope, criterion: Criterion) -> Chart {
             has(|series| series.curve.complement)
                 .then(|| format!("dashed, complement of importance: {COMPLEMENT}")),
         )
-        .entries(legend)
+        .entries(legend(&all))
         .entries(complement_entry(has(|series| series.curve.complement)))
         .entries([base_entry("base", &metric, base)])
         .beside(&repairs, panel)

@@ -194,6 +194,17 @@ pub(super) fn chart(
         .panels(1, vec![Panel::new(axes, 160.0, layers)])
 }
 
+/// Each look once; complements have one entry together.
+pub(super) fn legend(drawn: &[(&Series, Curve)]) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for (_, curve) in drawn.iter().filter(|(series, _)| !series.curve.complement) {
+        if !entries.contains(&curve.entry()) {
+            entries.push(curve.entry());
+        }
+    }
+    entries
+}
+
 pub(super) fn complement_entry(has_complement: bool) -> Option<Entry> {
     has_complement.then(|| Entry::line("complement", Style::dashed(INK, 0.7)))
 }
@@ -300,12 +311,6 @@ pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
         Panel::new([Axis::percent("heads masked (%)"), y.clone()], 160.0, layers)
     };
     let has_complement = series.iter().any(|series| series.curve.complement);
-    let mut legend: Vec<Entry> = Vec::new();
-    for (_, curve) in after.iter().filter(|(series, _)| !series.curve.complement) {
-        if !legend.contains(&curve.entry()) {
-            legend.push(curve.entry());
-        }
-    }
     let has_untrained = !before.is_empty();
     let title = format!("{} after retraining without some heads, over the share of these", metric.label());
     Chart::new("Retraining after pruning", results.file.label(RETRAINED), results.file.titled(title))
@@ -319,7 +324,7 @@ pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
         .note(all().any(Curve::has_hollow).then(|| format!("hollow: {}", worse_than_control(&metric, criterion))))
         .note(has_untrained.then_some("dotted: the same heads masked, without retraining"))
         .note(has_complement.then_some(format!("dashed: {COMPLEMENT}")))
-        .entries(legend)
+        .entries(legend(&after))
         .entries(complement_entry(has_complement))
         .entries(has_untrained.then(|| Entry::line("not retrained", Style::dotted(INK, 0.8))))
         .entries([base_entry("base", &metric, base)])
