@@ -1,27 +1,29 @@
 //! Methods that choose heads to mask, side by side at equal numbers of heads, each with repairs: no paper has them all on one model,
 //! one budget and one test set.
 //!
-//! Heads are chosen on one split and scored on another. Orders are those of the table of measures, with the oracle of the split that
-//! they are chosen on; what is left of the model is scored as it is, with mean contexts folded in, or with its kept heads fitted. Training
-//! further is left to `iterative-prune --retrain`, where each model is compared with a control.
+//! Heads are chosen on one split and scored on another. What is left of the model is scored as it is, with mean contexts folded in, with
+//! its kept heads fitted, or trained further, beside a control with all heads.
 mod method;
+mod select;
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use anyhow::{Context, ensure};
-use clap::{Parser, ValueEnum};
-use core_masking::{HeadId, HeadScores, HeadSet, Needs};
+use anyhow::ensure;
+use clap::Parser;
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser;
+use core_masking::HeadSet;
 use experiment::{
-    Estimate, EstimateArgs, HeadSweep, MeasuredRows, Oracle, Pool, RowPlan, RowSet, Sampling, SharedArgs,
-    StepArgs, Together, check_heads, has_duplicates, random_order,
+    EstimateArgs, MeasuredRows, Pool, Retraining, RowPlan, RowSet, Sampling, SharedArgs, StepArgs, Together,
+    check_heads, has_duplicates,
 };
-use records::{BASE, Identity, MetricName, Order, PruningRow, Repair, RepairedRow, Row, TestedRow};
+use records::{BASE, Identity, MetricName, Order, Repair, RepairedRow, Row, TestedRow};
 use significance::TestArgs;
-use subject::{Ablation, Description, Sample, Scored, Subject, Work};
-use training::{Machine, stop};
+use subject::{Ablation, Sample, Scored};
+use training::stop;
 
-use method::{Method, Passes};
+use method::Method;
+use select::{Chosen, Cost, Selection};
 
 /// Name of the experiment in files and signatures.
 const EXPERIMENT: &str = "compare-methods";
@@ -34,9 +36,9 @@ const EXPERIMENT: &str = "compare-methods";
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true, mut_arg("step_percent", |step| step.default_value("25")), mut_arg("shard", |shard| shard.hide(true)))]
 struct Args {
-    /// Orders of the heads, separated by commas [default: all for which the split has what they need]
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "ORDERS")]
-    order: Vec<Order>,
+    /// Methods that choose the heads, separated by commas [default: all for which the subject has what they need]
+    #[arg(long, visible_alias = "order", value_delimiter = ',', value_name = "METHODS", value_parser = PossibleValuesParser::new(Order::all().iter().map(|order| order.name())).try_map(|name| name.parse::<Order>()))]
+    method: Vec<Order>,
 
     /// Repairs of the models that are left, separated by commas
     #[arg(
@@ -51,6 +53,10 @@ struct Args {
     /// Number of random orders, with seeds counting up from --seed
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
     random_orders: u64,
+
+    /// Passes over the training split in which --repair training trains a model further
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    epochs: u64,
 
     #[command(flatten)]
     steps: StepArgs,
@@ -78,12 +84,17 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;
     let pools = args.steps.pools(&layout, Together::ONE_BY_ONE)?;
-    ensure!(!has_duplicates(&args.order), "an order is given twice in --order");
+    ensure!(!has_duplicates(&args.method), "a method is given twice in --method");
     ensure!(!has_duplicates(&args.repair), "a repair is given twice in --repair");
     ensure!(
         !layout.is_one_layer() || !args.repair.contains(&Repair::LeastSquares),
         "all layers of this model are one, so that none can be fitted by itself: name others than least-squares in --repair"
     );
+    let retraining = args
+        .repair
+        .contains(&Repair::Training)
+        .then(|| Retraining::new(&description, &machine, (args.epochs as usize, args.shared.seed())));
+    let retraining = retraining.transpose()?;
     let sampling = Sampling { seed: args.shared.seed(), rescale: false };
     let estimate = args.estimate.estimate(&description, sampling, &machine)?;
     let scored = Scored::first(split, args.shared.limit, false);
@@ -97,21 +108,18 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let comparison = Comparison {
-        args,
-        description: &description,
-        machine: &machine,
-        subject: subject.as_ref(),
-        scored,
-        estimate,
-    };
-    let methods = comparison.methods(&pools)?;
+    let selection = Selection::new(&args.shared, &description, &machine, (subject.as_ref(), &estimate));
+    let orders = if args.method.is_empty() { selection.possible()? } else { args.method.clone() };
+    let first = args.shared.seed();
+    let seeds: Vec<u64> = (0..args.random_orders).map(|n| first.wrapping_add(n)).collect();
+    let methods: Vec<Method<'_>> = pools.iter().flat_map(|pool| Method::all(pool, &orders, &seeds)).collect();
+    let comparison = Comparison { args, selection: &selection, scored, retraining };
     let settings = (&args.shared, &machine, &args.test);
     let (identity, plan) = (comparison.identity(&pools)?, comparison.plan(&methods));
     let mut rows = MeasuredRows::<RepairedRow>::open(&path, identity, subject.as_ref(), plan, settings)?;
     rows.renew(|row| comparison.is_asked_for(&methods, row));
-    for (repair, sets) in comparison.due(&methods, &rows)? {
-        comparison.measure(repair, sets, &mut rows)?;
+    for method in &methods {
+        comparison.measure_method(method, &mut rows)?;
     }
     words::print_line(rows.finish()?.path.display())?;
     Ok(())
@@ -120,35 +128,18 @@ fn run(args: &Args) -> anyhow::Result<()> {
 /// Parts that all methods share.
 struct Comparison<'a> {
     args: &'a Args,
-    description: &'a Description,
-    machine: &'a Machine,
-    subject: &'a dyn Subject,
+    selection: &'a Selection<'a>,
     scored: Scored,
-    estimate: Estimate,
+    retraining: Option<Retraining<'a>>,
 }
 
 impl Comparison<'_> {
-    /// Methods that were asked for, or all for which the split that heads are chosen on has what they need.
-    fn methods<'p>(&self, pools: &'p [Pool]) -> anyhow::Result<Vec<Method<'p>>> {
-        let given = self.subject.measures(&self.estimate.on)?;
-        let is_given = |order: &Order| match order {
-            Order::By(measure) => given.contains(measure) || measure.entry().needs == Needs::Measures,
-            _ => true,
-        };
-        let orders = match &self.args.order[..] {
-            [] => Order::value_variants().iter().copied().filter(is_given).collect(),
-            asked => asked.to_vec(),
-        };
-        let first = self.args.shared.seed();
-        let seeds: Vec<u64> = (0..self.args.random_orders).map(|n| first.wrapping_add(n)).collect();
-        Ok(pools.iter().flat_map(|pool| Method::all(pool, &orders, &seeds)).collect())
-    }
-
     fn identity(&self, pools: &[Pool]) -> anyhow::Result<Identity> {
-        let mut identity = self.subject.identity(EXPERIMENT, &self.scored)?;
+        let mut identity = self.selection.subject.identity(EXPERIMENT, &self.scored)?;
         identity.seed = Some(self.args.shared.seed());
-        self.estimate.describe(self.subject, &mut identity)?;
+        self.selection.estimate.describe(self.selection.subject, &mut identity)?;
         pools[0].describe(&mut identity);
+        identity.arguments.insert("epochs".to_owned(), self.args.epochs.into());
         Ok(identity)
     }
 
@@ -156,104 +147,86 @@ impl Comparison<'_> {
     fn plan(&self, methods: &[Method<'_>]) -> RowPlan {
         let none = HeadSet::none();
         let of = |method: &Method<'_>, repair| {
-            let family = method.row((0, &none), MetricName::default(), repair).family();
-            (family, method.steps().count())
+            let steps = method.steps_of(repair);
+            (method.row(steps[0], &none, MetricName::default(), repair).family(), steps.len())
         };
         let of_method = |method| self.args.repair.iter().map(move |&repair| of(method, repair));
         RowPlan { families: methods.iter().flat_map(of_method).collect(), ..RowPlan::default() }
     }
 
     fn is_asked_for(&self, methods: &[Method<'_>], row: &RepairedRow) -> bool {
-        let curve = PruningRow::from(row).curve();
+        let curve = records::PruningRow::from(row).curve();
         self.args.repair.contains(&row.repair) && methods.iter().any(|method| method.id() == curve)
     }
 
-    /// The head sets whose rows are missing, by repair.
-    fn due(
+    /// Chooses the heads of a method, unless all its rows are there, and adds the rows that are missing after each repair.
+    fn measure_method(
         &self,
-        methods: &[Method<'_>],
-        rows: &MeasuredRows<RepairedRow>,
-    ) -> anyhow::Result<BTreeMap<Repair, Vec<RowSet<RepairedRow>>>> {
-        let metric = self.subject.metric(&self.scored.split).name();
+        method: &Method<'_>,
+        rows: &mut MeasuredRows<RepairedRow>,
+    ) -> anyhow::Result<()> {
+        let metric = self.selection.subject.metric(&self.scored.split).name();
         let none = HeadSet::none();
-        let mut due = BTreeMap::<Repair, Vec<RowSet<RepairedRow>>>::new();
-        let mut segments = None;
-        for method in methods {
-            let row = |step: usize, masked: &HeadSet, repair| method.row((step, masked), metric, repair);
-            let repairs = &self.args.repair;
-            let is_due = |(step, _)| repairs.iter().any(|&repair| rows.is_due(&row(step, &none, repair)));
-            if !method.steps().any(is_due) {
-                continue;
-            }
-            let order = self.order(method)?;
-            let chosen_on = match segments {
-                Some(known) => known,
-                None => *segments.insert(self.subject.pass(&self.estimate.on, 64, Work::Score)?.segments),
-            };
-            let passes = method.passes(chosen_on);
-            for (step, count) in method.steps() {
-                let masked = method.pool.extend(&none, &order, count);
-                for &repair in repairs {
-                    let own = row(step, &masked, repair);
-                    match rows.rows().find(|stored| stored.key() == own.key()) {
-                        Some(stored) => check_heads(stored, &stored.masked_heads, Some(&masked))?,
-                        None => {
-                            let Passes { forward, backward } = passes;
-                            let own = RepairedRow { forward, backward, ..own };
-                            RowSet::add(due.entry(repair).or_default(), masked.clone(), own);
-                        }
+        let is_due = |repair: &Repair| {
+            let steps = method.steps_of(*repair);
+            steps.into_iter().any(|step| rows.is_due(&method.row(step, &none, metric, *repair)))
+        };
+        let repairs: Vec<Repair> = self.args.repair.iter().copied().filter(is_due).collect();
+        if repairs.is_empty() {
+            return Ok(());
+        }
+        let chosen = self.selection.choose(method)?;
+        let control = Chosen { masked: none, cost: Cost::default() };
+        for repair in repairs {
+            let mut due = Vec::new();
+            for step in method.steps_of(repair) {
+                let place = method.steps().iter().position(|own| *own == step);
+                let Chosen { masked, cost } = place.map_or(&control, |place| &chosen[place]);
+                let row = method.row(step, masked, metric, repair);
+                match rows.rows().find(|stored| stored.key() == row.key()) {
+                    Some(stored) => check_heads(stored, &stored.masked_heads, Some(masked))?,
+                    None => {
+                        let &Cost { forward, backward, updates: selection_updates } = cost;
+                        let row = RepairedRow { forward, backward, selection_updates, ..row };
+                        due.push(RowSet { masked: masked.clone(), rows: vec![row] });
                     }
                 }
             }
+            self.measure(method, repair, due, rows)?;
         }
-        Ok(due)
-    }
-
-    /// The heads, those to be masked first in front.
-    fn order(&self, method: &Method<'_>) -> anyhow::Result<Vec<HeadId>> {
-        let heads = &method.pool.heads;
-        let mut order = match method.order {
-            Order::Random => random_order(heads, self.description.name(), method.seed.unwrap_or_default()),
-            Order::Oracle => method.pool.order(&self.oracle(heads)?),
-            order => method.pool.order(&self.estimate.scores(order, self.subject, &HeadSet::none())?),
-        };
-        if method.complement {
-            order.reverse();
-        }
-        Ok(order)
-    }
-
-    /// The score that is lost without each head on the split that heads are chosen on.
-    fn oracle(&self, heads: &[HeadId]) -> anyhow::Result<HeadScores> {
-        let (on, shared) = (&self.estimate.on, &self.args.shared);
-        let sweep = HeadSweep::one_at_a_time(on.clone(), &self.subject.layout(), TestArgs::default());
-        let path = self.description.result_path(&shared.results, "ablate-one", on);
-        let found = sweep.ingredient(self.subject, heads, &path, shared, self.machine)?;
-        Oracle::of(found.rows).scores(heads).context("ablate-one has no row for a head")
+        Ok(())
     }
 
     /// Repairs the models without these heads and adds their rows.
     fn measure(
         &self,
+        method: &Method<'_>,
         repair: Repair,
         sets: Vec<RowSet<RepairedRow>>,
         rows: &mut MeasuredRows<RepairedRow>,
     ) -> anyhow::Result<()> {
+        let (subject, on) = (self.selection.subject, &self.selection.estimate.on);
         match repair {
+            Repair::None => rows.measure(subject, &self.scored, BASE, sets)?,
             Repair::Mean => {
                 let (size, seed) = (self.args.estimate.estimate_limit, self.args.shared.seed());
-                let of = Sample { split: self.estimate.on.split.clone(), size, seed };
+                let of = Sample { split: on.split.clone(), size, seed };
                 let folded = self.scored.clone().under(Ablation::Mean(of));
-                rows.measure(self.subject, &folded, BASE, sets)?;
+                rows.measure(subject, &folded, BASE, sets)?;
             }
             Repair::LeastSquares => {
                 for set in sets {
                     stop::check()?;
-                    let fitted = self.subject.refitted(&set.masked, &self.estimate.on)?;
-                    rows.measure_other(fitted.as_ref(), self.subject, &self.scored, set)?;
+                    let fitted = subject.refitted(&set.masked, on)?;
+                    rows.measure_other(fitted.as_ref(), subject, &self.scored, set)?;
                 }
             }
-            _ => rows.measure(self.subject, &self.scored, BASE, sets)?,
+            Repair::Training => {
+                let Some(retraining) = &self.retraining else { return Ok(()) };
+                for set in sets {
+                    retraining.measure((subject, &self.scored), method.pool.scope, set, rows)?;
+                }
+            }
         }
         Ok(())
     }

@@ -1,14 +1,14 @@
-//! A method that chooses heads, and what it costs.
-use core_masking::{HeadSet, Needs};
+//! A method that chooses heads, with the names of its rows.
+use core_masking::HeadSet;
 use experiment::Pool;
 use records::{CurveId, MetricName, Order, PruningRow, Repair, RepairedRow};
 
-/// An order of the heads of a pool, the first of which are masked.
+/// A method that chooses heads of a pool to mask.
 #[derive(Debug, Clone, Copy)]
 pub struct Method<'a> {
     /// The heads.
     pub pool: &'a Pool,
-    /// Their order.
+    /// Its name: an order, the first heads of which are masked, or another way to choose.
     pub order: Order,
     /// Seed of a random order.
     pub seed: Option<u64>,
@@ -16,17 +16,17 @@ pub struct Method<'a> {
     pub complement: bool,
 }
 
-/// Segments that a model reads for some purpose.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Passes {
-    /// Read forward.
-    pub forward: usize,
-    /// Of these, followed backward from their loss.
-    pub backward: usize,
+/// A number of heads, and the rows that are of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// Its place, counted from 0, where no head is masked.
+    pub place: usize,
+    /// Number of masked heads.
+    pub count: usize,
 }
 
 impl<'a> Method<'a> {
-    /// The orders of a pool: a random one for each seed, and of importance the complement too, which masks what importance keeps
+    /// The methods of a pool: a random order for each seed, and of importance the complement too, which masks what importance keeps
     /// (Prasanna et al. 2020).
     pub fn all(pool: &'a Pool, orders: &[Order], seeds: &[u64]) -> Vec<Self> {
         let of_order = |&order: &Order| {
@@ -45,29 +45,23 @@ impl<'a> Method<'a> {
         CurveId { order_seed: self.seed, complement: self.complement, ..self.pool.curve(self.order) }
     }
 
-    /// The steps that have a row, with the number of heads that are masked: some, but not all.
-    pub fn steps(&self) -> impl Iterator<Item = (usize, usize)> {
+    /// The steps at which some heads are masked, but not all.
+    pub fn steps(&self) -> Vec<Step> {
         let all = self.pool.heads.len();
-        self.pool.counts().into_iter().enumerate().filter(move |&(_, count)| count > 0 && count < all)
+        let steps = self.pool.counts().into_iter().enumerate().map(|(place, count)| Step { place, count });
+        steps.filter(|step| step.count > 0 && step.count < all).collect()
+    }
+
+    /// The steps that have a row after a repair: of models that are trained further, the control too, which has all heads.
+    pub fn steps_of(&self, repair: Repair) -> Vec<Step> {
+        let control = (repair == Repair::Training).then_some(Step { place: 0, count: 0 });
+        control.into_iter().chain(self.steps()).collect()
     }
 
     /// Its row at a step, without scores.
-    pub fn row(&self, (step, masked): (usize, &HeadSet), metric: MetricName, repair: Repair) -> RepairedRow {
-        let row = self.pool.row(self.order, step, masked, metric);
+    pub fn row(&self, step: Step, masked: &HeadSet, metric: MetricName, repair: Repair) -> RepairedRow {
+        let row = self.pool.row(self.order, step.place, masked, metric);
         let row = PruningRow { order_seed: self.seed, complement: self.complement, ..row };
         RepairedRow { repair, ..RepairedRow::from(row) }
-    }
-
-    /// What it takes to order the heads by this many segments.
-    pub fn passes(&self, segments: usize) -> Passes {
-        let read = |forward, backward| Passes { forward, backward };
-        match self.order {
-            Order::Random => Passes::default(),
-            Order::Oracle => read((self.pool.heads.len() + 1) * segments, 0),
-            Order::By(measure) if !measure.is_gradient() && measure.entry().needs != Needs::Measures => {
-                read(segments, 0)
-            }
-            _ => read(segments, segments),
-        }
     }
 }

@@ -36,7 +36,7 @@ fn repairs_are_those_of_other_programs() {
     let of = |repair: Repair| -> Vec<PruningRow> {
         found.iter().filter(|row| row.repair == repair).map(PruningRow::from).collect()
     };
-    assert_eq!(Repair::ALL.map(|repair| of(repair).len()), [15, 15, 15, 0], "5 orders, 3 steps");
+    assert_eq!(Repair::ALL.map(|repair| of(repair).len()), [15, 15, 15, 0], "5 methods, 3 steps");
     let own = |repair| scores(of(repair).iter());
     let alone: [(Repair, &[&str], &str); 2] = [
         (Repair::None, &[], "iterative-prune.csv"),
@@ -58,15 +58,15 @@ fn repairs_are_those_of_other_programs() {
     assert_eq!(read(folder, "results/tiny/compare-methods.csv"), before);
 }
 
-/// All orders that a subject has what they need for, the oracle of the split that heads are chosen on among them.
+/// All methods that a subject has what they need for, the oracle of the split that heads are chosen on among them.
 #[test]
-fn all_orders_are_compared_on_each_task() {
-    for (subject, orders) in [(TRANSLATOR, 8), (LANGUAGE_MODEL, 8)] {
+fn all_methods_are_compared_on_each_task() {
+    for (subject, methods) in [(TRANSLATOR, 9), (LANGUAGE_MODEL, 9)] {
         let folder = trained(subject, "ablate-one", &["--limit", "1", "--resamples", "0"]);
         let arguments = ["--random-orders", "1", "--step-percent", "50", "--limit", "6"];
         command("compare-methods", folder.path(), &arguments).assert().success();
         let found: Vec<RepairedRow> = rows(folder.path(), "compare-methods-first-6.csv");
-        assert_eq!(found.len(), 3 * (orders + 1), "and the complement of importance");
+        assert_eq!(found.len(), 3 * (methods + 1), "and the complement of importance");
         let differ = |repair| {
             let own = |repair| found.iter().filter(move |row| row.repair == repair).map(|row| row.score);
             own(repair).zip(own(Repair::None)).any(|(repaired, plain)| repaired != plain)
@@ -75,13 +75,37 @@ fn all_orders_are_compared_on_each_task() {
     }
 }
 
+/// Models that are trained further stand beside the control, which has all heads; importance that is scored again on the model without
+/// the heads of the first step begins as importance does.
+#[test]
+fn training_has_a_control() {
+    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "1", "--resamples", "0"]);
+    let methods = ["--method", "importance,importance-recomputed", "--step-percent", "50"];
+    command("compare-methods", folder.path(), &[&methods[..], &["--repair", "none,training"]].concat())
+        .assert()
+        .success();
+    let found: Vec<RepairedRow> = rows(folder.path(), TABLE);
+    let of = |repair| found.iter().filter(move |row| row.repair == repair);
+    let [plain, trained] = [Repair::None, Repair::Training].map(|repair| of(repair).collect::<Vec<_>>());
+    assert_eq!((plain.len(), trained.len()), (3, 6), "importance, its complement and recomputed");
+    let controls: Vec<_> = trained.iter().filter(|row| row.step == 0).collect();
+    assert!(
+        controls.len() == 3 && controls.iter().all(|row| row.updates > 0 && row.score == controls[0].score)
+    );
+    let masked = |order: &str| {
+        let row = plain.iter().find(|row| row.order == *order && !row.complement).unwrap();
+        (row.masked_heads.clone(), row.forward, row.backward, row.selection_updates)
+    };
+    assert_eq!(masked("importance"), masked("importance-recomputed"));
+}
+
 #[test]
 fn what_cannot_be_compared_is_said() {
     let folder = trained(LANGUAGE_MODEL, "ablate-one", &["--limit", "1", "--resamples", "0"]);
     for (arguments, expected) in [
         (&["--shard", "1/2"][..], "--shard 1/2: methods share what they measure"),
         (&["--order", "logit-attribution"], "choices"),
-        (&["--order", "entropy,entropy"], "an order is given twice"),
+        (&["--order", "entropy,entropy"], "a method is given twice"),
     ] {
         let message = refusal(&mut command("compare-methods", folder.path(), arguments));
         assert!(message.contains(expected), "{message}");

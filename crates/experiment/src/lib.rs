@@ -12,6 +12,7 @@ mod masking;
 mod measured;
 mod order;
 mod pool;
+mod retraining;
 mod unit;
 
 pub use args::{MachineArgs, OpenRows, Replicate, SharedArgs, SubjectArgs, has_duplicates, run_each};
@@ -25,4 +26,5 @@ pub use masking::{AblationArgs, AblationKind, MaskingArgs};
 pub use measured::{Finished, MeasuredRows, RowPlan, RowSet};
 pub use order::{Estimate, EstimateArgs, Granularity, Ingredient, Oracle, Sampling, random_order};
 pub use pool::{Pool, StepArgs};
+pub use retraining::Retraining;
 pub use unit::{Together, Unit};

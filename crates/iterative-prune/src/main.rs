@@ -11,8 +11,8 @@ use anyhow::{Context, bail};
 use clap::Parser;
 use core_masking::{HeadId, HeadScores, HeadSet};
 use experiment::{
-    Estimate, EstimateArgs, HeadSweep, MaskingArgs, MeasuredRows, Oracle, Pool, Sampling, SharedArgs,
-    StepArgs, Together, Unit, has_duplicates,
+    Estimate, EstimateArgs, HeadSweep, MaskingArgs, MeasuredRows, Oracle, Pool, Retraining, Sampling,
+    SharedArgs, StepArgs, Together, Unit, has_duplicates,
 };
 use records::{Identity, Order, PruningRow};
 use significance::TestArgs;
@@ -20,7 +20,6 @@ use stats::Metric;
 use subject::{Scored, Subject};
 
 use curve::Curve;
-use retrain::Retraining;
 
 /// Masks more and more heads, the least important first, and scores the test set (Figures 3, 4 and 6).
 ///
@@ -116,7 +115,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let curves = pruning.curves(&pools);
     let settings = (&args.shared, &machine, &args.test);
     let path = match &retraining {
-        Some(retraining) => retraining.draw(&pruning, &curves, (&path, identity, settings))?,
+        Some(retraining) => retrain::draw(retraining, &pruning, &curves, (&path, identity, settings))?,
         None => {
             let plan = curve::plan(&curves);
             let mut rows =

@@ -1,4 +1,4 @@
-//! Orders that heads are masked in, and searches for sets of them, by their names in result files.
+//! Orders that heads are masked in, and methods that choose sets of them, by their names in result files.
 use std::sync::LazyLock;
 
 use clap::ValueEnum;
@@ -9,7 +9,7 @@ use heads::names::named;
 /// Name of the order of the row in which all heads are masked.
 pub const FLOOR: &str = "floor";
 
-/// Order of heads, those to be masked first in front, or a search for sets of them.
+/// Order of heads, those to be masked first in front, or a method that chooses a set of them for each number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Order {
     /// Importance, averaged and normalised as asked (Michel et al. 2019, Equation 2).
@@ -21,26 +21,53 @@ pub enum Order {
     Random,
     /// A measure that the table of measures gives an order for.
     By(Measure),
+    /// Importance, scored again after each step on the model without the heads that are masked by then.
+    Recomputed,
+    /// Loss of score with the head's mean context in its place.
+    OracleMean,
+    /// The number of heads in each layer is that of Fisher by batches; which of them stay follows from what they lose together (Kwon
+    /// et al. 2022, Section 4.2).
+    FisherRearranged,
+    /// Share of a head of its layer in what the model says (Voita et al. 2019, Section 4).
+    Relevance,
     /// Joint search, one more head at each step.
     GreedyForward,
     /// Joint search that exchanges heads, at one number of heads.
     Swap,
+    /// Hard Concrete gates, trained to leave this number open (Voita et al. 2019, Section 6).
+    Gates,
+    /// Gates that are drawn so that their sum is this number (Li et al. 2021).
+    Subset,
+    /// The same without noise, the hard choice going forward (Li et al. 2021).
+    SubsetStraight,
     /// No order: all heads are masked.
     Floor,
 }
 
-/// All values, in the order of legends and tables. At the end are the searches of `joint-search`, and what is no
-/// order.
+/// Methods of `compare-methods` alone.
+const METHODS: [Order; 9] = [
+    Order::Recomputed,
+    Order::OracleMean,
+    Order::FisherRearranged,
+    Order::Relevance,
+    Order::GreedyForward,
+    Order::Swap,
+    Order::Gates,
+    Order::Subset,
+    Order::SubsetStraight,
+];
+
+/// All values, in the order of legends and tables. At the end are the methods that are no orders, and the floor.
 static ORDERS: LazyLock<Vec<Order>> = LazyLock::new(|| {
     let measures = Measure::ALL.into_iter().filter(|measure| measure.entry().order.is_some()).map(Order::By);
     let orders = [Order::Importance, Order::Oracle, Order::Random].into_iter().chain(measures);
-    orders.chain([Order::GreedyForward, Order::Swap, Order::Floor]).collect()
+    orders.chain(METHODS).chain([Order::Floor]).collect()
 });
 
 impl ValueEnum for Order {
-    // clap wants those alone that have a name on the command line
+    // clap wants those alone that can be asked for of every experiment
     fn value_variants<'a>() -> &'a [Self] {
-        &ORDERS[..ORDERS.len() - 3]
+        &ORDERS[..ORDERS.len() - METHODS.len() - 1]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -51,14 +78,14 @@ impl ValueEnum for Order {
             Self::Oracle => "Loss of score with the head masked, as `ablate-one` measured it",
             Self::Random => "Random order, one curve for each seed",
             Self::By(measure) => measure.entry().order?.1,
-            Self::GreedyForward | Self::Swap | Self::Floor => return None,
+            _ => return None,
         };
         Some(PossibleValue::new(self.name()).help(help))
     }
 }
 
 impl Order {
-    /// All orders and searches, in the order of legends and tables.
+    /// All orders and methods, in the order of legends and tables.
     pub fn all() -> &'static [Self] {
         &ORDERS[..ORDERS.len() - 1]
     }
@@ -70,8 +97,15 @@ impl Order {
             Self::Oracle => "oracle",
             Self::Random => "random",
             Self::By(measure) => measure.entry().order.map_or(measure.name(), |(name, _)| name),
+            Self::Recomputed => "importance-recomputed",
+            Self::OracleMean => "oracle-mean",
+            Self::FisherRearranged => "fisher-rearranged",
+            Self::Relevance => "relevance",
             Self::GreedyForward => "greedy-forward",
             Self::Swap => "swap",
+            Self::Gates => "gates",
+            Self::Subset => "subset-pruning",
+            Self::SubsetStraight => "subset-straight-through",
             Self::Floor => FLOOR,
         }
     }

@@ -63,7 +63,7 @@ pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8]) -> Result<Table<R>, Error
 }
 
 /// Columns that results of earlier versions lack; their cells are read as empty.
-const LATER: [&str; 17] = [
+const LATER: [&str; 18] = [
     "simultaneous_low",
     "simultaneous_high",
     "p_bootstrap",
@@ -81,6 +81,7 @@ const LATER: [&str; 17] = [
     "repair",
     "forward",
     "backward",
+    "selection_updates",
 ];
 
 /// The columns of the first line, which must be the header; a file without a complete line may be the start of one.

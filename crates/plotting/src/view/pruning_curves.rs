@@ -271,15 +271,15 @@ pub(super) fn look(series: &Series) -> Curve {
         Order::Oracle => ("oracle", VERMILLION, 1.0, Some((Shape::Square, 1.2))),
         Order::Random if series.runs.len() > 1 => (&random[..], SILVER, THIN, None),
         Order::Random => ("random", SILVER, THIN, None),
-        Order::By(measure) => {
-            let mut measures = Order::all().iter().filter(|order| matches!(order, Order::By(_)));
-            let place = measures.position(|&order| order == series.curve.order).unwrap_or_default();
-            let (color, mark) = MEASURES[place % MEASURES.len()];
-            (measure.entry().label.unwrap_or(measure.name()), color, 0.7, Some(mark))
-        }
         Order::GreedyForward => ("greedy search", INK, 0.7, Some((Shape::Cross, 1.3))),
         Order::Swap => ("swaps", BROWN, 0.7, Some((Shape::Diamond, 2.2))),
         Order::Floor => ("floor", GREY, 0.4, None),
+        other => {
+            let place = Order::all().iter().position(|&order| order == other).unwrap_or_default();
+            let (color, mark) = MEASURES[(place - 3) % MEASURES.len()]; // importance, oracle and random stand before
+            let label = if let Order::By(measure) = other { measure.entry().label } else { None };
+            (label.unwrap_or(other.name()), color, 0.7, Some(mark))
+        }
     };
     Curve::look(name, color, width, mark)
 }

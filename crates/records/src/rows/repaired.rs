@@ -18,9 +18,8 @@ pub enum Repair {
     Mean,
     /// The kept heads are multiplied, module by module, so that each module writes what is closest to what it wrote (Kwon et al. 2022)
     LeastSquares,
-    /// All weights are trained further, each model for as many updates: `prune-and-retrain`
+    /// All weights are trained further, each model for as many updates, the one with all heads too, which is the control
     #[default]
-    #[value(skip)]
     Training,
 }
 
@@ -110,6 +109,9 @@ pub struct RepairedRow {
     /// Of these, segments whose loss it followed backward.
     #[serde(default)]
     pub backward: usize,
+    /// Updates of what chooses them, where that is trained.
+    #[serde(default)]
+    pub selection_updates: usize,
     /// The masked heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
     pub masked_heads: String,
 }

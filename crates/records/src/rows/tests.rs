@@ -14,7 +14,7 @@ fn headers_are_pinned() {
         "repair,attention,order,order_seed,complement,step,masked,heads,metric,base_score,score,score_delta,\
          delta_low,delta_high,simultaneous_low,simultaneous_high,\
          p_value,p_bootstrap,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power,\
-         dev_loss,epoch,updates,forward,backward,masked_heads",
+         dev_loss,epoch,updates,forward,backward,selection_updates,masked_heads",
     );
     pinned::<HeadFunctionRow>(
         "attention,layer,head,function,detail,numerator,denominator,share,share_low,share_high,best,shuffled,\
