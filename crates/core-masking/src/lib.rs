@@ -27,6 +27,7 @@ pub mod relative_positions;
 pub mod relevance;
 mod repair;
 mod storage;
+pub mod subset;
 mod sweep;
 mod tensor_file;
 pub mod translator;

@@ -13,6 +13,7 @@ mod measured;
 mod order;
 mod pool;
 mod retraining;
+mod search;
 mod unit;
 
 pub use args::{MachineArgs, OpenRows, Replicate, SharedArgs, SubjectArgs, has_duplicates, run_each};
@@ -27,4 +28,5 @@ pub use measured::{Finished, MeasuredRows, RowPlan, RowSet};
 pub use order::{Estimate, EstimateArgs, Granularity, Ingredient, Oracle, Sampling, random_order};
 pub use pool::{Pool, StepArgs};
 pub use retraining::Retraining;
+pub use search::Search;
 pub use unit::{Together, Unit};

@@ -2,22 +2,18 @@
 //!
 //! Beyond Michel et al. (2019), whose greedy pruning by importance may miss the best set. Sets are chosen on one split and
 //! reported on another, so that one sees how far the importance order is from what can be attained.
-mod search;
-
 use std::process::ExitCode;
 
 use anyhow::ensure;
 use clap::{Parser, ValueEnum};
 use core_masking::{HeadId, HeadScores, HeadSet};
 use experiment::{
-    EstimateArgs, Finished, Ingredient, MeasuredRows, Pool, RowPlan, RowSet, Sampling, SharedArgs, StepArgs,
-    Together,
+    EstimateArgs, Finished, Ingredient, MeasuredRows, Pool, RowPlan, RowSet, Sampling, Search, SharedArgs,
+    StepArgs, Together,
 };
 use records::{BASE, Order, PruningRow};
 use significance::TestArgs;
 use subject::{Description, Scored, Subject};
-
-use search::Search;
 
 /// Searches for the heads that can best be masked together, by measuring sets of them.
 ///

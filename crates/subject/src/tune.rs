@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use training::{
-    GateTraining, Gating, Keep, Machine, Material, Penalty, Recipe, Stay, TrainingCheckpoint, TrainingPlan,
-    gate_history,
+    Closing, GateTraining, Gating, Keep, Machine, Material, Penalty, Recipe, Stay, TrainingCheckpoint,
+    TrainingPlan, gate_history,
 };
 
 use crate::checkpoint::sha256_of_weights;
@@ -27,6 +27,9 @@ pub enum TrainedWeights {
     Encoder,
     /// All of them
     All,
+    /// None: gates alone are trained
+    #[value(skip)]
+    None,
 }
 
 impl TrainedWeights {
@@ -37,7 +40,7 @@ impl TrainedWeights {
     }
 
     fn holds(self, name: &str) -> bool {
-        self == Self::All || name.contains(".encoder.")
+        self == Self::All || self == Self::Encoder && name.contains(".encoder.")
     }
 }
 
@@ -87,16 +90,24 @@ impl FineTuning {
         let gating = match &self.gating {
             Gating::Fixed(closed) => json!({ "closed": closed.names() }),
             Gating::Trained(plan) => {
-                let GateTraining { heads, start, learning_rate, multiplier_rate, penalty, seed } = plan;
+                let GateTraining { heads, closing, learning_rate, seed } = plan;
                 let heads: Vec<String> = heads.iter().map(ToString::to_string).collect();
-                let penalty = match penalty {
-                    Penalty::Lambda(lambda) => json!({ "lambda": lambda }),
-                    Penalty::Heads(open) => json!({ "open": open }),
-                };
-                json!({
-                    "heads": heads, "start": start, "learning_rate": learning_rate,
-                    "multiplier_rate": multiplier_rate, "pull": penalty, "seed": seed,
-                })
+                let mut gating = json!({ "heads": heads, "learning_rate": learning_rate, "seed": seed });
+                match closing {
+                    Closing::Concrete { start, multiplier_rate, penalty } => {
+                        gating["start"] = json!(start);
+                        gating["multiplier_rate"] = json!(multiplier_rate);
+                        gating["pull"] = match penalty {
+                            Penalty::Lambda(lambda) => json!({ "lambda": lambda }),
+                            Penalty::Heads(open) => json!({ "open": open }),
+                        };
+                    }
+                    Closing::Subset { open, straight_through } => {
+                        gating["subset"] = json!(open);
+                        gating["straight_through"] = json!(straight_through);
+                    }
+                }
+                gating
             }
         };
         let is_all = self.trained == TrainedWeights::All;
@@ -104,6 +115,9 @@ impl FineTuning {
             json!({ "gating": gating, "all": is_all, "epochs": self.epochs, "seed": self.seed });
         if self.initial == InitialWeights::New {
             settings["scratch"] = true.into();
+        }
+        if self.trained == TrainedWeights::None {
+            settings["frozen"] = true.into();
         }
         settings
     }
@@ -128,8 +142,9 @@ pub(crate) fn fine_tune<T: Trained>(
     let curve = curve_of(&machine.model_folder(&name));
     let (keep, stay) = match &tuning.gating {
         // before the last epoch the gates are on their way to the number that is wanted
-        Gating::Trained(GateTraining { penalty: Penalty::Heads(_), .. }) => (Keep::Last, vec![tuning.epochs]),
-        Gating::Trained(_) => (recipe.keep, vec![tuning.epochs]),
+        Gating::Trained(plan) => {
+            (if plan.closing.wanted().is_some() { Keep::Last } else { recipe.keep }, vec![tuning.epochs])
+        }
         Gating::Fixed(_) => (recipe.keep, Vec::new()),
     };
     let plan = TrainingPlan {

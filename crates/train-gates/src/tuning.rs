@@ -2,7 +2,7 @@
 use core_masking::{HardConcrete, HeadId, HeadLayout, HeadSet};
 use records::{GateRow, Method, Scope};
 use subject::{Description, FineTuned, FineTuning, InitialWeights, TrainedWeights};
-use training::{GateTraining, Gating, Machine, Penalty};
+use training::{Closing, GateTraining, Gating, Machine, Penalty};
 
 use crate::args::Args;
 
@@ -141,10 +141,12 @@ impl Tuner<'_> {
         let gating = match choice {
             Choice::Gates(penalty) => Gating::Trained(GateTraining {
                 heads: self.heads.to_vec(),
-                start: self.args.start,
+                closing: Closing::Concrete {
+                    start: self.args.start,
+                    multiplier_rate: MULTIPLIER_RATE,
+                    penalty: *penalty,
+                },
                 learning_rate: self.args.gate_learning_rate,
-                multiplier_rate: MULTIPLIER_RATE,
-                penalty: *penalty,
                 seed,
             }),
             Choice::All => Gating::Fixed(HeadSet::none()),

@@ -72,7 +72,8 @@ impl Adam {
         };
         let mut adam =
             Self { parameters: trained.map(parameter).collect(), flat: None, settings: *settings, step: 0 };
-        adam.flat = is_flat.then(|| adam.flatten());
+        let shares = adam.parameters.iter().any(|own| own.own_rate.is_none());
+        adam.flat = (is_flat && shares).then(|| adam.flatten());
         adam
     }
 

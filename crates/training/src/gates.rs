@@ -1,11 +1,11 @@
 //! Gates that are trained: what closes them, how they begin, and what is saved of them.
 //!
 //! Voita et al. (2019), Section 6.1: the gates of [`HardConcrete`] are drawn once for each batch, and the loss has a term for
-//! their expected number.
+//! their expected number. Or a given number of them is drawn, [`subset`], and the loss has no such term.
 use std::path::Path;
 
 use clap::ValueEnum;
-use core_masking::{Gates, HardConcrete, HeadId, HeadLayout, HeadSet, Weights};
+use core_masking::{Gates, HardConcrete, HeadId, HeadLayout, HeadSet, Weights, subset};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
@@ -38,16 +38,33 @@ const DAMPING: f64 = 20.0;
 pub struct GateTraining {
     /// The heads that have one.
     pub heads: Vec<HeadId>,
-    /// Gates before the first step.
-    pub start: GateStart,
+    /// Rule by which they close.
+    pub closing: Closing,
     /// Of the gates, the same in all steps.
     pub learning_rate: f64,
-    /// Of the multiplier, where there is one.
-    pub multiplier_rate: f64,
-    /// Penalty that closes them.
-    pub penalty: Penalty,
     /// Of the draws.
     pub seed: u64,
+}
+
+/// Rule by which gates close.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Closing {
+    /// Each is drawn by itself, and closed by a penalty.
+    Concrete {
+        /// Gates before the first step.
+        start: GateStart,
+        /// Learning rate of the multiplier, where there is one.
+        multiplier_rate: f64,
+        /// Penalty that closes them.
+        penalty: Penalty,
+    },
+    /// A given number is drawn, from 1 to all. They begin at random, and w of [`subset`] stands in the place of `log_alpha`.
+    Subset {
+        /// The number.
+        open: usize,
+        /// Takes the greatest without noise, and their gradients as they are.
+        straight_through: bool,
+    },
 }
 
 /// Gates before the first step.
@@ -85,15 +102,34 @@ impl Penalty {
     }
 }
 
+impl Closing {
+    /// Heads that are closed at test time.
+    pub fn closed(self, gates: &HardConcrete) -> HeadSet {
+        match self {
+            Self::Concrete { penalty, .. } => penalty.closed(gates),
+            Self::Subset { open, .. } => gates.closed_but(open),
+        }
+    }
+
+    /// The number of heads that stays open, if it was given: gates reach it at the end of their training, not before.
+    pub fn wanted(self) -> Option<usize> {
+        match self {
+            Self::Concrete { penalty: Penalty::Heads(open), .. } | Self::Subset { open, .. } => Some(open),
+            Self::Concrete { penalty: Penalty::Lambda(_), .. } => None,
+        }
+    }
+}
+
 impl GateTraining {
     /// `log_alpha` before the first step, `[heads]`; `per_module`: heads of the module of each of them.
     fn first(&self, per_module: impl Fn(HeadId) -> usize) -> Vec<f32> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(START);
-        let mut first = |&id: &HeadId| match self.start {
-            GateStart::Open => OPEN,
-            // TensorFlow takes a tensor [1, heads, 1, 1] for a kernel with as many inputs and outputs as heads: ±sqrt(6 / 2 heads)
-            GateStart::Authors => {
+        let mut first = |&id: &HeadId| match self.closing {
+            Closing::Concrete { start: GateStart::Open, .. } => OPEN,
+            // TensorFlow takes a tensor [1, heads, 1, 1] for a kernel with as many inputs and outputs as heads: ±sqrt(6 / 2 heads);
+            // Li et al. (2021) have one tensor [layers, heads], which for BERT, of as many layers as heads, is the same
+            Closing::Concrete { start: GateStart::Authors, .. } | Closing::Subset { .. } => {
                 let limit = (3.0 / per_module(id) as f32).sqrt();
                 rng.random_range(-limit..limit)
             }
@@ -104,7 +140,7 @@ impl GateTraining {
 
 /// Trained gates with what is known of them.
 #[derive(Debug)]
-pub(crate) struct Concrete {
+pub(crate) struct TrainedGates {
     plan: GateTraining,
     gates: HardConcrete,
     /// μ; 0 unless a number of heads is wanted.
@@ -115,9 +151,11 @@ pub(crate) struct Concrete {
     noise: Tensor,
     /// The number of open gates that the next update aims at.
     target: f64,
+    /// Of the draw of a number of heads.
+    temperature: f64,
 }
 
-impl Concrete {
+impl TrainedGates {
     /// Gates before the first step; `per_module`: how many heads the module of a head has.
     pub(crate) fn start(plan: &GateTraining, per_module: impl Fn(HeadId) -> usize, device: Device) -> Self {
         let first = Tensor::from_slice(&plan.first(per_module)).to_device(device);
@@ -144,6 +182,7 @@ impl Concrete {
             multiplier,
             noise: log_alpha.zeros_like(),
             target: heads as f64,
+            temperature: subset::temperature(0.0),
             plan: plan.clone(),
             history,
         }
@@ -172,13 +211,15 @@ impl Concrete {
         rng.set_stream(NOISE);
         let noise: Vec<f32> = (0..self.plan.heads.len()).map(|_| rng.random()).collect();
         self.noise = Tensor::from_slice(&noise).to_device(self.noise.device());
-        if let Penalty::Heads(wanted) = self.plan.penalty {
+        self.temperature = subset::temperature(step as f64 / steps as f64);
+        if let Closing::Concrete { penalty: Penalty::Heads(wanted), multiplier_rate, .. } = self.plan.closing
+        {
             let all = self.plan.heads.len() as f64;
             let fallen = (step as f64 / (FALL * steps as f64)).min(1.0);
             self.target = all - fallen * (all - wanted as f64);
             let excess = self.excess(&self.gates.expected_open().detach()).double_value(&[]);
             // as many digits as are saved, so that a resumed run goes the same way
-            self.multiplier = f64::from((self.multiplier + self.plan.multiplier_rate * excess) as f32);
+            self.multiplier = f64::from((self.multiplier + multiplier_rate * excess) as f32);
         }
     }
 
@@ -187,33 +228,42 @@ impl Concrete {
         (open - self.target) / self.plan.heads.len() as f64
     }
 
-    /// The penalty of the open gates that are expected, for each prediction; a scalar.
-    pub(crate) fn penalty(&self) -> Tensor {
+    /// The penalty of the open gates that are expected, for each prediction; a scalar. None for a number that is drawn.
+    pub(crate) fn penalty(&self) -> Option<Tensor> {
+        let Closing::Concrete { penalty, .. } = self.plan.closing else { return None };
         let open = self.gates.expected_open();
-        match self.plan.penalty {
+        Some(match penalty {
             Penalty::Lambda(lambda) => open * lambda,
             Penalty::Heads(_) => {
                 let excess = self.excess(&open);
                 &excess * self.multiplier + excess.square() * (0.5 * DAMPING)
             }
-        }
+        })
     }
 
     /// The gates of the step that was begun.
     pub(crate) fn sample(&self, layout: &HeadLayout) -> Result<Gates, Error> {
-        Ok(Gates::of_heads(layout, self.gates.heads(), &self.gates.sample(&self.noise))?)
+        let weights = self.gates.log_alpha();
+        let drawn = match self.plan.closing {
+            Closing::Concrete { .. } => self.gates.sample(&self.noise),
+            Closing::Subset { open, straight_through: true } => subset::straight_through(weights, open),
+            Closing::Subset { open, .. } => subset::relaxed(weights, &self.noise, open, self.temperature),
+        };
+        Ok(Gates::of_heads(layout, self.gates.heads(), &drawn)?)
     }
 
     /// Heads that are closed at test time.
     pub(crate) fn closed(&self) -> HeadSet {
-        self.plan.penalty.closed(&self.gates)
+        self.plan.closing.closed(&self.gates)
     }
 
     /// The penalty of the heads that are open at test time, for each prediction.
     pub(crate) fn test_penalty(&self) -> f64 {
-        match self.plan.penalty {
-            Penalty::Lambda(lambda) => lambda * (self.plan.heads.len() - self.closed().len()) as f64,
-            Penalty::Heads(_) => 0.0,
+        match self.plan.closing {
+            Closing::Concrete { penalty: Penalty::Lambda(lambda), .. } => {
+                lambda * (self.plan.heads.len() - self.closed().len()) as f64
+            }
+            _ => 0.0,
         }
     }
 
@@ -247,7 +297,7 @@ pub fn gate_history(folder: &Path, heads: &[HeadId]) -> Result<Vec<HardConcrete>
     Ok(saved.history.into_iter().map(|row| HardConcrete::new(heads.to_vec(), row)).collect())
 }
 
-/// File that [`Concrete::save`] writes.
+/// File that [`TrainedGates::save`] writes.
 struct Saved {
     history: Vec<Tensor>,
     multiplier: f64,

@@ -9,7 +9,7 @@ use core_masking::{GatedModel, Gates, HeadSet, ModelConfig, ModelDropout, Weight
 use tch::{Kind, Tensor};
 
 use crate::error::Error;
-use crate::gates::{Concrete, GateTraining};
+use crate::gates::{GateTraining, TrainedGates};
 
 /// Loss, score, batches and learning rates of a training.
 pub trait Objective: Copy + Debug + Send {
@@ -108,7 +108,7 @@ enum Heads {
     Open,
     /// These are closed.
     Fixed(HeadSet),
-    Trained(Concrete),
+    Trained(TrainedGates),
 }
 
 /// A model in training. Each thread has one, and all share their weights.
@@ -174,11 +174,13 @@ impl<O: Objective> Learner<O> {
         let (layout, (_, device)) = (model.layout(), model.options());
         let heads = match (gating, saved) {
             (Gating::Fixed(closed), _) => Heads::Fixed(closed.clone()),
-            (Gating::Trained(plan), Some(folder)) => Heads::Trained(Concrete::load(plan, folder, device)?),
+            (Gating::Trained(plan), Some(folder)) => {
+                Heads::Trained(TrainedGates::load(plan, folder, device)?)
+            }
             (Gating::Trained(plan), None) => {
                 let of_module =
                     |id: core_masking::HeadId| layout.module(id.attention(), id.layer_index()).shape.heads;
-                Heads::Trained(Concrete::start(plan, of_module, device))
+                Heads::Trained(TrainedGates::start(plan, of_module, device))
             }
         };
         Ok(Self::on(&model, model.weights().share(), objective, heads)?)
@@ -248,7 +250,8 @@ impl<O: Objective> Learner<O> {
             Heads::Fixed(closed) => under(&self.closing(closed)?),
             Heads::Trained(gates) => {
                 let loss = under(&gates.sample(&self.model.layout())?)?;
-                Ok(loss + gates.penalty() * O::predictions(examples, rows) as f64)
+                let penalty = gates.penalty().map(|penalty| penalty * O::predictions(examples, rows) as f64);
+                Ok(penalty.map_or_else(|| loss.shallow_clone(), |penalty| &loss + penalty))
             }
         }
     }

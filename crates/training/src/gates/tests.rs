@@ -9,16 +9,14 @@ fn layout() -> HeadLayout {
 fn plan(penalty: Penalty, start: GateStart) -> GateTraining {
     GateTraining {
         heads: layout().heads(),
-        start,
+        closing: Closing::Concrete { start, multiplier_rate: 0.02, penalty },
         learning_rate: 0.1,
-        multiplier_rate: 0.02,
-        penalty,
         seed: 3,
     }
 }
 
-fn started(penalty: Penalty) -> Concrete {
-    Concrete::start(&plan(penalty, GateStart::Open), |_| 2, Device::Cpu)
+fn started(penalty: Penalty) -> TrainedGates {
+    TrainedGates::start(&plan(penalty, GateStart::Open), |_| 2, Device::Cpu)
 }
 
 /// From 4 to 2 heads in the first 5 of 10 steps: 0.4 a step.
@@ -43,7 +41,7 @@ fn the_multiplier_rises_while_too_many_gates_are_open() {
         assert!((gates.multiplier - 0.02 * step * excess).abs() < 1e-6, "{}", gates.multiplier);
     }
     let expected = 0.04 * excess * excess + 10.0 * excess * excess;
-    assert!((gates.penalty().double_value(&[]) - expected).abs() < 1e-5);
+    assert!((gates.penalty().unwrap().double_value(&[]) - expected).abs() < 1e-5);
     assert_eq!(gates.test_penalty(), 0.0);
 }
 
@@ -55,7 +53,7 @@ fn the_gradient_of_a_number_of_heads_agrees_with_finite_differences() {
     let log_alpha = [1.5, -0.5, 0.25, -2.0];
     tch::no_grad(|| gates.gates.log_alpha().shallow_clone().copy_(&Tensor::from_slice(&log_alpha)));
     gates.begin_step(10, 10);
-    gates.penalty().backward();
+    gates.penalty().unwrap().backward();
     let found: Vec<f64> = to_vec(&gates.gates.log_alpha().grad());
     let loss = |at: usize, shift: f64| {
         let open = |(place, alpha): (usize, f64)| {
@@ -76,7 +74,7 @@ fn the_gradient_of_a_number_of_heads_agrees_with_finite_differences() {
 fn a_price_is_paid_for_each_gate() {
     let gates = started(Penalty::Lambda(0.25));
     let odds = 2_f64.exp() * 11_f64.powf(0.33);
-    assert!((gates.penalty().double_value(&[]) - odds / (1.0 + odds)).abs() < 1e-6);
+    assert!((gates.penalty().unwrap().double_value(&[]) - odds / (1.0 + odds)).abs() < 1e-6);
     assert_eq!((gates.test_penalty(), gates.closed().len()), (1.0, 0));
 }
 
@@ -98,6 +96,22 @@ fn threads_draw_the_same_gates_and_steps_others() {
     assert_eq!(open[&Attention::SelfAttention].size(), [2, 1, 2]);
 }
 
+/// Drawn or straight through, 3 of the 4 gates are open in the last step, in single precision too, and the loss has no penalty.
+#[test]
+fn a_number_of_gates_is_drawn_and_nothing_is_paid() {
+    for straight_through in [false, true] {
+        let closing = Closing::Subset { open: 3, straight_through };
+        let plan = GateTraining { closing, ..plan(Penalty::Lambda(0.0), GateStart::Open) };
+        let mut gates = TrainedGates::start(&plan, |_| 2, Device::Cpu);
+        gates.begin_step(10, 10);
+        let drawn = gates.sample(&layout()).unwrap().stacked();
+        let mut values: Vec<f64> = to_vec(&drawn[&Attention::SelfAttention].flatten(0, -1));
+        values.sort_by(f64::total_cmp);
+        assert_eq!(values, [0.0, 1.0, 1.0, 1.0]);
+        assert!(gates.penalty().is_none() && gates.test_penalty() == 0.0 && gates.closed().len() == 1);
+    }
+}
+
 #[test]
 fn saved_gates_go_on_with_their_history() {
     let folder = tempfile::tempdir().unwrap();
@@ -108,7 +122,7 @@ fn saved_gates_go_on_with_their_history() {
     gates.save(folder.path()).unwrap();
 
     let plan = plan(Penalty::Heads(2), GateStart::Open);
-    let mut loaded = Concrete::load(&plan, folder.path(), Device::Cpu).unwrap();
+    let mut loaded = TrainedGates::load(&plan, folder.path(), Device::Cpu).unwrap();
     assert_eq!(loaded.multiplier, 0.25);
     loaded.begin_epoch();
     loaded.save(folder.path()).unwrap();

@@ -1,10 +1,12 @@
 //! Two searches for sets of heads, by scores that are measured as they go.
 use core_masking::{HeadId, HeadSet};
-use experiment::Pool;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use stats::Direction;
+
+use crate::error::Error;
+use crate::pool::Pool;
 
 /// Exchanges that are tried together, of which the best is made.
 const EXCHANGES_TOGETHER: usize = 16;
@@ -18,7 +20,7 @@ pub struct Search<'a> {
     /// Better end of the scores.
     pub direction: Direction,
     /// Measures the scores of sets, in their order.
-    pub scores: &'a mut dyn FnMut(&[HeadSet]) -> anyhow::Result<Vec<f64>>,
+    pub scores: &'a mut dyn FnMut(&[HeadSet]) -> Result<Vec<f64>, Error>,
 }
 
 impl Search<'_> {
@@ -27,7 +29,7 @@ impl Search<'_> {
     ///
     /// # Errors
     /// If sets cannot be scored.
-    pub fn grow(&mut self, mut masked: HeadSet, count: usize) -> anyhow::Result<(HeadSet, Option<f64>)> {
+    pub fn grow(&mut self, mut masked: HeadSet, count: usize) -> Result<(HeadSet, Option<f64>), Error> {
         let mut score = None;
         while masked.len() < count {
             let candidates = self.order.iter().filter(|&&id| self.pool.may_mask(id, &masked));
@@ -49,7 +51,7 @@ impl Search<'_> {
         count: usize,
         evaluations: u64,
         seed: u64,
-    ) -> anyhow::Result<(HeadSet, Option<f64>)> {
+    ) -> Result<(HeadSet, Option<f64>), Error> {
         let start = self.pool.extend(&HeadSet::none(), self.order, count);
         let (mut masked, mut score) = self.best(vec![start])?;
         let mut left = evaluations as usize - 1;
@@ -85,7 +87,7 @@ impl Search<'_> {
     ///
     /// # Panics
     /// If there are no sets.
-    fn best(&mut self, sets: Vec<HeadSet>) -> anyhow::Result<(HeadSet, f64)> {
+    fn best(&mut self, sets: Vec<HeadSet>) -> Result<(HeadSet, f64), Error> {
         let scored = sets.iter().cloned().zip((self.scores)(&sets)?);
         let better = |best: (HeadSet, f64), other: (HeadSet, f64)| {
             if self.direction.is_better(other.1, best.1) { other } else { best }
@@ -97,10 +99,10 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use core_masking::Attention;
-    use experiment::Together;
     use records::Scope;
 
     use super::*;
+    use crate::unit::Together;
 
     fn pool(keep_at_least: usize) -> Pool {
         let id = |layer, head| HeadId::from_index(Attention::SelfAttention, layer, head);
