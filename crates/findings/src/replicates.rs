@@ -192,6 +192,21 @@ pub(crate) fn of_replicates(own: &ResultFile, experiment: &str) -> Result<Vec<Re
     numbers(own.path.parent().unwrap_or(Path::new("."))).into_iter().filter_map(of).collect()
 }
 
+/// Results of other trainings that go with a file: those of replicates with the subject's own and, where the subject has none itself, those
+/// of other replicates with a replicate's.
+pub(crate) fn other_trainings(file: &ResultFile, experiment: &str) -> Result<Vec<ResultFile>> {
+    let Some((subject, _)) = file.subject.rsplit_once('/') else { return of_replicates(file, experiment) };
+    let folder = file.path.parent().and_then(Path::parent).unwrap_or(Path::new("."));
+    let path = folder.join(file.path.file_name().unwrap_or_default());
+    if path.exists() {
+        return Ok(Vec::new());
+    }
+    let mut found =
+        of_replicates(&ResultFile::of(path, subject, experiment, file.kind)?, experiment)?;
+    found.retain(|other| other.path != file.path);
+    Ok(found)
+}
+
 /// Numbers of the replicates that have a folder in that of their subject, in their order.
 fn numbers(folder: &Path) -> Vec<usize> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -203,7 +218,7 @@ fn numbers(folder: &Path) -> Vec<usize> {
 }
 
 /// Refuses results of a replicate that differ from the subject's own in more than the model.
-fn check(own: &ResultFile, other: &ResultFile) -> Result<()> {
+pub(crate) fn check(own: &ResultFile, other: &ResultFile) -> Result<()> {
     let difference = match (own.identity(), other.identity()) {
         (Some(own), Some(other)) => {
             let model =

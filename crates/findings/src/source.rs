@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use records::{Identity, Row, Signature, is_shard, read_checked};
 
 use crate::error::{Error, Result, command, faulty, no_results, unreadable};
+use crate::replicates::of_replicates;
 use crate::subject_file::{SubjectFile, SubjectKind};
 
 /// Names of experiments, which their files begin with.
@@ -132,6 +133,28 @@ impl Source {
         }
         let name = format!("{}.csv", own.as_deref().unwrap_or(experiment));
         Err(no_results(folder.join(name), experiment, subject))
+    }
+
+    /// The same or, where the subject's own training has none, that of the first replicate that has.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn of_a_training(&self, experiment: &str) -> Result<ResultFile> {
+        let own = self.one(experiment);
+        let (Err(Error::NotMeasured(_)), Self::Subject { subject, results, kind, .. }) = (&own, self) else {
+            return own;
+        };
+        let path = results.join(subject).join(format!("{experiment}.csv"));
+        let missing = ResultFile::of(path, subject, experiment, *kind)?;
+        of_replicates(&missing, experiment)?.into_iter().next().map_or(own, Ok)
+    }
+
+    /// The folder of what is drawn of a file: that of its subject, also for results of a replicate.
+    pub fn figures(&self, file: &ResultFile) -> PathBuf {
+        match self {
+            Self::File { .. } => file.path.with_file_name("figures"),
+            Self::Subject { subject, results, .. } => results.join(subject).join("figures"),
+        }
     }
 
     /// All files with results of `experiment` on the split, or on any, shortest names first; there may be none.

@@ -13,6 +13,8 @@ pub(crate) enum Reads {
     Each(&'static str),
     /// The same where several files stand beside each other, all of which are drawn.
     Every(&'static str),
+    /// The first where the subject's own training has none: those of a replicate.
+    EachOrReplicate(&'static str),
     /// Sweeps over segments that have groups.
     Groups,
     /// Comparisons of two splits.
@@ -35,6 +37,10 @@ impl Reads {
             Self::Every(experiment) => {
                 let files = source.all(experiment)?;
                 if files.is_empty() { each(experiment) } else { Ok(files) }
+            }
+            Self::EachOrReplicate(experiment) => {
+                let files = if asked.is_all { source.all(experiment)? } else { Vec::new() };
+                if files.is_empty() { Ok(vec![source.of_a_training(experiment)?]) } else { Ok(files) }
             }
             Self::Groups => {
                 let is_meant = |file: &ResultFile| !asked.is_all || file.groups().is_some();
@@ -138,9 +144,9 @@ impl Artefact {
     ) -> Result<Option<Vec<(PathBuf, Sheet)>>> {
         let (mut sheets, mut has_any) = (Vec::<(PathBuf, Sheet)>::new(), false);
         let files = self.reads.files(source, asked);
-        let files = if asked.is_all { left_out.keep(files).unwrap_or_default() } else { files? };
+        let files = if asked.is_all { left_out.keep_if_there(files).unwrap_or_default() } else { files? };
         for file in files {
-            let folder = file.path.with_file_name("figures");
+            let folder = source.figures(&file);
             let drawn = (self.draw)(file, asked, left_out);
             let Some(drawn) = (if asked.is_all { left_out.keep(drawn) } else { Some(drawn?) }) else {
                 continue;

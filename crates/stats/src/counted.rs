@@ -18,6 +18,20 @@ impl Counted {
         Self { numbers: numbers.into_iter().flatten().collect(), width: N, score }
     }
 
+    /// The mean of the numbers of several systems on the same segments.
+    ///
+    /// # Panics
+    /// If there is none, or they differ in length.
+    pub(crate) fn mean(all: &[Self]) -> Self {
+        let mut numbers = vec![0.0; all[0].numbers.len()];
+        for own in all {
+            assert_eq!(own.numbers.len(), numbers.len(), "paired systems must cover the same segments");
+            numbers.iter_mut().zip(&own.numbers).for_each(|(sum, number)| *sum += number);
+        }
+        numbers.iter_mut().for_each(|sum| *sum /= all.len() as f64);
+        Self { numbers, width: all[0].width, score: all[0].score }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.numbers.len() / self.width
     }

@@ -8,6 +8,7 @@
 //! Sums under many swaps are made eight segments at a time, from a table of the 256 sums that these can have ("method of four
 //! Russians").
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{AddAssign, Range};
 
 use rand::{RngCore, SeedableRng};
@@ -71,6 +72,59 @@ pub(crate) fn swap_tests(base: &Counted, variants: &[Variant], testing: Testing)
         tested[place].p_adjusted = floor;
     }
     Some(tested)
+}
+
+/// The mean difference of several pairs under swaps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SwappedMean {
+    /// As that of one pair.
+    pub(crate) p_value: f64,
+    /// Mean square of the difference under swaps.
+    pub(crate) variance: f64,
+}
+
+/// Tests the mean difference of pairs of systems on the same segments, a base and a variant each, where a segment changes sides in all
+/// pairs together; nothing without swaps. As for one pair, all swaps are counted where at most [`MOST_EXACT`] units change in any pair.
+pub(crate) fn swapped_mean(pairs: &[(Counted, Counted)], testing: Testing) -> Option<SwappedMean> {
+    let units = pairs.first().filter(|_| testing.resamples > 0)?.0.len().div_ceil(testing.block);
+    let variants: Vec<Variant> = pairs.iter().map(|(base, variant)| base.variant(variant)).collect();
+    let both = pairs.iter().zip(&variants);
+    let rows: Vec<Pair> = both.map(|((base, _), variant)| Pair::new(base, variant, testing.block)).collect();
+    let (mut observed, mut rounding) = (0.0, 0.0);
+    for row in &rows {
+        let [base, variant] = [&row.base_sums, &row.variant_sums].map(|sums| row.base.score_of(sums));
+        observed += variant - base;
+        rounding += ROUNDING * base.abs().max(variant.abs());
+    }
+    // number of swaps that reach the observed sum of differences, and the sum of squares of all
+    let counted = |moves: &[Vec<Move>], bits: &Bits| {
+        let mut sums = vec![0.0; bits.width];
+        for (row, moves) in rows.iter().zip(moves) {
+            sums.iter_mut().zip(row.signed_of(moves, bits)).for_each(|(sum, one)| *sum += one);
+        }
+        let is_reached = |sum: &&f64| sum.abs() >= f64::abs(observed) - rounding;
+        (sums.iter().filter(is_reached).count(), sums.iter().map(|sum| sum * sum).sum::<f64>())
+    };
+    let of_mean = |p_value, squares, swaps: usize| {
+        let pairs = rows.len() as f64;
+        Some(SwappedMean { p_value, variance: squares / swaps as f64 / (pairs * pairs) })
+    };
+    let changed: BTreeSet<usize> = rows.iter().flat_map(|row| &row.moves).map(|own| own.unit).collect();
+    let moves: Vec<Vec<Move>> = rows.iter().map(|row| row.moves.clone()).collect();
+    if changed.len() <= MOST_EXACT {
+        let places: BTreeMap<usize, usize> = changed.into_iter().zip(0..).collect();
+        let together = |own: &Move| Move { unit: places[&own.unit], ..*own };
+        let moves: Vec<Vec<Move>> = moves.iter().map(|moves| moves.iter().map(together).collect()).collect();
+        let all = Bits::all(places.len());
+        let (reached, squares) = counted(&moves, &all);
+        return of_mean(reached as f64 / all.width as f64, squares, all.width);
+    }
+    let draws = Draws { units, seed: testing.seed };
+    let starts: Vec<usize> = (0..testing.resamples).step_by(TOGETHER).collect();
+    let count = |start| counted(&moves, &draws.bits(start..testing.resamples.min(start + TOGETHER)));
+    let found: Vec<(usize, f64)> = starts.into_par_iter().map(count).collect();
+    let (reached, squares): (Vec<usize>, Vec<f64>) = found.into_iter().unzip();
+    of_mean(share(reached.iter().sum(), testing.resamples), squares.iter().sum(), testing.resamples)
 }
 
 /// Sizes of a variant's difference in this many draws of swaps, in ascending order.
@@ -297,15 +351,20 @@ impl<'a> Pair<'a> {
     }
 
     fn differences_of(&self, moves: &[Move], bits: &Bits) -> Vec<f64> {
+        self.signed_of(moves, bits).into_iter().map(f64::abs).collect()
+    }
+
+    /// The differences themselves, variant minus base.
+    fn signed_of(&self, moves: &[Move], bits: &Bits) -> Vec<f64> {
         match self.lanes {
-            Lanes::Whole4 => self.differences_in(sums::<i32, 4>(moves, bits)),
-            Lanes::Whole8 => self.differences_in(sums::<i32, 8>(moves, bits)),
-            Lanes::Decimal1 => self.differences_in(sums::<f64, 1>(moves, bits)),
-            Lanes::Decimal16 => self.differences_in(sums::<f64, MOST_COLUMNS>(moves, bits)),
+            Lanes::Whole4 => self.signed_in(sums::<i32, 4>(moves, bits)),
+            Lanes::Whole8 => self.signed_in(sums::<i32, 8>(moves, bits)),
+            Lanes::Decimal1 => self.signed_in(sums::<f64, 1>(moves, bits)),
+            Lanes::Decimal16 => self.signed_in(sums::<f64, MOST_COLUMNS>(moves, bits)),
         }
     }
 
-    fn differences_in<T: Lane, const N: usize>(&self, moved: Vec<[T; N]>) -> Vec<f64> {
+    fn signed_in<T: Lane, const N: usize>(&self, moved: Vec<[T; N]>) -> Vec<f64> {
         let (mut base, mut variant) = (self.base_sums.clone(), self.variant_sums.clone());
         let difference = |moved: [T; N]| {
             for (number, column) in self.columns.iter().enumerate() {
@@ -315,7 +374,7 @@ impl<'a> Pair<'a> {
                     variant[number] = self.variant_sums[number] - moved;
                 }
             }
-            (self.base.score_of(&variant) - self.base.score_of(&base)).abs()
+            self.base.score_of(&variant) - self.base.score_of(&base)
         };
         moved.into_iter().map(difference).collect()
     }
