@@ -1,58 +1,150 @@
 //! Methods that choose heads to mask, side by side at equal numbers of heads: the rows of `compare-methods`.
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use records::{CurveId, Order, PruningRow, Repair, RepairedRow, Row, Scope};
+use heads::{HeadLayout, LayerShape};
+use records::rules::margin;
+use records::{
+    Attention, CurveId, HeadSet, Order, PruningRow, Repair, RepairedRow, Scope, TestedRow, Verdict,
+};
 use stats::Segments;
 use stats::adjust::holm;
-use stats::areas::{Area, Areas};
+use stats::areas::{Area, Areas, Curve};
+use stats::bootstrap::Interval;
+use stats::family::ALPHA;
 
-use crate::contrasts::{Draws, RESAMPLES};
-use crate::error::{Result, no_segments, within};
-use crate::pruning::{Pruning, Series};
-use crate::results::{Results, distinct};
+use crate::contrasts::{Draws, RESAMPLES, against_control};
+use crate::error::{LeftOut, Result, no_segments, within};
+use crate::pruning::{Pruning, Series, share};
+use crate::replicates::{check, other_trainings};
+use crate::results::{Results, distinct, extent};
 use crate::segments::stored;
-use crate::source::ResultFile;
+use crate::source::{ResultFile, experiment};
 
 /// Everything that was measured of one subject.
 #[derive(Debug)]
 pub struct Methods {
-    /// All rows.
+    /// All rows, of the first training.
     pub results: Results<RepairedRow>,
-    /// Curves of the models after each repair.
+    /// Its curves after each repair; those after training are compared with the model that was trained as long with all heads.
     pub repairs: BTreeMap<Repair, Pruning>,
+    /// All rows of other trainings.
+    pub others: Vec<Results<RepairedRow>>,
+}
+
+/// A method and what was done to the models that it left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Repaired {
+    /// The repair.
+    pub repair: Repair,
+    /// The method: a curve, without the seed of a random order.
+    pub curve: CurveId,
+}
+
+/// Cost of choosing heads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Segments that the model read forward.
+    pub forward: usize,
+    /// Of these, segments whose loss was followed backward.
+    pub backward: usize,
+    /// Updates of what chooses the heads, where that is trained.
+    pub updates: usize,
 }
 
 /// The area under the curve of a method, which is the mean change of the score over the numbers of heads, beside those of others that
 /// were repaired alike.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MethodArea {
-    /// The repair.
-    pub repair: Repair,
-    /// The method: a curve, without the seed of a random order.
-    pub curve: CurveId,
-    /// The area; of random orders the mean.
+    /// The method.
+    pub method: Repaired,
+    /// The area; of random orders the mean. After training it is the change from the control.
     pub area: Area,
     /// The same less that of importance, with p adjusted by Holm (1979) over the methods; absent of importance itself.
     pub over_importance: Option<Area>,
     /// Less that of random orders, likewise; absent with fewer than [`Draws::ENOUGH`].
     pub over_random: Option<Area>,
-    /// Segments that the model read forward and backward to order the heads.
-    pub passes: [usize; 2],
+    /// What choosing the heads costs, of all steps the most.
+    pub cost: Cost,
+}
+
+/// The method to use for one number of heads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recommended {
+    /// Share of the heads that are masked, in percent.
+    pub percent: f64,
+    /// `true` if it is chosen among models that were trained further, and `false` among all others.
+    pub is_trained: bool,
+    /// The method with the best score, complements and random orders left out.
+    pub best: Repaired,
+    /// Its score, the mean over trainings.
+    pub score: f64,
+    /// Change from the intact model or, after training, from the control.
+    pub change: f64,
+    /// Its 95 % interval.
+    pub interval: Option<Interval>,
+    /// Its verdict.
+    pub verdict: Option<Verdict>,
+    /// Number of other methods that it is compared with, random orders among them.
+    pub compared: usize,
+    /// Those that are not significantly worse: by swaps of segments, adjusted by Holm (1979), the cheapest first.
+    pub alike: Vec<Repaired>,
+    /// The cheapest of these but random orders, by passes, then by updates, if it is cheaper than the best.
+    pub cheapest: Option<Repaired>,
+    /// Gain that comes of choosing the best on the segments that score it.
+    pub optimism: f64,
+}
+
+/// Whole modules, or heads by importance, masked without repair.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Masked {
+    /// The step of the first training.
+    pub row: PruningRow,
+    /// Share of its heads' projections that goes, in percent: of queries and outputs with each head, of keys and values with all heads
+    /// that read them. These are the multiply-adds of attention, but for the products of queries and keys.
+    pub projections: f64,
+    /// Share of the keys and values of decoders that goes, in percent: that of the bytes of a cache; absent without a decoder.
+    pub cache: Option<f64>,
+    /// The score less that by importance, with p adjusted by Holm (1979) over all; absent of importance itself.
+    pub over_importance: Option<Area>,
+}
+
+/// Comparisons of all methods over some heads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    /// Areas under the curves after each repair.
+    pub areas: Vec<MethodArea>,
+    /// For each number of heads, without training and, where it was measured, with it.
+    pub recommended: Vec<Recommended>,
+    /// At each step heads by importance and whole modules; empty where no whole modules were masked.
+    pub modules: Vec<Masked>,
 }
 
 impl Methods {
-    /// Reads a file of `compare-methods`.
+    /// Reads a file of `compare-methods`, and those of other trainings that go with it.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn read(file: ResultFile) -> Result<Self> {
+    pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let results = Results::<RepairedRow>::read(file)?;
-        let mut rows = BTreeMap::<Repair, Vec<PruningRow>>::new();
-        for row in &results.rows {
-            rows.entry(row.repair).or_default().push(PruningRow::from(row));
+        let mut others = Vec::new();
+        for file in other_trainings(&results.file, experiment::METHODS)? {
+            let found = check(&results.file, &file).and_then(|()| Results::read(file));
+            others.extend(left_out.keep(found));
         }
-        let of = |rows| Pruning::of(Results { file: results.file.clone(), rows });
-        Ok(Self { repairs: rows.into_iter().map(|(repair, rows)| (repair, of(rows))).collect(), results })
+        let mut rows = BTreeMap::<Repair, Vec<RepairedRow>>::new();
+        for row in &results.rows {
+            rows.entry(row.repair).or_default().push(row.clone());
+        }
+        let mut of = |repair, rows| {
+            let own = Results { file: results.file.clone(), rows };
+            let own =
+                if repair == Repair::Training { against_control(own, is_control, left_out) } else { own };
+            let rows = own.rows.iter().map(PruningRow::from).collect();
+            Pruning::of(Results { file: own.file, rows })
+        };
+        let repairs = rows.into_iter().map(|(repair, rows)| (repair, of(repair, rows))).collect();
+        Ok(Self { results, repairs, others })
     }
 
     /// Sets of heads that are chosen from.
@@ -73,76 +165,281 @@ impl Methods {
         self.repairs.get(&repair)?.series.iter().find(|series| series.curve == method)
     }
 
-    /// Areas under the curves of all methods over these heads. Curves that lack a step of others are left out.
+    /// Shares of projections and of the caches of decoders that go with these heads, in percent. Heads that no row masks are not known.
+    fn saved(&self, heads: &HeadSet) -> [Option<f64>; 2] {
+        let rows = self.results.rows.iter().filter_map(|row| row.masked_heads.parse::<HeadSet>().ok());
+        let all: HeadSet = rows.flat_map(|heads| heads.iter().collect::<Vec<_>>()).collect();
+        let shape = |attention: Attention| {
+            let (layers, heads) = extent(all.iter().filter(|head| head.attention() == attention));
+            let key_value_heads = self.results.file.key_value_heads(heads).unwrap_or(heads);
+            (attention, LayerShape { layers, heads, key_value_heads, d_head: 1 })
+        };
+        let layout =
+            HeadLayout::new(distinct(all.iter().map(|head| head.attention())).into_iter().map(shape));
+        let Ok(left) = layout.lacking(heads) else { return [None; 2] };
+        let is_cached = |attention| match attention {
+            Attention::EncEnc => false,
+            Attention::SelfAttention => self.results.file.is_language(),
+            Attention::EncDec | Attention::DecDec => true,
+        };
+        // queries and key-value heads
+        let count = |layout: &HeadLayout, is_meant: &dyn Fn(Attention) -> bool| -> [f64; 2] {
+            let types = layout.types().filter(|(attention, _)| is_meant(*attention));
+            let modules = types.flat_map(|(attention, shape)| {
+                (0..shape.layers).map(move |layer| layout.module(attention, layer))
+            });
+            modules.fold([0.0; 2], |[queries, keys], module| {
+                [queries + module.kept.len() as f64, keys + module.kept_key_values().len() as f64]
+            })
+        };
+        let gone = |kept: f64, all: f64| (all > 0.0).then(|| 100.0 * (1.0 - kept / all));
+        let [of_all, of_left] = [&layout, &left].map(|layout| count(layout, &|_| true));
+        let [cached, cached_left] = [&layout, &left].map(|layout| count(layout, &is_cached));
+        [gone(of_left[0] + of_left[1], of_all[0] + of_all[1]), gone(cached_left[1], cached[1])]
+    }
+
+    /// Rows of all trainings at one of the steps that mask heads, counted from 0.
+    fn rows(&self, method: Repaired, place: usize) -> impl Iterator<Item = &RepairedRow> {
+        let all = std::iter::once(&self.results).chain(&self.others);
+        all.filter_map(move |results| {
+            let is_own = |row: &&RepairedRow| row.masked > 0 && Run::of(row) == Run { method, seed: None };
+            let mut own: Vec<&RepairedRow> = results.rows.iter().filter(is_own).collect();
+            own.sort_by_key(|row| row.step);
+            own.get(place).copied()
+        })
+    }
+
+    /// What choosing the heads costs, at one step or, of all steps, the most.
+    fn cost(&self, method: Repaired, step: Option<usize>) -> Cost {
+        let is_own = |row: &&RepairedRow| {
+            Run::of(row).method == method && row.masked > 0 && step.is_none_or(|step| row.step == step)
+        };
+        let own: Vec<&RepairedRow> = self.results.rows.iter().filter(is_own).collect();
+        let most = |of: fn(&RepairedRow) -> usize| own.iter().map(|row| of(row)).max().unwrap_or_default();
+        Cost {
+            forward: most(|row| row.forward),
+            backward: most(|row| row.backward),
+            updates: most(|row| row.selection_updates),
+        }
+    }
+
+    /// Compares all methods over these heads. Curves that lack a step of others, or that not all trainings have, are left out.
     ///
     /// # Errors
     /// If no statistics of segments are stored, or they are damaged.
-    pub fn areas(&self, scope: Scope) -> Result<Vec<MethodArea>> {
+    pub fn compared(&self, scope: Scope) -> Result<Compared> {
         let none = || no_segments(&self.results.file);
         let testing = self.results.file.testing().ok_or_else(none)?.of_segments();
         let testing = stats::family::Testing { resamples: testing.resamples.min(RESAMPLES), ..testing };
-        let (base, segments) = stored(&self.results, none)?;
-        let of_row: BTreeMap<String, &Segments> =
-            self.results.rows.iter().map(Row::name).zip(&segments).collect();
-        let runs = self.repairs.iter().flat_map(|(&repair, repaired)| {
-            let own = repaired.series.iter().filter(|series| series.curve.attention == scope);
-            own.flat_map(move |series| series.runs.iter().map(move |run| ((repair, series.curve), run)))
-        });
-        let runs: Vec<_> = runs.collect();
-        let steps = runs.iter().map(|(_, run)| run.len()).max().unwrap_or_default();
-        let runs: Vec<_> = runs.into_iter().filter(|(_, run)| run.len() == steps).collect();
-        let curve = |((repair, _), run): &((Repair, CurveId), &Vec<PruningRow>)| -> Vec<&Segments> {
-            let name =
-                |row| RepairedRow { repair: *repair, ..RepairedRow::from(PruningRow::clone(row)) }.name();
-            run.iter().map(|row| of_row[&name(row)]).collect()
+        let all: Vec<&Results<RepairedRow>> = std::iter::once(&self.results).chain(&self.others).collect();
+        let segments = all.iter().map(|results| stored(results, none)).collect::<Result<Vec<_>>>()?;
+        let trainings = all.iter().zip(&segments);
+        let trainings: Vec<BTreeMap<Run, Curve<'_>>> =
+            trainings.map(|(results, (_, segments))| curves(results, segments, scope)).collect();
+        let steps = trainings[0].values().map(|curve| curve.steps.len()).max().unwrap_or_default();
+        let is_whole = |run: &&Run| {
+            trainings.iter().all(|curves| curves.get(run).is_some_and(|curve| curve.steps.len() == steps))
         };
+        let runs: Vec<Run> = trainings[0].keys().filter(is_whole).copied().collect();
         let what = || format!("the segments of `{}` cannot be compared", self.results.file.path.display());
-        let curves: Vec<Vec<&Segments>> = runs.iter().map(curve).collect();
-        let areas = Areas::new(&base, &curves, testing).map_err(within(what))?;
-        let mut places = BTreeMap::<(Repair, CurveId), Vec<usize>>::new();
-        for (place, (key, _)) in runs.iter().enumerate() {
-            places.entry(*key).or_default().push(place);
+        let own = trainings.iter().map(|curves| runs.iter().map(|run| curves[run].clone()).collect());
+        let bases = segments.iter().map(|(base, _)| base);
+        let areas = Areas::new(bases.zip(own).collect(), testing);
+        let areas = areas.map_err(within(what))?;
+        let mut places = BTreeMap::<Repaired, Vec<usize>>::new();
+        for (place, run) in runs.iter().enumerate() {
+            places.entry(run.method).or_default().push(place);
         }
-        let mut found = Vec::new();
-        for &repair in self.repairs.keys() {
-            let of_order = |order| {
-                places
-                    .get(&(repair, CurveId { attention: scope, order, order_seed: None, complement: false }))
-            };
-            let over = |order: Order, own: &Vec<usize>| {
-                let others = of_order(order).filter(|others| *others != own)?;
-                let is_enough = order != Order::Random || others.len() >= Draws::ENOUGH;
-                is_enough.then(|| areas.difference(own, others))
-            };
-            let own = places.iter().filter(|((of, _), _)| *of == repair);
-            let mut all: Vec<MethodArea> = own
-                .map(|(&(repair, curve), own)| MethodArea {
-                    repair,
-                    curve,
-                    area: areas.difference(own, &[]),
-                    over_importance: over(Order::Importance, own),
-                    over_random: over(Order::Random, own),
-                    passes: self.passes(repair, curve),
-                })
-                .collect();
-            adjust(all.iter_mut().filter_map(|area| area.over_importance.as_mut()));
-            adjust(all.iter_mut().filter_map(|area| area.over_random.as_mut()));
-            found.extend(all);
-        }
-        Ok(found)
+        let comparison = Comparison { methods: self, areas, places, steps };
+        Ok(Compared {
+            areas: comparison.areas(),
+            recommended: comparison.recommended(),
+            modules: comparison.modules(),
+        })
+    }
+}
+
+/// One curve of a method, which has several if it is random.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Run {
+    method: Repaired,
+    seed: Option<u64>,
+}
+
+impl Run {
+    fn of(row: &RepairedRow) -> Self {
+        let curve = CurveId { order_seed: None, ..PruningRow::from(row).curve() };
+        Self { method: Repaired { repair: row.repair, curve }, seed: row.order_seed }
+    }
+}
+
+/// Segments of all steps of each curve, and of its control.
+fn curves<'a>(
+    results: &Results<RepairedRow>,
+    segments: &'a [Segments],
+    scope: Scope,
+) -> BTreeMap<Run, Curve<'a>> {
+    let mut rows: Vec<(&RepairedRow, &Segments)> = results.rows.iter().zip(segments).collect();
+    rows.sort_by_key(|(row, _)| row.step);
+    let mut found = BTreeMap::new();
+    for (row, own) in rows.into_iter().filter(|(row, _)| row.attention == scope) {
+        let curve = found.entry(Run::of(row)).or_insert(Curve { control: None, steps: Vec::new() });
+        if row.masked == 0 { curve.control = Some(own) } else { curve.steps.push(own) }
+    }
+    found
+}
+
+/// Models that were trained further are compared with the one with all heads.
+fn is_control(one: &RepairedRow, other: &RepairedRow) -> bool {
+    one.masked == 0 && one.family() == other.family()
+}
+
+impl Cost {
+    /// The cheapest first: by passes, then by updates.
+    fn key(self) -> [usize; 2] {
+        [self.forward + self.backward, self.updates]
+    }
+}
+
+impl Repaired {
+    fn is_random(self) -> bool {
+        self.curve.order == Order::Random
     }
 
-    fn passes(&self, repair: Repair, curve: CurveId) -> [usize; 2] {
-        let is_own = |row: &&RepairedRow| {
-            row.repair == repair && CurveId { order_seed: None, ..PruningRow::from(*row).curve() } == curve
+    /// `true` if modules are masked as a whole.
+    pub fn is_of_modules(self) -> bool {
+        self.curve.order.name().starts_with("modules") && !self.curve.complement
+    }
+}
+
+/// Areas of all curves over some heads.
+struct Comparison<'a> {
+    methods: &'a Methods,
+    areas: Areas<'a>,
+    /// Of each method.
+    places: BTreeMap<Repaired, Vec<usize>>,
+    steps: usize,
+}
+
+impl Comparison<'_> {
+    /// The area of a method at some steps less that of another one, if this was measured and, where it is random, often enough.
+    fn over(&self, method: Repaired, order: Order, steps: Range<usize>) -> Option<Area> {
+        let curve = CurveId { order, complement: false, ..method.curve };
+        let others = self.places.get(&Repaired { curve, ..method }).filter(|_| curve != method.curve)?;
+        let is_enough = order != Order::Random || others.len() >= Draws::ENOUGH;
+        is_enough.then(|| self.areas.difference(&self.places[&method], others, steps))
+    }
+
+    fn areas(&self) -> Vec<MethodArea> {
+        let of = |(&method, places): (&Repaired, &Vec<usize>)| MethodArea {
+            method,
+            area: self.areas.difference(places, &[], 0..self.steps),
+            over_importance: self.over(method, Order::Importance, 0..self.steps),
+            over_random: self.over(method, Order::Random, 0..self.steps),
+            cost: self.methods.cost(method, None),
         };
-        let greatest = |of: fn(&RepairedRow) -> usize| self.results.rows.iter().filter(is_own).map(of).max();
-        [greatest(|row| row.forward), greatest(|row| row.backward)].map(Option::unwrap_or_default)
+        let mut all: Vec<MethodArea> = self.places.iter().map(of).collect();
+        for alike in all.chunk_by_mut(|one, next| one.method.repair == next.method.repair) {
+            adjust(alike.iter_mut().filter_map(|one| one.over_importance.as_mut()));
+            adjust(alike.iter_mut().filter_map(|one| one.over_random.as_mut()));
+        }
+        all
+    }
+
+    fn recommended(&self) -> Vec<Recommended> {
+        let each = (0..self.steps).flat_map(|place| [false, true].map(|is_trained| (place, is_trained)));
+        each.filter_map(|(place, is_trained)| self.recommend(place, is_trained)).collect()
+    }
+
+    fn recommend(&self, place: usize, is_trained: bool) -> Option<Recommended> {
+        let (steps, direction) = (place..place + 1, self.methods.results.metric().direction());
+        let all: Vec<Repaired> = self.places.keys().copied().collect();
+        let is_asked =
+            |method: &Repaired| (method.repair == Repair::Training) == is_trained && !method.curve.complement;
+        let all: Vec<Repaired> = all.into_iter().filter(is_asked).collect();
+        let chosen: Vec<Repaired> = all.iter().copied().filter(|method| !method.is_random()).collect();
+        let score = |method: &Repaired| -> f64 {
+            let rows = self.methods.rows(*method, place).map(|row| row.score);
+            Draws::of(rows).map_or(f64::NAN, |scores| scores.mean)
+        };
+        let row = |method: &Repaired| {
+            let series = self.methods.find(method.repair, method.curve)?;
+            series.runs[0].iter().filter(|row| row.masked > 0).nth(place).cloned()
+        };
+        let key = |method: &Repaired, step| (self.methods.cost(*method, Some(step)).key(), *method);
+        let best = chosen.iter().max_by(|one, other| {
+            let by_score = direction.gain(score(one)).total_cmp(&direction.gain(score(other)));
+            let step = row(one).map_or(0, |row| row.step);
+            by_score.then_with(|| key(other, step).cmp(&key(one, step)))
+        })?;
+        let row = row(best)?;
+        let places = |method: &Repaired| &self.places[method][..];
+        let others: Vec<Repaired> = all.into_iter().filter(|other| other != best).collect();
+        let p_value = |other: &Repaired| {
+            let found = self.areas.difference(places(best), places(other), steps.clone());
+            found.p_value.unwrap_or(1.0)
+        };
+        let adjusted = holm(&others.iter().map(p_value).collect::<Vec<_>>());
+        let alike = others.iter().zip(adjusted).filter(|(_, p_value)| *p_value >= ALPHA);
+        let mut alike: Vec<Repaired> = alike.map(|(other, _)| *other).collect();
+        alike.sort_by_key(|other| key(other, row.step));
+        let is_cheaper = |other: &&Repaired| key(other, row.step) < key(best, row.step);
+        let cheapest = alike.iter().find(|other| !other.is_random()).filter(is_cheaper).copied();
+        let change = self.areas.difference(places(best), &[], steps.clone());
+        let own = row.delta_interval().map(|(low, high)| Interval { low, high });
+        let interval = if self.methods.others.is_empty() { own } else { change.interval };
+        let chosen: Vec<usize> = chosen.iter().flat_map(|method| places(method)).copied().collect();
+        let score = score(best);
+        Some(Recommended {
+            percent: share(&row),
+            is_trained,
+            best: *best,
+            score,
+            change: change.value,
+            interval,
+            verdict: interval.and_then(|interval| self.verdict(&row, interval, score - change.value)),
+            compared: others.len(),
+            alike,
+            cheapest,
+            optimism: self.areas.optimism(&chosen, steps, direction),
+        })
+    }
+
+    fn verdict(&self, row: &PruningRow, change: Interval, base: f64) -> Option<Verdict> {
+        let percent = self.methods.results.file.testing()?.margin_percent;
+        if self.methods.others.is_empty() {
+            return row.verdict(percent);
+        }
+        let metric = self.methods.results.metric();
+        let ends = [change.low, change.high].map(|end| -metric.direction().gain(end));
+        let loss = Interval { low: ends[0].min(ends[1]), high: ends[0].max(ends[1]) };
+        Some(Verdict::of(loss, margin(metric.name(), base, percent)))
+    }
+
+    fn modules(&self) -> Vec<Masked> {
+        let is_meant = |method: &&Repaired| {
+            let is_heads = method.curve.order == Order::Importance && !method.curve.complement;
+            method.repair == Repair::None && (is_heads || method.is_of_modules())
+        };
+        let meant: Vec<Repaired> = self.places.keys().filter(is_meant).copied().collect();
+        if !meant.iter().any(|method| method.is_of_modules()) {
+            return Vec::new();
+        }
+        let one = |place: usize, method: &Repaired| {
+            let row = PruningRow::from(self.methods.rows(*method, place).next()?);
+            let over_importance = self.over(*method, Order::Importance, place..place + 1);
+            let [projections, cache] = self.methods.saved(&row.masked_heads.parse().unwrap_or_default());
+            Some(Masked { row, projections: projections?, cache, over_importance })
+        };
+        let each = (0..self.steps).flat_map(|place| meant.iter().map(move |method| (place, method)));
+        let mut all: Vec<Masked> = each.filter_map(|(place, method)| one(place, method)).collect();
+        adjust(all.iter_mut().filter_map(|one| one.over_importance.as_mut()));
+        all
     }
 }
 
 fn adjust<'a>(areas: impl Iterator<Item = &'a mut Area>) {
-    let areas: Vec<&mut Area> = areas.collect();
-    let adjusted = holm(&areas.iter().map(|area| area.p_value).collect::<Vec<_>>());
-    areas.into_iter().zip(adjusted).for_each(|(area, adjusted)| area.p_value = adjusted);
+    let areas: Vec<&mut Area> = areas.filter(|area| area.p_value.is_some()).collect();
+    let adjusted = holm(&areas.iter().filter_map(|area| area.p_value).collect::<Vec<_>>());
+    areas.into_iter().zip(adjusted).for_each(|(area, adjusted)| area.p_value = Some(adjusted));
 }

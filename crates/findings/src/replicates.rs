@@ -201,8 +201,7 @@ pub(crate) fn other_trainings(file: &ResultFile, experiment: &str) -> Result<Vec
     if path.exists() {
         return Ok(Vec::new());
     }
-    let mut found =
-        of_replicates(&ResultFile::of(path, subject, experiment, file.kind)?, experiment)?;
+    let mut found = of_replicates(&ResultFile::of(path, subject, experiment, file.kind)?, experiment)?;
     found.retain(|other| other.path != file.path);
     Ok(found)
 }

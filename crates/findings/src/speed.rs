@@ -1,10 +1,13 @@
 //! Speed of a model with all its heads and without some: the rows of `speed-bench` (Michel et al. 2019, Section 4.3).
+use std::path::Path;
+
 use records::{Signature, SpeedRow};
 
 use crate::error::Result;
 use crate::kinds::other_kind;
 use crate::results::Results;
-use crate::source::{ResultFile, experiment};
+use crate::same_model::may_have_same_weights;
+use crate::source::{ResultFile, experiment, is_of, names};
 
 /// Speed of a model with all its heads and without some.
 pub type Speed = Results<SpeedRow>;
@@ -26,6 +29,23 @@ impl Speed {
     /// If it cannot be read, or is of another model.
     pub fn folded(file: &ResultFile) -> Result<Option<Self>> {
         other_kind(file, "mean", experiment::SPEED, &mut None)?.map(Self::of_file).transpose()
+    }
+
+    /// All speeds of the model behind a file that were timed by scoring segments, in whatever order heads were removed.
+    ///
+    /// # Errors
+    /// If one cannot be read.
+    pub fn all_of_model(file: &ResultFile) -> Result<Vec<Self>> {
+        let folder = file.path.parent().unwrap_or(Path::new("."));
+        let mut names = names(folder)?;
+        names.retain(|name| is_of(experiment::SPEED, name));
+        names.sort();
+        let files = names.into_iter().map(|name| file.other(folder.join(name), experiment::SPEED));
+        let files = files.collect::<Result<Vec<_>>>()?.into_iter().filter(|own| {
+            let is_scoring = own.argument("continue_by").is_none() && own.ablation().is_empty();
+            is_scoring && may_have_same_weights(file, own)
+        });
+        files.map(Self::of_file).collect()
     }
 
     /// The rows by number of removed heads, each by batch size.

@@ -129,9 +129,9 @@ pub const ARTEFACTS: &[Artefact] = &[
     ),
     Artefact::new(
         [methods::STEM, "compare-methods", chapter::MORE_AND_MORE],
-        "Methods that choose heads side by side, with repairs: curves, areas under them, scores at each number of heads",
-        Reads::Each(experiment::METHODS),
-        |file, asked, _| methods::sheets(&Methods::read(file)?, asked),
+        "Methods that choose heads side by side, with repairs: which to use, curves, areas under them, scores at each number of heads",
+        Reads::EachOrReplicate(experiment::METHODS),
+        |file, asked, left_out| methods::sheets(&Methods::read(file, left_out)?, asked, left_out),
     ),
     Artefact::new(
         ["figure2", "reproduce-figure2", chapter::OTHER_DATA],
