@@ -54,6 +54,10 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
     random_orders: u64,
 
+    /// Segments to fit kept heads on, of those that heads are chosen on: a module has no more unknowns than heads
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    fit_limit: u64,
+
     /// Passes over the training split in which --repair training trains a model further
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     epochs: u64,
@@ -140,6 +144,7 @@ impl Comparison<'_> {
         self.selection.estimate.describe(self.selection.subject, &mut identity)?;
         pools[0].describe(&mut identity);
         identity.arguments.insert("epochs".to_owned(), self.args.epochs.into());
+        identity.arguments.insert("fit_limit".to_owned(), self.args.fit_limit.into());
         Ok(identity)
     }
 
@@ -215,9 +220,11 @@ impl Comparison<'_> {
                 rows.measure(subject, &folded, BASE, sets)?;
             }
             Repair::LeastSquares => {
+                let limit = on.limit.map(|limit| limit.min(self.args.fit_limit as usize));
+                let few = Scored { limit, ..on.clone() };
                 for set in sets {
                     stop::check()?;
-                    let fitted = subject.refitted(&set.masked, on)?;
+                    let fitted = subject.refitted(&set.masked, &few)?;
                     rows.measure_other(fitted.as_ref(), subject, &self.scored, set)?;
                 }
             }
