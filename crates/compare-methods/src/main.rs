@@ -5,6 +5,7 @@
 //! its kept heads fitted, or trained further, beside a control with all heads.
 mod method;
 mod select;
+mod selectors;
 
 use std::process::ExitCode;
 
@@ -17,13 +18,14 @@ use experiment::{
     EstimateArgs, MeasuredRows, Pool, Retraining, RowPlan, RowSet, Sampling, SharedArgs, StepArgs, Together,
     check_heads, has_duplicates,
 };
-use records::{BASE, Identity, MetricName, Order, Repair, RepairedRow, Row, TestedRow};
+use records::{BASE, Identity, MetricName, Order, PruningRow, Repair, RepairedRow, Row, TestedRow};
 use significance::TestArgs;
 use subject::{Ablation, Sample, Scored};
 use training::stop;
 
-use method::Method;
+use method::{Method, Step};
 use select::{Chosen, Cost, Selection};
+use selectors::{SelectorArgs, is_dear};
 
 /// Name of the experiment in files and signatures.
 const EXPERIMENT: &str = "compare-methods";
@@ -71,6 +73,9 @@ struct Args {
     #[command(flatten)]
     estimate: EstimateArgs,
 
+    #[command(flatten)]
+    selectors: SelectorArgs,
+
     // Last, because the heading of a flattened struct also covers the fields after it.
     #[command(flatten)]
     shared: SharedArgs,
@@ -84,6 +89,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.refuse_shard("methods share what they measure, and models are repaired one after another")?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
+    SelectorArgs::check(&args.method, &description)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;
@@ -112,8 +118,10 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let selection = Selection::new(&args.shared, &description, &machine, (subject.as_ref(), &estimate));
-    let orders = if args.method.is_empty() { selection.possible()? } else { args.method.clone() };
+    let arguments = (&args.shared, &args.selectors);
+    let selection = Selection::new(arguments, &description, &machine, (subject.as_ref(), &estimate));
+    let heads = pools.iter().map(|pool| pool.heads.len()).max().unwrap_or_default();
+    let orders = if args.method.is_empty() { selection.possible(heads)? } else { args.method.clone() };
     let first = args.shared.seed();
     let seeds: Vec<u64> = (0..args.random_orders).map(|n| first.wrapping_add(n)).collect();
     let methods: Vec<Method<'_>> = pools.iter().flat_map(|pool| Method::all(pool, &orders, &seeds)).collect();
@@ -145,6 +153,7 @@ impl Comparison<'_> {
         pools[0].describe(&mut identity);
         identity.arguments.insert("epochs".to_owned(), self.args.epochs.into());
         identity.arguments.insert("fit_limit".to_owned(), self.args.fit_limit.into());
+        self.args.selectors.describe(&mut identity);
         Ok(identity)
     }
 
@@ -160,7 +169,7 @@ impl Comparison<'_> {
     }
 
     fn is_asked_for(&self, methods: &[Method<'_>], row: &RepairedRow) -> bool {
-        let curve = records::PruningRow::from(row).curve();
+        let curve = PruningRow::from(row).curve();
         self.args.repair.contains(&row.repair) && methods.iter().any(|method| method.id() == curve)
     }
 
@@ -180,7 +189,10 @@ impl Comparison<'_> {
         if repairs.is_empty() {
             return Ok(());
         }
-        let chosen = self.selection.choose(method)?;
+        let chosen = match chosen_before(method, rows)? {
+            Some(chosen) => chosen,
+            None => self.selection.choose(method)?,
+        };
         let control = Chosen { masked: none, cost: Cost::default() };
         for repair in repairs {
             let mut due = Vec::new();
@@ -237,4 +249,24 @@ impl Comparison<'_> {
         }
         Ok(())
     }
+}
+
+/// The heads that a dear method has chosen already, if rows of any repair hold them for all its steps.
+fn chosen_before(
+    method: &Method<'_>,
+    rows: &MeasuredRows<RepairedRow>,
+) -> anyhow::Result<Option<Vec<Chosen>>> {
+    if !is_dear(method.order) {
+        return Ok(None);
+    }
+    let is_own = |row: &&RepairedRow| PruningRow::from(*row).curve() == method.id();
+    let of = |step: Step| rows.rows().filter(is_own).find(|row| row.step == step.place);
+    let Some(stored) = method.steps().into_iter().map(of).collect::<Option<Vec<_>>>() else {
+        return Ok(None);
+    };
+    let chosen = |row: &RepairedRow| {
+        let &RepairedRow { forward, backward, selection_updates: updates, .. } = row;
+        Ok(Chosen { masked: row.masked_heads.parse()?, cost: Cost { forward, backward, updates } })
+    };
+    stored.into_iter().map(chosen).collect::<anyhow::Result<_>>().map(Some)
 }

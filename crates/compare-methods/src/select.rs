@@ -10,6 +10,7 @@ use subject::{Description, Subject, Work};
 use training::Machine;
 
 use crate::method::Method;
+use crate::selectors::{MOST_GREEDY, SelectorArgs, is_trained};
 
 /// Cost of choosing heads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,6 +35,7 @@ pub struct Chosen {
 /// Parts that all choices share.
 pub struct Selection<'a> {
     pub shared: &'a SharedArgs,
+    pub selectors: &'a SelectorArgs,
     pub description: &'a Description,
     pub machine: &'a Machine,
     pub subject: &'a dyn Subject,
@@ -44,23 +46,31 @@ pub struct Selection<'a> {
 
 impl<'a> Selection<'a> {
     pub fn new(
-        shared: &'a SharedArgs,
+        (shared, selectors): (&'a SharedArgs, &'a SelectorArgs),
         description: &'a Description,
         machine: &'a Machine,
         (subject, estimate): (&'a dyn Subject, &'a Estimate),
     ) -> Self {
-        Self { shared, description, machine, subject, estimate, segments: OnceCell::new() }
+        Self { shared, selectors, description, machine, subject, estimate, segments: OnceCell::new() }
     }
 
-    /// Methods for which the subject, and the split that heads are chosen on, have what they need.
+    /// Methods for which the subject, and the split that heads are chosen on, have what they need, of this many `heads`. Says so where
+    /// greedy-forward is left out.
     ///
     /// # Errors
     /// If the split is at fault.
-    pub fn possible(&self) -> anyhow::Result<Vec<Order>> {
+    pub fn possible(&self, heads: usize) -> anyhow::Result<Vec<Order>> {
+        if heads > MOST_GREEDY && !self.machine.quiet {
+            words::say!(
+                "greedy-forward is left out, which would score thousands of sets of {heads} heads: --method names it"
+            );
+        }
         let given = self.subject.measures(&self.estimate.on)?;
         let is_given = |order: &Order| match order {
             Order::By(measure) => given.contains(measure) || measure.entry().needs == Needs::Measures,
-            Order::Importance | Order::Oracle | Order::Random | Order::Recomputed => true,
+            Order::Importance | Order::Oracle | Order::Random | Order::Recomputed | Order::Swap => true,
+            Order::GreedyForward => heads <= MOST_GREEDY,
+            &order if is_trained(order) => self.description.epochs().is_some(),
             _ => false,
         };
         Ok(Order::all().iter().copied().filter(is_given).collect())
@@ -87,6 +97,8 @@ impl<'a> Selection<'a> {
                 let scores = self.estimate.scores(method.order, self.subject, &HeadSet::none())?;
                 Ok(self.first(method, method.pool.order(&scores), self.pass(method.order)?))
             }
+            Order::GreedyForward | Order::Swap => self.searched(method),
+            Order::Gates | Order::Subset | Order::SubsetStraight => self.trained(method),
             other => bail!("method {other} cannot choose heads yet"),
         }
     }
@@ -115,7 +127,7 @@ impl<'a> Selection<'a> {
     }
 
     /// Cost of scoring all heads once.
-    fn pass(&self, order: Order) -> anyhow::Result<Cost> {
+    pub fn pass(&self, order: Order) -> anyhow::Result<Cost> {
         let is_forward =
             |measure: Measure| !measure.is_gradient() && measure.entry().needs != Needs::Measures;
         let forward = self.segments()?;

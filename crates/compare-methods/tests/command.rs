@@ -1,5 +1,6 @@
 //! The whole command on subjects that train in a second.
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
@@ -61,9 +62,10 @@ fn repairs_are_those_of_other_programs() {
 /// All methods that a subject has what they need for, the oracle of the split that heads are chosen on among them.
 #[test]
 fn all_methods_are_compared_on_each_task() {
-    for (subject, methods) in [(TRANSLATOR, 9), (LANGUAGE_MODEL, 9)] {
+    for (subject, methods) in [(TRANSLATOR, 14), (LANGUAGE_MODEL, 14)] {
         let folder = trained(subject, "ablate-one", &["--limit", "1", "--resamples", "0"]);
-        let arguments = ["--random-orders", "1", "--step-percent", "50", "--limit", "6"];
+        let mut arguments = vec!["--random-orders", "1", "--step-percent", "50", "--limit", "6"];
+        arguments.extend(["--search-limit", "3", "--evaluations", "4"]);
         command("compare-methods", folder.path(), &arguments).assert().success();
         let found: Vec<RepairedRow> = rows(folder.path(), "compare-methods-first-6.csv");
         assert_eq!(found.len(), 3 * (methods + 1), "and the complement of importance");
@@ -99,6 +101,51 @@ fn training_has_a_control() {
     assert_eq!(masked("importance"), masked("importance-recomputed"));
 }
 
+/// Of 6 heads 2, 3 and 5 are masked, by searches that score sets of 30 segments and by trainings of gates alone, which leave the weights
+/// as they are. What was chosen is not chosen again.
+#[test]
+fn sets_are_searched_for_and_trained_for_once() {
+    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "1", "--resamples", "0"]);
+    let folder = folder.path();
+    let methods = "greedy-forward,swap,gates,subset-pruning,subset-straight-through";
+    let choose = |repair| {
+        let arguments =
+            ["--method", methods, "--step-percent", "25", "--evaluations", "7", "--repair", repair];
+        command("compare-methods", folder, &arguments).assert().success();
+        rows::<RepairedRow>(folder, TABLE)
+    };
+    let found = choose("none");
+    let of = |order: &str| found.iter().filter(|row| row.order == *order).collect::<Vec<_>>();
+    for order in methods.split(',') {
+        let counts = of(order).iter().map(|row| row.masked_heads.split('+').count()).collect::<Vec<_>>();
+        assert_eq!(counts, [2, 3, 5], "{order}");
+    }
+    // of 6, 5, ... heads each is tried beside those before
+    let greedy = [6 + 5, 6 + 5 + 4, 6 + 5 + 4 + 3 + 2].map(|sets| (30 + 30 * sets, 30, 0));
+    let costs = |row: &&RepairedRow| (row.forward, row.backward, row.selection_updates);
+    assert_eq!(of("greedy-forward").iter().map(costs).collect::<Vec<_>>(), greedy);
+    assert!(of("swap").iter().all(|row| row.forward > 60 && row.forward <= 30 + 7 * 30));
+    let updates = of("gates")[0].selection_updates;
+    for order in ["gates", "subset-pruning", "subset-straight-through"] {
+        assert!(updates > 0 && of(order).iter().all(|row| costs(row) == (0, 0, updates)), "{order}");
+    }
+    let (models, tuned) = (folder.join("data/models"), folder.join("data/models/tiny.tuned"));
+    let before = fs::read(models.join("tiny/model.safetensors")).unwrap();
+    let trained: Vec<_> = fs::read_dir(&tuned).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let trained: Vec<_> = trained.iter().filter(|path| path.is_dir()).collect();
+    assert_eq!(trained.len(), 9);
+    assert!(trained.iter().all(|folder| fs::read(folder.join("model.safetensors")).unwrap() == before));
+
+    fs::remove_dir_all(&tuned).unwrap();
+    let again = choose("mean");
+    assert!(!tuned.exists() && again.len() == 30);
+    for row in &again {
+        let same = |other: &&RepairedRow| other.order == row.order && other.step == row.step;
+        let other = found.iter().find(same).unwrap();
+        assert_eq!((&row.masked_heads, costs(&row)), (&other.masked_heads, costs(&other)));
+    }
+}
+
 #[test]
 fn what_cannot_be_compared_is_said() {
     let folder = trained(LANGUAGE_MODEL, "ablate-one", &["--limit", "1", "--resamples", "0"]);
@@ -110,4 +157,12 @@ fn what_cannot_be_compared_is_said() {
         let message = refusal(&mut command("compare-methods", folder.path(), arguments));
         assert!(message.contains(expected), "{message}");
     }
+    let model = LANGUAGE_MODEL.find("[model]").unwrap();
+    let given = format!("{}[checkpoint]\nfrom = \"models/tiny\"\n", &LANGUAGE_MODEL[..model]);
+    fs::write(folder.path().join("given.toml"), given).unwrap();
+    let mut command = Command::cargo_bin("compare-methods").unwrap();
+    command.current_dir(folder.path()).args(["given.toml", "--method", "swap,subset-pruning"]);
+    let message = refusal(&mut command);
+    assert!(message.contains("`given` is not trained here"), "{message}");
+    assert!(message.contains("leave subset-pruning out of --method"), "{message}");
 }

@@ -31,14 +31,13 @@ pub fn relaxed(weights: &Tensor, noise: &Tensor, open: usize, temperature: f64) 
     let kind = weights.kind();
     let noise = noise.to_kind(Kind::Double).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON);
     let mut score = weights.to_kind(Kind::Double) - (-noise.log()).log(); // [heads]
-    let mut drawn = (&score / temperature).softmax(0, Kind::Double);
-    let mut gates = drawn.shallow_clone();
-    for _ in 1..open {
-        score = score + (-drawn + 1.0).clamp_min(f64::MIN_POSITIVE).log();
-        drawn = (&score / temperature).softmax(0, Kind::Double);
-        gates = gates + &drawn;
+    let soft = |score: &Tensor| (score / temperature).softmax(0, Kind::Double);
+    let mut drawn = vec![soft(&score)];
+    for last in 0..open.saturating_sub(1) {
+        score += (-&drawn[last] + 1.0).clamp_min(f64::MIN_POSITIVE).log();
+        drawn.push(soft(&score));
     }
-    gates.to_kind(kind)
+    Tensor::stack(&drawn, 0).sum_dim_intlist(0, false, Kind::Double).to_kind(kind) // [heads]
 }
 
 /// Gates of 1 for the `open` greatest of `weights`, `[heads]`, of 0 for the others: as if they were w, as far as gradients can tell

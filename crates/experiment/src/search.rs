@@ -11,6 +11,9 @@ use crate::pool::Pool;
 /// Exchanges that are tried together, of which the best is made.
 const EXCHANGES_TOGETHER: usize = 16;
 
+/// Measures the scores of sets, in their order.
+type Measure<'a> = dyn FnMut(&[HeadSet]) -> Result<Vec<f64>, Error> + 'a;
+
 /// Search among the heads of a pool.
 pub struct Search<'a> {
     /// Heads to choose from, and how many of each layer.
@@ -20,7 +23,7 @@ pub struct Search<'a> {
     /// Better end of the scores.
     pub direction: Direction,
     /// Measures the scores of sets, in their order.
-    pub scores: &'a mut dyn FnMut(&[HeadSet]) -> Result<Vec<f64>, Error>,
+    pub scores: &'a mut Measure<'a>,
 }
 
 impl Search<'_> {

@@ -134,6 +134,13 @@ pub(crate) fn fine_tune<T: Trained>(
 ) -> Result<FineTuned, Error> {
     let recipe = T::recipe(&file.spec)?;
     let recipe = recipe.ok_or_else(|| Error::not_trained(&file.name))?;
+    if let Gating::Trained(GateTraining { heads, closing, .. }) = &tuning.gating
+        && let Some(open) = closing.wanted().filter(|open| !(1..=heads.len()).contains(open))
+    {
+        let fault =
+            format!("{open} heads cannot be kept: from 1 to {} heads of those with gates", heads.len());
+        return Err(Error::Invalid(fault));
+    }
     let base = machine.model_folder(&file.name);
     let weights = sha256_of_weights(&base)?;
     let settings = json!({ "training": recipe.settings, "weights": weights, "tuning": tuning.settings() });

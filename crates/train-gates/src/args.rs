@@ -8,7 +8,7 @@ use experiment::{EstimateArgs, Export, Selection, SharedArgs, has_duplicates};
 use records::{GateRow, Method, Scope};
 use significance::TestArgs;
 use subject::{Description, TrainedWeights};
-use training::{GateStart, Penalty, Precision};
+use training::{GATE_RATE, GateStart, Penalty, Precision};
 
 /// Trains gates that prune heads (hard concrete, L0 penalty; Voita et al. 2019), and controls with as many heads.
 ///
@@ -41,7 +41,7 @@ pub struct Args {
     pub lambda: Vec<f64>,
 
     /// Learning rate of the gates, the same in all steps; they have no weight decay
-    #[arg(long, value_name = "RATE", default_value_t = 0.05, value_parser = rate)]
+    #[arg(long, value_name = "RATE", default_value_t = GATE_RATE, value_parser = rate)]
     pub gate_learning_rate: f64,
 
     /// Gates before the first step

@@ -2,13 +2,9 @@
 use core_masking::{HardConcrete, HeadId, HeadLayout, HeadSet};
 use records::{GateRow, Method, Scope};
 use subject::{Description, FineTuned, FineTuning, InitialWeights, TrainedWeights};
-use training::{Closing, GateTraining, Gating, Machine, Penalty};
+use training::{Closing, GateTraining, Gating, MULTIPLIER_RATE, Machine, Penalty};
 
 use crate::args::Args;
-
-/// Rate of the multiplier: it rises by this times the share of the heads that are open beyond the target, in each update. So gates
-/// arrive within some hundred updates, whether a head is worth 0.002 nats per prediction or 0.02.
-const MULTIPLIER_RATE: f64 = 0.2;
 
 /// Choice of the heads of a model.
 #[derive(Debug, Clone, PartialEq)]

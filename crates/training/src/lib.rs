@@ -24,7 +24,7 @@ pub mod workers;
 pub use adam::AdamSettings;
 pub use error::Error;
 pub use full_memory::or_full_memory;
-pub use gates::{Closing, GateStart, GateTraining, Penalty, gate_history};
+pub use gates::{Closing, GATE_RATE, GateStart, GateTraining, MULTIPLIER_RATE, Penalty, gate_history};
 pub use learner::{Gating, Learner, Objective, Validation};
 pub use machine::{Machine, Precision, device, start_threads};
 pub use memory::Memory;
