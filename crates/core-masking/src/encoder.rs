@@ -100,10 +100,14 @@ impl EncoderLayer {
         self.context(&x.narrow(1, 0, 1), x, bias, (&unrecorded).into(), &ModelDropout::OFF)
     }
 
-    /// The layer's output at these positions from what its attention adds there; all `[batch, queries, d_model]`.
-    pub(crate) fn finish(&self, query: &Tensor, attended: Tensor, dropout: &ModelDropout) -> Tensor {
-        let x = self.attention_norm.forward(&(query + dropout.hidden.apply(attended)));
-        let fed = self.feed_forward.forward(&x);
+    /// The residual stream behind attention, which adds `added` to it; all `[batch, queries, d_model]`.
+    pub(crate) fn attended(&self, query: &Tensor, added: Tensor, dropout: &ModelDropout) -> Tensor {
+        self.attention_norm.forward(&(query + dropout.hidden.apply(added)))
+    }
+
+    /// The layer's output from the residual stream behind attention.
+    pub(crate) fn fed(&self, x: &Tensor, dropout: &ModelDropout) -> Tensor {
+        let fed = self.feed_forward.forward(x);
         self.norm.forward(&(x + dropout.hidden.apply(fed)))
     }
 

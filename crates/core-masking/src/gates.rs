@@ -18,6 +18,7 @@ pub struct Gates {
     replacement: Option<Replacement>, // of what gates hold back; nothing if absent
     record: Option<AttentionRecord>,
     contexts: Option<AttentionRecord>,
+    residuals: Option<AttentionRecord>,
 }
 
 /// The gates of one layer.
@@ -35,6 +36,7 @@ pub struct Gate<'a> {
     replacement: Option<&'a Contexts>,
     record: Option<Entry<'a>>,
     contexts: Option<Entry<'a>>,
+    residuals: Option<Entry<'a>>,
 }
 
 /// Place of a module in a record.
@@ -42,7 +44,7 @@ type Entry<'a> = (&'a AttentionRecord, Attention, usize);
 
 impl<'a> From<&'a Tensor> for Gate<'a> {
     fn from(values: &'a Tensor) -> Self {
-        Self { values, open: false, replacement: None, record: None, contexts: None }
+        Self { values, open: false, replacement: None, record: None, contexts: None, residuals: None }
     }
 }
 
@@ -90,6 +92,20 @@ impl<'a> Gate<'a> {
         replaced.map_or_else(|| gated.shallow_clone(), |replaced| &gated + replaced).to_kind(kind)
     }
 
+    /// Writes down, if asked for, the cosine of the residual stream before and behind the module at each position, once for each of its
+    /// heads: `[batch, heads, query]`.
+    ///
+    /// `before`, `behind`: `[batch, query, d_model]`; returns `behind`
+    pub fn passing(&self, before: &Tensor, behind: Tensor) -> Tensor {
+        if let Some((record, attention, layer)) = self.residuals {
+            let wide = |x: &Tensor| x.detach().to_kind(Kind::Double);
+            let cosine = Tensor::cosine_similarity(&wide(before), &wide(&behind), 2, f64::MIN_POSITIVE);
+            let of_heads = cosine.unsqueeze(1).expand([-1, self.values.size()[1], -1], false);
+            record.lock().insert((attention, layer), of_heads);
+        }
+        behind
+    }
+
     /// Returns true if attention weights are to be written down.
     pub(crate) fn is_recorded(&self) -> bool {
         self.record.is_some()
@@ -126,7 +142,7 @@ impl AttentionRecord {
 
 impl Gates {
     fn new(modules: BTreeMap<Attention, Vec<Module>>) -> Self {
-        Self { modules, replacement: None, record: None, contexts: None }
+        Self { modules, replacement: None, record: None, contexts: None, residuals: None }
     }
 
     /// All gates open: the plain model. One row, which serves any batch. Gradients by gates are taken with
@@ -216,9 +232,14 @@ impl Gates {
         Self { contexts: Some(record.clone()), ..self }
     }
 
-    /// Returns true if attention weights or contexts are written down.
+    /// The same gates; cosines of the residual stream before and behind each module are written down in `record`.
+    pub(crate) fn residuals_in(self, record: &AttentionRecord) -> Self {
+        Self { residuals: Some(record.clone()), ..self }
+    }
+
+    /// Returns true if something is written down.
     pub(crate) fn is_recorded(&self) -> bool {
-        self.record.is_some() || self.contexts.is_some()
+        [&self.record, &self.contexts, &self.residuals].into_iter().any(Option::is_some)
     }
 
     /// The same gates, which let `replacement` through where they are closed: contexts of one row, or of each row of the batch.
@@ -273,6 +294,7 @@ impl Gates {
             replacement: self.replacement.as_ref().and_then(|replacement| replacement.of(attention, layer)),
             record: self.record.as_ref().map(|record| (record, attention, layer)),
             contexts: self.contexts.as_ref().map(|record| (record, attention, layer)),
+            residuals: self.residuals.as_ref().map(|record| (record, attention, layer)),
         }
     }
 
@@ -306,6 +328,7 @@ impl Gates {
             replacement: self.replacement.as_ref().map(Replacement::share),
             record: self.record.clone(),
             contexts: self.contexts.clone(),
+            residuals: self.residuals.clone(),
         }
     }
 }

@@ -8,8 +8,8 @@ use core_masking::classifier::LabelledBatch;
 use core_masking::importance::Measured;
 use core_masking::loss::PairBatch;
 use core_masking::{
-    Attention, Classifier, ClassifierConfig, GatedModel, Gates, HeadId, HeadLayout, HeadScores, HeadSet,
-    Measure, ModelDropout, Translator, TranslatorConfig, Weights,
+    Attention, Classifier, ClassifierConfig, GatedModel, Gates, HeadId, HeadLayout, HeadMeans, HeadScores,
+    HeadSet, Measure, ModelDropout, Translator, TranslatorConfig, Weights,
 };
 use tch::{Device, Kind, Tensor};
 
@@ -193,6 +193,89 @@ fn fisher_is_the_mean_square_of_the_derivatives_of_examples() {
         let example = fixture.measure(&rows, &[Measure::Example])[&Measure::Example].means();
         assert!(found.iter().all(|(id, square)| square > example.get(id).unwrap().powi(2)));
     }
+}
+
+/// Kwon et al. (2022), Section 4.1, by hand: one gate for all examples of a batch, the loss its mean; 32 examples and 8, read in
+/// another order and in other batches.
+#[test]
+fn fisher_by_batches_is_the_square_of_the_derivative_of_their_mean_losses() {
+    for fixture in fixtures() {
+        let (layout, examples) = (fixture.layout(), fixture.examples());
+        let rows: Vec<usize> = (0..40).map(|place| place * place % examples).collect();
+        let mut expected = layout.heads().into_iter().map(|id| (id, 0.0)).collect::<HeadScores>();
+        for batch in rows.chunks(32) {
+            let leaf = |gates: Tensor| gates.copy().set_requires_grad(true);
+            let open = Gates::open(&layout, OPTIONS).stacked();
+            let leaves: BTreeMap<_, _> = open.into_iter().map(|(kind, gates)| (kind, leaf(gates))).collect();
+            fixture.losses(batch, &Gates::from_stacked(&leaves)).mean(None).backward();
+            let square = |id: HeadId| {
+                let at = [id.layer_index() as i64, 0, id.head_index() as i64];
+                leaves[&id.attention()].grad().double_value(&at).powi(2)
+            };
+            expected = expected.map(|id, sum| sum + square(id));
+        }
+        let (mut order, mut found) = ((0..40).rev().collect::<Vec<usize>>(), HeadMeans::default());
+        order.rotate_left(7);
+        for places in order.chunks(11) {
+            let rows: Vec<usize> = places.iter().map(|&place| rows[place]).collect();
+            found.merge(&fixture.measure(&rows, &[Measure::FisherBatches])[&Measure::FisherBatches]);
+        }
+        let found = found.of_split(Measure::FisherBatches, &order).means();
+        let largest = expected.iter().map(|(_, score)| score).fold(0.0, f64::max);
+        assert_close(&found, &expected, 1e-12 * largest, "fisher by batches");
+    }
+}
+
+/// The norm over channels of the root of the sum over examples of squared means over positions, from each example alone, which has
+/// no padding.
+#[test]
+fn the_activation_norm_is_that_of_what_is_read_of_a_head() {
+    let fixture = classifier(3);
+    let rows = all_rows(&fixture);
+    let contexts = |&row: &usize| {
+        fixture.model.contexts(&fixture.batch(&[row]), Gates::open(&fixture.layout(), OPTIONS))
+    };
+    let contexts: Vec<_> = rows.iter().map(contexts).collect();
+    let norm = |id: HeadId| {
+        let of_channels = contexts.iter().map(|of_row| {
+            let own = of_row[&id.module()].get(0).get(id.head_index() as i64); // [query, d_head]
+            own.abs().mean_dim([0_i64].as_slice(), false, None).square()
+        });
+        of_channels.sum::<Tensor>().sqrt().norm().double_value(&[])
+    };
+    let expected = fixture.layout().heads().into_iter().map(|id| (id, norm(id))).collect();
+    let found = fixture.measure(&rows, &[Measure::ActivationNorm])[&Measure::ActivationNorm].clone();
+    let found = found.of_split(Measure::ActivationNorm, &rows).means();
+    assert_close(&found, &expected, 1e-12, "activation norm");
+}
+
+/// With feed-forward blocks of zeros what leaves a layer is what its attention leaves, up to the epsilon of one more normalisation.
+#[test]
+fn similarity_is_the_cosine_around_a_module() {
+    let Texts { model, texts } = classifier(3);
+    let silent = |(name, tensor): (&str, &Tensor)| {
+        let is_fed = name.contains(".output.dense") && !name.contains("attention");
+        (name.to_owned(), if is_fed { tensor.zeros_like() } else { tensor.shallow_clone() })
+    };
+    let weights = Weights::from_tensors(model.weights().iter().map(silent));
+    let fixture = Texts { model: Classifier::new(model.config().clone(), weights).unwrap(), texts };
+    let (open, rows) = (Gates::open(&fixture.layout(), OPTIONS), all_rows(&fixture));
+    let (mut sums, mut positions) = ([0.0; 3], 0);
+    for &row in &rows {
+        let batch = fixture.batch(&[row]).texts;
+        let mut x = fixture.model.embed(&batch, &ModelDropout::OFF); // [1, position, d_model]
+        positions += x.size()[1];
+        for (layer, sum) in sums.iter_mut().enumerate() {
+            let behind = fixture.model.layer(layer, &x, &batch, &open, &ModelDropout::OFF);
+            *sum += Tensor::cosine_similarity(&x, &behind, 2, 1e-300).sum(None).double_value(&[]);
+            x = behind;
+        }
+    }
+    let found = fixture.measure(&rows, &[Measure::ModuleSimilarity])[&Measure::ModuleSimilarity].means();
+    let expected = found.map(|id, _| sums[id.layer_index()] / positions as f64);
+    assert_close(&found, &expected, 1e-9, "similarity");
+    let of_first = found.get(fixture.layout().heads()[0]).unwrap();
+    assert!(found.iter().any(|(_, other)| (other - of_first).abs() > 1e-3), "{found:?}");
 }
 
 /// Batches of one example have no padding; whole ones have.

@@ -105,11 +105,14 @@ fn build(config: &TranslatorConfig, weights: &Weights) -> Result<Box<dyn Encoder
 }
 
 impl Block {
-    /// Attention to what enters, normalised, then the feed-forward block.
-    fn forward(&self, x: &Tensor, attend: impl FnOnce(&Tensor) -> Tensor) -> Tensor {
-        let x = x + attend(&self.norms[0].forward(x));
-        let fed = self.feed_forward.forward(&self.norms[1].forward(&x));
-        x + fed
+    /// Attention to what enters, normalised.
+    fn attended(&self, x: &Tensor, attend: impl FnOnce(&Tensor) -> Tensor) -> Tensor {
+        x + attend(&self.norms[0].forward(x))
+    }
+
+    /// The feed-forward block.
+    fn fed(&self, x: &Tensor) -> Tensor {
+        x + self.feed_forward.forward(&self.norms[1].forward(x))
     }
 }
 
@@ -132,9 +135,10 @@ impl EncoderDecoder for Toy {
     ) -> Tensor {
         let block = &self.blocks[&Attention::EncEnc][layer];
         let attention = &block.attention;
-        block.forward(x, |x| {
+        let attended = block.attended(x, |x| {
             attention.forward(x, x, &attention.with_distances(bias), gate, &dropout.attention)
-        })
+        });
+        block.fed(&gate.passing(x, attended))
     }
 
     fn encoder_states(&self, x: Tensor) -> Tensor {
@@ -149,8 +153,10 @@ impl EncoderDecoder for Toy {
         _: &ModelDropout,
     ) -> Tensor {
         let [target, source] = [Attention::DecDec, Attention::EncDec].map(|kind| &self.blocks[&kind][layer]);
-        let x = target.forward(x, |x| attend.to_target(layer, &target.attention, x));
-        source.forward(&x, |x| attend.to_source(layer, &source.attention, x))
+        let attended = target.attended(x, |x| attend.to_target(layer, &target.attention, x));
+        let x = target.fed(&attend.passing((Attention::DecDec, layer), x, attended));
+        let attended = source.attended(&x, |x| attend.to_source(layer, &source.attention, x));
+        source.fed(&attend.passing((Attention::EncDec, layer), &x, attended))
     }
 
     fn decoder_states(&self, x: Tensor) -> Tensor {
@@ -247,6 +253,25 @@ fn importance_is_the_derivative_of_the_loss() {
         let slopes = (at(1.0 + 1e-5) - at(1.0 - 1e-5)) / 2e-5;
         let expected = slopes.abs().mean(Kind::Double).double_value(&[]);
         assert!((found - expected).abs() < 1e-7, "{id}: {found} and {expected}");
+    }
+}
+
+/// A module that writes zeros leaves the residual stream as it was, and the others do not.
+#[test]
+fn a_silent_module_is_like_none() {
+    let loud = toy();
+    let silent = [Attention::EncEnc, Attention::EncDec, Attention::DecDec].map(|kind| (kind, 1));
+    let names = silent.map(|(kind, layer)| projections(kind, layer).output + ".weight");
+    let weights = loud.weights().iter().map(|(name, tensor)| {
+        let is_silent = names.iter().any(|silent| silent == name);
+        (name.to_owned(), if is_silent { tensor.zeros_like() } else { tensor.shallow_clone() })
+    });
+    let model = Translator::new(loud.config().clone(), Weights::from_tensors(weights)).unwrap();
+    let batch = PairBatch::new(&model, &SOURCES, &[&[4, 6, 3, 11, 9, 0], &[9, 0], &[2, 21, 0]]);
+    let open = Gates::open(&model.layout(), OPTIONS);
+    let found = model.measure(&batch, &open, &BTreeSet::from([Measure::ModuleSimilarity]));
+    for (id, similarity) in found[&Measure::ModuleSimilarity].means().iter() {
+        assert_eq!((similarity - 1.0).abs() < 1e-12, silent.contains(&id.module()), "{id}: {similarity}");
     }
 }
 

@@ -152,7 +152,7 @@ impl Estimate {
     /// If the order is not measured.
     pub fn scores(&self, order: Order, subject: &dyn Subject, masked: &HeadSet) -> Result<HeadScores, Error> {
         let measures = match self.measure(order) {
-            Measure::ExampleNormalised => BTreeSet::from([Measure::Example]),
+            Measure::ExampleNormalised | Measure::ModuleImportance => BTreeSet::from([Measure::Example]),
             Measure::TokenNormalised => BTreeSet::from([Measure::Token]),
             Measure::ImportanceEntropy => BTreeSet::from([self.importance(), Measure::NormalisedEntropy]),
             measure => BTreeSet::from([measure]),
@@ -181,6 +181,7 @@ impl Estimate {
         match measure {
             Measure::ExampleNormalised => measured[&Measure::Example].normalised_by_layer(),
             Measure::TokenNormalised => measured[&Measure::Token].normalised_by_layer(),
+            Measure::ModuleImportance => measured[&Measure::Example].summed_by_module(),
             Measure::ImportanceEntropy => {
                 // a share is added to it, so it must be one
                 let importance = measured[&self.importance()].normalised_by_layer();

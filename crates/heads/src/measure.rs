@@ -4,7 +4,7 @@
 //! stay readable. Add entries before the oracle: rows, legends and tables follow the order of the table.
 use crate::names::named;
 
-/// Number that says what a head is worth, or what it does. All are means over a split.
+/// Number that says what a head is worth, or what it does: a mean over a split, unless it says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Measure {
     /// `|∂L(x)/∂ξ_h|` in nats, mean over examples: Equation 2.
@@ -37,6 +37,19 @@ pub enum Measure {
     /// The direct part of the head in the logit of the right choice minus that of the other, of choices of two, at the first token in
     /// which they differ, in logits; mean over pairs.
     LogitAttribution,
+    /// `Σ_B (∂L_B/∂ξ_h)²` in nats², L_B being the mean loss of 32 consecutive examples (the last ones may be fewer): Kwon et al. (2022),
+    /// Section 4.1.
+    FisherBatches,
+    /// The l2 norm over a head's channels of `sqrt(Σ_x a(x)²)`, a(x) being the mean over the positions of example x of |what W_o reads|.
+    ///
+    /// Differs from Minitron: each example is a batch of its own, so that the number does not depend on how many are read at once.
+    ActivationNorm,
+    /// The sum of `|∂L(x)/∂ξ_h|` over the heads of the attention module, in nats, mean over examples; one number for all of them.
+    ModuleImportance,
+    /// The cosine of the residual stream before and behind the head's attention module, mean over positions; one number for all
+    /// heads of a module: He et al. (2024). With normalisation before the module it is that of x and x + attention(norm(x)), with
+    /// normalisation behind it that of x and norm(x + attention(x)).
+    ModuleSimilarity,
     /// Score that is lost without the head, in the unit of the metric; absent where `ablate-one` was not run.
     Oracle,
 }
@@ -54,6 +67,10 @@ pub enum Needs {
     WeightGradients,
     /// Forward passes of a language model over choices of two.
     ChoicesOfTwo,
+    /// Forward passes that keep what W_o reads of each head.
+    Contexts,
+    /// Forward passes that compare the residual stream before and behind each attention module.
+    Residuals,
     /// Other measures.
     Measures,
     /// Results of `ablate-one`.
@@ -105,7 +122,7 @@ const PLAIN: Entry = Entry {
     source: MICHEL,
 };
 
-const TABLE: &[Entry; 12] = &[
+const TABLE: &[Entry; 16] = &[
     Entry { measure: Measure::Example, name: "example", unit: "nats", needs: Needs::GateGradients, ..PLAIN },
     Entry {
         measure: Measure::ExampleNormalised,
@@ -203,6 +220,52 @@ const TABLE: &[Entry; 12] = &[
             "Direct part in the logit of the right choice minus that of the other, of a language model's choices of two",
         )),
         source: "Wang et al. (2023), Section 3.1",
+        ..PLAIN
+    },
+    Entry {
+        measure: Measure::FisherBatches,
+        name: "fisher_batches",
+        label: Some("Fisher by batches"),
+        unit: "nats\u{b2}",
+        needs: Needs::GateGradients,
+        order: Some((
+            "fisher-batches",
+            "Squared gradient of the mean loss of 32 examples with respect to the head's gate, summed",
+        )),
+        source: "Kwon et al. (2022), Section 4.1",
+        ..PLAIN
+    },
+    Entry {
+        measure: Measure::ActivationNorm,
+        name: "activation_norm",
+        label: Some("activation norm"),
+        unit: "activation",
+        needs: Needs::Contexts,
+        order: Some(("activation-norm", "Size of what the output projection reads of the head")),
+        source: "Minitron (Muralidharan et al. 2024)",
+        ..PLAIN
+    },
+    Entry {
+        measure: Measure::ModuleImportance,
+        name: "module_importance",
+        label: Some("importance of the module"),
+        unit: "nats",
+        needs: Needs::Measures,
+        order: Some(("modules", "Summed importance of the heads of a module: modules go as a whole")),
+        source: "to compare with",
+        ..PLAIN
+    },
+    Entry {
+        measure: Measure::ModuleSimilarity,
+        name: "module_similarity",
+        label: Some("similarity around the module"),
+        first: First::Greatest,
+        needs: Needs::Residuals,
+        order: Some((
+            "modules-by-similarity",
+            "Cosine of the residual stream before and behind a module: modules go as a whole, those that change least first",
+        )),
+        source: "He et al. (2024)",
         ..PLAIN
     },
     Entry { label: Some("oracle"), unit: "score lost", ..PLAIN },

@@ -170,13 +170,16 @@ impl<T: Task> Subject for TaskSubject<T> {
         };
         let need = self.task.need(&self.models, Purpose::Measuring(measures));
         let lengths = T::encoded_lengths(&encoded);
-        let mut total = Measured::new();
-        self.over_batches(&self.models, (&need, &lengths), "measuring heads", job, |_, measured| {
+        let (mut total, mut order) = (Measured::new(), Vec::new());
+        self.over_batches(&self.models, (&need, &lengths), "measuring heads", job, |batch, measured| {
+            order.extend(batch);
             for (measure, means) in measured {
                 total.entry(measure).or_default().merge(&means);
             }
             Ok(())
         })?;
+        let whole = |(measure, means): (Measure, HeadMeans)| (measure, means.of_split(measure, &order));
+        let total: Measured = total.into_iter().map(whole).collect();
         let is_finite = |means: &HeadMeans| means.means().iter().all(|(_, score)| score.is_finite());
         if total.values().all(is_finite) { Ok(total) } else { Err(Error::not_finite()) }
     }

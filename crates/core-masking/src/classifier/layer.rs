@@ -92,10 +92,22 @@ impl Layer {
     }
 
     /// The layer's output at some positions from what its attention adds there; all `[batch, queries, d_model]`.
-    pub(super) fn finish(&self, x: &Tensor, attended: Tensor, dropout: &ModelDropout) -> Tensor {
+    ///
+    /// `gates`: under which something may be written down
+    pub(super) fn finish(
+        &self,
+        x: &Tensor,
+        added: Tensor,
+        gates: Option<Gate<'_>>,
+        dropout: &ModelDropout,
+    ) -> Tensor {
+        let passing = |behind: Tensor| match gates {
+            Some(gate) => gate.passing(x, behind),
+            None => behind,
+        };
         match self {
-            Self::After(layer) => layer.finish(x, attended, dropout),
-            Self::Before(layer, _) => layer.finish(x, attended, dropout),
+            Self::After(layer) => layer.fed(&passing(layer.attended(x, added, dropout)), dropout),
+            Self::Before(layer, _) => layer.fed(x, &passing(layer.attended(x, added, dropout)), dropout),
         }
     }
 

@@ -337,6 +337,7 @@ impl Classifier {
     ) -> Tensor {
         let (module, gates) = (&self.layers[layer], gates.of(Attention::SelfAttention, layer));
         let context = module.context(x, queries, &batch.tokens.bias, gates, dropout);
-        module.finish(&x.narrow(1, 0, queries), module.attention().merge(context, gates), dropout)
+        let added = module.attention().merge(context, gates);
+        module.finish(&x.narrow(1, 0, queries), added, Some(gates), dropout)
     }
 }

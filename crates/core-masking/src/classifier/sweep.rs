@@ -24,7 +24,7 @@ impl Stack for Texts<'_> {
     }
 
     fn finish(&self, layer: usize, x: &Tensor, attended: Tensor) -> Tensor {
-        self.model.layers[layer].finish(x, attended, &ModelDropout::OFF)
+        self.model.layers[layer].finish(x, attended, None, &ModelDropout::OFF)
     }
 }
 
@@ -94,7 +94,7 @@ impl Classifier {
         let last = self.layers.len() - 1;
         let module = &self.layers[last];
         let attended = module.attention().merge(of_parents(context), walk.gates(last, &nodes).gate());
-        let out = module.finish(&of_parents(x), attended, &ModelDropout::OFF);
+        let out = module.finish(&of_parents(x), attended, None, &ModelDropout::OFF);
         let logits = self.head.forward(&out, &texts.bias_of(&out), &ModelDropout::OFF); // [nodes * batch, labels]
         nodes.into_iter().zip(0..).map(|(node, place)| (node, walk.of_node(&logits, place))).collect()
     }

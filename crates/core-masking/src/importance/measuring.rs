@@ -36,34 +36,38 @@ pub(crate) struct Measuring<'a> {
 impl Measuring<'_> {
     /// `losses` computes the loss of each example under given gates, `[batch]`.
     pub(crate) fn run(&self, losses: impl Fn(&Gates) -> Tensor) -> Measured {
-        let record = AttentionRecord::default();
+        let [record, contexts, residuals] = [(); 3].map(|()| AttentionRecord::default());
         let leaves = self.leaves();
         let of_row = self.modules.values().find_map(|module| module.examples.as_ref());
         let gates = Gates::from_stacked(&leaves).replaced_like(self.gates, of_row);
-        let gates = if self.measures.iter().any(|measure| measure.is_of_weights()) {
-            gates.recorded_in(&record)
-        } else {
-            gates
-        };
+        let is_any = |is_so: &dyn Fn(Measure) -> bool| self.measures.iter().any(|&measure| is_so(measure));
+        let needs = |needs| is_any(&|measure| measure.entry().needs == needs);
+        let gates = if is_any(&Measure::is_of_weights) { gates.recorded_in(&record) } else { gates };
+        let gates = if needs(Needs::Contexts) { gates.contexts_in(&contexts) } else { gates };
+        let gates = if needs(Needs::Residuals) { gates.residuals_in(&residuals) } else { gates };
         if self.measures.is_empty() {
             return Measured::new();
         }
-        if !self.measures.iter().any(|measure| measure.is_gradient()) {
-            return no_grad(|| {
-                drop(losses(&gates));
-                self.reduce(&BTreeMap::new(), &record.take(), &BTreeMap::new())
-            });
+        let mut found = Found::default();
+        let mut take = || {
+            (found.weights, found.contexts, found.residuals) =
+                (record.take(), contexts.take(), residuals.take());
+        };
+        if !is_any(&Measure::is_gradient) {
+            no_grad(|| drop(losses(&gates)));
+            take();
+            return no_grad(|| self.reduce(&found));
         }
         let loss = losses(&gates).sum(None);
-        let weights = record.take();
+        take();
         let mut inputs: Vec<&Tensor> = leaves.values().collect();
-        if self.measures.iter().any(|measure| measure.entry().needs == Needs::WeightGradients) {
-            inputs.extend(weights.values());
+        if needs(Needs::WeightGradients) {
+            inputs.extend(found.weights.values());
         }
         let mut gradients = Tensor::run_backward(&[&loss], &inputs, false, false).into_iter();
-        let of_gates = leaves.keys().copied().zip(gradients.by_ref()).collect();
-        let of_weights = weights.keys().copied().zip(gradients).collect();
-        no_grad(|| self.reduce(&of_gates, &weights, &of_weights))
+        found.of_gates = leaves.keys().copied().zip(gradients.by_ref()).collect();
+        found.of_weights = found.weights.keys().copied().zip(gradients).collect();
+        no_grad(|| self.reduce(&found))
     }
 
     /// Gates that require a gradient, by attention type: `[layers, batch, heads]`, or `[layers, batch, heads, query]`.
@@ -82,12 +86,7 @@ impl Measuring<'_> {
         self.gates.stacked().into_iter().map(leaf).collect()
     }
 
-    fn reduce(
-        &self,
-        of_gates: &BTreeMap<Attention, Tensor>,
-        weights: &RecordedWeights,
-        of_weights: &RecordedWeights,
-    ) -> Measured {
+    fn reduce(&self, found: &Found) -> Measured {
         let sizes: BTreeMap<Attention, usize> = self
             .gates
             .stacked()
@@ -102,10 +101,12 @@ impl Measuring<'_> {
                     let key = (attention, layer);
                     let source = match measure.entry().needs {
                         Needs::GateGradients | Needs::QueryGateGradients => {
-                            &of_gates[&attention].get(layer as i64)
+                            &found.of_gates[&attention].get(layer as i64)
                         }
-                        Needs::WeightGradients => &of_weights[&key],
-                        _ => &weights[&key],
+                        Needs::WeightGradients => &found.of_weights[&key],
+                        Needs::Contexts => &found.contexts[&key],
+                        Needs::Residuals => &found.residuals[&key],
+                        _ => &found.weights[&key],
                     };
                     let sums = self.modules[&attention].sum(measure, source, (layer, layers));
                     for head in self.layout.kept(attention, layer) {
@@ -120,11 +121,25 @@ impl Measuring<'_> {
     }
 }
 
+/// Tensors that measures are made of, by attention type and layer.
+#[derive(Debug, Default)]
+struct Found {
+    /// Gradients of the gates of all layers.
+    of_gates: BTreeMap<Attention, Tensor>,
+    weights: RecordedWeights,
+    /// Gradients of the weights.
+    of_weights: RecordedWeights,
+    contexts: RecordedWeights,
+    residuals: RecordedWeights,
+}
+
 /// Sums of a layer's heads.
 #[derive(Debug)]
 pub(crate) struct Sums {
     values: Vec<f64>,
     squares: Option<Vec<f64>>,
+    /// Derivatives of each head.
+    derivatives: Option<Vec<Vec<f64>>>,
     /// Number of their terms.
     count: f64,
 }
@@ -132,7 +147,7 @@ pub(crate) struct Sums {
 impl Sums {
     /// `values`: `[heads]`
     fn new(values: &Tensor, count: f64) -> Self {
-        Self { values: crate::to_vec(values), squares: None, count }
+        Self { values: crate::to_vec(values), squares: None, derivatives: None, count }
     }
 
     /// Of a term for each segment: `[segments, heads]`.
@@ -144,7 +159,8 @@ impl Sums {
 
     pub(crate) fn of(&self, head: usize) -> Terms {
         let squares = self.squares.as_ref().map(|squares| squares[head]);
-        Terms { sum: self.values[head], squares, count: self.count }
+        let derivatives = self.derivatives.as_ref().map_or_else(Vec::new, |all| all[head].clone());
+        Terms { sum: self.values[head], squares, count: self.count, derivatives }
     }
 }
 
@@ -160,6 +176,20 @@ impl Attended {
         match measure {
             Measure::Example => Sums::of_segments(&self.by_example(wide).abs()),
             Measure::Fisher => Sums::of_segments(&self.by_example(wide).square()),
+            Measure::FisherBatches => {
+                let own = self.by_example(wide); // [examples, heads]
+                let by_head = own.unbind(1).iter().map(crate::to_vec).collect();
+                Sums { derivatives: Some(by_head), ..Sums::of_segments(&own.square()) }
+            }
+            Measure::ActivationNorm => {
+                let real = self.queries.unsqueeze(1).unsqueeze(-1).to_kind(Kind::Double); // [batch, 1, query, 1]
+                let sums = (wide.abs() * real).sum_dim_intlist(2, false, None); // [batch, heads, d_head]
+                let sums = self.by_example(sums.flatten(1, 2)); // [examples, heads * d_head]
+                let positions = self.by_example(self.queries.sum_dim_intlist(1, true, Kind::Double));
+                let squares = (sums / positions).square().unflatten(1, [wide.size()[1], -1]);
+                Sums::new(&squares.sum_dim_intlist([0_i64, 2].as_slice(), false, None), examples)
+            }
+            Measure::ModuleSimilarity => Sums::new(&self.over_queries(wide), queries()),
             Measure::Token => {
                 let terms = if self.last_by_example && layer + 1 == layers { examples } else { queries() };
                 Sums::new(&self.over_queries(wide.abs()), terms)

@@ -1,6 +1,8 @@
 //! One number for each head, and what is made of it.
 use std::collections::BTreeMap;
 
+use heads::Measure;
+
 use crate::{Attention, HeadId};
 
 /// One number for each head of a model, or of a part of it.
@@ -23,14 +25,21 @@ impl HeadScores {
         self.iter().map(|(head, score)| (head, change(head, score))).collect()
     }
 
+    /// The sum of the scores of its attention module, for each head.
+    pub fn summed_by_module(&self) -> Self {
+        let mut sums: BTreeMap<(Attention, usize), f64> = BTreeMap::new();
+        self.iter().for_each(|(head, score)| *sums.entry(head.module()).or_default() += score);
+        self.map(|head, _| sums[&head.module()])
+    }
+
     /// Divided by the l2 norm of the layer's scores, each attention type and layer by itself (Molchanov et al. 2017, as
     /// Michel et al. 2019, Section 4.1, use it). A layer whose scores are all 0 stays so.
     pub fn normalised_by_layer(&self) -> Self {
         let mut squares: BTreeMap<(Attention, usize), f64> = BTreeMap::new();
         for (head, score) in self.iter() {
-            *squares.entry((head.attention(), head.layer_index())).or_default() += score * score;
+            *squares.entry(head.module()).or_default() += score * score;
         }
-        self.map(|head, score| match squares[&(head.attention(), head.layer_index())].sqrt() {
+        self.map(|head, score| match squares[&head.module()].sqrt() {
             0.0 => 0.0,
             norm => score / norm,
         })
@@ -52,7 +61,7 @@ impl FromIterator<(HeadId, f64)> for HeadScores {
 }
 
 /// Terms of a head, summed up.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Terms {
     /// Their sum.
     pub sum: f64,
@@ -60,6 +69,8 @@ pub struct Terms {
     pub squares: Option<f64>,
     /// Their number.
     pub count: f64,
+    /// Derivatives that the terms are squares of, where they are needed one by one: of examples, and at last of batches.
+    pub derivatives: Vec<f64>,
 }
 
 /// The terms of each head: what parts of a split are added up by.
@@ -68,31 +79,61 @@ pub struct HeadMeans(BTreeMap<HeadId, Terms>);
 
 impl HeadMeans {
     /// Adds terms of a head.
-    pub fn add(&mut self, head: HeadId, Terms { sum, squares, count }: Terms) {
+    pub fn add(&mut self, head: HeadId, Terms { sum, squares, count, derivatives }: Terms) {
         let none = Terms { squares: Some(0.0), ..Terms::default() };
         let total = self.0.entry(head).or_insert(none);
         total.sum += sum;
         total.squares = total.squares.zip(squares).map(|(total, squares)| total + squares);
         total.count += count;
+        total.derivatives.extend(derivatives);
     }
 
     /// Adds what another part of the split gave.
     pub fn merge(&mut self, other: &Self) {
-        for (&head, &terms) in &other.0 {
-            self.add(head, terms);
+        for (&head, terms) in &other.0 {
+            self.add(head, terms.clone());
         }
     }
 
     /// The terms of a head.
-    pub fn terms(&self, head: HeadId) -> Option<Terms> {
-        self.0.get(&head).copied()
+    pub fn terms(&self, head: HeadId) -> Option<&Terms> {
+        self.0.get(&head)
+    }
+
+    /// Sums over a whole split, which count as one term, where a measure is not a mean: [`Measure::FisherBatches`],
+    /// [`Measure::ActivationNorm`].
+    ///
+    /// `order`: the place in the split of each example, in the order in which they were added
+    #[must_use]
+    pub fn of_split(self, measure: Measure, order: &[usize]) -> Self {
+        let whole = |sum, derivatives| Terms { sum, squares: None, count: 1.0, derivatives };
+        let finish = |terms: Terms| match measure {
+            Measure::FisherBatches => {
+                let by_batch = mean_by_batch(&terms.derivatives, order);
+                whole(by_batch.iter().map(|derivative| derivative * derivative).sum(), by_batch)
+            }
+            Measure::ActivationNorm => whole(terms.sum.sqrt(), Vec::new()),
+            _ => terms,
+        };
+        Self(self.0.into_iter().map(|(head, terms)| (head, finish(terms))).collect())
     }
 
     /// Sum over number of terms; 0 for a head without any.
     pub fn means(&self) -> HeadScores {
-        let mean = |terms: Terms| if terms.count > 0.0 { terms.sum / terms.count } else { 0.0 };
-        self.0.iter().map(|(&head, &terms)| (head, mean(terms))).collect()
+        let mean = |terms: &Terms| if terms.count > 0.0 { terms.sum / terms.count } else { 0.0 };
+        self.0.iter().map(|(&head, terms)| (head, mean(terms))).collect()
     }
+}
+
+/// Examples of a batch of Kwon et al. (2022), Section 6.1.
+const BATCH: usize = 32;
+
+/// Means over consecutive examples, whose places in the split are `order`.
+fn mean_by_batch(derivatives: &[f64], order: &[usize]) -> Vec<f64> {
+    let mut placed: Vec<(usize, f64)> = order.iter().copied().zip(derivatives.iter().copied()).collect();
+    placed.sort_by_key(|&(place, _)| place);
+    let mean = |batch: &[(usize, f64)]| batch.iter().map(|&(_, own)| own).sum::<f64>() / batch.len() as f64;
+    placed.chunks(BATCH).map(mean).collect()
 }
 
 #[cfg(test)]
@@ -127,6 +168,15 @@ mod tests {
         assert_eq!(all.normalised_by_layer(), expected);
     }
 
+    /// 3 + 4 and 5 + 1: the second module goes first, as a whole.
+    #[test]
+    fn a_module_goes_as_a_whole() {
+        let of = [("self:1:1", 3.0), ("self:1:2", 4.0), ("self:2:1", 5.0), ("self:2:2", 1.0)];
+        let sums = scores(&of).summed_by_module();
+        assert_eq!(sums.iter().map(|(_, sum)| sum).collect::<Vec<_>>(), [7.0, 7.0, 6.0, 6.0]);
+        assert_eq!(names(&sums.ascending()), ["self:2:1", "self:2:2", "self:1:1", "self:1:2"]);
+    }
+
     #[test]
     fn heads_that_tie_are_in_their_own_order() {
         let all = scores(&[
@@ -147,10 +197,30 @@ mod tests {
     fn parts_are_weighted_by_their_terms() {
         let head: HeadId = "self:1:1".parse().unwrap();
         let (mut whole, mut part) = (HeadMeans::default(), HeadMeans::default());
-        whole.add(head, Terms { sum: 3.0, squares: Some(5.0), count: 2.0 });
-        part.add(head, Terms { sum: 4.0, squares: Some(16.0), count: 1.0 });
+        whole.add(head, Terms { sum: 3.0, squares: Some(5.0), count: 2.0, ..Terms::default() });
+        part.add(head, Terms { sum: 4.0, squares: Some(16.0), count: 1.0, ..Terms::default() });
         whole.merge(&part);
         assert_eq!(whole.terms(head).unwrap().squares, Some(21.0));
         assert_eq!(whole.means().get(head), Some(7.0 / 3.0));
+    }
+
+    /// 33 examples, added from the last to the first: of 32 the mean is 16.5, and the 33rd is a batch of its own. The size of an
+    /// activation is the root of the sum, 5 for 9 + 16.
+    #[test]
+    fn sums_over_a_split_do_not_depend_on_the_order_of_its_examples() {
+        let head: HeadId = "self:1:1".parse().unwrap();
+        let mut added = HeadMeans::default();
+        for place in (1..=33).rev() {
+            added.add(head, Terms { derivatives: vec![f64::from(place)], count: 1.0, ..Terms::default() });
+        }
+        let order: Vec<usize> = (0..33).rev().collect();
+        let found = added.of_split(Measure::FisherBatches, &order);
+        assert_eq!(found.terms(head).unwrap().derivatives, [16.5, 33.0]);
+        assert_eq!(found.means().get(head), Some(16.5 * 16.5 + 33.0 * 33.0));
+        let mut sizes = HeadMeans::default();
+        for sum in [9.0, 16.0] {
+            sizes.add(head, Terms { sum, count: 1.0, ..Terms::default() });
+        }
+        assert_eq!(sizes.of_split(Measure::ActivationNorm, &[1, 0]).means().get(head), Some(5.0));
     }
 }

@@ -205,15 +205,19 @@ impl DecoderLayer {
     }
 
     /// The residual stream behind attention, whose output is `merged`; all `[.., d_model]`.
-    pub(super) fn attended(&self, x: &Tensor, merged: Tensor, dropout: &ModelDropout) -> Tensor {
+    pub(crate) fn attended(&self, x: &Tensor, merged: Tensor, dropout: &ModelDropout) -> Tensor {
         self.sum(x, merged, &self.attention_norm, dropout)
     }
 
     /// Output of the layer from what its attention adds to `x`; all `[batch, position, d_model]`.
     pub(crate) fn finish(&self, x: &Tensor, attended: Tensor, dropout: &ModelDropout) -> Tensor {
-        let sum = self.attended(x, attended, dropout);
-        let entering = read(if self.is_parallel { x } else { &sum }, &self.feed_forward_norm);
-        self.sum(&sum, self.feed_forward.forward(&entering), &self.feed_forward_norm, dropout)
+        self.fed(x, &self.attended(x, attended, dropout), dropout)
+    }
+
+    /// Output of the layer from what enters it and the residual stream behind attention.
+    pub(crate) fn fed(&self, x: &Tensor, attended: &Tensor, dropout: &ModelDropout) -> Tensor {
+        let entering = read(if self.is_parallel { x } else { attended }, &self.feed_forward_norm);
+        self.sum(attended, self.feed_forward.forward(&entering), &self.feed_forward_norm, dropout)
     }
 
     /// The residual stream and what a sublayer adds to it.

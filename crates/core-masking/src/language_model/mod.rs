@@ -210,7 +210,8 @@ impl LanguageModel {
     ) -> Tensor {
         let (module, gate) = (&self.layers[layer], gates.of(Attention::SelfAttention, layer));
         let context = self.context(layer, x, turns, gates, dropout);
-        module.finish(x, module.attention.merge(context, gate), dropout)
+        let attended = module.attended(x, module.attention.merge(context, gate), dropout);
+        module.fed(x, &gate.passing(x, attended), dropout)
     }
 
     /// Context of each head of a layer, before its gate: `[batch, kept, position, d_head]`.

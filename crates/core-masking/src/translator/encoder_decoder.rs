@@ -6,6 +6,7 @@ use tch::Tensor;
 use super::TranslatorConfig;
 use crate::attention::MultiHeadAttention;
 use crate::gates::Gate;
+use crate::model::Module;
 use crate::weights::Inventory;
 use crate::{Attention, Dropout, Error, Gates, ModelDropout, Projections, Weights};
 
@@ -14,7 +15,8 @@ use super::vaswani::VaswaniLayers;
 /// The layers of an encoder-decoder model. Layers are counted from 0.
 ///
 /// A decoder layer is written once and serves both teacher forcing and a step of decoding, where the hypotheses of a sentence
-/// take the place of its queries: [`DecoderAttention`] says what there is to attend to.
+/// take the place of its queries: [`DecoderAttention`] says what there is to attend to. Each module's residual stream goes through
+/// [`Gate::passing`].
 pub trait EncoderDecoder: Debug + Send {
     /// Embeds source ids, `[batch, source]`: `[batch, source, d_model]`.
     fn embed_source(&self, ids: &Tensor) -> Tensor;
@@ -94,6 +96,11 @@ impl DecoderAttention<'_> {
     /// Attention of `x` to the target so far, itself included; both `[batch, query, d_model]`.
     pub fn to_target(&mut self, layer: usize, module: &MultiHeadAttention, x: &Tensor) -> Tensor {
         self.memory.of_target(layer, module, x, self.gates.of(Attention::DecDec, layer), self.dropout)
+    }
+
+    /// [`Gate::passing`] of a module.
+    pub fn passing(&self, (attention, layer): Module, before: &Tensor, behind: Tensor) -> Tensor {
+        self.gates.of(attention, layer).passing(before, behind)
     }
 
     /// Attention of `x` to the encoder states; both `[batch, query, d_model]`.

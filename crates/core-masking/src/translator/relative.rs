@@ -139,10 +139,10 @@ impl EncoderDecoder for RelativeLayers {
     ) -> Tensor {
         let own = &self.encoder.layers[layer];
         let (norm, attention) = &own.attention[0];
-        let x = sublayer(x, norm, &dropout.hidden, |x| {
+        let behind = sublayer(x, norm, &dropout.hidden, |x| {
             attention.forward(x, x, &attention.with_distances(bias), gate, &dropout.attention)
         });
-        own.feed(&x, &dropout.hidden)
+        own.feed(&gate.passing(x, behind), &dropout.hidden)
     }
 
     fn encoder_states(&self, x: Tensor) -> Tensor {
@@ -158,8 +158,10 @@ impl EncoderDecoder for RelativeLayers {
     ) -> Tensor {
         let (own, dropout) = (&self.decoder.layers[layer], &dropout.hidden);
         let [(target_norm, target), (source_norm, source)] = &own.attention[..] else { unreachable!() };
-        let x = sublayer(x, target_norm, dropout, |x| attend.to_target(layer, target, x));
-        let x = sublayer(&x, source_norm, dropout, |x| attend.to_source(layer, source, x));
+        let behind = sublayer(x, target_norm, dropout, |x| attend.to_target(layer, target, x));
+        let x = attend.passing((Attention::DecDec, layer), x, behind);
+        let behind = sublayer(&x, source_norm, dropout, |x| attend.to_source(layer, source, x));
+        let x = attend.passing((Attention::EncDec, layer), &x, behind);
         own.feed(&x, dropout)
     }
 

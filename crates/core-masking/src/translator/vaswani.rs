@@ -151,7 +151,7 @@ impl EncoderDecoder for VaswaniLayers {
     ) -> Tensor {
         let EncoderLayer { attention, attention_norm, feed_forward, norm, .. } = &self.encoder[layer];
         let attend = |x: &Tensor| attention.forward(x, x, bias, gate, &dropout.attention);
-        let x = self.sublayer(x, attention_norm, &dropout.hidden, attend);
+        let x = gate.passing(x, self.sublayer(x, attention_norm, &dropout.hidden, attend));
         self.sublayer(&x, norm, &dropout.hidden, |x| feed_forward.forward(x))
     }
 
@@ -167,12 +167,14 @@ impl EncoderDecoder for VaswaniLayers {
         dropout: &ModelDropout,
     ) -> Tensor {
         let (own, dropout) = (&self.decoder[layer], &dropout.hidden);
-        let x = self.sublayer(x, &own.self_attention_norm, dropout, |x| {
+        let behind = self.sublayer(x, &own.self_attention_norm, dropout, |x| {
             attention.to_target(layer, &own.self_attention, x)
         });
-        let x = self.sublayer(&x, &own.encoder_attention_norm, dropout, |x| {
+        let x = attention.passing((Attention::DecDec, layer), x, behind);
+        let behind = self.sublayer(&x, &own.encoder_attention_norm, dropout, |x| {
             attention.to_source(layer, &own.encoder_attention, x)
         });
+        let x = attention.passing((Attention::EncDec, layer), &x, behind);
         self.sublayer(&x, &own.norm, dropout, |x| own.feed_forward.forward(x))
     }
 

@@ -77,9 +77,13 @@ impl Layers {
                 let needs = |needed: &dyn Fn(&Measure) -> bool| u64::from(measures.iter().any(needed));
                 let kept = needs(&|measure| measure.is_of_weights())
                     + needs(&|measure| measure.entry().needs == Needs::WeightGradients);
+                let contexts =
+                    needs(&|measure| measure.entry().needs == Needs::Contexts) * tokens * heads_width;
                 // One layer more is on its way; its weights in double precision, with their logarithms and products.
                 let on_the_way = layer + if kept > 0 { 8 * weights } else { 0 };
-                needs(&|measure| measure.is_gradient()) * count * layer + count * kept * weights + on_the_way
+                needs(&|measure| measure.is_gradient()) * count * layer
+                    + count * (contexts + kept * weights)
+                    + on_the_way
             }
             Purpose::Relevance => {
                 // In the dearest step, back from a feed-forward block: its relevance as found, by either sign, and rescaled. Around
@@ -106,6 +110,7 @@ mod tests {
         };
         assert_eq!(layers.numbers(5, 1, Purpose::Scoring), 855 + 2 * 5 * 32);
         assert_eq!(measuring(&[Measure::Example]), 3 * 855);
+        assert_eq!(measuring(&[Measure::ActivationNorm]), 855 + 2 * 5 * 12);
         assert_eq!(measuring(&[Measure::Entropy]), 2 * 75 + 855 + 8 * 75);
         assert_eq!(measuring(&[Measure::Example, Measure::AttentionGradient]), 3 * 855 + 2 * 2 * 75 + 8 * 75);
         assert_eq!(layers.numbers(5, 1, Purpose::Relevance), 3 * 855 + 10 * 75 + 5 * 325);
