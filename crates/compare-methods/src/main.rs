@@ -4,6 +4,7 @@
 //! Heads are chosen on one split and scored on another. What is left of the model is scored as it is, with mean contexts folded in, with
 //! its kept heads fitted, or trained further, beside a control with all heads.
 mod method;
+mod rearrange;
 mod select;
 mod selectors;
 
@@ -20,7 +21,7 @@ use experiment::{
 };
 use records::{BASE, Identity, MetricName, Order, PruningRow, Repair, RepairedRow, Row, TestedRow};
 use significance::TestArgs;
-use subject::{Ablation, Sample, Scored};
+use subject::Scored;
 use training::stop;
 
 use method::{Method, Step};
@@ -226,9 +227,7 @@ impl Comparison<'_> {
         match repair {
             Repair::None => rows.measure(subject, &self.scored, BASE, sets)?,
             Repair::Mean => {
-                let (size, seed) = (self.args.estimate.estimate_limit, self.args.shared.seed());
-                let of = Sample { split: on.split.clone(), size, seed };
-                let folded = self.scored.clone().under(Ablation::Mean(of));
+                let folded = self.scored.clone().under(self.selection.estimate.mean_ablation());
                 rows.measure(subject, &folded, BASE, sets)?;
             }
             Repair::LeastSquares => {

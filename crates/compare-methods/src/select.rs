@@ -1,15 +1,17 @@
 //! The heads that each method chooses, and what choosing them costs.
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 
 use anyhow::{Context, bail};
-use core_masking::{HeadId, HeadScores, HeadSet, Measure, Needs};
+use core_masking::{HeadId, HeadScores, HeadSet, Measure, Needs, Rule};
 use experiment::{Estimate, HeadSweep, Oracle, SharedArgs, random_order};
 use records::Order;
 use significance::TestArgs;
-use subject::{Description, Subject, Work};
+use subject::{Ablation, Description, Scored, SegmentRelevance, Subject, Work};
 use training::Machine;
 
 use crate::method::Method;
+use crate::rearrange::{Derivatives, rearranged};
 use crate::selectors::{MOST_GREEDY, SelectorArgs, is_trained};
 
 /// Cost of choosing heads.
@@ -68,10 +70,10 @@ impl<'a> Selection<'a> {
         let given = self.subject.measures(&self.estimate.on)?;
         let is_given = |order: &Order| match order {
             Order::By(measure) => given.contains(measure) || measure.entry().needs == Needs::Measures,
-            Order::Importance | Order::Oracle | Order::Random | Order::Recomputed | Order::Swap => true,
+            Order::Relevance => self.relevance(1).is_ok(),
             Order::GreedyForward => heads <= MOST_GREEDY,
             &order if is_trained(order) => self.description.epochs().is_some(),
-            _ => false,
+            _ => true,
         };
         Ok(Order::all().iter().copied().filter(is_given).collect())
     }
@@ -88,10 +90,25 @@ impl<'a> Selection<'a> {
                 let order = random_order(&method.pool.heads, self.description.name(), seed);
                 Ok(self.first(method, order, Cost::default()))
             }
-            Order::Oracle => {
-                let forward = (method.pool.heads.len() + 1) * self.segments()?;
-                let order = method.pool.order(&self.oracle(&method.pool.heads)?);
+            Order::Oracle | Order::OracleMean => {
+                let is_mean = method.order == Order::OracleMean;
+                let ablation = if is_mean { self.estimate.mean_ablation() } else { Ablation::Zero };
+                // the intact model, each head, and what the means are of
+                let forward = (method.pool.heads.len() + 1 + usize::from(is_mean)) * self.segments()?;
+                let order = method.pool.order(&self.oracle(&method.pool.heads, ablation)?);
                 Ok(self.first(method, order, Cost { forward, ..Cost::default() }))
+            }
+            Order::FisherRearranged => self.fisher_rearranged(method),
+            Order::Relevance => {
+                let segments = self.relevance(self.selectors.relevance_limit as usize)?;
+                let share = |id| {
+                    let own =
+                        |segment: &SegmentRelevance| segment.heads.get(&id).map_or(0.0, |head| head.share);
+                    SegmentRelevance::mean(&segments, own)
+                };
+                let scores = method.pool.heads.iter().map(|&id| (id, share(id))).collect();
+                let cost = Cost { forward: segments.len(), backward: segments.len(), updates: 0 };
+                Ok(self.first(method, method.pool.order(&scores), cost))
             }
             Order::Importance | Order::By(_) => {
                 let scores = self.estimate.scores(method.order, self.subject, &HeadSet::none())?;
@@ -99,7 +116,7 @@ impl<'a> Selection<'a> {
             }
             Order::GreedyForward | Order::Swap => self.searched(method),
             Order::Gates | Order::Subset | Order::SubsetStraight => self.trained(method),
-            other => bail!("method {other} cannot choose heads yet"),
+            Order::Floor => bail!("all heads are masked there: it is no method"),
         }
     }
 
@@ -126,6 +143,28 @@ impl<'a> Selection<'a> {
         method.steps().iter().map(|step| next(step.count)).collect()
     }
 
+    /// The least by Fisher's score of batches, exchanged within each module.
+    fn fisher_rearranged(&self, method: &Method<'_>) -> anyhow::Result<Vec<Chosen>> {
+        let measure = Measure::FisherBatches;
+        let measures = BTreeSet::from([measure]);
+        let found = self.subject.measure(&self.estimate.on, &HeadSet::none(), &measures)?;
+        let found = &found[&measure];
+        let of = |&id: &HeadId| Some((id, found.terms(id)?.derivatives.clone()));
+        let derivatives: Derivatives = method.pool.heads.iter().filter_map(of).collect();
+        let cost = self.pass(Order::By(measure))?;
+        let mut chosen = self.first(method, method.pool.order(&found.means()), cost);
+        chosen.iter_mut().for_each(|step| step.masked = rearranged(&step.masked, &derivatives));
+        Ok(chosen)
+    }
+
+    /// Relevance of heads for at most this many of the segments that heads are chosen on.
+    fn relevance(&self, most: usize) -> anyhow::Result<Vec<SegmentRelevance>> {
+        self.description.check_relevance()?;
+        let on = self.estimate.on.clone();
+        let limit = on.limit.map_or(most, |limit| limit.min(most));
+        Ok(self.subject.relevance(&Scored { limit: Some(limit), ..on }, Rule::Paper)?)
+    }
+
     /// Cost of scoring all heads once.
     pub fn pass(&self, order: Order) -> anyhow::Result<Cost> {
         let is_forward =
@@ -145,10 +184,10 @@ impl<'a> Selection<'a> {
     }
 
     /// The score that is lost without each head on the split that heads are chosen on.
-    fn oracle(&self, heads: &[HeadId]) -> anyhow::Result<HeadScores> {
-        let on = &self.estimate.on;
-        let sweep = HeadSweep::one_at_a_time(on.clone(), &self.subject.layout(), TestArgs::default());
-        let path = self.description.result_path(&self.shared.results, "ablate-one", on);
+    fn oracle(&self, heads: &[HeadId], ablation: Ablation) -> anyhow::Result<HeadScores> {
+        let on = self.estimate.on.clone().under(ablation);
+        let path = self.description.result_path(&self.shared.results, "ablate-one", &on);
+        let sweep = HeadSweep::one_at_a_time(on, &self.subject.layout(), TestArgs::default());
         let found = sweep.ingredient(self.subject, heads, &path, self.shared, self.machine)?;
         Oracle::of(found.rows).scores(heads).context("ablate-one has no row for a head")
     }

@@ -31,6 +31,11 @@ pub struct SelectorArgs {
     /// Sets that swap scores at most for each number of heads
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..))]
     evaluations: u64,
+
+    /// Segments of that split through which relevance is followed, one by one, drawn at random with --seed; no more than
+    /// --estimate-limit
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    pub relevance_limit: u64,
 }
 
 /// Returns true for methods that train gates.
@@ -47,7 +52,7 @@ impl SelectorArgs {
     /// Refuses methods that the subject has no recipe for.
     ///
     /// # Errors
-    /// If one trains gates, and the model is a checkpoint that is taken as it is.
+    /// If one trains gates, and the model is a checkpoint that is taken as it is, or relevance cannot be followed through it.
     pub fn check(orders: &[Order], description: &Description) -> anyhow::Result<()> {
         let trained = orders.iter().find(|&&order| is_trained(order));
         ensure!(
@@ -56,16 +61,20 @@ impl SelectorArgs {
             description.name(),
             trained.map_or("", |order| order.name())
         );
+        if orders.contains(&Order::Relevance) {
+            description.check_relevance()?;
+        }
         Ok(())
     }
 
     /// Adds all that the choices depend on to an identity.
     pub fn describe(&self, identity: &mut Identity) {
-        let &Self { selector_epochs, search_limit, evaluations } = self;
+        let &Self { selector_epochs, search_limit, evaluations, relevance_limit } = self;
         let arguments = [
             ("selector_epochs", selector_epochs),
             ("search_limit", search_limit),
             ("search_evaluations", evaluations),
+            ("relevance_limit", relevance_limit),
         ];
         identity.arguments.extend(arguments.map(|(name, value)| (name.to_owned(), value.into())));
     }

@@ -1,10 +1,10 @@
 //! The whole command on subjects that train in a second.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use records::{PruningRow, Repair, RepairedRow};
+use records::{HeadSet, PruningRow, Repair, RepairedRow};
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, refusal, rows, trained};
 
 const TABLE: &str = "compare-methods.csv";
@@ -62,13 +62,26 @@ fn repairs_are_those_of_other_programs() {
 /// All methods that a subject has what they need for, the oracle of the split that heads are chosen on among them.
 #[test]
 fn all_methods_are_compared_on_each_task() {
-    for (subject, methods) in [(TRANSLATOR, 14), (LANGUAGE_MODEL, 14)] {
+    for (subject, modules, follows_relevance) in [(TRANSLATOR, 3, true), (LANGUAGE_MODEL, 1, false)] {
         let folder = trained(subject, "ablate-one", &["--limit", "1", "--resamples", "0"]);
         let mut arguments = vec!["--random-orders", "1", "--step-percent", "50", "--limit", "6"];
         arguments.extend(["--search-limit", "3", "--evaluations", "4"]);
         command("compare-methods", folder.path(), &arguments).assert().success();
         let found: Vec<RepairedRow> = rows(folder.path(), "compare-methods-first-6.csv");
-        assert_eq!(found.len(), 3 * (methods + 1), "and the complement of importance");
+        let methods: BTreeSet<&str> = found.iter().map(|row| row.order.name()).collect();
+        assert_eq!(found.len(), 3 * (methods.len() + 1), "and the complement of importance");
+        assert!(["oracle-mean", "fisher", "modules-by-similarity"].iter().all(|name| methods.contains(name)));
+        assert_eq!(methods.contains("relevance"), follows_relevance);
+        let by_module = |order: &str| {
+            let row = found.iter().find(|row| row.order == *order).unwrap();
+            let masked: HeadSet = row.masked_heads.parse().unwrap();
+            masked.iter().fold(BTreeMap::<_, usize>::new(), |mut count, id| {
+                *count.entry(id.module()).or_default() += 1;
+                count
+            })
+        };
+        assert_eq!(by_module("fisher-rearranged"), by_module("fisher-batches"));
+        assert_eq!(by_module("modules-by-similarity").len(), modules, "half of them");
         let differ = |repair| {
             let own = |repair| found.iter().filter(move |row| row.repair == repair).map(|row| row.score);
             own(repair).zip(own(Repair::None)).any(|(repaired, plain)| repaired != plain)
@@ -152,6 +165,7 @@ fn what_cannot_be_compared_is_said() {
     for (arguments, expected) in [
         (&["--shard", "1/2"][..], "--shard 1/2: methods share what they measure"),
         (&["--order", "logit-attribution"], "choices"),
+        (&["--method", "relevance"], "relevance is followed through translators and classifiers alone"),
         (&["--order", "entropy,entropy"], "a method is given twice"),
     ] {
         let message = refusal(&mut command("compare-methods", folder.path(), arguments));

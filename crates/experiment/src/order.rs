@@ -9,7 +9,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use records::{AblationRow, Identity, Order, TestedRow};
 use serde_json::Value;
-use subject::{Ablation, Description, Scored, Subject};
+use subject::{Ablation, Description, Sample, Scored, Subject};
 use training::Machine;
 
 use crate::args::positive;
@@ -120,6 +120,13 @@ impl Estimate {
     #[must_use]
     pub fn under(self, ablation: &Ablation) -> Self {
         Self { on: self.on.under(ablation.clone()), ..self }
+    }
+
+    /// Ablation by mean contexts of the same segments.
+    pub fn mean_ablation(&self) -> Ablation {
+        let Scored { split, limit, sample, .. } = &self.on;
+        let (size, seed) = (limit.unwrap_or(usize::MAX), sample.unwrap_or_default());
+        Ablation::Mean(Sample { split: split.clone(), size, seed })
     }
 
     /// Adds data and settings to the identity of an experiment.

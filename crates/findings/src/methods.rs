@@ -388,7 +388,7 @@ impl Comparison<'_> {
         let change = self.areas.difference(places(best), &[], steps.clone());
         let own = row.delta_interval().map(|(low, high)| Interval { low, high });
         let interval = if self.methods.others.is_empty() { own } else { change.interval };
-        let chosen: Vec<usize> = chosen.iter().flat_map(|method| places(method)).copied().collect();
+        let chosen: Vec<usize> = chosen.iter().flat_map(places).copied().collect();
         let score = score(best);
         Some(Recommended {
             percent: share(&row),

@@ -26,6 +26,12 @@ pub struct HeadRelevance {
 }
 
 impl SegmentRelevance {
+    /// The mean over the target positions of all segments of a number whose sum over those of a segment is `sum`.
+    pub fn mean(segments: &[Self], sum: impl Fn(&Self) -> f64) -> f64 {
+        let targets: usize = segments.iter().map(|segment| segment.targets).sum();
+        segments.iter().map(sum).sum::<f64>() / targets.max(1) as f64
+    }
+
     /// # Errors
     /// If a number is NaN or infinite.
     pub(crate) fn new(found: &Relevance) -> Result<Self, Error> {

@@ -122,13 +122,13 @@ fn rows(
         segments.iter().map(share).collect()
     };
     let targets: usize = segments.iter().map(|segment| segment.targets).sum();
-    let lost = segments.iter().map(|segment| segment.lost).sum::<f64>() / targets.max(1) as f64;
+    let lost = SegmentRelevance::mean(segments, |segment| segment.lost);
     let none = vec![RatioStatistics::default(); segments.len()];
     let counts: Vec<_> = heads.iter().map(of_head).collect();
     let shares = resampled_shares(&none, &counts, resamples, seed)?;
     let row = |(&id, share): (&HeadId, &ResampledShare)| {
         let undivided =
-            segments.iter().filter_map(|segment| segment.heads.get(&id)).map(|head| head.undivided);
+            |segment: &SegmentRelevance| segment.heads.get(&id).map_or(0.0, |head| head.undivided);
         let interval = share.interval();
         let (attention, layer, head) = id.numbers();
         RelevanceRow {
@@ -138,7 +138,7 @@ fn rows(
             relevance: share.share,
             relevance_low: interval.map(|interval| interval.low),
             relevance_high: interval.map(|interval| interval.high),
-            undivided: undivided.sum::<f64>() / targets.max(1) as f64,
+            undivided: SegmentRelevance::mean(segments, undivided),
             lost,
             targets,
         }

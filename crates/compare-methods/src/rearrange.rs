@@ -1,0 +1,83 @@
+//! Exchange of heads within attention modules, after their number is chosen: Kwon et al. (2022), Section 4.2, in the way of the authors'
+//! code, <https://github.com/WoosukKwon/retraining-free-pruning/blob/01a736c325d88399c6d297cdf658e839508946fc/prune/rearrange.py>.
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use core_masking::HeadSet;
+use records::HeadId;
+
+/// Derivatives of the mean loss of each batch by the gate of each head.
+pub type Derivatives = BTreeMap<HeadId, Vec<f64>>;
+
+/// As many heads of each module as are `masked`, so that what they lose together is small: the squares of the sums of their
+/// derivatives, summed over batches.
+pub fn rearranged(masked: &HeadSet, derivatives: &Derivatives) -> HeadSet {
+    let mut modules = BTreeMap::<_, Vec<HeadId>>::new();
+    for id in derivatives.keys() {
+        modules.entry(id.module()).or_default().push(*id);
+    }
+    modules.into_values().flat_map(|heads| of_module(heads, masked, derivatives)).collect()
+}
+
+/// Each kept head, the least by itself first, is added, and the one dropped whose lack makes the loss of the others least.
+fn of_module(heads: Vec<HeadId>, masked: &HeadSet, derivatives: &Derivatives) -> Vec<HeadId> {
+    let lost = |heads: &[HeadId]| lost_together(heads, derivatives);
+    let (mut gone, mut kept): (Vec<HeadId>, Vec<HeadId>) =
+        heads.into_iter().partition(|id| masked.contains(*id));
+    kept.sort_by(|left, right| lost(&[*left]).total_cmp(&lost(&[*right])));
+    if gone.is_empty() {
+        return gone;
+    }
+    for id in kept {
+        gone.push(id);
+        let without = |place: usize| lost(&[&gone[..place], &gone[place + 1..]].concat());
+        let by_loss =
+            |left: &usize, right: &usize| -> Ordering { without(*left).total_cmp(&without(*right)) };
+        let dropped = (0..gone.len()).min_by(by_loss).unwrap_or_default();
+        gone.remove(dropped);
+    }
+    gone
+}
+
+fn lost_together(heads: &[HeadId], derivatives: &Derivatives) -> f64 {
+    let batches = derivatives.values().next().map_or(0, Vec::len);
+    let sum = |batch: usize| heads.iter().map(|id| derivatives[id][batch]).sum::<f64>();
+    (0..batches).map(|batch| sum(batch).powi(2)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn module(layer: usize, rows: &[[f64; 2]]) -> Derivatives {
+        let named = |(head, row): (usize, &[f64; 2])| {
+            (format!("self:{layer}:{}", head + 1).parse().unwrap(), row.to_vec())
+        };
+        rows.iter().enumerate().map(named).collect()
+    }
+
+    /// Alone, heads 1 and 2 lose least (2 and 2.44, 3.13 and 25), and together 2.2² + 2² = 8.84; 2 and 3 together lose 0.1² + 0.2² = 0.05,
+    /// which no other two do.
+    #[test]
+    fn heads_that_make_up_for_each_other_go_together() {
+        let derivatives = module(1, &[[1.0, 1.0], [1.2, 1.0], [-1.3, -1.2], [5.0, 0.0]]);
+        let found = rearranged(&"self:1:1+self:1:2".parse().unwrap(), &derivatives);
+        assert_eq!(found.to_string(), "self:1:2+self:1:3");
+        let heads: Vec<HeadId> = derivatives.keys().copied().collect();
+        let pairs = heads.iter().flat_map(|left| heads.iter().map(move |right| [*left, *right]));
+        let pairs = pairs.filter(|[left, right]| left < right);
+        let least = pairs.map(|pair| lost_together(&pair, &derivatives)).fold(f64::INFINITY, f64::min);
+        assert!((least - 0.05).abs() < 1e-12);
+        assert_eq!(lost_together(&found.iter().collect::<Vec<_>>(), &derivatives), least);
+    }
+
+    /// One head that is masked is the least already; a module without any has none afterwards, one without others all.
+    #[test]
+    fn numbers_in_each_module_stay() {
+        let mut derivatives = module(1, &[[1.0, 0.0], [-1.0, 0.1]]);
+        derivatives.extend(module(2, &[[1.0, 2.0], [-1.0, -2.0]]));
+        derivatives.extend(module(3, &[[3.0, 2.0], [0.0, 0.0]]));
+        let masked: HeadSet = "self:1:1+self:3:1+self:3:2".parse().unwrap();
+        assert_eq!(rearranged(&masked, &derivatives), masked);
+    }
+}
