@@ -228,6 +228,22 @@ impl Methods {
     /// # Errors
     /// If no statistics of segments are stored, or they are damaged.
     pub fn compared(&self, scope: Scope) -> Result<Compared> {
+        self.compare(scope, |comparison| Compared {
+            areas: comparison.areas(),
+            recommended: comparison.recommended(),
+            modules: comparison.modules(),
+        })
+    }
+
+    /// The method to use for each number of heads alone.
+    ///
+    /// # Errors
+    /// As [`compared`](Self::compared).
+    pub fn recommended(&self, scope: Scope) -> Result<Vec<Recommended>> {
+        self.compare(scope, |comparison| comparison.recommended())
+    }
+
+    fn compare<T>(&self, scope: Scope, of: impl FnOnce(&Comparison<'_>) -> T) -> Result<T> {
         let none = || no_segments(&self.results.file);
         let testing = self.results.file.testing().ok_or_else(none)?.of_segments();
         let testing = stats::family::Testing { resamples: testing.resamples.min(RESAMPLES), ..testing };
@@ -250,12 +266,7 @@ impl Methods {
         for (place, run) in runs.iter().enumerate() {
             places.entry(run.method).or_default().push(place);
         }
-        let comparison = Comparison { methods: self, areas, places, steps };
-        Ok(Compared {
-            areas: comparison.areas(),
-            recommended: comparison.recommended(),
-            modules: comparison.modules(),
-        })
+        Ok(of(&Comparison { methods: self, areas, places, steps }))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::functions::{Functions, Relevance};
 use crate::gates::Gates;
 use crate::importance::Importance;
 use crate::kinds::{Kinds, KindsOfCurves};
+use crate::methods::Methods;
 use crate::metric::Metric;
 use crate::pair::Pair;
 use crate::pruning::Pruning;
@@ -40,6 +41,8 @@ pub struct SubjectResults {
     pub pruning: Option<Pruning>,
     pub pruning_kinds: Option<KindsOfCurves>,
     pub retrained: Option<Retrained>,
+    /// Of the subject's own training or, without one, of a replicate.
+    pub methods: Option<Methods>,
     pub dynamics: Option<Dynamics>,
     pub functions: Option<Functions>,
     pub gates: Vec<Gates>,
@@ -88,6 +91,11 @@ impl SubjectResults {
             retrained: {
                 let curves = one(experiment::RETRAINED).and_then(|file| Retrained::read(file, left_out));
                 left_out.keep_if_there(curves)
+            },
+            methods: {
+                let file = source.of_a_training(experiment::METHODS);
+                let found = file.and_then(|file| Methods::read(file, left_out));
+                left_out.keep_if_there(found)
             },
             dynamics: left_out.keep_if_there(one(experiment::DYNAMICS).and_then(Dynamics::read)),
             functions: left_out.keep_if_there(one(experiment::FUNCTIONS).and_then(Functions::read)),
@@ -172,6 +180,7 @@ impl SubjectResults {
         let files = sweeps.map(|sweep| &sweep.file).chain(self.pairs.iter().map(|pair| &pair.file));
         let files = files.chain(self.pruning.iter().map(|pruning| &pruning.results.file));
         let files = files.chain(self.retrained.iter().map(|retrained| &retrained.after.results.file));
+        let files = files.chain(self.methods.iter().map(|methods| &methods.results.file));
         let files = files.chain(self.dynamics.iter().map(|dynamics| &dynamics.file));
         let files = files.chain(self.functions.iter().map(|functions| &functions.file));
         files.chain(self.gates.iter().map(|gates| &gates.file))

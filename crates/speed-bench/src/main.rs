@@ -149,7 +149,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     ensure!(!has_duplicates(&args.batch_size), "a batch size is given twice in --batch-size");
     ensure!(!has_duplicates(&removed), "two of the shares in --percent remove the same number of heads");
     let stem = if args.continue_by.is_some() { "speed-bench-decoding" } else { "speed-bench" };
-    let path = args.shared.output_path(stem, &description, &scored);
+    let of_order = (args.order != Order::Importance).then(|| format!("{stem}-{}", args.order));
+    let path = args.shared.output_path(of_order.as_deref().unwrap_or(stem), &description, &scored);
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 

@@ -46,6 +46,11 @@ fn name(method: CurveId) -> String {
     format!("{complement}{order}")
 }
 
+/// Number of trainings, if there are several.
+fn trainings(found: &Methods) -> Option<usize> {
+    (!found.others.is_empty()).then_some(found.others.len() + 1)
+}
+
 /// `Fisher, least-squares`
 fn repaired(method: Repaired) -> String {
     let Repaired { repair, curve } = method;
@@ -117,7 +122,7 @@ fn drawn_curve(series: &Series, base: f64, is_best: bool, criterion: Criterion) 
         _ if is_best => Curve::look("best", GREEN, 1.1, Some((Shape::Triangle, 1.4))),
         _ => Curve::look("", SILVER, FAINT, None),
     };
-    let is_faint = look.name.is_empty();
+    let is_faint = look.name.is_empty() && order != Order::Random;
     let mut drawn = if order == Order::Random { of_draws(series) } else { curve(series, look, criterion) };
     for piece in &mut drawn.pieces {
         for point in piece.iter_mut() {
@@ -153,7 +158,9 @@ fn repairs(all: &[Repair]) -> String {
         Repair::LeastSquares => {
             "least-squares: kept heads multiplied, so that each module writes what is closest to what it wrote"
         }
-        Repair::Training => "training: all weights trained further, compared with the same of all heads",
+        Repair::Training => {
+            "training: all weights trained further, beside the same with all heads (the base there)"
+        }
     };
     format!("repairs of what is left: {}", all.iter().map(about).collect::<Vec<_>>().join("; "))
 }
@@ -207,10 +214,10 @@ impl Ranking<'_> {
     fn table(&self) -> Table {
         let (file, metric) = (&self.found.results.file, self.found.results.metric());
         let has_updates = self.areas.iter().any(|area| area.cost.updates > 0);
-        let trainings = self.found.others.len() + 1;
+        let trainings = trainings(self.found);
         let row = |method: &MethodArea| {
             let cell = |own: &MethodArea| {
-                let spread = Draws::of(own.area.of_trainings.iter().copied()).filter(|_| trainings > 1);
+                let spread = Draws::of(own.area.of_trainings.iter().copied()).filter(|_| trainings.is_some());
                 let spread =
                     spread.map(|found| format!(", {}", range(found.range, |area| metric.change(area))));
                 let text = format!("{} ({})", self.change(&own.area), self.rank(own));
@@ -221,7 +228,7 @@ impl Ranking<'_> {
             let costs = [forward, backward].into_iter().chain(has_updates.then_some(updates));
             Row::new(name(method.method.curve), self.repairs.iter().map(of).chain(costs.map(Cell::from)))
         };
-        let over = if trainings > 1 { "segments and trainings" } else { "segments" };
+        let over = if trainings.is_some() { "segments and trainings" } else { "segments" };
         let title = format!(
             "Area under the curve of each method: mean change of {} over the numbers of heads, with 95 % intervals over {over}, and \
              rank",
@@ -233,8 +240,8 @@ impl Ranking<'_> {
             .columns(["Method", "repair"], columns.chain(costs))
             .rows(self.methods().into_iter().map(row))
             .note(repairs(&self.repairs))
-            .note((trainings > 1).then(|| {
-                format!("mean of {trainings} trainings, behind the rank the least and the greatest area")
+            .note(trainings.map(|number| {
+                format!("means over {number} trainings, behind the rank the least and the greatest area")
             }))
             .note("random: the mean of its orders, which are drawn anew with the segments")
             .note("read: segments that the model reads to choose the heads, and of these those whose loss is followed backward")
@@ -278,14 +285,16 @@ fn is_sure(area: &Area) -> bool {
 fn recommendation(found: &Methods, compared: &Compared) -> Table {
     let (file, metric) = (&found.results.file, found.results.metric());
     let row = |own: &Recommended| {
-        let models = if own.is_trained { "with" } else { "without" };
-        Row::new(format!("{} %, {models} training", tenths(own.percent)), recommended(found, own))
+        Row::new(format!("{} %, {}", tenths(own.percent), with_training(own)), recommended(found, own))
     };
     let optimism = compared.recommended.iter().map(|own| own.optimism).fold(0.0, f64::max);
     let title = format!("Method to use for each share of the heads: {}", metric.label());
     let has_training = compared.recommended.iter().any(|own| own.is_trained);
     Table::new("Methods: recommendation", file.label("methods-recommendation"), file.titled(title))
-        .columns(["Heads masked", "models"], RECOMMENDED)
+        .columns(
+            ["Heads masked", "models"],
+            ["best method", "score", "change", "verdict", "not told apart", "cheaper of these"],
+        )
         .rows(compared.recommended.iter().map(row))
         .note(found.results.base_line())
         .note(
@@ -301,12 +310,12 @@ fn recommendation(found: &Methods, compared: &Compared) -> Table {
         ))
 }
 
-/// Columns of a recommendation.
-pub(super) const RECOMMENDED: [&str; 6] =
-    ["best method", "score", "change", "verdict", "not told apart", "cheaper of these"];
+pub(crate) fn with_training(own: &Recommended) -> &'static str {
+    if own.is_trained { "with training" } else { "without training" }
+}
 
-/// Cells of a recommendation.
-pub(super) fn recommended(found: &Methods, own: &Recommended) -> [Cell; 6] {
+/// Cells of a recommendation: the method, its score, change and verdict, and others that are as good.
+pub(crate) fn recommended(found: &Methods, own: &Recommended) -> [Cell; 6] {
     let metric = found.results.metric();
     let change = metric.change(own.change) + &metric.brackets(own.interval.map(|ends| (ends.low, ends.high)));
     let has_random = own.alike.iter().any(|other| other.curve.order == Order::Random);

@@ -3,15 +3,17 @@ use charts::table::{Cell, Row};
 use findings::ablations::Model;
 use findings::best_heads::Layers;
 use findings::judge::Tally;
+use findings::methods::Recommended;
 use findings::{
-    Ablations, BestHeads, Checkpoint, Criterion, Dynamics, KindsOfCurves, PAPER, Pruning, Removable, Result,
-    Retrained, RuleKind, Series, SubjectResults, Verdicts,
+    Ablations, BestHeads, Checkpoint, Criterion, Dynamics, KindsOfCurves, Methods, PAPER, Pruning, Removable,
+    Result, Retrained, RuleKind, Series, SubjectResults, Verdicts,
 };
 use records::{AblationRow, Attention, Order, Scope, TestedRow};
 use words::{fixed, signed, tenths};
 
 use super::Claim;
 use crate::view::cross_domain::cells;
+use crate::view::methods::{recommended, with_training};
 use crate::view::pruning_curves::retrained_rows;
 use crate::view::pruning_table::{score_at, share};
 use crate::view::{kinds, pruning_kinds, replicates, three};
@@ -219,6 +221,24 @@ pub fn retrained(all: &[SubjectResults], criterion: Criterion) -> Claim {
     };
     let measured = all.iter().filter_map(|subject| subject.retrained.as_ref());
     Claim { measured: measured.flat_map(rows).collect(), ..Claim::default() }
+}
+
+/// Beyond the paper: the method to use for each share of the heads; nothing where no statistics of segments are stored.
+pub fn methods(all: &[SubjectResults], _: Criterion) -> Claim {
+    let rows = |found: &Methods, scope: Scope| {
+        let row = |own: &Recommended| {
+            let of = if scope == Scope::All { String::new() } else { format!(" of {scope}") };
+            let first = [format!("{} %{of}", tenths(own.percent)), with_training(own).to_owned()];
+            Row::new(
+                found.results.file.title(),
+                first.map(Cell::from).into_iter().chain(recommended(found, own)),
+            )
+        };
+        found.recommended(scope).unwrap_or_default().iter().map(row).collect::<Vec<_>>()
+    };
+    let measured = all.iter().filter_map(|subject| subject.methods.as_ref());
+    let measured = measured.flat_map(|found| found.scopes().into_iter().flat_map(|scope| rows(found, scope)));
+    Claim { measured: measured.collect(), ..Claim::default() }
 }
 
 /// Section 5: attention from decoder to encoder needs its heads most.

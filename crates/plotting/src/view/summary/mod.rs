@@ -39,6 +39,7 @@ pub fn page(all: &[SubjectResults], criterion: Criterion) -> Result<Option<Strin
         ("pruning_kinds", of(michel::pruning_kinds)),
         ("by_type", of(michel::by_type)),
         ("retrained", of(michel::retrained)),
+        ("methods", of(michel::methods)),
         ("during_training", of(michel::during_training)),
         ("language", of(michel::language)),
         ("functions", of(voita::functions)),
