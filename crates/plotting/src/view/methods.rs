@@ -5,7 +5,7 @@ use charts::chart::{Axis, Chart, Color, Entry, Layer, Panel, Shape, Style};
 use charts::palette::{GREEN, ORANGE, PURPLE, SILVER};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::methods::{Compared, Cost, Masked, MethodArea, Recommended, Repaired};
+use findings::methods::{Compared, Cost, Masked, MethodArea, Recommended, Repaired, is_of_modules};
 use findings::pruning::share;
 use findings::{Criterion, Draws, LeftOut, Methods, Result, Series, Speed};
 use records::{CurveId, HeadSet, Order, PruningRow, Repair, Scope, TestedRow};
@@ -40,7 +40,7 @@ pub fn sheets(found: &Methods, asked: &Asked<'_>, left_out: &mut LeftOut) -> Res
 fn name(method: CurveId) -> String {
     let complement = if method.complement { "complement of " } else { "" };
     let order = match method.order {
-        Order::By(measure) => measure.entry().label.unwrap_or(measure.name()),
+        Order::By(measure) if !is_of_modules(method) => measure.entry().label.unwrap_or(measure.name()),
         order => order.name(),
     };
     format!("{complement}{order}")
@@ -198,7 +198,7 @@ impl Ranking<'_> {
         let is_meant = |area: &&MethodArea| {
             let Repaired { repair: own, curve } = area.method;
             let stands_out = matches!(curve.order, Order::Importance | Order::Oracle | Order::Random);
-            own == repair && !curve.complement && !stands_out && !area.method.is_of_modules()
+            own == repair && !curve.complement && !stands_out && !is_of_modules(curve)
         };
         let best = self.areas.iter().filter(is_meant).min_by_key(|area| self.rank(area));
         best.map(|area| area.method.curve)
