@@ -5,12 +5,8 @@
 //! wanted. At test time the heads with the greatest w are open.
 use tch::{Kind, Tensor};
 
-/// Temperatures of the first and the last step: those of the authors' BERT. Their translator, which has 250 steps, begins at 0.1,
-/// where each draw is nearly hard already; from here a run of a hundred steps still compares all heads before it decides.
+/// Temperatures of the first and the last step: those of the authors' BERT (their translator begins at 0.1).
 const TEMPERATURES: [f64; 2] = [1000.0, 1e-8];
-
-/// Learning rate of w: that of the authors' BERT (their translator's is 0.2).
-pub const LEARNING_RATE: f64 = 0.5;
 
 /// The temperature when this share of the steps is done, 0 to 1: it falls exponentially.
 pub fn temperature(done: f64) -> f64 {
