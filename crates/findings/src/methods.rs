@@ -518,6 +518,30 @@ mod tests {
         assert!(first.optimism > 0.0 && first.optimism < 0.05, "{}", first.optimism);
     }
 
+    /// Two layers of four heads that share two keys and values: 12 projections of queries and of keys and values. A module takes half of
+    /// everything, and two heads more that share theirs three quarters; heads 1 and 3 of both layers share theirs with heads that stay.
+    #[test]
+    fn keys_and_values_go_with_all_heads_that_read_them() {
+        let compared = made_up().compared(Scope::All).unwrap();
+        let rows = compared.modules.iter().map(|own| {
+            let order = own.row.order.name();
+            (
+                own.row.masked,
+                order,
+                own.projections.round(),
+                own.cache.unwrap(),
+                own.over_importance.is_some(),
+            )
+        });
+        let expected = [
+            (4, "importance", 33.0, 0.0, false),
+            (4, "modules", 50.0, 50.0, true),
+            (6, "importance", 67.0, 50.0, false),
+            (6, "modules", 75.0, 75.0, true),
+        ];
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
+    }
+
     /// Of one training with one random order: the intervals and verdicts are those of the rows, and nothing is said of random orders.
     #[test]
     fn one_training_is_judged_by_its_rows() {
