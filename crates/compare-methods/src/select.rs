@@ -1,6 +1,6 @@
 //! The heads that each method chooses, and what choosing them costs.
-use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, bail};
 use core_masking::{HeadId, HeadScores, HeadSet, Measure, Needs, Rule};
@@ -44,6 +44,7 @@ pub struct Selection<'a> {
     /// Segments that heads are chosen on.
     pub estimate: &'a Estimate,
     segments: OnceCell<usize>,
+    measured: RefCell<BTreeMap<Measure, HeadScores>>,
 }
 
 impl<'a> Selection<'a> {
@@ -53,7 +54,8 @@ impl<'a> Selection<'a> {
         machine: &'a Machine,
         (subject, estimate): (&'a dyn Subject, &'a Estimate),
     ) -> Self {
-        Self { shared, selectors, description, machine, subject, estimate, segments: OnceCell::new() }
+        let (segments, measured) = (OnceCell::new(), RefCell::default());
+        Self { shared, selectors, description, machine, subject, estimate, segments, measured }
     }
 
     /// Methods for which the subject, and the split that heads are chosen on, have what they need, of this many `heads`. Says so where
@@ -111,13 +113,28 @@ impl<'a> Selection<'a> {
                 Ok(self.first(method, method.pool.order(&scores), cost))
             }
             Order::Importance | Order::By(_) => {
-                let scores = self.estimate.scores(method.order, self.subject, &HeadSet::none())?;
+                let scores = self.scores(method.order)?;
                 Ok(self.first(method, method.pool.order(&scores), self.pass(method.order)?))
             }
             Order::GreedyForward | Order::Swap => self.searched(method),
             Order::Gates | Order::Subset | Order::SubsetStraight => self.trained(method),
             Order::Floor => bail!("all heads are masked there: it is no method"),
         }
+    }
+
+    /// Scores of the heads of the intact model. Measures that take the same passes are measured together, once.
+    fn scores(&self, order: Order) -> anyhow::Result<HeadScores> {
+        let mut known = self.measured.borrow_mut();
+        let missing: Vec<Measure> =
+            self.estimate.ingredients(order).into_iter().filter(|one| !known.contains_key(one)).collect();
+        if !missing.is_empty() {
+            let is_alike =
+                |one: &Measure| missing.iter().any(|other| other.entry().needs == one.entry().needs);
+            let alike = Measure::of_passes().filter(is_alike).collect();
+            let found = self.subject.measure(&self.estimate.on, &HeadSet::none(), &alike)?;
+            known.extend(found.into_iter().map(|(measure, means)| (measure, means.means())));
+        }
+        Ok(self.estimate.score(order, &known))
     }
 
     /// The first heads of an order at each step.

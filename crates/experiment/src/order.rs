@@ -158,17 +158,25 @@ impl Estimate {
     /// # Panics
     /// If the order is not measured.
     pub fn scores(&self, order: Order, subject: &dyn Subject, masked: &HeadSet) -> Result<HeadScores, Error> {
-        let measures = match self.measure(order) {
-            Measure::ExampleNormalised | Measure::ModuleImportance => BTreeSet::from([Measure::Example]),
-            Measure::TokenNormalised => BTreeSet::from([Measure::Token]),
-            Measure::ImportanceEntropy => BTreeSet::from([self.importance(), Measure::NormalisedEntropy]),
-            measure => BTreeSet::from([measure]),
-        };
+        let measures = self.ingredients(order);
         let measured = subject.measure(&self.on, masked, &measures)?;
         // What is masked has no say in the norm of its layer.
         let open = |scores: HeadScores| scores.iter().filter(|&(id, _)| !masked.contains(id)).collect();
         let measured = measured.into_iter().map(|(measure, means)| (measure, open(means.means()))).collect();
         Ok(self.score(order, &measured))
+    }
+
+    /// Measures of passes that an order's scores are made of.
+    ///
+    /// # Panics
+    /// If the order is not measured.
+    pub fn ingredients(&self, order: Order) -> BTreeSet<Measure> {
+        match self.measure(order) {
+            Measure::ExampleNormalised | Measure::ModuleImportance => BTreeSet::from([Measure::Example]),
+            Measure::TokenNormalised => BTreeSet::from([Measure::Token]),
+            Measure::ImportanceEntropy => BTreeSet::from([self.importance(), Measure::NormalisedEntropy]),
+            measure => BTreeSet::from([measure]),
+        }
     }
 
     /// Makes an order's scores of measured ones: [`Measure::of_passes`] serves every order.
