@@ -215,19 +215,14 @@ fn replicates(subject: &str) -> (Replicates, Judge) {
     (found, judge)
 }
 
-/// Of single heads under several kinds of ablation: the rank correlation of zeros and another kind across halves, the heads that a kind needs in all
-/// draws, or what it costs to mask one, on average over draws.
+/// Of single heads under several kinds of ablation: the heads that a kind needs in all draws, or what it costs to mask one, on average
+/// over draws.
 fn of_kinds(subject: &str, what: &str, kind: &[&str]) -> String {
     let file = Source::subject(&folders(), subject).one(experiment::SWEEP).unwrap();
     let found = Kinds::read(file).unwrap().unwrap();
     let place = found.all.iter().position(|own| own.name == kind[0]).unwrap();
     let draws = &found.all[place].draws;
     match what {
-        "halves" | "ceiling" => {
-            let all = found.agreements().unwrap();
-            let own = all.iter().find(|own| own.kinds == [0, place]).unwrap();
-            fixed(if what == "halves" { own.across_halves } else { own.ceiling }.unwrap(), 2)
-        }
         "needed" => {
             let judge = found.zero().judge(Criterion { alpha: 0.01, adjustment: Adjustment::None });
             let is_needed = |&head: &usize| {
@@ -570,13 +565,14 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "leaves {left multi30k-en-fr enc-dec 39 1} of {cell multi30k-en-fr/ablate-one base_score 1} BLEU in \
          encoder-decoder attention, {left multi30k-en-fr dec-dec 39 1} in decoder self-attention and \
          {left multi30k-en-fr enc-enc 39 1} in the encoder",
-        "Head 1:8 of `demo-inference` costs {kinds demo-inference cost zero self:1:8 2} points with zeros and \
-         {kinds demo-inference cost resample self:1:8 2} with other texts; of {heads demo-inference self} heads \
-         {kinds demo-inference needed zero} are needed with zeros, {kinds demo-inference needed mean} with means, \
-         {kinds demo-inference needed resample} with other texts",
-        "zeros and means have a rank correlation of {kinds demo-inference halves mean} (noise allows \
-         {kinds demo-inference ceiling mean}), zeros and other texts of {kinds demo-inference halves resample} \
-         ({kinds demo-inference ceiling resample})",
+        "{kinds minilm-mrpc needed zero} of {heads minilm-mrpc self} heads are needed with zeros",
+        "{kinds minilm-mrpc needed resample} with other texts: 4:10 costs {kinds minilm-mrpc cost zero self:4:10 2} points of F1, \
+         {kinds minilm-mrpc cost mean self:4:10 2} and {kinds minilm-mrpc cost resample self:4:10 2}.",
+        "{kinds demo-inference needed zero} of {heads demo-inference self} heads are needed with zeros, \
+         {kinds demo-inference needed mean} with means, {kinds demo-inference needed resample} with other texts: 1:8 costs \
+         {kinds demo-inference cost zero self:1:8 2} points with zeros and {kinds demo-inference cost resample self:1:8 2} with",
+        "In `shakespeare-char` {kinds shakespeare-char needed zero}, {kinds shakespeare-char needed mean} and \
+         {kinds shakespeare-char needed resample} of {heads shakespeare-char self} are needed",
         "shown to go: {together-by demo-inference/replicate-6/iterative-prune-mean} instead of \
          {together-by demo-inference/replicate-6/iterative-prune}, \
          {together-by demo-language/replicate-6/iterative-prune-mean} instead of \
