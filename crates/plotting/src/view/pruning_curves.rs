@@ -210,11 +210,12 @@ pub(super) fn complement_entry(has_complement: bool) -> Option<Entry> {
 }
 
 /// A line for each run, broken where a step is missing, that looks as given; of the reverse order it is dashed and has no
-/// marks. Random orders have no intervals, since ten would hide each other. Swaps are tried at one number of heads: the
+/// marks. Random orders have no intervals, since ten would hide each other. Swaps at one number of heads are a mark alone: the
 /// intact model is not of their making.
 pub(super) fn curve(series: &Series, look: Curve, criterion: Criterion) -> Curve {
     let CurveId { order, complement: is_complement, .. } = series.curve;
-    let is_swap = order == Order::Swap;
+    let is_swap =
+        order == Order::Swap && series.runs.iter().all(|run| run.iter().filter(|row| row.masked > 0).count() == 1);
     let point = |row: &PruningRow| {
         let intact = (row.masked == 0).then_some((row.score, row.score));
         let ends = interval(row).or(intact).filter(|_| !is_random(series));
