@@ -57,7 +57,7 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
     random_orders: u64,
 
-    /// Segments to fit kept heads on, of those that heads are chosen on: a module has no more unknowns than heads
+    /// Segments to fit kept heads on, of those that heads are chosen on (Kwon et al. 2022 have 2,048): a module has no more unknowns than heads
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     fit_limit: u64,
 
@@ -95,6 +95,11 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;
     let pools = args.steps.pools(&layout, Together::ONE_BY_ONE)?;
+    let is_some = |&count: &usize, pool: &Pool| count > 0 && count < pool.heads.len();
+    ensure!(
+        pools.iter().all(|pool| pool.counts().iter().any(|count| is_some(count, pool))),
+        "no step masks some of the heads, but not all: --step-percent or --keep-at-least must leave one"
+    );
     ensure!(!has_duplicates(&args.method), "a method is given twice in --method");
     ensure!(!has_duplicates(&args.repair), "a repair is given twice in --repair");
     ensure!(

@@ -70,9 +70,14 @@ impl<'a> Selection<'a> {
             );
         }
         let given = self.subject.measures(&self.estimate.on)?;
+        let followed = self.relevance(1);
+        let is_followed = followed.is_ok();
+        if let (Err(reason), false) = (followed, self.machine.quiet) {
+            words::say!("relevance is left out: {reason:#}");
+        }
         let is_given = |order: &Order| match order {
             Order::By(measure) => given.contains(measure) || measure.entry().needs == Needs::Measures,
-            Order::Relevance => self.relevance(1).is_ok(),
+            Order::Relevance => is_followed,
             Order::GreedyForward => heads <= MOST_GREEDY,
             &order if is_trained(order) => self.description.epochs().is_some(),
             _ => true,

@@ -86,6 +86,9 @@ impl Selection<'_> {
     /// # Errors
     /// If the training cannot be done.
     pub fn trained(&self, method: &Method<'_>) -> anyhow::Result<Vec<Chosen>> {
+        let epochs = self.selectors.selector_epochs as usize;
+        let split = Scored::first(self.description.train_split().to_owned(), None, false);
+        let read = epochs * self.subject.pass(&split, 64, Work::Score)?.segments;
         let choose = |count: usize| {
             let (heads, seed) = (method.pool.heads.clone(), self.shared.seed());
             let open = heads.len() - count;
@@ -104,13 +107,13 @@ impl Selection<'_> {
                 initial: InitialWeights::Trained,
                 gating: Gating::Trained(GateTraining { heads, closing, learning_rate, seed }),
                 trained: TrainedWeights::None,
-                epochs: self.selectors.selector_epochs as usize,
+                epochs,
                 seed,
             };
             let tuned = self.description.fine_tune(self.machine, &tuning)?;
             let gates = tuned.history.last().context("a training has left no gates")?;
             let masked = method.pool.extend(&HeadSet::none(), &method.pool.order(&gates.scores()), count);
-            Ok(Chosen { masked, cost: Cost { updates: tuned.steps, ..Cost::default() } })
+            Ok(Chosen { masked, cost: Cost { forward: read, backward: read, updates: tuned.steps } })
         };
         method.steps().iter().map(|step| choose(step.count)).collect()
     }

@@ -5,7 +5,9 @@
 //! wanted. At test time the heads with the greatest w are open.
 use tch::{Kind, Tensor};
 
-/// Temperatures of the first and the last step: those of the authors' BERT (their translator begins at 0.1).
+/// Temperatures of the first and the last step: those of the authors' BERT.
+///
+/// Differs from the paper, whose translator begins at 0.1.
 const TEMPERATURES: [f64; 2] = [1000.0, 1e-8];
 
 /// The temperature when this share of the steps is done, 0 to 1: it falls exponentially.

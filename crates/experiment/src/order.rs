@@ -172,7 +172,8 @@ impl Estimate {
     /// If the order is not measured.
     pub fn ingredients(&self, order: Order) -> BTreeSet<Measure> {
         match self.measure(order) {
-            Measure::ExampleNormalised | Measure::ModuleImportance => BTreeSet::from([Measure::Example]),
+            Measure::ExampleNormalised => BTreeSet::from([Measure::Example]),
+            Measure::ModuleImportance => BTreeSet::from([self.importance()]),
             Measure::TokenNormalised => BTreeSet::from([Measure::Token]),
             Measure::ImportanceEntropy => BTreeSet::from([self.importance(), Measure::NormalisedEntropy]),
             measure => BTreeSet::from([measure]),
@@ -196,7 +197,7 @@ impl Estimate {
         match measure {
             Measure::ExampleNormalised => measured[&Measure::Example].normalised_by_layer(),
             Measure::TokenNormalised => measured[&Measure::Token].normalised_by_layer(),
-            Measure::ModuleImportance => measured[&Measure::Example].summed_by_module(),
+            Measure::ModuleImportance => measured[&self.importance()].summed_by_module(),
             Measure::ImportanceEntropy => {
                 // a share is added to it, so it must be one
                 let importance = measured[&self.importance()].normalised_by_layer();

@@ -39,12 +39,16 @@ pub enum Measure {
     LogitAttribution,
     /// `Σ_B (∂L_B/∂ξ_h)²` in nats², L_B being the mean loss of 32 consecutive examples (the last ones may be fewer): Kwon et al. (2022),
     /// Section 4.1.
+    ///
+    /// Differs from the paper: examples of a batch are neighbours in the split, not drawn.
     FisherBatches,
     /// The l2 norm over a head's channels of `sqrt(Σ_x a(x)²)`, a(x) being the mean over the positions of example x of |what W_o reads|.
     ///
-    /// Differs from Minitron: each example is a batch of its own, so that the number does not depend on how many are read at once.
+    /// Differs from Minitron: heads of all layers are compared as they are, not within their group of keys and values, and padding does
+    /// not count.
     ActivationNorm,
-    /// The sum of `|∂L(x)/∂ξ_h|` over the heads of the attention module, in nats, mean over examples; one number for all of them.
+    /// The sum of `|∂L(x)/∂ξ_h|` over the heads of the attention module, in nats, mean over examples or over positions, as asked; one
+    /// number for all of them.
     ModuleImportance,
     /// The cosine of the residual stream before and behind the head's attention module, mean over positions; one number for all
     /// heads of a module: He et al. (2024). With normalisation before the module it is that of x and x + attention(norm(x)), with
@@ -251,7 +255,10 @@ const TABLE: &[Entry; 16] = &[
         label: Some("importance of the module"),
         unit: "nats",
         needs: Needs::Measures,
-        order: Some(("modules", "Summed importance of the heads of a module: modules go as a whole")),
+        order: Some((
+            "modules",
+            "Summed importance of the heads of a module: whole modules go, the last one perhaps in part",
+        )),
         source: "to compare with",
         ..PLAIN
     },
@@ -263,7 +270,7 @@ const TABLE: &[Entry; 16] = &[
         needs: Needs::Residuals,
         order: Some((
             "modules-by-similarity",
-            "Cosine of the residual stream before and behind a module: modules go as a whole, those that change least first",
+            "Cosine of the residual stream before and behind a module: whole modules go, the last one perhaps in part, those that change least first",
         )),
         source: "He et al. (2024)",
         ..PLAIN

@@ -24,7 +24,7 @@ const LOG_ALPHA: &str = "gates.log_alpha";
 const MULTIPLIER: &str = "gates.multiplier";
 const HISTORY: &str = "gates.history";
 
-/// Learning rate of Hard Concrete gates, the same in all steps, unless another is asked for.
+/// Learning rate of gates, the same in all steps, unless another is asked for.
 pub const GATE_RATE: f64 = 0.05;
 
 /// Rate of the multiplier: it rises by this times the share of the heads that are open beyond the target, in each update. So gates

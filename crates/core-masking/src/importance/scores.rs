@@ -130,6 +130,7 @@ const BATCH: usize = 32;
 
 /// Means over consecutive examples, whose places in the split are `order`.
 fn mean_by_batch(derivatives: &[f64], order: &[usize]) -> Vec<f64> {
+    assert_eq!(derivatives.len(), order.len(), "one derivative for each example");
     let mut placed: Vec<(usize, f64)> = order.iter().copied().zip(derivatives.iter().copied()).collect();
     placed.sort_by_key(|&(place, _)| place);
     let mean = |batch: &[(usize, f64)]| batch.iter().map(|&(_, own)| own).sum::<f64>() / batch.len() as f64;

@@ -214,8 +214,8 @@ pub(super) fn complement_entry(has_complement: bool) -> Option<Entry> {
 /// intact model is not of their making.
 pub(super) fn curve(series: &Series, look: Curve, criterion: Criterion) -> Curve {
     let CurveId { order, complement: is_complement, .. } = series.curve;
-    let is_swap =
-        order == Order::Swap && series.runs.iter().all(|run| run.iter().filter(|row| row.masked > 0).count() == 1);
+    let is_swap = order == Order::Swap
+        && series.runs.iter().all(|run| run.iter().filter(|row| row.masked > 0).count() == 1);
     let point = |row: &PruningRow| {
         let intact = (row.masked == 0).then_some((row.score, row.score));
         let ends = interval(row).or(intact).filter(|_| !is_random(series));

@@ -18,7 +18,8 @@ pub enum Repair {
     Mean,
     /// The kept heads are multiplied, module by module, so that each module writes what is closest to what it wrote (Kwon et al. 2022)
     LeastSquares,
-    /// All weights are trained further, each model for as many updates, the one with all heads too, which is the control
+    /// The weights are trained further (the encoder's alone if its heads are), each model for as many updates, the one with all heads
+    /// too, which is the control
     #[default]
     Training,
 }
