@@ -1,5 +1,5 @@
 //! Methods that choose heads to mask, side by side at equal numbers of heads: the rows of `compare-methods`.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use heads::{HeadLayout, LayerShape};
@@ -12,9 +12,10 @@ use stats::adjust::holm;
 use stats::areas::{Area, Areas, Curve};
 use stats::bootstrap::Interval;
 use stats::family::ALPHA;
+use stats::swaps::smallest_p_value;
 
-use crate::contrasts::{Draws, RESAMPLES, against_control};
-use crate::error::{LeftOut, Result, no_segments, within};
+use crate::contrasts::{Draws, against_control};
+use crate::error::{Error, LeftOut, Result, faulty, no_segments, within};
 use crate::pruning::{Pruning, Series, share};
 use crate::replicates::{check, other_trainings};
 use crate::results::{Results, distinct, extent};
@@ -79,20 +80,36 @@ pub struct Recommended {
     pub best: Repaired,
     /// Its score, the mean over trainings.
     pub score: f64,
-    /// Change from the intact model or, after training, from the control.
+    /// Change from the intact model or, after training, from the control, the mean over trainings.
     pub change: f64,
+    /// The same in each training.
+    pub of_trainings: Vec<f64>,
     /// Its 95 % interval.
     pub interval: Option<Interval>,
     /// Its verdict.
     pub verdict: Option<Verdict>,
-    /// Number of other methods that it is compared with, random orders among them.
+    /// Number of other methods that it is compared with, each with each repair.
     pub compared: usize,
-    /// Those that are not significantly worse: by swaps of segments, adjusted by Holm (1979), the cheapest first.
-    pub alike: Vec<Repaired>,
-    /// The cheapest of these but random orders, by passes, then by updates, if it is cheaper than the best.
+    /// Those that are not significantly worse: by swaps of segments, adjusted by Holm (1979), the cheapest first; absent where so many
+    /// tests cannot find any worse with so few swaps.
+    pub alike: Option<Vec<Repaired>>,
+    /// The cheapest of these, by passes, then by updates, if it is cheaper than the best.
     pub cheapest: Option<Repaired>,
-    /// Gain that comes of choosing the best on the segments that score it.
+    /// Random orders after the same repair; absent with fewer than [`Draws::ENOUGH`].
+    pub random: Option<OverRandom>,
+    /// Gain that comes of choosing the best on the segments that score it, on average over resamples.
     pub optimism: f64,
+}
+
+/// A method beside random orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OverRandom {
+    /// Number of random orders.
+    pub orders: usize,
+    /// Number of these that score worse.
+    pub worse: usize,
+    /// `true` if the method is significantly better than their mean, by itself.
+    pub is_sure: bool,
 }
 
 /// Whole modules, or heads by importance, masked without repair.
@@ -101,9 +118,11 @@ pub struct Masked {
     /// The step of the first training.
     pub row: PruningRow,
     /// Share of its heads' projections that goes, in percent: of queries and outputs with each head, of keys and values with all heads
-    /// that read them. These are the multiply-adds of attention, but for the products of queries and keys.
-    pub projections: f64,
-    /// Share of the keys and values of decoders that goes, in percent: that of the bytes of a cache; absent without a decoder.
+    /// that read them. These are the multiply-adds of attention, but for the products of queries and keys. Absent where no row masks
+    /// some heads, so that the model's shape is not known.
+    pub projections: Option<f64>,
+    /// Share of the keys and values of decoders that goes, in percent: that of the bytes of a cache; absent likewise, and without a
+    /// decoder.
     pub cache: Option<f64>,
     /// The score less that by importance, with p adjusted by Holm (1979) over all; absent of importance itself.
     pub over_importance: Option<Area>,
@@ -130,6 +149,8 @@ impl Methods {
         let mut others = Vec::new();
         for file in other_trainings(&results.file, experiment::METHODS)? {
             let found = check(&results.file, &file).and_then(|()| Results::read(file));
+            let found = found
+                .and_then(|other| if has_all(&other, &results) { Ok(other) } else { Err(lacking(&other)) });
             others.extend(left_out.keep(found));
         }
         let mut rows = BTreeMap::<Repair, Vec<RepairedRow>>::new();
@@ -165,8 +186,9 @@ impl Methods {
         self.repairs.get(&repair)?.series.iter().find(|series| series.curve == method)
     }
 
-    /// Shares of projections and of the caches of decoders that go with these heads, in percent. Heads that no row masks are not known.
-    fn saved(&self, heads: &HeadSet) -> [Option<f64>; 2] {
+    /// Shares of projections and of the caches of decoders that go with the heads of a row, in percent. The shape of the model is that of
+    /// the heads that any row masks, if these are as many as it has.
+    fn saved(&self, row: &PruningRow) -> [Option<f64>; 2] {
         let rows = self.results.rows.iter().filter_map(|row| row.masked_heads.parse::<HeadSet>().ok());
         let all: HeadSet = rows.flat_map(|heads| heads.iter().collect::<Vec<_>>()).collect();
         let shape = |attention: Attention| {
@@ -176,7 +198,11 @@ impl Methods {
         };
         let layout =
             HeadLayout::new(distinct(all.iter().map(|head| head.attention())).into_iter().map(shape));
-        let Ok(left) = layout.lacking(heads) else { return [None; 2] };
+        let is_own = |attention| row.attention == Scope::All || row.attention == Scope::One(attention);
+        let own = layout.types().filter(|(attention, _)| is_own(*attention));
+        let is_whole = own.map(|(_, shape)| shape.layers * shape.heads).sum::<usize>() == row.heads;
+        let heads = row.masked_heads.parse::<HeadSet>().ok().filter(|_| is_whole);
+        let Some(left) = heads.and_then(|heads| layout.lacking(&heads).ok()) else { return [None; 2] };
         let is_cached = |attention| match attention {
             Attention::EncEnc => false,
             Attention::SelfAttention => self.results.file.is_language(),
@@ -223,7 +249,7 @@ impl Methods {
         }
     }
 
-    /// Compares all methods over these heads. Curves that lack a step of others, or that not all trainings have, are left out.
+    /// Compares all methods over these heads. Curves that lack a step of others are left out.
     ///
     /// # Errors
     /// If no statistics of segments are stored, or they are damaged.
@@ -246,17 +272,14 @@ impl Methods {
     fn compare<T>(&self, scope: Scope, of: impl FnOnce(&Comparison<'_>) -> T) -> Result<T> {
         let none = || no_segments(&self.results.file);
         let testing = self.results.file.testing().ok_or_else(none)?.of_segments();
-        let testing = stats::family::Testing { resamples: testing.resamples.min(RESAMPLES), ..testing };
         let all: Vec<&Results<RepairedRow>> = std::iter::once(&self.results).chain(&self.others).collect();
         let segments = all.iter().map(|results| stored(results, none)).collect::<Result<Vec<_>>>()?;
         let trainings = all.iter().zip(&segments);
         let trainings: Vec<BTreeMap<Run, Curve<'_>>> =
             trainings.map(|(results, (_, segments))| curves(results, segments, scope)).collect();
         let steps = trainings[0].values().map(|curve| curve.steps.len()).max().unwrap_or_default();
-        let is_whole = |run: &&Run| {
-            trainings.iter().all(|curves| curves.get(run).is_some_and(|curve| curve.steps.len() == steps))
-        };
-        let runs: Vec<Run> = trainings[0].keys().filter(is_whole).copied().collect();
+        let whole = trainings[0].iter().filter(|(_, curve)| curve.steps.len() == steps);
+        let runs: Vec<Run> = whole.map(|(run, _)| *run).collect();
         let what = || format!("the segments of `{}` cannot be compared", self.results.file.path.display());
         let own = trainings.iter().map(|curves| runs.iter().map(|run| curves[run].clone()).collect());
         let bases = segments.iter().map(|(base, _)| base);
@@ -266,7 +289,7 @@ impl Methods {
         for (place, run) in runs.iter().enumerate() {
             places.entry(run.method).or_default().push(place);
         }
-        Ok(of(&Comparison { methods: self, areas, places, steps }))
+        Ok(of(&Comparison { methods: self, areas, places, steps, swaps: testing.resamples }))
     }
 }
 
@@ -282,6 +305,25 @@ impl Run {
         let curve = CurveId { order_seed: None, ..PruningRow::from(row).curve() };
         Self { method: Repaired { repair: row.repair, curve }, seed: row.order_seed }
     }
+}
+
+/// Steps of each curve.
+fn steps(results: &Results<RepairedRow>) -> BTreeMap<Run, BTreeSet<usize>> {
+    let mut found = BTreeMap::<Run, BTreeSet<usize>>::new();
+    for row in &results.rows {
+        found.entry(Run::of(row)).or_default().insert(row.step);
+    }
+    found
+}
+
+/// `true` if a training has all curves of another one, step by step.
+fn has_all(own: &Results<RepairedRow>, other: &Results<RepairedRow>) -> bool {
+    let own = steps(own);
+    steps(other).iter().all(|(run, steps)| own.get(run) == Some(steps))
+}
+
+fn lacking(other: &Results<RepairedRow>) -> Error {
+    faulty(&other.file.path, "lacks curves or steps of the first training: run `compare-methods` to its end")
 }
 
 /// Segments of all steps of each curve, and of its control.
@@ -312,12 +354,6 @@ impl Cost {
     }
 }
 
-impl Repaired {
-    fn is_random(self) -> bool {
-        self.curve.order == Order::Random
-    }
-}
-
 /// `true` if a method masks modules as a whole.
 pub fn is_of_modules(method: CurveId) -> bool {
     method.order.name().starts_with("modules") && !method.complement
@@ -330,6 +366,7 @@ struct Comparison<'a> {
     /// Of each method.
     places: BTreeMap<Repaired, Vec<usize>>,
     steps: usize,
+    swaps: usize,
 }
 
 impl Comparison<'_> {
@@ -364,11 +401,12 @@ impl Comparison<'_> {
 
     fn recommend(&self, place: usize, is_trained: bool) -> Option<Recommended> {
         let (steps, direction) = (place..place + 1, self.methods.results.metric().direction());
-        let all: Vec<Repaired> = self.places.keys().copied().collect();
-        let is_asked =
-            |method: &Repaired| (method.repair == Repair::Training) == is_trained && !method.curve.complement;
-        let all: Vec<Repaired> = all.into_iter().filter(is_asked).collect();
-        let chosen: Vec<Repaired> = all.iter().copied().filter(|method| !method.is_random()).collect();
+        let is_asked = |method: &&Repaired| {
+            (method.repair == Repair::Training) == is_trained
+                && !method.curve.complement
+                && method.curve.order != Order::Random
+        };
+        let all: Vec<Repaired> = self.places.keys().filter(is_asked).copied().collect();
         let score = |method: &Repaired| -> f64 {
             let rows = self.methods.rows(*method, place).map(|row| row.score);
             Draws::of(rows).map_or(f64::NAN, |scores| scores.mean)
@@ -377,29 +415,32 @@ impl Comparison<'_> {
             let series = self.methods.find(method.repair, method.curve)?;
             series.runs[0].iter().filter(|row| row.masked > 0).nth(place).cloned()
         };
-        let key = |method: &Repaired, step| (self.methods.cost(*method, Some(step)).key(), *method);
-        let best = chosen.iter().max_by(|one, other| {
+        let cost = |method: &Repaired, step| self.methods.cost(*method, Some(step)).key();
+        let best = all.iter().max_by(|one, other| {
             let by_score = direction.gain(score(one)).total_cmp(&direction.gain(score(other)));
             let step = row(one).map_or(0, |row| row.step);
-            by_score.then_with(|| key(other, step).cmp(&key(one, step)))
+            by_score.then_with(|| (cost(other, step), other).cmp(&(cost(one, step), one)))
         })?;
         let row = row(best)?;
         let places = |method: &Repaired| &self.places[method][..];
-        let others: Vec<Repaired> = all.into_iter().filter(|other| other != best).collect();
+        let others: Vec<Repaired> = all.iter().filter(|other| *other != best).copied().collect();
         let p_value = |other: &Repaired| {
-            let found = self.areas.difference(places(best), places(other), steps.clone());
-            found.p_value.unwrap_or(1.0)
+            self.areas.difference(places(best), places(other), steps.clone()).p_value.unwrap_or(1.0)
         };
-        let adjusted = holm(&others.iter().map(p_value).collect::<Vec<_>>());
-        let alike = others.iter().zip(adjusted).filter(|(_, p_value)| *p_value >= ALPHA);
-        let mut alike: Vec<Repaired> = alike.map(|(other, _)| *other).collect();
-        alike.sort_by_key(|other| key(other, row.step));
-        let is_cheaper = |other: &&Repaired| key(other, row.step) < key(best, row.step);
-        let cheapest = alike.iter().find(|other| !other.is_random()).filter(is_cheaper).copied();
+        let can_tell = self.swaps > 0 && (others.len() as f64) * smallest_p_value(self.swaps) < ALPHA;
+        let alike = can_tell.then(|| {
+            let adjusted = holm(&others.iter().map(p_value).collect::<Vec<_>>());
+            let alike = others.iter().zip(adjusted).filter(|(_, p_value)| *p_value >= ALPHA);
+            let mut alike: Vec<Repaired> = alike.map(|(other, _)| *other).collect();
+            alike.sort_by_key(|other| (cost(other, row.step), *other));
+            alike
+        });
+        let is_cheaper = |other: &&Repaired| cost(other, row.step) < cost(best, row.step);
+        let cheapest = alike.as_ref().and_then(|alike| alike.first()).filter(is_cheaper).copied();
         let change = self.areas.difference(places(best), &[], steps.clone());
         let own = row.delta_interval().map(|(low, high)| Interval { low, high });
         let interval = if self.methods.others.is_empty() { own } else { change.interval };
-        let chosen: Vec<usize> = chosen.iter().flat_map(places).copied().collect();
+        let chosen: Vec<usize> = all.iter().flat_map(places).copied().collect();
         let score = score(best);
         Some(Recommended {
             percent: share(&row),
@@ -407,12 +448,29 @@ impl Comparison<'_> {
             best: *best,
             score,
             change: change.value,
+            of_trainings: change.of_trainings,
             interval,
             verdict: interval.and_then(|interval| self.verdict(&row, interval, score - change.value)),
             compared: others.len(),
             alike,
             cheapest,
+            random: self.over_random(*best, &steps),
             optimism: self.areas.optimism(&chosen, steps, direction),
+        })
+    }
+
+    /// A method beside random orders at some steps, after the same repair: one contrast, in no family.
+    fn over_random(&self, method: Repaired, steps: &Range<usize>) -> Option<OverRandom> {
+        let direction = self.methods.results.metric().direction();
+        let area = self.over(method, Order::Random, steps.clone())?;
+        let curve = CurveId { order: Order::Random, ..method.curve };
+        let orders = &self.places[&Repaired { curve, ..method }];
+        let own = self.areas.measured(self.places[&method][0], steps);
+        let is_worse = |order: &&usize| direction.is_better(own, self.areas.measured(**order, steps));
+        Some(OverRandom {
+            orders: orders.len(),
+            worse: orders.iter().filter(is_worse).count(),
+            is_sure: direction.gain(area.value) > 0.0 && area.p_value? < ALPHA,
         })
     }
 
@@ -439,8 +497,8 @@ impl Comparison<'_> {
         let one = |place: usize, method: &Repaired| {
             let row = PruningRow::from(self.methods.rows(*method, place).next()?);
             let over_importance = self.over(*method, Order::Importance, place..place + 1);
-            let [projections, cache] = self.methods.saved(&row.masked_heads.parse().unwrap_or_default());
-            Some(Masked { row, projections: projections?, cache, over_importance })
+            let [projections, cache] = self.methods.saved(&row);
+            Some(Masked { row, projections, cache, over_importance })
         };
         let each = (0..self.steps).flat_map(|place| meant.iter().map(move |method| (place, method)));
         let mut all: Vec<Masked> = each.filter_map(|(place, method)| one(place, method)).collect();
@@ -512,9 +570,15 @@ mod tests {
         assert_eq!(first.best, method(Repair::LeastSquares, Order::Subset));
         assert_eq!((first.score, first.change), (2.65625, 0.15625));
         assert_eq!(first.verdict, Some(Verdict::Needed));
-        assert!(!first.alike.contains(&first.best) && first.alike.len() < first.compared);
-        let importance = first.alike.iter().find(|own| own.curve.order == Order::Importance).copied();
+        let alike = first.alike.as_ref().unwrap();
+        assert!(!alike.contains(&first.best) && alike.len() < first.compared);
+        let importance = alike.iter().find(|own| own.curve.order == Order::Importance).copied();
         assert_eq!(first.cheapest, importance);
+        assert_eq!(first.random, Some(OverRandom { orders: 5, worse: 5, is_sure: false }));
+        let equal = method(Repair::None, Order::Subset);
+        let last = &found[2];
+        assert!(last.best.curve == equal.curve && last.alike.as_ref().unwrap().contains(&equal));
+        assert_eq!(last.cheapest, None, "the other repair of the same heads costs as much");
         assert!(first.optimism > 0.0 && first.optimism < 0.05, "{}", first.optimism);
     }
 
@@ -528,7 +592,7 @@ mod tests {
             (
                 own.row.masked,
                 order,
-                own.projections.round(),
+                own.projections.unwrap().round(),
                 own.cache.unwrap(),
                 own.over_importance.is_some(),
             )
@@ -540,6 +604,35 @@ mod tests {
             (6, "modules", 75.0, 75.0, true),
         ];
         assert_eq!(rows.collect::<Vec<_>>(), expected);
+        let mut larger = made_up();
+        larger.results.rows.iter_mut().for_each(|row| row.heads = 12);
+        let row = PruningRow { heads: 12, ..compared.modules[0].row.clone() };
+        assert_eq!(larger.saved(&row), [None; 2], "a layer that no row masks");
+    }
+
+    /// A replicate that is still running is left out, and the first training stands alone.
+    #[test]
+    fn a_training_that_lacks_a_curve_is_left_out_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        for replicate in ["replicate-2", "replicate-3"] {
+            let own = folder.path().join("tiny-language").join(replicate);
+            std::fs::create_dir_all(&own).unwrap();
+            for end in ["csv", "json", "segments.csv.gz"] {
+                let name = format!("compare-methods.{end}");
+                let from = crate::tiny().results.join("tiny-language").join(replicate).join(&name);
+                std::fs::copy(from, own.join(name)).unwrap();
+            }
+        }
+        let cut = folder.path().join("tiny-language/replicate-3/compare-methods.csv");
+        let rows = std::fs::read_to_string(&cut).unwrap();
+        let rows: Vec<&str> = rows.lines().filter(|row| !row.contains("oracle")).collect();
+        std::fs::write(&cut, rows.join("\n")).unwrap();
+        let folders = crate::Folders { results: folder.path().to_owned(), ..crate::tiny() };
+        let file = Source::subject(&folders, "tiny-language").of_a_training(experiment::METHODS).unwrap();
+        let mut left_out = LeftOut::default();
+        let found = Methods::read(file, &mut left_out).unwrap();
+        assert!(found.others.is_empty() && left_out.faults[0].contains("replicate-3/compare-methods.csv"));
+        assert_eq!(found.compared(Scope::All).unwrap().areas[0].area.of_trainings.len(), 1);
     }
 
     /// Of one training with one random order: the intervals and verdicts are those of the rows, and nothing is said of random orders.

@@ -38,7 +38,7 @@ pub struct Testing {
 
 impl Testing {
     /// The same for the bootstrap.
-    fn of_bootstrap(self) -> Self {
+    pub(crate) fn of_bootstrap(self) -> Self {
         Self { resamples: self.resamples.min(RESAMPLES), ..self }
     }
 

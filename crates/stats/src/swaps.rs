@@ -120,11 +120,25 @@ pub(crate) fn swapped_mean(pairs: &[(Counted, Counted)], testing: Testing) -> Op
         return of_mean(reached as f64 / all.width as f64, squares, all.width);
     }
     let draws = Draws { units, seed: testing.seed };
-    let starts: Vec<usize> = (0..testing.resamples).step_by(TOGETHER).collect();
-    let count = |start| counted(&moves, &draws.bits(start..testing.resamples.min(start + TOGETHER)));
-    let found: Vec<(usize, f64)> = starts.into_par_iter().map(count).collect();
-    let (reached, squares): (Vec<usize>, Vec<f64>) = found.into_iter().unzip();
-    of_mean(share(reached.iter().sum(), testing.resamples), squares.iter().sum(), testing.resamples)
+    let of_draws = |swaps: Range<usize>| -> (usize, f64) {
+        let starts: Vec<usize> = swaps.clone().step_by(TOGETHER).collect();
+        let count = |start| counted(&moves, &draws.bits(start..swaps.end.min(start + TOGETHER)));
+        let found: Vec<(usize, f64)> = starts.into_par_iter().map(count).collect();
+        (found.iter().map(|own| own.0).sum(), found.iter().map(|own| own.1).sum())
+    };
+    let (reached, squares) = of_draws(0..testing.resamples);
+    let p_value = share(reached, testing.resamples);
+    if !needs_more(p_value, testing.resamples) {
+        return of_mean(p_value, squares, testing.resamples);
+    }
+    let (more, more_squares) = of_draws(testing.resamples..MOST_SWAPS);
+    of_mean(share(reached + more, MOST_SWAPS), squares + more_squares, MOST_SWAPS)
+}
+
+/// `true` if so many swaps are those of [`SWAPS`], and leave p within three Monte-Carlo errors of [`ALPHA`].
+fn needs_more(p: f64, swaps: usize) -> bool {
+    let error = (p * (1.0 - p) / swaps as f64).sqrt();
+    (SWAPS..MOST_SWAPS).contains(&swaps) && (p - ALPHA).abs() < 3.0 * error
 }
 
 /// Sizes of a variant's difference in this many draws of swaps, in ascending order.
@@ -331,8 +345,7 @@ impl<'a> Pair<'a> {
             return self.reached(differences) as f64 / all.width as f64;
         }
         let p = share(reached, swaps);
-        let is_close = (p - ALPHA).abs() < 3.0 * (p * (1.0 - p) / swaps as f64).sqrt();
-        if !is_close || !(SWAPS..MOST_SWAPS).contains(&swaps) {
+        if !needs_more(p, swaps) {
             return p;
         }
         let starts: Vec<usize> = (swaps..MOST_SWAPS).step_by(TOGETHER).collect();

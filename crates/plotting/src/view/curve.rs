@@ -3,6 +3,7 @@ use charts::chart::{At, Axis, Color, Entry, Layer, Mark, Shape, Style};
 use charts::palette::GREY;
 use charts::scale::extent;
 use findings::Metric;
+use stats::Direction;
 
 /// An axis of scores spans at least this many points, or nats, so that noise does not look like a curve.
 const FLAT: f64 = 0.5;
@@ -20,6 +21,17 @@ pub struct Point {
     pub ends: Option<(f64, f64)>,
     /// `true` if the score is significantly worse than the base.
     pub is_worse: bool,
+}
+
+impl Point {
+    /// The place at height `y` on the way to another point.
+    fn towards(self, other: Self, y: f64) -> Self {
+        let part = (y - self.y) / (other.y - self.y);
+        let at = |own: f64, other: f64| own + part * (other - own);
+        let ends = self.ends.zip(other.ends);
+        let ends = ends.map(|(own, other)| (at(own.0, other.0), at(own.1, other.1)));
+        Self { x: at(self.x, other.x), y, ends, is_worse: self.is_worse }
+    }
 }
 
 /// A line in pieces between which something is missing.
@@ -51,7 +63,24 @@ impl Curve {
         self
     }
 
-    fn points(&self) -> impl Iterator<Item = &Point> {
+    /// The same up to a score: the line ends where it first gets worse, and intervals end there.
+    pub fn up_to(mut self, worst: f64, direction: Direction) -> Self {
+        for piece in &mut self.pieces {
+            if let Some(place) = piece.iter().position(|point| direction.is_better(worst, point.y)) {
+                let crossing = place.checked_sub(1).map(|before| piece[before].towards(piece[place], worst));
+                piece.truncate(place);
+                piece.extend(crossing);
+            }
+            let within = |end| if direction.is_better(worst, end) { worst } else { end };
+            piece
+                .iter_mut()
+                .for_each(|point| point.ends = point.ends.map(|(low, high)| (within(low), within(high))));
+        }
+        self
+    }
+
+    /// All points of its pieces.
+    pub fn points(&self) -> impl Iterator<Item = &Point> {
         self.pieces.iter().flatten()
     }
 

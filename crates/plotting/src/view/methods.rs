@@ -5,11 +5,14 @@ use charts::chart::{Axis, Chart, Color, Entry, Layer, Panel, Shape, Style};
 use charts::palette::{GREEN, ORANGE, PURPLE, SILVER};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::methods::{Compared, Cost, Masked, MethodArea, Recommended, Repaired, is_of_modules};
+use findings::methods::{
+    Compared, Cost, Masked, MethodArea, OverRandom, Recommended, Repaired, is_of_modules,
+};
 use findings::pruning::share;
 use findings::{Criterion, Draws, LeftOut, Methods, Result, Series, Speed};
 use records::{CurveId, HeadSet, Order, PruningRow, Repair, Scope, TestedRow};
-use stats::areas::Area;
+use stats::Direction;
+use stats::areas::{Area, ENOUGH_TRAININGS};
 use stats::family::ALPHA;
 use words::{percent_more, range, tenths};
 
@@ -72,13 +75,20 @@ fn figure(found: &Methods, scope: Scope, ranking: &Ranking<'_>, criterion: Crite
         own.map(|series| (series, drawn(series))).collect()
     };
     let all: Vec<(&Series, Curve)> = ranking.repairs.iter().flat_map(|&repair| drawn(repair)).collect();
+    let worst = worst_height(&all, base, metric.direction());
+    let cut = |curve: Curve| curve.up_to(worst, metric.direction());
+    let leaving = all
+        .iter()
+        .filter(|(_, curve)| curve.points().any(|point| metric.direction().is_better(worst, point.y)));
+    let leaving = leaving.count();
+    let all: Vec<(&Series, Curve)> = all.into_iter().map(|(series, curve)| (series, cut(curve))).collect();
     let y = scores(&metric, all.iter().flat_map(|(_, curve)| curve.heights()).chain([base]));
     let panel = |repair: &Repair| {
-        let mut curves: Vec<Curve> = drawn(*repair).into_iter().map(|(_, curve)| curve).collect();
+        let mut curves: Vec<Curve> = drawn(*repair).into_iter().map(|(_, curve)| cut(curve)).collect();
         curves.sort_by_key(|curve| curve.mark.is_none()); // those with marks in front
         let base = found.repairs[repair].results.base();
         let mut layers = over_base(base, &curves.iter().collect::<Vec<_>>());
-        let best = ranking.best(*repair).map(|best| (50.0, format!("best: {}", name(best)), GREEN));
+        let best = ranking.best(*repair).map(|best| (50.0, format!("best other: {}", name(best)), GREEN));
         layers.extend(best.map(|best| Layer::Tops(vec![best])));
         Panel::new([Axis::percent("heads masked (%)"), y.clone()], 150.0, layers)
     };
@@ -97,7 +107,10 @@ fn figure(found: &Methods, scope: Scope, ranking: &Ranking<'_>, criterion: Crite
         .note(found.results.base_line())
         .note(file.of_orders())
         .note(repairs(&ranking.repairs))
-        .note("best: by the area under the curve, of all but importance, the oracle, random orders and whole modules")
+        .note("best other: by the area under the curve, of all but importance, the oracle, random orders and whole modules")
+        .note((leaving > 0).then(|| {
+            format!("the scale ends at the worst mean of random orders, or of what stands out; {leaving} curves leave it")
+        }))
         .note(BANDS)
         .note(has(is_random).then_some("random: the mean of the orders, with the least and the greatest score"))
         .note(has_complement.then(|| format!("dashed, complement of importance: {COMPLEMENT}")))
@@ -110,6 +123,19 @@ fn figure(found: &Methods, scope: Scope, ranking: &Ranking<'_>, criterion: Crite
     if ranking.repairs.len() > 1 { chart.wide() } else { chart }
 }
 
+/// The worst height to draw: that of curves with marks, with their intervals, and of the means of random orders; of all curves where no
+/// orders are random.
+fn worst_height(all: &[(&Series, Curve)], base: f64, direction: Direction) -> f64 {
+    let has_random = all.iter().any(|(series, _)| is_random(series));
+    let heights = |(series, curve): &(&Series, Curve)| match curve.mark.is_some() || !has_random {
+        true => curve.heights().collect::<Vec<_>>(),
+        false if is_random(series) => curve.points().map(|point| point.y).collect(),
+        false => Vec::new(),
+    };
+    let worse = |one: f64, other: f64| if direction.is_better(one, other) { other } else { one };
+    all.iter().flat_map(heights).fold(base, worse)
+}
+
 /// A curve from the base on that stands out, or a faint one without a name.
 fn drawn_curve(series: &Series, base: f64, is_best: bool, criterion: Criterion) -> Curve {
     const MODULES: [(&str, Color, Shape); 2] =
@@ -119,7 +145,7 @@ fn drawn_curve(series: &Series, base: f64, is_best: bool, criterion: Criterion) 
     let look = match (order, modules) {
         (Order::Importance | Order::Oracle, _) => look(series),
         (_, Some(&(_, color, shape))) => Curve::look(name(series.curve), color, 0.8, Some((shape, 1.3))),
-        _ if is_best => Curve::look("best", GREEN, 1.1, Some((Shape::Triangle, 1.4))),
+        _ if is_best => Curve::look("best other", GREEN, 1.1, Some((Shape::Triangle, 1.4))),
         _ => Curve::look("", SILVER, FAINT, None),
     };
     let is_faint = look.name.is_empty() && order != Order::Random;
@@ -214,24 +240,21 @@ impl Ranking<'_> {
     fn table(&self) -> Table {
         let (file, metric) = (&self.found.results.file, self.found.results.metric());
         let has_updates = self.areas.iter().any(|area| area.cost.updates > 0);
-        let trainings = trainings(self.found);
         let row = |method: &MethodArea| {
             let cell = |own: &MethodArea| {
-                let spread = Draws::of(own.area.of_trainings.iter().copied()).filter(|_| trainings.is_some());
-                let spread =
-                    spread.map(|found| format!(", {}", range(found.range, |area| metric.change(area))));
-                let text = format!("{} ({})", self.change(&own.area), self.rank(own));
-                Cell::number(text + &spread.unwrap_or_default(), own.area.value)
+                let spread = spread(self.found, &own.area.of_trainings);
+                Cell::number(
+                    format!("{} ({}){spread}", self.change(&own.area), self.rank(own)),
+                    own.area.value,
+                )
             };
             let of = |&repair: &Repair| Cell::from(self.of(repair, method.method.curve).map(cell));
             let Cost { forward, backward, updates } = method.cost;
             let costs = [forward, backward].into_iter().chain(has_updates.then_some(updates));
             Row::new(name(method.method.curve), self.repairs.iter().map(of).chain(costs.map(Cell::from)))
         };
-        let over = if trainings.is_some() { "segments and trainings" } else { "segments" };
         let title = format!(
-            "Area under the curve of each method: mean change of {} over the numbers of heads, with 95 % intervals over {over}, and \
-             rank",
+            "Area under the curve of each method: mean change of {} over the numbers of heads, with 95 % intervals, and rank",
             metric.label()
         );
         let columns = self.repairs.iter().map(|repair| repair.name());
@@ -240,9 +263,7 @@ impl Ranking<'_> {
             .columns(["Method", "repair"], columns.chain(costs))
             .rows(self.methods().into_iter().map(row))
             .note(repairs(&self.repairs))
-            .note(trainings.map(|number| {
-                format!("means over {number} trainings, behind the rank the least and the greatest area")
-            }))
+            .note(of_trainings(self.found))
             .note("random: the mean of its orders, which are drawn anew with the segments")
             .note("read: segments that the model reads to choose the heads, and of these those whose loss is followed backward")
             .note(has_updates.then_some("updates: of gates and other parameters that choose the heads, of all steps the most"))
@@ -270,12 +291,15 @@ impl Ranking<'_> {
             .columns(["Method", "repair"], self.repairs.iter().flat_map(columns))
             .rows(self.methods().into_iter().map(row))
             .mark(format!("p below {ALPHA}: {SWAPS}"))
+            .note(ONLY_SEGMENTS)
     }
 }
 
-/// Tests of areas and scores.
-const SWAPS: &str = "by swaps of segments, all steps of a method together; against random orders by Student's t, whose error is that of \
-     swaps and of the draws; adjusted by Holm over the methods; for other test segments, not for other trainings";
+/// Test of areas.
+const SWAPS: &str = "by swaps of test segments, where a segment changes sides at all steps together; against random orders by Student's t, \
+     whose error comes from the swaps and from how much the orders differ; Holm over the methods";
+
+const ONLY_SEGMENTS: &str = "p-values are about other test segments, not about other trainings";
 
 fn is_sure(area: &Area) -> bool {
     area.p_value.is_some_and(|p_value| p_value < ALPHA)
@@ -288,45 +312,79 @@ fn recommendation(found: &Methods, compared: &Compared) -> Table {
         Row::new(format!("{} %, {}", tenths(own.percent), with_training(own)), recommended(found, own))
     };
     let optimism = compared.recommended.iter().map(|own| own.optimism).fold(0.0, f64::max);
+    let optimism = metric.change(optimism);
     let title = format!("Method to use for each share of the heads: {}", metric.label());
     let has_training = compared.recommended.iter().any(|own| own.is_trained);
     Table::new("Methods: recommendation", file.label("methods-recommendation"), file.titled(title))
         .columns(
             ["Heads masked", "models"],
-            ["best method", "score", "change", "verdict", "not told apart", "cheaper of these"],
+            ["best method", "score", "change", "verdict", "not told apart", "cheaper of these", "random orders"],
         )
         .rows(compared.recommended.iter().map(row))
+        .note(of_trainings(found).unwrap_or_else(|| "one training".to_owned()))
         .note(found.results.base_line())
         .note(
             has_training.then_some(
                 "with training: changes are from the model that was trained as long with all heads",
             ),
         )
-        .note(format!("not told apart: not significantly worse, p at least {ALPHA}: {SWAPS}"))
-        .note("cheaper: the cheapest of these but random orders, by segments read, then by updates; none where the best is")
         .note(format!(
-            "the best is chosen on the segments that score it, which flatters it by at most {} (bootstrap)",
-            metric.change(optimism).trim_start_matches('+')
+            "not told apart: methods, each with each repair, whose score at this share is not significantly worse (p at least {ALPHA}, \
+             swaps of test segments, Holm over all of them); empty where there are too few swaps for that"
         ))
+        .note("cheaper: the cheapest of these, by segments read, then by updates; repairs are not counted; empty where none costs less")
+        .note(format!(
+            "random orders: with the same repair, at least {}; sure if p is below {ALPHA} by Student's t over orders and segments",
+            Draws::ENOUGH
+        ))
+        .note(ONLY_SEGMENTS)
+        .note(format!(
+            "the best is chosen on the segments that score it, which flatters it on average by {} where it is most (bootstrap); the truly \
+             best is probably among the best and those not told apart",
+            optimism.trim_start_matches('+')
+        ))
+}
+
+/// `means over 2 trainings, ...`: the sources of intervals, if there are several trainings.
+fn of_trainings(found: &Methods) -> Option<String> {
+    let number = trainings(found)?;
+    let over = if number < ENOUGH_TRAININGS {
+        "over segments alone, since trainings are few"
+    } else {
+        "over segments and trainings"
+    };
+    Some(format!(
+        "means over {number} trainings, intervals {over}; behind them the least and the greatest training"
+    ))
+}
+
+/// `, +0.12 to +0.19`, if there are several trainings.
+fn spread(found: &Methods, changes: &[f64]) -> String {
+    let metric = found.results.metric();
+    let spread = Draws::of(changes.iter().copied()).filter(|changes| changes.count > 1);
+    spread.map_or(String::new(), |found| format!(", {}", range(found.range, |change| metric.change(change))))
 }
 
 pub(crate) fn with_training(own: &Recommended) -> &'static str {
     if own.is_trained { "with training" } else { "without training" }
 }
 
-/// Cells of a recommendation: the method, its score, change and verdict, and others that are as good.
-pub(crate) fn recommended(found: &Methods, own: &Recommended) -> [Cell; 6] {
+/// Cells of a recommendation: the method, its score, change and verdict, others that are as good, and random orders.
+pub(crate) fn recommended(found: &Methods, own: &Recommended) -> [Cell; 7] {
     let metric = found.results.metric();
     let change = metric.change(own.change) + &metric.brackets(own.interval.map(|ends| (ends.low, ends.high)));
-    let has_random = own.alike.iter().any(|other| other.curve.order == Order::Random);
-    let random = if has_random { ", random too" } else { "" };
+    let random = own.random.map(|OverRandom { orders, worse, is_sure }| {
+        let sure = if is_sure { "" } else { ", not sure" };
+        format!("better than {worse} of {orders}{sure}")
+    });
     [
         repaired(own.best).into(),
         Cell::number(metric.amount(own.score), own.score),
-        Cell::number(change, own.change),
+        Cell::number(change + &spread(found, &own.of_trainings), own.change),
         own.verdict.map(|verdict| verdict.to_string()).into(),
-        format!("{} of {}{random}", own.alike.len(), own.compared).into(),
+        own.alike.as_ref().map(|alike| format!("{} of {}", alike.len(), own.compared)).into(),
         own.cheapest.map(repaired).into(),
+        random.into(),
     ]
 }
 
@@ -341,10 +399,12 @@ fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -> Option<Ta
             let ends = area.interval.map(|ends| (ends.low, ends.high));
             Cell::number(metric.change(area.value) + &metric.brackets(ends), area.value).marked(is_sure(area))
         });
-        let shares = [own.row.masked.into(), percent(own.projections)];
+        let shares = [own.row.masked.into(), own.projections.map(percent).into()];
         let cache = has_cache.then(|| own.cache.map(percent).into());
-        let score = metric.amount(own.row.score) + &metric.brackets(own.row.delta_interval());
-        let scores = [Cell::number(score, own.row.score), contrast.into()];
+        let change = own.row.score_delta;
+        let score = Cell::number(metric.amount(own.row.score), own.row.score);
+        let change = Cell::number(metric.change(change) + &metric.brackets(own.row.delta_interval()), change);
+        let scores = [score, change, contrast.into()];
         let speed = timed.then(|| speedup(own, speeds).into());
         let label = format!("{} %: {}", tenths(share(&own.row)), name(own.row.curve()));
         Row::new(label, shares.into_iter().chain(cache).chain(scores).chain(speed))
@@ -355,11 +415,15 @@ fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -> Option<Ta
     );
     let columns =
         ["heads", "projections saved (%)"].into_iter().chain(has_cache.then_some("cache saved (%)"));
-    let columns = columns.chain(["score", "minus importance"]).chain(timed.then_some("speedup (%)"));
+    let columns =
+        columns.chain(["score", "change", "minus importance"]).chain(timed.then_some("speedup (%)"));
     let table = Table::new("Methods: modules", file.label("methods-modules"), file.titled(title))
         .columns(["Masked, method", "saved"], columns)
         .rows(all.iter().map(row))
         .mark(format!("p below {ALPHA}, by swaps of segments, adjusted by Holm over all rows"))
+        .note(trainings(found).map(|number| {
+            format!("scores, changes and savings of the first training; minus importance: the mean over {number} trainings")
+        }))
         .note(
             "projections: multiply-adds of queries, keys, values and outputs; keys and values go with all heads that read them",
         )
