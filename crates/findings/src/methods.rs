@@ -15,7 +15,7 @@ use stats::family::ALPHA;
 use stats::swaps::smallest_p_value;
 
 use crate::contrasts::{Draws, against_control};
-use crate::error::{Error, LeftOut, Result, faulty, no_segments, within};
+use crate::error::{LeftOut, Result, faulty, no_segments, within};
 use crate::pruning::{Pruning, Series, share};
 use crate::replicates::{check, other_trainings};
 use crate::results::{Results, distinct, extent};
@@ -149,8 +149,7 @@ impl Methods {
         let mut others = Vec::new();
         for file in other_trainings(&results.file, experiment::METHODS)? {
             let found = check(&results.file, &file).and_then(|()| Results::read(file));
-            let found = found
-                .and_then(|other| if has_all(&other, &results) { Ok(other) } else { Err(lacking(&other)) });
+            let found = found.and_then(|other| with_all_steps(other, &results));
             others.extend(left_out.keep(found));
         }
         let mut rows = BTreeMap::<Repair, Vec<RepairedRow>>::new();
@@ -316,14 +315,12 @@ fn steps(results: &Results<RepairedRow>) -> BTreeMap<Run, BTreeSet<usize>> {
     found
 }
 
-/// `true` if a training has all curves of another one, step by step.
-fn has_all(own: &Results<RepairedRow>, other: &Results<RepairedRow>) -> bool {
-    let own = steps(own);
-    steps(other).iter().all(|(run, steps)| own.get(run) == Some(steps))
-}
-
-fn lacking(other: &Results<RepairedRow>) -> Error {
-    faulty(&other.file.path, "lacks curves or steps of the first training: run `compare-methods` to its end")
+/// Refuses a training that lacks a curve of the first one, or a step of it.
+fn with_all_steps(other: Results<RepairedRow>, first: &Results<RepairedRow>) -> Result<Results<RepairedRow>> {
+    let own = steps(&other);
+    let is_whole = steps(first).iter().all(|(run, steps)| own.get(run) == Some(steps));
+    let fault = "lacks curves or steps of the first training: run `compare-methods` to its end";
+    if is_whole { Ok(other) } else { Err(faulty(&other.file.path, fault)) }
 }
 
 /// Segments of all steps of each curve, and of its control.
@@ -610,29 +607,13 @@ mod tests {
         assert_eq!(larger.saved(&row), [None; 2], "a layer that no row masks");
     }
 
-    /// A replicate that is still running is left out, and the first training stands alone.
     #[test]
     fn a_training_that_lacks_a_curve_is_left_out_by_name() {
-        let folder = tempfile::tempdir().unwrap();
-        for replicate in ["replicate-2", "replicate-3"] {
-            let own = folder.path().join("tiny-language").join(replicate);
-            std::fs::create_dir_all(&own).unwrap();
-            for end in ["csv", "json", "segments.csv.gz"] {
-                let name = format!("compare-methods.{end}");
-                let from = crate::tiny().results.join("tiny-language").join(replicate).join(&name);
-                std::fs::copy(from, own.join(name)).unwrap();
-            }
-        }
-        let cut = folder.path().join("tiny-language/replicate-3/compare-methods.csv");
-        let rows = std::fs::read_to_string(&cut).unwrap();
-        let rows: Vec<&str> = rows.lines().filter(|row| !row.contains("oracle")).collect();
-        std::fs::write(&cut, rows.join("\n")).unwrap();
-        let folders = crate::Folders { results: folder.path().to_owned(), ..crate::tiny() };
-        let file = Source::subject(&folders, "tiny-language").of_a_training(experiment::METHODS).unwrap();
-        let mut left_out = LeftOut::default();
-        let found = Methods::read(file, &mut left_out).unwrap();
-        assert!(found.others.is_empty() && left_out.faults[0].contains("replicate-3/compare-methods.csv"));
-        assert_eq!(found.compared(Scope::All).unwrap().areas[0].area.of_trainings.len(), 1);
+        let Methods { results, mut others, .. } = made_up();
+        let mut other = others.remove(0);
+        other.rows.retain(|row| row.order != Order::Oracle || row.masked == 4);
+        let fault = with_all_steps(other, &results).unwrap_err().to_string();
+        assert!(fault.contains("replicate-3/compare-methods.csv` lacks curves"), "{fault}");
     }
 
     /// Of one training with one random order: the intervals and verdicts are those of the rows, and nothing is said of random orders.

@@ -206,6 +206,7 @@ fn what_is_torn_or_wrong_is_named_and_never_zero() {
     let speed = fs::read_to_string(file("speed-bench.csv")).unwrap();
     fs::write(file("speed-bench.csv"), speed.replacen("batch_size", "batch", 1)).unwrap();
     fs::copy(file("speed-bench.json"), file("ablate-all-but-one.json")).unwrap();
+    fs::remove_file(file("compare-methods.csv")).unwrap(); // of the chapter of the curve
     let (code, stderr) = run(&folder, &["tiny-inference"]);
     assert_eq!(code, 0, "{stderr}");
     let report = page(&folder, "tiny-inference/report.html");

@@ -27,10 +27,7 @@ impl Point {
     /// The place at height `y` on the way to another point.
     fn towards(self, other: Self, y: f64) -> Self {
         let part = (y - self.y) / (other.y - self.y);
-        let at = |own: f64, other: f64| own + part * (other - own);
-        let ends = self.ends.zip(other.ends);
-        let ends = ends.map(|(own, other)| (at(own.0, other.0), at(own.1, other.1)));
-        Self { x: at(self.x, other.x), y, ends, is_worse: self.is_worse }
+        Self { x: self.x + part * (other.x - self.x), y, ends: None, is_worse: self.is_worse }
     }
 }
 

@@ -394,6 +394,12 @@ fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -> Option<Ta
     let timed = all.iter().any(|own| speedup(own, speeds).is_some());
     let has_cache = all.iter().any(|own| own.cache.is_some());
     let percent = |share: f64| Cell::printed(share, tenths);
+    let as_light = |own: &Masked| {
+        let is_light = |other: &&Masked| is_of_modules(other.row.curve()) && other.cache >= own.cache;
+        let found = all.iter().filter(is_light).min_by_key(|other| other.row.masked)?;
+        let text = |change: f64| format!("{} %: {}", tenths(share(&found.row)), metric.change(change));
+        (!is_of_modules(own.row.curve())).then(|| Cell::printed(found.row.score - own.row.score, text))
+    };
     let row = |own: &Masked| {
         let contrast = own.over_importance.as_ref().map(|area| {
             let ends = area.interval.map(|ends| (ends.low, ends.high));
@@ -404,7 +410,8 @@ fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -> Option<Ta
         let change = own.row.score_delta;
         let score = Cell::number(metric.amount(own.row.score), own.row.score);
         let change = Cell::number(metric.change(change) + &metric.brackets(own.row.delta_interval()), change);
-        let scores = [score, change, contrast.into()];
+        let scores = [score, change, contrast.into()].into_iter();
+        let scores = scores.chain(has_cache.then(|| as_light(own).into()));
         let speed = timed.then(|| speedup(own, speeds).into());
         let label = format!("{} %: {}", tenths(share(&own.row)), name(own.row.curve()));
         Row::new(label, shares.into_iter().chain(cache).chain(scores).chain(speed))
@@ -415,8 +422,9 @@ fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -> Option<Ta
     );
     let columns =
         ["heads", "projections saved (%)"].into_iter().chain(has_cache.then_some("cache saved (%)"));
+    let columns = columns.chain(["score", "change", "minus importance"]);
     let columns =
-        columns.chain(["score", "change", "minus importance"]).chain(timed.then_some("speedup (%)"));
+        columns.chain(has_cache.then_some("modules at its cache")).chain(timed.then_some("speedup (%)"));
     let table = Table::new("Methods: modules", file.label("methods-modules"), file.titled(title))
         .columns(["Masked, method", "saved"], columns)
         .rows(all.iter().map(row))
@@ -427,7 +435,8 @@ fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -> Option<Ta
         .note(
             "projections: multiply-adds of queries, keys, values and outputs; keys and values go with all heads that read them",
         )
-        .note(has_cache.then_some("cache: bytes of the keys and values of decoders"))
+        .note(has_cache.then_some("cache: bytes of the keys and values of decoders; modules at its cache: the fewest that save at least as \
+             much as importance does, and their score minus its score, not tested"))
         .note(timed.then_some("speedup: of the model without the heads, from the least to the greatest over batch sizes"));
     (!all.is_empty()).then_some(table)
 }
