@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use records::{AblationRow, HeadSet, Order, PruningRow, Repair, RepairedRow};
+use records::{AblationRow, HeadSet, Order, PruningRow, Repair, RepairedRow, TestedRow};
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, refusal, rows, trained};
 
 const TABLE: &str = "compare-methods.csv";

@@ -135,12 +135,16 @@ fn number(words: &[&str]) -> String {
         ["signed", file, column, places, ref conditions @ ..] => {
             signed(find(file, conditions).number(column), digits(places))
         }
+        ["lost", file, order, masked, places] => {
+            let conditions =
+                [&format!("order={order}"), "repair=none", "complement=false", &format!("masked={masked}")];
+            fixed(find(file, &conditions).loss(), digits(places))
+        }
         ["millions", file, column] => fixed(find(file, &[]).number(column) / 1e6, 0),
         ["loss", subject, head, places] => {
             fixed(find(&format!("{subject}/ablate-one"), &[&format!("head={head}")]).loss(), digits(places))
         }
         ["spared", file, kept] => spared(file, kept.parse().unwrap()).join(" to ") + " %",
-        ["spared-last", file, kept] => spared(file, kept.parse().unwrap())[1].clone() + " %",
         ["kept", column, file, epoch, masked] => {
             let row = find(file, &[&format!("epoch={epoch}"), &format!("masked={masked}")]);
             let base = row.number("base_score");
@@ -150,7 +154,6 @@ fn number(words: &[&str]) -> String {
             let found = retrained(subject, masked.parse().unwrap(), complement == "complement");
             fixed(found[["point", "low", "high"].iter().position(|own| *own == end).unwrap()], digits(places))
         }
-        ["best-heads", subject, places] => fixed(largest_loss_of_best_heads(subject), digits(places)),
         ["masking", subject, masked, places] => {
             let masked = format!("masked={masked}");
             let conditions = ["order=importance", "complement=false", &masked];
@@ -240,7 +243,7 @@ fn of_kinds(subject: &str, what: &str, kind: &[&str]) -> String {
     }
 }
 
-/// Of the heads of layer 2 of `demo-induction`: ends of their scores and costs, and how these go together.
+/// Of the heads of layer 2 of `demo-induction`: ends of their scores or of their costs.
 fn induction(what: &str) -> String {
     let scores = rows("demo-induction/named-heads").into_iter();
     let scores: Vec<(f64, f64)> = scores
@@ -258,8 +261,7 @@ fn induction(what: &str) -> String {
     };
     match what {
         "shares" => ends(&shares),
-        "costs" => ends(&costs),
-        _ => fixed(spearman(&shares, &costs).unwrap().coefficient, 2),
+        _ => ends(&costs),
     }
 }
 
@@ -351,11 +353,6 @@ fn best_heads(subject: &str) -> Vec<Row> {
         }
     }
     best.into_values().collect()
-}
-
-/// The loss of the layer that needs its heads most, with its best head alone.
-fn largest_loss_of_best_heads(subject: &str) -> f64 {
-    best_heads(subject).iter().map(Row::loss).fold(0.0, f64::max)
 }
 
 /// `0.64`, of the changes by single heads on two splits, without some of the heads.
@@ -490,10 +487,12 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
         // 39 of 48 heads
         "81 % masked: {left multi30k-en-fr enc-dec 39 0} BLEU left; decoder {left multi30k-en-fr dec-dec 39 0}, \
          encoder {left multi30k-en-fr enc-enc 39 0}",
+        "half masked: {lost demo-inference/replicate-6/compare-methods importance 16 1} points lost; by Fisher \
+         {lost demo-inference/replicate-6/compare-methods fisher 16 1} (demo)",
         "At most {millions minilm-mrpc/speed-bench-first-512 original_parameters} million parameters",
         "model is {cell minilm-mnli/ablate-one base_score 0} % accurate",
     ];
-    let published = "| 26 of 30 layers | / r = 0.56, 0.68 / 20 to 60 %, by eye / \
+    let published = "| 26 of 30 layers | / r = 0.56, 0.68 / 20 to 60 % | / 20 to 60 %, by eye / \
          breaks down beyond 60 % / from epoch 10 on / 8 of 96 significant";
     let given = "NeurIPS 2019 / x86-64 / Python 3 / \
          the whole 95 % interval of the loss lies above 2 % of the score / (2019)";
@@ -543,8 +542,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "all {dispensable multi30k-en-fr enc-enc} encoder heads are dispensable; of its {heads multi30k-en-fr enc-dec} \
          encoder-decoder heads {needed multi30k-en-fr enc-dec} is needed and {undecided multi30k-en-fr enc-dec} are undecided",
         "small, {undecided minilm-cola self} of {heads minilm-cola self} are undecided",
-        "{greatest demo-inference 1} in `demo-inference`, and {greatest shakespeare-char 1} in `shakespeare-char`, \
-         where {needed shakespeare-char self} of {heads shakespeare-char self} heads are needed",
+        "{greatest demo-inference 1} in `demo-inference`, {greatest shakespeare-char 1} in `shakespeare-char`.",
         "r = {pearson minilm-mnli dev_matched-dev_mismatched_partial} \
          ({ends minilm-mnli dev_matched-dev_mismatched_partial}), and nine of the ten",
         "r = {pearson multi30k-en-fr test_2016_flickr-test_2017_mscoco} \
@@ -554,8 +552,6 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          {noise multi30k-en-fr test_2017_mscoco enc-dec:2:1};",
         "({pearson demo-language test-shifted}, {ends demo-language test-shifted})",
         "would allow {noise demo-language shifted}.",
-        "the rank correlation is \
-         {cell multi30k-en-fr/cross-domain-test_2016_flickr-test_2017_mscoco spearman 2}.",
         "{together minilm-sst2} of the heads of `minilm-sst2` are dispensable together, {together minilm-mnli} of `minilm-mnli`, \
          {together minilm-mrpc} of `minilm-mrpc` and {together multi30k-en-fr} of `multi30k-en-fr`; without significant loss \
          {paper minilm-sst2}, {paper minilm-mnli}, {paper minilm-mrpc} and {paper multi30k-en-fr} can go. \
@@ -566,8 +562,8 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          encoder-decoder attention, {left multi30k-en-fr dec-dec 39 1} in decoder self-attention and \
          {left multi30k-en-fr enc-enc 39 1} in the encoder",
         "{kinds minilm-mrpc needed zero} of {heads minilm-mrpc self} heads are needed with zeros",
-        "{kinds minilm-mrpc needed resample} with other texts: 4:10 costs {kinds minilm-mrpc cost zero self:4:10 2} points of F1, \
-         {kinds minilm-mrpc cost mean self:4:10 2} and {kinds minilm-mrpc cost resample self:4:10 2}.",
+        "{kinds minilm-mrpc needed resample} with other texts: 4:10 costs {kinds minilm-mrpc cost zero self:4:10 2} points of F1 (over six trainings \
+         {cost-in minilm-mrpc self:4:10 1}), {kinds minilm-mrpc cost mean self:4:10 2} and {kinds minilm-mrpc cost resample self:4:10 2}.",
         "{kinds demo-inference needed zero} of {heads demo-inference self} heads are needed with zeros, \
          {kinds demo-inference needed mean} with means, {kinds demo-inference needed resample} with other texts: 1:8 costs \
          {kinds demo-inference cost zero self:1:8 2} points with zeros and {kinds demo-inference cost resample self:1:8 2} with",
@@ -578,12 +574,12 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          {together-by demo-language/replicate-6/iterative-prune-mean} instead of \
          {together-by demo-language/replicate-6/iterative-prune}.",
         "all eight heads of layer 2 look up what followed a token before ({induction shares} of their attention); masking one costs {induction costs} nats a \
-         token, more with higher scores (rank correlation {induction rho})",
+         token.",
         "shown to be dispensable with a probability of at most {power minilm-cola}",
         "still {left minilm-mrpc all 72 1}, that of always",
         "in {layers dispensable multi30k-en-fr} of the 18 of `multi30k-en-fr`",
         "needed in {layers needed minilm-mnli} of the 6 of `minilm-mnli`",
-        "is {cell minilm-mnli/ablate-one base_score 1} % accurate; its largest loss is {best-heads minilm-mnli 1} points",
+        "is {cell minilm-mnli/ablate-one base_score 1} % accurate.",
         "is {speedup minilm-mrpc} faster",
         "from {spared multi30k-en-fr/training-dynamics-first-500 90} in `multi30k-en-fr`: with 40 % masked",
         "it keeps {kept score_delta multi30k-en-fr/training-dynamics-first-500 1 58} % of its BLEU at first \
@@ -599,7 +595,6 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "and {kept score_delta multi30k-de-en/training-dynamics-first-500 14 58} % \
          ({kept delta_low multi30k-de-en/training-dynamics-first-500 14 58} to \
          {kept delta_high multi30k-de-en/training-dynamics-first-500 14 58}) are kept",
-        "the share is {spared-last multi30k-de-en/training-dynamics-first-500 85} both times",
         "falls, from {spared tatoeba-language/training-dynamics 90} at",
         "`minilm-mnli` loses {retrained point minilm-mnli 54 order 2} points \
          ({retrained low minilm-mnli 54 order 2} to {retrained high minilm-mnli 54 order 2})",
@@ -611,6 +606,15 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "`multi30k-en-fr` {retrained point multi30k-en-fr 72 order 2} BLEU with 50 % and \
          {retrained point multi30k-en-fr 108 order 2} with 75 %",
         "`minilm-mnli` still loses {retrained point minilm-mnli 54 complement 1} points",
+        "`demo-language` has {cell demo-language/replicate-6/compare-methods score 3 order=importance complement=false repair=none masked=16} nats per token by importance, \
+         {cell demo-language/replicate-6/compare-methods score 3 order=fisher complement=false repair=none masked=16} by Fisher and \
+         {cell demo-language/replicate-6/compare-methods score 3 order=swap complement=false repair=none masked=16} by swaps, and \
+         {cell demo-language/replicate-6/compare-methods score 3 order=importance complement=false repair=least-squares masked=16}, \
+         {cell demo-language/replicate-6/compare-methods score 3 order=fisher complement=false repair=least-squares masked=16} and \
+         {cell demo-language/replicate-6/compare-methods score 3 order=swap complement=false repair=least-squares masked=16} with the kept heads fitted by least squares \
+         ({cell demo-language/replicate-6/compare-methods base_score 3} with all)",
+        "importance loses {lost demo-inference/replicate-6/compare-methods importance 16 2} points with half and {lost demo-inference/replicate-6/compare-methods importance 24 2} with 75 %, \
+         Fisher {lost demo-inference/replicate-6/compare-methods fisher 16 2} and {lost demo-inference/replicate-6/compare-methods fisher 24 2}, whole modules {lost demo-inference/replicate-6/compare-methods modules 16 2} and {lost demo-inference/replicate-6/compare-methods modules 24 2}.",
         "below {margin minilm-mrpc}, 2 % of {cell minilm-mrpc/ablate-one base_score 2},",
         "| {cell minilm-mrpc/ablate-one base_score 2} | F1 with all heads",
         "| {cell minilm-mrpc/ablate-one score 2 head=self:2:2} | F1 with this",
