@@ -14,7 +14,7 @@ use findings::{
     Retrained, Source,
 };
 use records::{AblationRow, Attention, Method, PruningRow, TestedRow as _, Verdict};
-use stats::correlation::{pearson, spearman};
+use stats::correlation::pearson;
 use stats::reliability::{Swept, ceiling, split_half};
 use words::{fixed, signed};
 
