@@ -12,20 +12,19 @@ use std::process::ExitCode;
 
 use anyhow::ensure;
 use clap::Parser;
-use clap::builder::PossibleValuesParser;
-use clap::builder::TypedValueParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core_masking::HeadSet;
 use experiment::{
     EstimateArgs, MeasuredRows, Pool, Retraining, RowPlan, RowSet, Sampling, SharedArgs, StepArgs, Together,
     check_heads, has_duplicates,
 };
-use records::{BASE, Identity, MetricName, Order, PruningRow, Repair, RepairedRow, Row, TestedRow};
+use records::{BASE, Cost, Identity, MetricName, Order, PruningRow, Repair, RepairedRow, Row, TestedRow};
 use significance::TestArgs;
 use subject::Scored;
 use training::stop;
 
 use method::{Method, Step};
-use select::{Chosen, Cost, Selection};
+use select::{Chosen, Selection};
 use selectors::{SelectorArgs, is_dear};
 
 /// Name of the experiment in files and signatures.
@@ -95,9 +94,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let layout = description.layout(&machine)?;
     let pools = args.steps.pools(&layout, Together::ONE_BY_ONE)?;
-    let is_some = |&count: &usize, pool: &Pool| count > 0 && count < pool.heads.len();
     ensure!(
-        pools.iter().all(|pool| pool.counts().iter().any(|count| is_some(count, pool))),
+        pools.iter().all(|pool| !method::steps(pool).is_empty()),
         "no step masks some of the heads, but not all: --step-percent or --keep-at-least must leave one"
     );
     ensure!(!has_duplicates(&args.method), "a method is given twice in --method");
@@ -268,9 +266,6 @@ fn chosen_before(
     let Some(stored) = method.steps().into_iter().map(of).collect::<Option<Vec<_>>>() else {
         return Ok(None);
     };
-    let chosen = |row: &RepairedRow| {
-        let &RepairedRow { forward, backward, selection_updates: updates, .. } = row;
-        Ok(Chosen { masked: row.masked_heads.parse()?, cost: Cost { forward, backward, updates } })
-    };
+    let chosen = |row: &RepairedRow| Ok(Chosen { masked: row.masked_heads.parse()?, cost: row.cost() });
     stored.into_iter().map(chosen).collect::<anyhow::Result<_>>().map(Some)
 }

@@ -25,6 +25,12 @@ pub struct Step {
     pub count: usize,
 }
 
+/// The steps at which some heads of a pool are masked, but not all.
+pub fn steps(pool: &Pool) -> Vec<Step> {
+    let steps = pool.counts().into_iter().enumerate().map(|(place, count)| Step { place, count });
+    steps.filter(|step| step.count > 0 && step.count < pool.heads.len()).collect()
+}
+
 impl<'a> Method<'a> {
     /// The methods of a pool: a random order for each seed, and of importance the complement too, which masks what importance keeps
     /// (Prasanna et al. 2020).
@@ -47,9 +53,7 @@ impl<'a> Method<'a> {
 
     /// The steps at which some heads are masked, but not all.
     pub fn steps(&self) -> Vec<Step> {
-        let all = self.pool.heads.len();
-        let steps = self.pool.counts().into_iter().enumerate().map(|(place, count)| Step { place, count });
-        steps.filter(|step| step.count > 0 && step.count < all).collect()
+        steps(self.pool)
     }
 
     /// The steps that have a row after a repair: of models that are trained further, the control too, which has all heads.

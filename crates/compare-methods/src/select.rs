@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, bail};
 use core_masking::{HeadId, HeadScores, HeadSet, Measure, Needs, Rule};
 use experiment::{Estimate, HeadSweep, Oracle, SharedArgs, random_order};
-use records::Order;
+use records::{Cost, Order};
 use significance::TestArgs;
 use subject::{Ablation, Description, Scored, SegmentRelevance, Subject, Work};
 use training::Machine;
@@ -13,17 +13,6 @@ use training::Machine;
 use crate::method::Method;
 use crate::rearrange::{Derivatives, rearranged};
 use crate::selectors::{MOST_GREEDY, SelectorArgs, is_trained};
-
-/// Cost of choosing heads.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// Segments that the model reads forward.
-    pub forward: usize,
-    /// Of these, segments whose loss is followed backward.
-    pub backward: usize,
-    /// Updates of what chooses them, where that is trained.
-    pub updates: usize,
-}
 
 /// Heads that a method masks.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,7 +117,7 @@ impl<'a> Selection<'a> {
     }
 
     /// Scores of the heads of the intact model. Measures that take the same passes are measured together, once.
-    fn scores(&self, order: Order) -> anyhow::Result<HeadScores> {
+    pub fn scores(&self, order: Order) -> anyhow::Result<HeadScores> {
         let mut known = self.measured.borrow_mut();
         let missing: Vec<Measure> =
             self.estimate.ingredients(order).into_iter().filter(|one| !known.contains_key(one)).collect();
@@ -156,7 +145,11 @@ impl<'a> Selection<'a> {
         let (mut masked, mut cost) = (HeadSet::none(), Cost::default());
         let pass = self.pass(Order::Importance)?;
         let mut next = |count| {
-            let scores = self.estimate.scores(Order::Importance, self.subject, &masked)?;
+            let scores = if masked.is_empty() {
+                self.scores(Order::Importance)?
+            } else {
+                self.estimate.scores(Order::Importance, self.subject, &masked)?
+            };
             masked = method.pool.extend(&masked, &method.pool.order(&scores), count);
             cost.forward += pass.forward;
             cost.backward += pass.backward;

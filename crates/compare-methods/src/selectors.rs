@@ -4,12 +4,12 @@ use std::cell::Cell;
 use anyhow::{Context, ensure};
 use core_masking::HeadSet;
 use experiment::Search;
-use records::{Identity, Order};
+use records::{Cost, Identity, Order};
 use subject::{Description, FineTuning, InitialWeights, Scored, TrainedWeights, Work};
 use training::{Closing, GATE_RATE, GateStart, GateTraining, Gating, MULTIPLIER_RATE, Penalty};
 
 use crate::method::Method;
-use crate::select::{Chosen, Cost, Selection};
+use crate::select::{Chosen, Selection};
 
 /// Heads at most for which greedy-forward is a method by default: it scores about half as many sets as the square of their number.
 pub const MOST_GREEDY: usize = 100;
@@ -126,7 +126,7 @@ impl Selection<'_> {
         let (subject, seed, split) = (self.subject, self.shared.seed(), &self.estimate.on.split);
         let limit = self.estimate.on.limit.unwrap_or(usize::MAX).min(self.selectors.search_limit as usize);
         let on = Scored::sample(split.clone(), limit, seed, false);
-        let importance = self.estimate.scores(Order::Importance, subject, &HeadSet::none())?;
+        let importance = self.scores(Order::Importance)?;
         let (order, pass) = (method.pool.order(&importance), self.pass(Order::Importance)?);
         let segments = subject.pass(&on, 64, Work::Score)?.segments;
         let mut evaluator = subject.evaluator(&on, 0)?;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use heads::{HeadLayout, LayerShape};
 use records::rules::margin;
 use records::{
-    Attention, CurveId, HeadSet, Order, PruningRow, Repair, RepairedRow, Scope, TestedRow, Verdict,
+    Attention, Cost, CurveId, HeadSet, Order, PruningRow, Repair, RepairedRow, Scope, TestedRow, Verdict,
 };
 use stats::Segments;
 use stats::adjust::holm;
@@ -40,17 +40,6 @@ pub struct Repaired {
     pub repair: Repair,
     /// The method: a curve, without the seed of a random order.
     pub curve: CurveId,
-}
-
-/// Cost of choosing heads.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// Segments that the model read forward.
-    pub forward: usize,
-    /// Of these, segments whose loss was followed backward.
-    pub backward: usize,
-    /// Updates of what chooses the heads, where that is trained.
-    pub updates: usize,
 }
 
 /// The area under the curve of a method, which is the mean change of the score over the numbers of heads, beside those of others that
@@ -240,11 +229,11 @@ impl Methods {
             Run::of(row).method == method && row.masked > 0 && step.is_none_or(|step| row.step == step)
         };
         let own: Vec<&RepairedRow> = self.results.rows.iter().filter(is_own).collect();
-        let most = |of: fn(&RepairedRow) -> usize| own.iter().map(|row| of(row)).max().unwrap_or_default();
+        let most = |of: fn(Cost) -> usize| own.iter().map(|row| of(row.cost())).max().unwrap_or_default();
         Cost {
-            forward: most(|row| row.forward),
-            backward: most(|row| row.backward),
-            updates: most(|row| row.selection_updates),
+            forward: most(|cost| cost.forward),
+            backward: most(|cost| cost.backward),
+            updates: most(|cost| cost.updates),
         }
     }
 
@@ -342,13 +331,6 @@ fn curves<'a>(
 /// Models that were trained further are compared with the one with all heads.
 fn is_control(one: &RepairedRow, other: &RepairedRow) -> bool {
     one.masked == 0 && one.family() == other.family()
-}
-
-impl Cost {
-    /// The cheapest first: by passes, then by updates.
-    fn key(self) -> [usize; 2] {
-        [self.forward + self.backward, self.updates]
-    }
 }
 
 /// `true` if a method masks modules as a whole.

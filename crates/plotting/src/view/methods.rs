@@ -5,12 +5,10 @@ use charts::chart::{Axis, Chart, Color, Entry, Layer, Panel, Shape, Style};
 use charts::palette::{GREEN, ORANGE, PURPLE, SILVER};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::methods::{
-    Compared, Cost, Masked, MethodArea, OverRandom, Recommended, Repaired, is_of_modules,
-};
+use findings::methods::{Compared, Masked, MethodArea, OverRandom, Recommended, Repaired, is_of_modules};
 use findings::pruning::share;
 use findings::{Criterion, Draws, LeftOut, Methods, Result, Series, Speed};
-use records::{CurveId, HeadSet, Order, PruningRow, Repair, Scope, TestedRow};
+use records::{Cost, CurveId, HeadSet, Order, PruningRow, Repair, Scope, TestedRow};
 use stats::Direction;
 use stats::areas::{Area, ENOUGH_TRAININGS};
 use stats::family::ALPHA;

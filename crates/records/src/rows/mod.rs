@@ -35,7 +35,7 @@ pub use gates::{GateFilmRow, GateRow, Method};
 pub use goal::Goal;
 pub use pruning::{CurveId, PruningRow};
 pub use relevance::RelevanceRow;
-pub use repaired::{Repair, RepairedRow};
+pub use repaired::{Cost, Repair, RepairedRow};
 pub use scores::ScoreRow;
 pub use speed::SpeedRow;
 pub use training::TrainingRow;

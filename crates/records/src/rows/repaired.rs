@@ -169,7 +169,30 @@ impl From<&RepairedRow> for PruningRow {
     }
 }
 
+/// Cost of choosing heads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Segments that the model reads forward.
+    pub forward: usize,
+    /// Of these, segments whose loss is followed backward.
+    pub backward: usize,
+    /// Updates of what chooses them, where that is trained.
+    pub updates: usize,
+}
+
+impl Cost {
+    /// The cheapest first: by passes, then by updates.
+    pub fn key(self) -> [usize; 2] {
+        [self.forward + self.backward, self.updates]
+    }
+}
+
 impl RepairedRow {
+    /// Cost of choosing the masked heads.
+    pub fn cost(&self) -> Cost {
+        Cost { forward: self.forward, backward: self.backward, updates: self.selection_updates }
+    }
+
     fn suffix(&self) -> String {
         if self.repair == Repair::Training { String::new() } else { format!("/{}", self.repair) }
     }
