@@ -195,7 +195,11 @@ impl Comparison<'_> {
         }
         let chosen = match chosen_before(method, rows)? {
             Some(chosen) => chosen,
-            None => self.selection.choose(method)?,
+            None => {
+                let (chosen, seconds) = self.selection.choose_timed(method)?;
+                rows.note_choosing(method.order.name(), seconds);
+                chosen
+            }
         };
         let control = Chosen { masked: none, cost: Cost::default() };
         for repair in repairs {

@@ -1,6 +1,7 @@
 //! The heads that each method chooses, and what choosing them costs.
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use anyhow::{Context, bail};
 use core_masking::{HeadId, HeadScores, HeadSet, Measure, Needs, Rule};
@@ -34,6 +35,13 @@ pub struct Selection<'a> {
     pub estimate: &'a Estimate,
     segments: OnceCell<usize>,
     measured: RefCell<BTreeMap<Measure, HeadScores>>,
+    passes: RefCell<Vec<Pass>>,
+}
+
+/// Measures that were taken of the intact model together.
+struct Pass {
+    measures: BTreeSet<Measure>,
+    seconds: f64,
 }
 
 impl<'a> Selection<'a> {
@@ -43,8 +51,8 @@ impl<'a> Selection<'a> {
         machine: &'a Machine,
         (subject, estimate): (&'a dyn Subject, &'a Estimate),
     ) -> Self {
-        let (segments, measured) = (OnceCell::new(), RefCell::default());
-        Self { shared, selectors, description, machine, subject, estimate, segments, measured }
+        let (segments, measured, passes) = (OnceCell::new(), RefCell::default(), RefCell::default());
+        Self { shared, selectors, description, machine, subject, estimate, segments, measured, passes }
     }
 
     /// Methods for which the subject, and the split that heads are chosen on, have what they need, of this many `heads`. Says so where
@@ -72,6 +80,27 @@ impl<'a> Selection<'a> {
             _ => true,
         };
         Ok(Order::all().iter().copied().filter(is_given).collect())
+    }
+
+    /// The heads that a method masks at each of its steps, and the seconds that it takes by itself: passes that an earlier method made,
+    /// and that this one would have to make, count too.
+    ///
+    /// # Errors
+    /// As [`choose`](Self::choose).
+    pub fn choose_timed(&self, method: &Method<'_>) -> anyhow::Result<(Vec<Chosen>, f64)> {
+        let (begin, earlier) = (Instant::now(), self.passes.borrow().len());
+        let chosen = self.choose(method)?;
+        let first = match method.order {
+            Order::Importance | Order::By(_) => method.order,
+            Order::Recomputed | Order::GreedyForward | Order::Swap => Order::Importance,
+            _ => return Ok((chosen, begin.elapsed().as_secs_f64())),
+        };
+        let ingredients = self.estimate.ingredients(first);
+        let passes = self.passes.borrow();
+        let shared =
+            passes[..earlier].iter().filter(|pass| ingredients.iter().any(|one| pass.measures.contains(one)));
+        let shared: f64 = shared.map(|pass| pass.seconds).sum();
+        Ok((chosen, shared + begin.elapsed().as_secs_f64()))
     }
 
     /// The heads that a method masks at each of its steps.
@@ -124,8 +153,10 @@ impl<'a> Selection<'a> {
         if !missing.is_empty() {
             let is_alike =
                 |one: &Measure| missing.iter().any(|other| other.entry().needs == one.entry().needs);
-            let alike = Measure::of_passes().filter(is_alike).collect();
+            let (alike, begin) = (Measure::of_passes().filter(is_alike).collect(), Instant::now());
             let found = self.subject.measure(&self.estimate.on, &HeadSet::none(), &alike)?;
+            let pass = Pass { measures: alike, seconds: begin.elapsed().as_secs_f64() };
+            self.passes.borrow_mut().push(pass);
             known.extend(found.into_iter().map(|(measure, means)| (measure, means.means())));
         }
         Ok(self.estimate.score(order, &known))

@@ -104,6 +104,13 @@ impl<R: TestedRow> MeasuredRows<R> {
         self.writer.renew(unwanted);
     }
 
+    /// Notes how long this run took to choose the heads of a method.
+    pub fn note_choosing(&mut self, method: &str, seconds: f64) {
+        if let Some(run) = self.writer.signature_mut().runs.last_mut() {
+            run.choosing_seconds.insert(method.to_owned(), seconds);
+        }
+    }
+
     /// Takes rows out, whatever was asked for.
     pub fn discard(&mut self, unwanted: impl Fn(&R) -> bool) {
         self.writer.discard(unwanted);

@@ -1,36 +1,52 @@
 //! Methods that choose heads to mask, side by side at equal numbers of heads: the rows of `compare-methods`.
+mod comparison;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use heads::{HeadLayout, LayerShape};
-use records::rules::margin;
 use records::{
     Attention, Cost, CurveId, HeadSet, Order, PruningRow, Repair, RepairedRow, Scope, TestedRow, Verdict,
 };
-use stats::Segments;
-use stats::adjust::holm;
-use stats::areas::{Area, Areas, Curve};
+use stats::areas::Area;
 use stats::bootstrap::Interval;
-use stats::family::ALPHA;
-use stats::swaps::smallest_p_value;
 
-use crate::contrasts::{Draws, against_control};
-use crate::error::{LeftOut, Result, faulty, no_segments, within};
-use crate::pruning::{Pruning, Series, share};
+use crate::contrasts::against_control;
+use crate::error::{LeftOut, Result, faulty};
+use crate::pruning::{Pruning, Series};
 use crate::replicates::{check, other_trainings};
 use crate::results::{Results, distinct, extent};
-use crate::segments::stored;
 use crate::source::{ResultFile, experiment};
+use comparison::Comparison;
 
 /// Everything that was measured of one subject.
 #[derive(Debug)]
 pub struct Methods {
     /// All rows, of the first training.
     pub results: Results<RepairedRow>,
-    /// Its curves after each repair; those after training are compared with the model that was trained as long with all heads.
+    /// Curves after each repair, of the first training that has it; those of models that were trained further are compared with the one
+    /// that was trained as long with all heads.
     pub repairs: BTreeMap<Repair, Pruning>,
     /// All rows of other trainings.
     pub others: Vec<Results<RepairedRow>>,
+}
+
+/// Models that are compared with each other, since they cost alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Models as they are left, or repaired without training
+    Untrained,
+    /// Models that were trained further
+    Trained,
+}
+
+impl Kind {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Untrained, Self::Trained];
+
+    /// The kind that a repair makes.
+    pub fn of(repair: Repair) -> Self {
+        if repair == Repair::Training { Self::Trained } else { Self::Untrained }
+    }
 }
 
 /// A method and what was done to the models that it left.
@@ -63,8 +79,8 @@ pub struct MethodArea {
 pub struct Recommended {
     /// Share of the heads that are masked, in percent.
     pub percent: f64,
-    /// `true` if it is chosen among models that were trained further, and `false` among all others.
-    pub is_trained: bool,
+    /// The models that it is chosen among.
+    pub kind: Kind,
     /// The method with the best score, complements and random orders left out.
     pub best: Repaired,
     /// Its score, the mean over trainings.
@@ -113,8 +129,20 @@ pub struct Masked {
     /// Share of the keys and values of decoders that goes, in percent: that of the bytes of a cache; absent likewise, and without a
     /// decoder.
     pub cache: Option<f64>,
-    /// The score less that by importance, with p adjusted by Holm (1979) over all; absent of importance itself.
+    /// The score less that by importance at the same number of heads, with p adjusted by Holm (1979) over all; absent of importance
+    /// itself.
     pub over_importance: Option<Area>,
+    /// Of heads by importance the whole modules that save at least as much of the projections, and of the cache.
+    pub at_its: [Option<AsLight>; 2],
+}
+
+/// Fewest whole modules that save at least as much as some heads do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AsLight {
+    /// Share of the heads that are in these modules, in percent.
+    pub percent: f64,
+    /// Their score less that without the heads, with p adjusted with the others.
+    pub over_heads: Area,
 }
 
 /// Comparisons of all methods over some heads.
@@ -135,25 +163,46 @@ impl Methods {
     /// If it cannot be read.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let results = Results::<RepairedRow>::read(file)?;
-        let mut others = Vec::new();
-        for file in other_trainings(&results.file, experiment::METHODS)? {
-            let found = check(&results.file, &file).and_then(|()| Results::read(file));
-            let found = found.and_then(|other| with_all_steps(other, &results));
-            others.extend(left_out.keep(found));
+        let files = other_trainings(&results.file, experiment::METHODS)?;
+        let mut found = Self { results, repairs: BTreeMap::new(), others: Vec::new() };
+        for file in files {
+            let other = check(&found.results.file, &file).and_then(|()| Results::read(file));
+            found.others.extend(left_out.keep(other.and_then(|other| found.with_all_steps(other))));
         }
-        let mut rows = BTreeMap::<Repair, Vec<RepairedRow>>::new();
-        for row in &results.rows {
-            rows.entry(row.repair).or_default().push(row.clone());
-        }
-        let mut of = |repair, rows| {
-            let own = Results { file: results.file.clone(), rows };
-            let own =
-                if repair == Repair::Training { against_control(own, is_control, left_out) } else { own };
+        found.repairs = Kind::ALL.into_iter().flat_map(|kind| found.curves(kind, left_out)).collect();
+        Ok(found)
+    }
+
+    /// The trainings that have models of a kind, the first one first.
+    pub fn trainings(&self, kind: Kind) -> Vec<&Results<RepairedRow>> {
+        let all = std::iter::once(&self.results).chain(&self.others);
+        all.filter(|results| results.rows.iter().any(|row| Kind::of(row.repair) == kind)).collect()
+    }
+
+    /// Curves of the first training that has models of a kind.
+    fn curves(&self, kind: Kind, left_out: &mut LeftOut) -> Vec<(Repair, Pruning)> {
+        let Some(first) = self.trainings(kind).into_iter().next() else { return Vec::new() };
+        let repairs = first.rows.iter().map(|row| row.repair).filter(|&repair| Kind::of(repair) == kind);
+        let mut of = |repair| {
+            let rows = first.rows.iter().filter(|row| row.repair == repair).cloned().collect();
+            let own = Results { file: first.file.clone(), rows };
+            let own = if kind == Kind::Trained { against_control(own, is_control, left_out) } else { own };
             let rows = own.rows.iter().map(PruningRow::from).collect();
-            Pruning::of(Results { file: own.file, rows })
+            (repair, Pruning::of(Results { file: own.file, rows }))
         };
-        let repairs = rows.into_iter().map(|(repair, rows)| (repair, of(repair, rows))).collect();
-        Ok(Self { results, repairs, others })
+        distinct(repairs).into_iter().map(&mut of).collect()
+    }
+
+    /// Refuses a training that lacks a curve of the first one with models of that kind, or a step of it.
+    fn with_all_steps(&self, other: Results<RepairedRow>) -> Result<Results<RepairedRow>> {
+        let is_whole = |kind| {
+            let (own, first) = (steps(&other, kind), self.trainings(kind));
+            let first = first.first().map(|first| steps(first, kind)).unwrap_or_default();
+            own.is_empty() || first.iter().all(|(run, steps)| own.get(run) == Some(steps))
+        };
+        let fault = "lacks curves or steps of the first training: run `compare-methods` to its end";
+        let is_kept = Kind::ALL.into_iter().all(is_whole);
+        if is_kept { Ok(other) } else { Err(faulty(&other.file.path, fault)) }
     }
 
     /// Sets of heads that are chosen from.
@@ -214,8 +263,7 @@ impl Methods {
 
     /// Rows of all trainings at one of the steps that mask heads, counted from 0.
     fn rows(&self, method: Repaired, place: usize) -> impl Iterator<Item = &RepairedRow> {
-        let all = std::iter::once(&self.results).chain(&self.others);
-        all.filter_map(move |results| {
+        self.trainings(Kind::of(method.repair)).into_iter().filter_map(move |results| {
             let is_own = |row: &&RepairedRow| row.masked > 0 && Run::of(row) == Run { method, seed: None };
             let mut own: Vec<&RepairedRow> = results.rows.iter().filter(is_own).collect();
             own.sort_by_key(|row| row.step);
@@ -223,12 +271,21 @@ impl Methods {
         })
     }
 
+    /// Seconds that an order took to choose the heads, where a run has noted it: of the latest run of the first training that has.
+    pub fn choosing_seconds(&self, order: Order) -> Option<f64> {
+        let all = std::iter::once(&self.results).chain(&self.others);
+        let mut runs =
+            all.filter_map(|results| results.file.signature.as_ref()).flat_map(|own| own.runs.iter().rev());
+        runs.find_map(|run| run.choosing_seconds.get(order.name()).copied())
+    }
+
     /// What choosing the heads costs, at one step or, of all steps, the most.
     fn cost(&self, method: Repaired, step: Option<usize>) -> Cost {
         let is_own = |row: &&RepairedRow| {
             Run::of(row).method == method && row.masked > 0 && step.is_none_or(|step| row.step == step)
         };
-        let own: Vec<&RepairedRow> = self.results.rows.iter().filter(is_own).collect();
+        let first = self.trainings(Kind::of(method.repair)).into_iter().next();
+        let own: Vec<&RepairedRow> = first.into_iter().flat_map(|first| &first.rows).filter(is_own).collect();
         let most = |of: fn(Cost) -> usize| own.iter().map(|row| of(row.cost())).max().unwrap_or_default();
         Cost {
             forward: most(|cost| cost.forward),
@@ -242,11 +299,10 @@ impl Methods {
     /// # Errors
     /// If no statistics of segments are stored, or they are damaged.
     pub fn compared(&self, scope: Scope) -> Result<Compared> {
-        self.compare(scope, |comparison| Compared {
-            areas: comparison.areas(),
-            recommended: comparison.recommended(),
-            modules: comparison.modules(),
-        })
+        let of = |comparison: &Comparison<'_>| (comparison.areas(), comparison.modules());
+        let (areas, modules): (Vec<_>, Vec<_>) = self.compare(scope, of)?.into_iter().unzip();
+        let recommended = self.recommended(scope)?;
+        Ok(Compared { areas: areas.concat(), recommended, modules: modules.concat() })
     }
 
     /// The method to use for each number of heads alone.
@@ -254,30 +310,9 @@ impl Methods {
     /// # Errors
     /// As [`compared`](Self::compared).
     pub fn recommended(&self, scope: Scope) -> Result<Vec<Recommended>> {
-        self.compare(scope, |comparison| comparison.recommended())
-    }
-
-    fn compare<T>(&self, scope: Scope, of: impl FnOnce(&Comparison<'_>) -> T) -> Result<T> {
-        let none = || no_segments(&self.results.file);
-        let testing = self.results.file.testing().ok_or_else(none)?.of_segments();
-        let all: Vec<&Results<RepairedRow>> = std::iter::once(&self.results).chain(&self.others).collect();
-        let segments = all.iter().map(|results| stored(results, none)).collect::<Result<Vec<_>>>()?;
-        let trainings = all.iter().zip(&segments);
-        let trainings: Vec<BTreeMap<Run, Curve<'_>>> =
-            trainings.map(|(results, (_, segments))| curves(results, segments, scope)).collect();
-        let steps = trainings[0].values().map(|curve| curve.steps.len()).max().unwrap_or_default();
-        let whole = trainings[0].iter().filter(|(_, curve)| curve.steps.len() == steps);
-        let runs: Vec<Run> = whole.map(|(run, _)| *run).collect();
-        let what = || format!("the segments of `{}` cannot be compared", self.results.file.path.display());
-        let own = trainings.iter().map(|curves| runs.iter().map(|run| curves[run].clone()).collect());
-        let bases = segments.iter().map(|(base, _)| base);
-        let areas = Areas::new(bases.zip(own).collect(), testing);
-        let areas = areas.map_err(within(what))?;
-        let mut places = BTreeMap::<Repaired, Vec<usize>>::new();
-        for (place, run) in runs.iter().enumerate() {
-            places.entry(run.method).or_default().push(place);
-        }
-        Ok(of(&Comparison { methods: self, areas, places, steps, swaps: testing.resamples }))
+        let mut found = self.compare(scope, |comparison| comparison.recommended())?.concat();
+        found.sort_by(|one, other| one.percent.total_cmp(&other.percent)); // stable: those without training stay first
+        Ok(found)
     }
 }
 
@@ -295,35 +330,11 @@ impl Run {
     }
 }
 
-/// Steps of each curve.
-fn steps(results: &Results<RepairedRow>) -> BTreeMap<Run, BTreeSet<usize>> {
+/// Steps of each curve of models of a kind.
+fn steps(results: &Results<RepairedRow>, kind: Kind) -> BTreeMap<Run, BTreeSet<usize>> {
     let mut found = BTreeMap::<Run, BTreeSet<usize>>::new();
-    for row in &results.rows {
+    for row in results.rows.iter().filter(|row| Kind::of(row.repair) == kind) {
         found.entry(Run::of(row)).or_default().insert(row.step);
-    }
-    found
-}
-
-/// Refuses a training that lacks a curve of the first one, or a step of it.
-fn with_all_steps(other: Results<RepairedRow>, first: &Results<RepairedRow>) -> Result<Results<RepairedRow>> {
-    let own = steps(&other);
-    let is_whole = steps(first).iter().all(|(run, steps)| own.get(run) == Some(steps));
-    let fault = "lacks curves or steps of the first training: run `compare-methods` to its end";
-    if is_whole { Ok(other) } else { Err(faulty(&other.file.path, fault)) }
-}
-
-/// Segments of all steps of each curve, and of its control.
-fn curves<'a>(
-    results: &Results<RepairedRow>,
-    segments: &'a [Segments],
-    scope: Scope,
-) -> BTreeMap<Run, Curve<'a>> {
-    let mut rows: Vec<(&RepairedRow, &Segments)> = results.rows.iter().zip(segments).collect();
-    rows.sort_by_key(|(row, _)| row.step);
-    let mut found = BTreeMap::new();
-    for (row, own) in rows.into_iter().filter(|(row, _)| row.attention == scope) {
-        let curve = found.entry(Run::of(row)).or_insert(Curve { control: None, steps: Vec::new() });
-        if row.masked == 0 { curve.control = Some(own) } else { curve.steps.push(own) }
     }
     found
 }
@@ -336,160 +347,6 @@ fn is_control(one: &RepairedRow, other: &RepairedRow) -> bool {
 /// `true` if a method masks modules as a whole.
 pub fn is_of_modules(method: CurveId) -> bool {
     method.order.name().starts_with("modules") && !method.complement
-}
-
-/// Areas of all curves over some heads.
-struct Comparison<'a> {
-    methods: &'a Methods,
-    areas: Areas<'a>,
-    /// Of each method.
-    places: BTreeMap<Repaired, Vec<usize>>,
-    steps: usize,
-    swaps: usize,
-}
-
-impl Comparison<'_> {
-    /// The area of a method at some steps less that of another one, if this was measured and, where it is random, often enough.
-    fn over(&self, method: Repaired, order: Order, steps: Range<usize>) -> Option<Area> {
-        let curve = CurveId { order, complement: false, ..method.curve };
-        let others = self.places.get(&Repaired { curve, ..method }).filter(|_| curve != method.curve)?;
-        let is_enough = order != Order::Random || others.len() >= Draws::ENOUGH;
-        is_enough.then(|| self.areas.difference(&self.places[&method], others, steps))
-    }
-
-    fn areas(&self) -> Vec<MethodArea> {
-        let of = |(&method, places): (&Repaired, &Vec<usize>)| MethodArea {
-            method,
-            area: self.areas.difference(places, &[], 0..self.steps),
-            over_importance: self.over(method, Order::Importance, 0..self.steps),
-            over_random: self.over(method, Order::Random, 0..self.steps),
-            cost: self.methods.cost(method, None),
-        };
-        let mut all: Vec<MethodArea> = self.places.iter().map(of).collect();
-        for alike in all.chunk_by_mut(|one, next| one.method.repair == next.method.repair) {
-            adjust(alike.iter_mut().filter_map(|one| one.over_importance.as_mut()));
-            adjust(alike.iter_mut().filter_map(|one| one.over_random.as_mut()));
-        }
-        all
-    }
-
-    fn recommended(&self) -> Vec<Recommended> {
-        let each = (0..self.steps).flat_map(|place| [false, true].map(|is_trained| (place, is_trained)));
-        each.filter_map(|(place, is_trained)| self.recommend(place, is_trained)).collect()
-    }
-
-    fn recommend(&self, place: usize, is_trained: bool) -> Option<Recommended> {
-        let (steps, direction) = (place..place + 1, self.methods.results.metric().direction());
-        let is_asked = |method: &&Repaired| {
-            (method.repair == Repair::Training) == is_trained
-                && !method.curve.complement
-                && method.curve.order != Order::Random
-        };
-        let all: Vec<Repaired> = self.places.keys().filter(is_asked).copied().collect();
-        let score = |method: &Repaired| -> f64 {
-            let rows = self.methods.rows(*method, place).map(|row| row.score);
-            Draws::of(rows).map_or(f64::NAN, |scores| scores.mean)
-        };
-        let row = |method: &Repaired| {
-            let series = self.methods.find(method.repair, method.curve)?;
-            series.runs[0].iter().filter(|row| row.masked > 0).nth(place).cloned()
-        };
-        let cost = |method: &Repaired, step| self.methods.cost(*method, Some(step)).key();
-        let best = all.iter().max_by(|one, other| {
-            let by_score = direction.gain(score(one)).total_cmp(&direction.gain(score(other)));
-            let step = row(one).map_or(0, |row| row.step);
-            by_score.then_with(|| (cost(other, step), other).cmp(&(cost(one, step), one)))
-        })?;
-        let row = row(best)?;
-        let places = |method: &Repaired| &self.places[method][..];
-        let others: Vec<Repaired> = all.iter().filter(|other| *other != best).copied().collect();
-        let p_value = |other: &Repaired| {
-            self.areas.difference(places(best), places(other), steps.clone()).p_value.unwrap_or(1.0)
-        };
-        let can_tell = self.swaps > 0 && (others.len() as f64) * smallest_p_value(self.swaps) < ALPHA;
-        let alike = can_tell.then(|| {
-            let adjusted = holm(&others.iter().map(p_value).collect::<Vec<_>>());
-            let alike = others.iter().zip(adjusted).filter(|(_, p_value)| *p_value >= ALPHA);
-            let mut alike: Vec<Repaired> = alike.map(|(other, _)| *other).collect();
-            alike.sort_by_key(|other| (cost(other, row.step), *other));
-            alike
-        });
-        let is_cheaper = |other: &&Repaired| cost(other, row.step) < cost(best, row.step);
-        let cheapest = alike.as_ref().and_then(|alike| alike.first()).filter(is_cheaper).copied();
-        let change = self.areas.difference(places(best), &[], steps.clone());
-        let own = row.delta_interval().map(|(low, high)| Interval { low, high });
-        let interval = if self.methods.others.is_empty() { own } else { change.interval };
-        let chosen: Vec<usize> = all.iter().flat_map(places).copied().collect();
-        let score = score(best);
-        Some(Recommended {
-            percent: share(&row),
-            is_trained,
-            best: *best,
-            score,
-            change: change.value,
-            of_trainings: change.of_trainings,
-            interval,
-            verdict: interval.and_then(|interval| self.verdict(&row, interval, score - change.value)),
-            compared: others.len(),
-            alike,
-            cheapest,
-            random: self.over_random(*best, &steps),
-            optimism: self.areas.optimism(&chosen, steps, direction),
-        })
-    }
-
-    /// A method beside random orders at some steps, after the same repair: one contrast, in no family.
-    fn over_random(&self, method: Repaired, steps: &Range<usize>) -> Option<OverRandom> {
-        let direction = self.methods.results.metric().direction();
-        let area = self.over(method, Order::Random, steps.clone())?;
-        let curve = CurveId { order: Order::Random, ..method.curve };
-        let orders = &self.places[&Repaired { curve, ..method }];
-        let own = self.areas.measured(self.places[&method][0], steps);
-        let is_worse = |order: &&usize| direction.is_better(own, self.areas.measured(**order, steps));
-        Some(OverRandom {
-            orders: orders.len(),
-            worse: orders.iter().filter(is_worse).count(),
-            is_sure: direction.gain(area.value) > 0.0 && area.p_value? < ALPHA,
-        })
-    }
-
-    fn verdict(&self, row: &PruningRow, change: Interval, base: f64) -> Option<Verdict> {
-        let percent = self.methods.results.file.testing()?.margin_percent;
-        if self.methods.others.is_empty() {
-            return row.verdict(percent);
-        }
-        let metric = self.methods.results.metric();
-        let ends = [change.low, change.high].map(|end| -metric.direction().gain(end));
-        let loss = Interval { low: ends[0].min(ends[1]), high: ends[0].max(ends[1]) };
-        Some(Verdict::of(loss, margin(metric.name(), base, percent)))
-    }
-
-    fn modules(&self) -> Vec<Masked> {
-        let is_meant = |method: &&Repaired| {
-            let is_heads = method.curve.order == Order::Importance && !method.curve.complement;
-            method.repair == Repair::None && (is_heads || is_of_modules(method.curve))
-        };
-        let meant: Vec<Repaired> = self.places.keys().filter(is_meant).copied().collect();
-        if !meant.iter().any(|method| is_of_modules(method.curve)) {
-            return Vec::new();
-        }
-        let one = |place: usize, method: &Repaired| {
-            let row = PruningRow::from(self.methods.rows(*method, place).next()?);
-            let over_importance = self.over(*method, Order::Importance, place..place + 1);
-            let [projections, cache] = self.methods.saved(&row);
-            Some(Masked { row, projections, cache, over_importance })
-        };
-        let each = (0..self.steps).flat_map(|place| meant.iter().map(move |method| (place, method)));
-        let mut all: Vec<Masked> = each.filter_map(|(place, method)| one(place, method)).collect();
-        adjust(all.iter_mut().filter_map(|one| one.over_importance.as_mut()));
-        all
-    }
-}
-
-fn adjust<'a>(areas: impl Iterator<Item = &'a mut Area>) {
-    let areas: Vec<&mut Area> = areas.filter(|area| area.p_value.is_some()).collect();
-    let adjusted = holm(&areas.iter().filter_map(|area| area.p_value).collect::<Vec<_>>());
-    areas.into_iter().zip(adjusted).for_each(|(area, adjusted)| area.p_value = Some(adjusted));
 }
 
 #[cfg(test)]
@@ -540,10 +397,10 @@ mod tests {
     #[test]
     fn the_best_method_stands_beside_the_cheapest_that_is_as_good() {
         let found = made_up().recommended(Scope::All).unwrap();
-        let shape = |own: &Recommended| (own.percent, own.is_trained);
+        let shape = |own: &Recommended| (own.percent, own.kind);
         assert_eq!(
             found.iter().map(shape).collect::<Vec<_>>(),
-            [(50.0, false), (50.0, true), (75.0, false), (75.0, true)]
+            [(50.0, Kind::Untrained), (50.0, Kind::Trained), (75.0, Kind::Untrained), (75.0, Kind::Trained)]
         );
         let first = &found[0];
         assert_eq!(first.best, method(Repair::LeastSquares, Order::Subset));
@@ -591,10 +448,10 @@ mod tests {
 
     #[test]
     fn a_training_that_lacks_a_curve_is_left_out_by_name() {
-        let Methods { results, mut others, .. } = made_up();
-        let mut other = others.remove(0);
+        let mut found = made_up();
+        let mut other = found.others.remove(0);
         other.rows.retain(|row| row.order != Order::Oracle || row.masked == 4);
-        let fault = with_all_steps(other, &results).unwrap_err().to_string();
+        let fault = found.with_all_steps(other).unwrap_err().to_string();
         assert!(fault.contains("replicate-3/compare-methods.csv` lacks curves"), "{fault}");
     }
 

@@ -202,6 +202,9 @@ pub struct Provenance {
     pub started_unix_seconds: u64,
     /// Duration of the run, in seconds; absent if it was interrupted.
     pub duration_seconds: Option<f64>,
+    /// Seconds that each method of `compare-methods` took to choose its heads; empty for all other experiments.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub choosing_seconds: BTreeMap<String, f64>,
     /// The rows that this run wrote, where others wrote rows too; empty for the only run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<String>,
@@ -225,6 +228,7 @@ impl Provenance {
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |time| time.as_secs()),
             duration_seconds: None,
+            choosing_seconds: BTreeMap::new(),
             rows: Vec::new(),
         }
     }

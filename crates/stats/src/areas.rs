@@ -30,6 +30,15 @@ pub struct Areas<'a> {
     testing: Testing,
 }
 
+/// Curves at some steps, which stand on one side of a difference.
+#[derive(Debug, Clone)]
+pub struct Side<'c> {
+    /// The curves, by place.
+    pub curves: &'c [usize],
+    /// Their steps.
+    pub steps: Range<usize>,
+}
+
 /// Curves of one training, in the order of all.
 #[derive(Debug, Clone)]
 struct Training<'a> {
@@ -85,26 +94,34 @@ impl<'a> Areas<'a> {
     /// # Panics
     /// If the first are none.
     pub fn difference(&self, curves: &[usize], others: &[usize], steps: Range<usize>) -> Area {
-        assert!(!curves.is_empty(), "an area needs a curve");
-        let measured = |training: &Training<'_>, all: &[usize]| {
-            mean(all.iter().map(|&curve| training.area(curve, &steps)))
+        self.between(Side { curves, steps: steps.clone() }, Side { curves: others, steps })
+    }
+
+    /// The same, with steps of their own on each side, of which both have as many.
+    ///
+    /// # Panics
+    /// If the first are none.
+    pub fn between(&self, own: Side<'_>, others: Side<'_>) -> Area {
+        assert!(!own.curves.is_empty(), "an area needs a curve");
+        let measured = |training: &Training<'_>, side: &Side<'_>| {
+            mean(side.curves.iter().map(|&curve| training.area(curve, &side.steps)))
         };
         let of_trainings: Vec<f64> = self
             .trainings
             .iter()
-            .map(|training| measured(training, curves) - measured(training, others))
+            .map(|training| measured(training, &own) - measured(training, &others))
             .collect();
         let mut random = ChaCha8Rng::seed_from_u64(self.testing.seed);
         let mut pick = |number: usize| if number == 1 { 0 } else { random.random_range(0..number) };
         let mut drawn_on = |resample: usize| {
             let trainings = self.trainings.len();
-            let mut one = |own: usize| {
-                let own = if trainings < ENOUGH_TRAININGS { own } else { pick(trainings) };
-                let training = &self.trainings[own];
-                let mut side = |all: &[usize]| {
-                    mean((0..all.len()).map(|_| training.on(all[pick(all.len())], &steps, resample)))
+            let mut one = |place: usize| {
+                let place = if trainings < ENOUGH_TRAININGS { place } else { pick(trainings) };
+                let training = &self.trainings[place];
+                let mut side = |Side { curves, steps }: &Side<'_>| {
+                    mean((0..curves.len()).map(|_| training.on(curves[pick(curves.len())], steps, resample)))
                 };
-                side(curves) - side(others)
+                side(&own) - side(&others)
             };
             mean((0..trainings).map(&mut one).collect::<Vec<_>>().into_iter())
         };
@@ -113,31 +130,34 @@ impl<'a> Areas<'a> {
             value: mean(of_trainings.iter().copied()),
             interval: percentile_interval(&drawn),
             of_trainings,
-            p_value: (!others.is_empty()).then(|| self.p_value(curves, others, &steps)).flatten(),
+            p_value: (!others.curves.is_empty()).then(|| self.p_value(&own, &others)).flatten(),
         }
     }
 
-    fn p_value(&self, curves: &[usize], others: &[usize], steps: &Range<usize>) -> Option<f64> {
-        let pooled = |training: &Training<'_>, all: &[usize], step: usize| {
-            let counted = all.iter().map(|&curve| training.curves[curve].steps[step].counted());
+    fn p_value(&self, own: &Side<'_>, others: &Side<'_>) -> Option<f64> {
+        let pooled = |training: &Training<'_>, side: &Side<'_>, step: usize| {
+            let counted = side.curves.iter().map(|&curve| training.curves[curve].steps[step].counted());
             Counted::mean(&counted.collect::<Result<Vec<_>, _>>().expect("they were counted before"))
         };
-        let pair = |training, step| (pooled(training, others, step), pooled(training, curves, step));
+        let steps = || others.steps.clone().zip(own.steps.clone());
+        let pair = |training, (other, step)| (pooled(training, others, other), pooled(training, own, step));
         let pairs: Vec<_> = self
             .trainings
             .iter()
-            .flat_map(|training| steps.clone().map(move |step| pair(training, step)))
+            .flat_map(|training| steps().map(move |steps| pair(training, steps)))
             .collect();
         let swapped = swapped_mean(&pairs, self.testing)?;
-        let (one, several) = match (curves, others) {
-            ([one], several) | (several, [one]) if several.len() > 1 => (*one, several),
+        let (one, several) = match (own.curves, others.curves) {
+            ([one], [_, _, ..]) => (self.measured(*one, &own.steps), others),
+            ([_, _, ..], [one]) => (self.measured(*one, &others.steps), own),
             _ => return Some(swapped.p_value),
         };
-        let areas: Vec<f64> = several.iter().map(|&curve| self.measured(curve, steps)).collect();
+        let areas: Vec<f64> =
+            several.curves.iter().map(|&curve| self.measured(curve, &several.steps)).collect();
         let (number, centre) = (areas.len() as f64, mean(areas.iter().copied()));
         let squares = areas.iter().map(|area| (area - centre).powi(2)).sum::<f64>();
         let error = (swapped.variance + squares / (number - 1.0) / number).sqrt();
-        let difference = self.measured(one, steps) - centre;
+        let difference = one - centre;
         Some(t_test::student(difference, error, number - 1.0).ok()?.0.p_value)
     }
 
@@ -257,6 +277,15 @@ mod tests {
         assert_eq!(areas.difference(&[1], &[0], 0..2).p_value, Some(0.25));
         assert_eq!(areas.difference(&[2], &[3], 0..2).p_value, Some(1.0));
         assert_eq!(areas.difference(&[0], &[0], 0..2).p_value, Some(1.0));
+        // one step of each: two segments against none, then against the one that the other curve loses at its second step
+        let at = |curve, step| Side { curves: std::slice::from_ref(curve), steps: step..step + 1 };
+        let [loss, gain] = [areas.between(at(&2, 0), at(&0, 1)), areas.between(at(&2, 0), at(&1, 1))];
+        assert!((loss.value + 2.0).abs() < 1e-9 && (gain.value + 1.0).abs() < 1e-9, "{loss:?}, {gain:?}");
+        assert_eq!(
+            (loss.p_value, gain.p_value),
+            (Some(0.5), Some(1.0)),
+            "three segments, two of which change one way"
+        );
     }
 
     /// Where one training loses 10 and the other 20, segments lose 0.15 on average with variance 0.1025: 1.96 · √10.25 = 6.3 to either side.
