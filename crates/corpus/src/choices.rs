@@ -80,7 +80,8 @@ pub fn read(path: &Path, format: &ChoiceFormat, bad: &mut BadRows) -> Result<Vec
         let (record, answer) = (record?, answers.as_ref().map(|answers| answers[place].as_str()));
         format.choice(&record, &template, answer).map_err(|reason| Error::of_line(path, record.line, reason))
     };
-    bad.sift_all(records.into_iter().enumerate().map(choice))
+    let first = format.first.unwrap_or(usize::MAX);
+    bad.sift_all(records.into_iter().enumerate().take(first).map(choice))
 }
 
 /// The lines of the file of answers beside the questions, if the format names one.

@@ -20,6 +20,15 @@ use crate::rows::{self, BadRows, Column, Layout, RowKind};
 pub struct Document {
     /// The text; it is not blank.
     pub text: String,
+    /// Bytes at its beginning that are given, and not predicted.
+    pub given: usize,
+}
+
+impl From<String> for Document {
+    /// A text all of which is predicted.
+    fn from(text: String) -> Self {
+        Self { text, given: 0 }
+    }
 }
 
 /// Layout of a file of documents; part of a subject's TOML.
@@ -50,6 +59,27 @@ pub struct DocumentFormat {
     /// The documents that are drawn at random; all, in their order, if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<DocumentSample>,
+    /// The part of each document that is predicted; all of it if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predict: Option<Predicted>,
+}
+
+/// The part of a document that is predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Predicted {
+    /// The last word, with the white space before it (LAMBADA; Paperno et al. 2016, <https://aclanthology.org/P16-1144>).
+    LastWord,
+}
+
+impl Predicted {
+    /// The document of a text; without white space before its last word there is nothing to give.
+    fn of(self, text: String) -> Document {
+        let Self::LastWord = self;
+        let text = text.trim_end().to_owned();
+        let before = text.rfind(char::is_whitespace).map_or(0, |last| text[..last].trim_end().len());
+        Document { text, given: before }
+    }
 }
 
 /// The unit that is a document.
@@ -177,7 +207,11 @@ pub fn read<P: AsRef<Path>>(
         pairs::draw(&mut all, (skip.saturating_add(count), seed), last, "documents")?;
         all.drain(..skip);
     }
-    Ok(all.into_iter().map(|text| Document { text }).collect())
+    let document = |text| match format.predict {
+        Some(predicted) => predicted.of(text),
+        None => Document::from(text),
+    };
+    Ok(all.into_iter().map(document).collect())
 }
 
 /// The number of words of a text: what white space separates. Perplexity by word divides by it.

@@ -65,7 +65,7 @@ impl Repeats {
             let length = random.random_range(self.shortest..=self.longest);
             let (block, _) = symbols.partial_shuffle(&mut random, length);
             let block: String = block.iter().collect();
-            Document { text: block.clone() + &block }
+            Document::from(block.clone() + &block)
         };
         Some((0..[self.train, self.dev, self.test][place]).map(|_| text()).collect())
     }
@@ -84,7 +84,7 @@ mod tests {
     fn each_text_is_a_block_of_distinct_symbols_said_twice() {
         let texts = OWN.read("train").unwrap();
         let mut lengths = [0; 6];
-        for Document { text } in &texts {
+        for Document { text, .. } in &texts {
             let (first, second) = text.split_at(text.len() / 2);
             assert_eq!(first, second);
             assert_eq!(first.chars().collect::<BTreeSet<_>>().len(), first.len(), "{first}");

@@ -220,7 +220,7 @@ mod tests {
         for (toml, sha256, expected) in [
             (pairs, checksum::of_pairs(&both), "one \u{2192} un"),
             (table, checksum::of_examples(&[example]), "fine (good)"),
-            (documents, checksum::of_documents(&[Document { text: text("a text") }]), "a text"),
+            (documents, checksum::of_documents(&[Document::from(text("a text"))]), "a text"),
         ] {
             let found = |toml: &str, sha256: &str| texts(toml, Some(folder.path()), "test", sha256);
             assert_eq!(found(toml, &sha256).unwrap().expect(toml)[0], expected);

@@ -37,6 +37,9 @@ pub struct ChoiceFormat {
     /// The field that names the subject of a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// Rows of each file that count, from its beginning; all if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<usize>,
     /// True if contexts and choices are to be rid of WikiHow's marks in brackets, as HellaSwag needs it; false if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wikihow: Option<bool>,

@@ -27,9 +27,8 @@ pub const AGREEMENT_GROUPS: [&str; 5] = [
 /// on how much training data is asked for.
 pub fn language_splits(sizes: SplitSizes, seed: u64) -> Splits<Document> {
     let Splits { train, dev, test, shifted } = language_samples(sizes, seed);
-    let [train, dev, test, shifted] = [train, dev, test, shifted].map(|samples| {
-        samples.into_iter().map(|sample| Document { text: sample.source }).collect::<Vec<_>>()
-    });
+    let [train, dev, test, shifted] = [train, dev, test, shifted]
+        .map(|samples| samples.into_iter().map(|sample| Document::from(sample.source)).collect::<Vec<_>>());
     Splits { train, dev, test, shifted }
 }
 

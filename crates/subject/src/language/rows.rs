@@ -105,7 +105,19 @@ impl Rows {
             rows.tokens.extend(tokenizer.begin());
             rows.tokens.extend(tokenizer.encode(&document.text)?);
             rows.tokens.extend(tokenizer.end().filter(|_| windowing.end));
-            let document_words = u32::try_from(words(&document.text)).unwrap_or(u32::MAX);
+            let document_words = u32::try_from(words(&document.text[document.given..])).unwrap_or(u32::MAX);
+            if document.given > 0 {
+                // the pieces of what is given as it is encoded alone, as with choices
+                let given = tokenizer.encode(&document.text[..document.given])?.len();
+                rows.continued(
+                    first,
+                    given + usize::from(tokenizer.begin().is_some()),
+                    windowing,
+                    counts.len(),
+                );
+                counts.push(document_words);
+                continue;
+            }
             match windowing.segments {
                 SegmentKind::Documents => {
                     rows.window(first, windowing, |_| counts.len());
@@ -124,6 +136,15 @@ impl Rows {
             return Err(Error::Invalid(format!("split `{split}` has no token to predict: {allowed}")));
         }
         Ok(rows)
+    }
+
+    /// A row of the tokens from `first` on, of which what stands behind the `given` ones is predicted: if they are more than a window
+    /// holds, the last of them.
+    fn continued(&mut self, first: usize, given: usize, windowing: Windowing, segment: usize) {
+        let end = self.tokens.len();
+        let start = end.saturating_sub(windowing.length + 1).max(first);
+        let context = (first + given).saturating_sub(start).clamp(1, end - start - 1);
+        self.rows.push(Row { tokens: start..end, context, segment, length: 1.0 });
     }
 
     /// Cuts the tokens from `first` on into rows, and returns their number.
@@ -362,7 +383,7 @@ mod tests {
     fn documents(lengths: &[usize]) -> Vec<Document> {
         lengths
             .iter()
-            .map(|&length| Document { text: "abcd".chars().cycle().take(length).collect() })
+            .map(|&length| Document::from("abcd".chars().cycle().take(length).collect::<String>()))
             .collect()
     }
 
@@ -401,7 +422,7 @@ mod tests {
             let begin = tokenizer.begin();
             let windowing =
                 Windowing { length: 4, stride, end: false, begin, segments: SegmentKind::Documents };
-            let document = |text: &&str| Document { text: (*text).to_owned() };
+            let document = |text: &&str| Document::from((*text).to_owned());
             let documents: Vec<Document> = texts.iter().map(document).collect();
             let rows = Rows::of_documents(&tokenizer, &documents, windowing, "test").unwrap();
             let text =
@@ -417,6 +438,28 @@ mod tests {
         assert_eq!(rows(&["abcdabcdab"], 4), ["^|abcd", "^|abcd", "^cd|ab"]);
         assert_eq!(rows(&["abcdabcdab"], 2), ["^|abcd", "^cd|ab", "^ab|cd", "^cd|ab"]);
         assert_eq!(rows(&["abcda", "dc"], 3), ["^|abcd", "^bcd|a", "^|dc"]);
+    }
+
+    /// Of `^ab cd` the last word is ` cd`; of a window of three tokens `b` is left of what comes before.
+    #[test]
+    fn the_last_word_is_predicted_from_what_the_window_holds_before_it() {
+        let document = Document { text: "ab cd".to_owned(), given: 2 };
+        let shape = |length| {
+            let windowing = Windowing {
+                length,
+                stride: length,
+                end: false,
+                begin: None,
+                segments: SegmentKind::Documents,
+            };
+            let rows =
+                Rows::of_documents(&tokenizer(), std::slice::from_ref(&document), windowing, "test").unwrap();
+            let SegmentsOf::Documents { words } = &rows.segments else { panic!("documents") };
+            (rows.len(), rows.tokens(0).len(), rows.predictions(0), words[0])
+        };
+        assert_eq!(shape(9), (1, 6, 3, 1), "the symbol before, five characters, three of them predicted");
+        assert_eq!(shape(3), (1, 4, 3, 1));
+        assert_eq!(shape(2), (1, 3, 2, 1), "a word longer than a window loses its beginning");
     }
 
     fn question(context: &str, choices: &[&str]) -> Choice {
