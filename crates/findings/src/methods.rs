@@ -455,6 +455,27 @@ mod tests {
         assert!(fault.contains("replicate-3/compare-methods.csv` lacks curves"), "{fault}");
     }
 
+    /// The first training was not trained further: there the other one alone is compared, by the intervals of its rows.
+    #[test]
+    fn a_repair_is_compared_in_the_trainings_that_have_it() {
+        let mut found = made_up();
+        found.results.rows.retain(|row| row.repair != Repair::Training);
+        found.repairs =
+            Kind::ALL.into_iter().flat_map(|kind| found.curves(kind, &mut LeftOut::default())).collect();
+        let recommended = found.recommended(Scope::All).unwrap();
+        let trainings: Vec<usize> = recommended.iter().map(|own| own.of_trainings.len()).collect();
+        assert_eq!(trainings, [2, 1, 2, 1]);
+        let trained = &recommended[1];
+        let row = found.others[0].rows.iter().find(|row| {
+            (row.repair, row.order, row.masked) == (Repair::Training, trained.best.curve.order, 4)
+        });
+        assert_eq!(Some(trained.score), row.map(|row| row.score));
+        let area = found.compared(Scope::All).unwrap().areas;
+        let of = |repair| area.iter().find(|own| own.method == method(repair, Order::Importance)).unwrap();
+        assert_eq!(of(Repair::Training).area.of_trainings, [0.375]);
+        assert_eq!(of(Repair::None).area.of_trainings.len(), 2);
+    }
+
     /// Of one training with one random order: the intervals and verdicts are those of the rows, and nothing is said of random orders.
     #[test]
     fn one_training_is_judged_by_its_rows() {
