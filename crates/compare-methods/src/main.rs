@@ -193,7 +193,8 @@ impl Comparison<'_> {
         if repairs.is_empty() {
             return Ok(());
         }
-        let chosen = match chosen_before(method, rows)? {
+        let is_again = self.args.shared.again;
+        let chosen = match if is_again { None } else { chosen_before(method, rows)? } {
             Some(chosen) => chosen,
             None => {
                 let (chosen, seconds) = self.selection.choose_timed(method)?;

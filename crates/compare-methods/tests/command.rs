@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use records::{AblationRow, HeadSet, Order, PruningRow, Repair, RepairedRow, TestedRow};
+use records::{AblationRow, HeadSet, Order, PruningRow, Repair, RepairedRow, Signature, TestedRow};
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, refusal, rows, trained};
 
 const TABLE: &str = "compare-methods.csv";
@@ -183,6 +183,10 @@ fn sets_are_searched_for_and_trained_for_once() {
         let other = found.iter().find(same).unwrap();
         assert_eq!((&row.masked_heads, costs(&row)), (&other.masked_heads, costs(&other)));
     }
+    let signature =
+        Signature::read(&Signature::path_beside(&folder.join("results/tiny").join(TABLE))).unwrap().unwrap();
+    let timed = signature.runs.iter().map(|run| run.choosing_seconds.len()).collect::<Vec<_>>();
+    assert_eq!(timed, [5, 0], "what was not chosen again took no time");
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl<R: TestedRow> MeasuredRows<R> {
 
     /// Notes how long this run took to choose the heads of a method.
     pub fn note_choosing(&mut self, method: &str, seconds: f64) {
-        if let Some(run) = self.writer.signature_mut().runs.last_mut() {
+        if let Some(run) = self.writer.run_mut() {
             run.choosing_seconds.insert(method.to_owned(), seconds);
         }
     }

@@ -147,6 +147,11 @@ impl<R: Row> RowWriter<R> {
         &mut self.new.signature
     }
 
+    /// What is recorded of this run.
+    pub fn run_mut(&mut self) -> Option<&mut Provenance> {
+        self.run.as_mut()
+    }
+
     /// Takes out complete rows that are to be computed again, if this run is to do so. Those that an unfinished run has
     /// computed again already stay.
     pub fn renew(&mut self, asked_for: impl Fn(&R) -> bool) {
