@@ -118,7 +118,10 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let export = Export::new(&args.folder, args.replace)?;
     if let Some(file) = &args.export_gguf {
         let shown = file.display();
-        ensure!(args.replace || !file.exists(), "`{shown}` is there already: choose another file, or replace it with --replace");
+        ensure!(
+            args.replace || !file.exists(),
+            "`{shown}` is there already: choose another file, or replace it with --replace"
+        );
         durable::check_writable(file)?;
     }
     let machine = args.machine.build()?;

@@ -68,7 +68,9 @@ impl Config {
         let family = config["model_type"].as_str().unwrap_or_default().to_owned();
         if !["llama", "mistral", "qwen2"].contains(&family.as_str()) {
             let why = match family.as_str() {
-                "qwen3" => "; `deci`, the architecture of llama.cpp whose layers may differ, has no norms of queries and keys",
+                "qwen3" => {
+                    "; `deci`, the architecture of llama.cpp whose layers may differ, has no norms of queries and keys"
+                }
                 _ => "",
             };
             let family = words::excerpt(&family);
@@ -93,10 +95,15 @@ impl Config {
             return Err(format!("a head of width {} cannot turn: it must be even", self.d_head()));
         }
         if self.hidden_act != "silu" {
-            return Err(format!("hidden_act `{}` is not written as GGUF; silu is", words::excerpt(&self.hidden_act)));
+            return Err(format!(
+                "hidden_act `{}` is not written as GGUF; silu is",
+                words::excerpt(&self.hidden_act)
+            ));
         }
         let windows = self.sliding_window.filter(|_| self.use_sliding_window != Some(false));
-        if let Some(window) = windows.filter(|_| self.model_type == "mistral" || self.use_sliding_window == Some(true)) {
+        if let Some(window) =
+            windows.filter(|_| self.model_type == "mistral" || self.use_sliding_window == Some(true))
+        {
             return Err(format!(
                 "sliding_window is {window}, and llama.cpp's `llama` and `deci` have no windows: set it to null if all texts are \
                  shorter"

@@ -52,7 +52,8 @@ pub fn export(folder: &Path, to: &Path, precision: Precision) -> Result<Exported
     let path = folder.join("model.safetensors");
     let weights = candle_core::safetensors::load(&path, &Device::Cpu).map_err(Error::told(&path))?;
     let mut model = Model { weights, path: &path, config: &config };
-    let heads: Vec<Slots> = (0..config.num_hidden_layers).map(|layer| model.slots(layer)).collect::<Result<_, _>>()?;
+    let heads: Vec<Slots> =
+        (0..config.num_hidden_layers).map(|layer| model.slots(layer)).collect::<Result<_, _>>()?;
     let tensors = model.tensors(&heads, precision)?;
     let sizes: Vec<_> = heads.iter().map(|slots| (slots.queries.len(), slots.key_values.len())).collect();
     let architecture = if sizes.iter().all(|size| *size == sizes[0]) { "llama" } else { "deci" };
@@ -66,8 +67,13 @@ pub fn export(folder: &Path, to: &Path, precision: Precision) -> Result<Exported
 }
 
 /// What llama.cpp must know of the model besides its weights.
-fn metadata(config: &Config, exported: &Exported, precision: Precision) -> Result<Vec<(String, Value)>, String> {
-    let number = |number: usize| u32::try_from(number).map(Value::U32).map_err(|_| format!("{number} is too large"));
+fn metadata(
+    config: &Config,
+    exported: &Exported,
+    precision: Precision,
+) -> Result<Vec<(String, Value)>, String> {
+    let number =
+        |number: usize| u32::try_from(number).map(Value::U32).map_err(|_| format!("{number} is too large"));
     let real = |real: f64| Value::F32(real as f32);
     let key = |name: &str| format!("{}.{name}", exported.architecture);
     let (theta, scaling) = config.rotary()?;
@@ -121,19 +127,28 @@ impl Model<'_> {
     /// first layer, which it refuses otherwise, and where the output has a bias, which it would lose.
     fn slots(&self, layer: usize) -> Result<Slots, Error> {
         let config = self.config;
-        let slots = Slots::of(&config.kept(layer), config.num_attention_heads / config.key_values(), config.key_values());
+        let slots = Slots::of(
+            &config.kept(layer),
+            config.num_attention_heads / config.key_values(),
+            config.key_values(),
+        );
         let bias = self.weights.get(&format!("model.layers.{layer}.self_attn.o_proj.bias"));
-        let has_bias = bias.map_or(Ok(false), |bias| Ok(bias.to_dtype(DType::F32)?.abs()?.sum_all()?.to_scalar::<f32>()? != 0.0));
+        let has_bias = bias.map_or(Ok(false), |bias| {
+            Ok(bias.to_dtype(DType::F32)?.abs()?.sum_all()?.to_scalar::<f32>()? != 0.0)
+        });
         let has_bias = has_bias.map_err(Error::told(self.path))?;
         Ok(if slots.queries.is_empty() && (layer == 0 || has_bias) { Slots::zero() } else { slots })
     }
 
     /// A tensor of this shape, removed, so that what is written does not stay in memory twice.
     fn take(&mut self, name: &str, shape: &[usize]) -> Result<Tensor, Error> {
-        let tensor = self.weights.remove(name).ok_or_else(|| self.fault(format!("tensor `{name}` is missing")))?;
+        let tensor =
+            self.weights.remove(name).ok_or_else(|| self.fault(format!("tensor `{name}` is missing")))?;
         if tensor.dims() != shape {
             let found = tensor.dims();
-            return Err(self.fault(format!("tensor `{name}` is {found:?}, but config.json asks for {shape:?}")));
+            return Err(
+                self.fault(format!("tensor `{name}` is {found:?}, but config.json asks for {shape:?}"))
+            );
         }
         tensor.to_dtype(DType::F32).map_err(Error::told(self.path))
     }
@@ -177,7 +192,9 @@ impl Model<'_> {
             }
         }
         match self.weights.keys().filter(|name| !name.ends_with("rotary_emb.inv_freq")).min() {
-            Some(name) => Err(self.fault(format!("no Llama, Mistral or Qwen2 has a tensor `{}`", excerpt(name)))),
+            Some(name) => {
+                Err(self.fault(format!("no Llama, Mistral or Qwen2 has a tensor `{}`", excerpt(name))))
+            }
             None => Ok(all),
         }
     }
@@ -207,8 +224,10 @@ impl Model<'_> {
         let shape: Vec<usize> = [Some(outputs), inputs.filter(|_| !is_bias)].into_iter().flatten().collect();
         let tensor = self.take(&name, &shape)?;
         let placed = match to {
-            "attn_q" => place(&tensor, &slots.queries, d_head, 0).and_then(|rows| in_pairs(&rows, slots.queries.len())),
-            "attn_k" => place(&tensor, &slots.key_values, d_head, 0).and_then(|rows| in_pairs(&rows, slots.key_values.len())),
+            "attn_q" => place(&tensor, &slots.queries, d_head, 0)
+                .and_then(|rows| in_pairs(&rows, slots.queries.len())),
+            "attn_k" => place(&tensor, &slots.key_values, d_head, 0)
+                .and_then(|rows| in_pairs(&rows, slots.key_values.len())),
             "attn_v" => place(&tensor, &slots.key_values, d_head, 0),
             "attn_output" if !is_bias => place(&tensor, &slots.queries, d_head, 1),
             _ => Ok(tensor),
@@ -218,7 +237,12 @@ impl Model<'_> {
 }
 
 /// The heads of a tensor, slices of `d_head` along an axis, in the order of `slots`.
-fn place(tensor: &Tensor, slots: &[Option<usize>], d_head: usize, axis: usize) -> candle_core::Result<Tensor> {
+fn place(
+    tensor: &Tensor,
+    slots: &[Option<usize>],
+    d_head: usize,
+    axis: usize,
+) -> candle_core::Result<Tensor> {
     if slots.is_empty() {
         return Ok(tensor.clone());
     }
@@ -226,7 +250,9 @@ fn place(tensor: &Tensor, slots: &[Option<usize>], d_head: usize, axis: usize) -
     shape[axis] = d_head;
     let zeros = Tensor::zeros(shape, DType::F32, &Device::Cpu)?;
     let slice = |slot: &Option<usize>| {
-        slot.map_or(Ok(zeros.clone()), |position| tensor.narrow(axis, position * d_head, d_head)?.contiguous())
+        slot.map_or(Ok(zeros.clone()), |position| {
+            tensor.narrow(axis, position * d_head, d_head)?.contiguous()
+        })
     };
     let slices = slots.iter().map(slice).collect::<candle_core::Result<Vec<Tensor>>>()?;
     Tensor::cat(&slices, axis)?.contiguous()

@@ -127,7 +127,9 @@ impl GgufFile {
     pub(crate) fn tensor(&mut self, name: &str) -> Result<QTensor, Error> {
         let tensor = self.content.tensor(&mut self.file, name, &Device::Cpu);
         tensor.map_err(|error| {
-            let Error::Invalid(told) = Error::told(&self.path)(error) else { unreachable!("`told` is of files") };
+            let Error::Invalid(told) = Error::told(&self.path)(error) else {
+                unreachable!("`told` is of files")
+            };
             Error::Invalid(format!("{told} (tensor `{name}`)"))
         })
     }

@@ -42,7 +42,10 @@ pub fn import(path: &Path, folder: &Path, bf16: bool) -> Result<(), Error> {
         std::fs::create_dir_all(partial)
             .map_err(|source| durable::Error { path: partial.to_owned(), source })?;
         write("config.json", &json!(config))?;
-        write("generation_config.json", &json!({"bos_token_id": config.bos_token_id, "eos_token_id": config.eos_token_id}))?;
+        write(
+            "generation_config.json",
+            &json!({"bos_token_id": config.bos_token_id, "eos_token_id": config.eos_token_id}),
+        )?;
         write("tokenizer.json", &tokens.json)?;
         write("tokenizer_config.json", &tokens.settings)?;
         let about = [("format".to_owned(), "pt".to_owned())].into();
@@ -58,7 +61,8 @@ pub fn import(path: &Path, folder: &Path, bf16: bool) -> Result<(), Error> {
 fn configuration(file: &GgufFile) -> Result<Config, Error> {
     let architecture = file.require("general.architecture", file.text("general.architecture")?)?;
     if architecture != "llama" {
-        let reason = format!("a model of architecture `{}` cannot be read; `llama` can", excerpt(architecture));
+        let reason =
+            format!("a model of architecture `{}` cannot be read; `llama` can", excerpt(architecture));
         return Err(Error::of(&file.path, reason));
     }
     if file.number("llama.expert_count")?.is_some_and(|count| count > 0) {
@@ -95,7 +99,9 @@ fn configuration(file: &GgufFile) -> Result<Config, Error> {
     let (d_head, layers) = (config.d_head(), config.num_hidden_layers);
     for name in ["rope.dimension_count", "attention.value_length"] {
         if let Some(found) = file.number(&key(name))?.filter(|&width| width != d_head) {
-            return Err(fault(format!("`llama.{name}` is {found}, but heads are {d_head} wide: they must be equal")));
+            return Err(fault(format!(
+                "`llama.{name}` is {found}, but heads are {d_head} wide: they must be equal"
+            )));
         }
     }
     if layers == 0 || layers > tensors.len() {
@@ -138,7 +144,9 @@ fn weights(file: &mut GgufFile, config: &mut Config, bf16: bool) -> Result<BTree
     for layer in 0..config.num_hidden_layers {
         for (from, to) in IN_LAYER {
             let (outputs, inputs, turning) = extent(from, config);
-            let name = |ending: &str| (format!("blk.{layer}.{from}.{ending}"), format!("model.layers.{layer}.{to}.{ending}"));
+            let name = |ending: &str| {
+                (format!("blk.{layer}.{from}.{ending}"), format!("model.layers.{layer}.{to}.{ending}"))
+            };
             let shape = [Some(outputs), inputs].into_iter().flatten().collect();
             let (from_name, to_name) = name("weight");
             names.insert(from_name, (to_name, shape, turning));
@@ -152,7 +160,8 @@ fn weights(file: &mut GgufFile, config: &mut Config, bf16: bool) -> Result<BTree
         let divisors = file.tensor(ROTARY_FACTORS)?.dequantize(&Device::Cpu);
         let divisors = divisors.and_then(|all| all.flatten_all()?.to_vec1::<f32>());
         let divisors = divisors.map_err(Error::told(&file.path))?;
-        let unknown = || Error::of(&file.path, format!("`{ROTARY_FACTORS}` holds another scaling than Llama 3's"));
+        let unknown =
+            || Error::of(&file.path, format!("`{ROTARY_FACTORS}` holds another scaling than Llama 3's"));
         config.rope_scaling = Some(llama3(&divisors, config).ok_or_else(unknown)?.to_json());
     }
     let is_known = |name: &String| name == ROTARY_FACTORS || names.contains_key(name);
@@ -168,7 +177,10 @@ fn weights(file: &mut GgufFile, config: &mut Config, bf16: bool) -> Result<BTree
             let tensor = file.tensor(&from)?;
             if tensor.shape().dims() != shape {
                 let found = tensor.shape().dims();
-                return Err(Error::of(&file.path, format!("tensor `{from}` is {found:?}, but must be {shape:?}")));
+                return Err(Error::of(
+                    &file.path,
+                    format!("tensor `{from}` is {found:?}, but must be {shape:?}"),
+                ));
             }
             Stored { tensor: Some(tensor), shape, turning, kind }
         };

@@ -34,7 +34,9 @@ impl Slots {
         for (key_value, heads) in kept.chunk_by(|left, right| left / group == right / group).enumerate() {
             let count = heads.len().div_ceil(share);
             slots.key_values.extend(vec![Some(key_value); count]);
-            slots.queries.extend((0..count * share).map(|slot| (slot < heads.len()).then_some(position + slot)));
+            slots
+                .queries
+                .extend((0..count * share).map(|slot| (slot < heads.len()).then_some(position + slot)));
             position += heads.len();
         }
         slots

@@ -122,20 +122,23 @@ pub(crate) fn read(file: &GgufFile) -> Result<Tokens, Error> {
     let tokens: Vec<&str> = tokens.into_iter().map(String::as_str).collect();
     let kinds = file.list("tokenizer.ggml.token_type", "a list of whole numbers", whole)?;
     let is_first_of = |(id, kind): (usize, &i64), wanted: &[i64]| id < tokens.len() && wanted.contains(kind);
-    let of_kind = |wanted: &'static [i64]| kinds.iter().enumerate().filter(move |&found| is_first_of(found, wanted));
+    let of_kind =
+        |wanted: &'static [i64]| kinds.iter().enumerate().filter(move |&found| is_first_of(found, wanted));
     let ids: HashMap<&str, usize> = tokens.iter().enumerate().map(|(id, &token)| (token, id)).collect();
     let (inner, adds_begin) = match model {
         "gpt2" => (of_bytes(file, &ids)?, None),
         "llama" => (of_pieces(file, &tokens, &kinds, &ids)?, Some(true)),
         other => {
-            let reason = format!("a tokeniser of kind `{}` cannot be read; gpt2 and llama can", excerpt(other));
+            let reason =
+                format!("a tokeniser of kind `{}` cannot be read; gpt2 and llama can", excerpt(other));
             return Err(Error::of(&file.path, reason));
         }
     };
     let named = |name: &str| -> Result<Option<usize>, Error> {
         Ok(file.number(&format!("tokenizer.ggml.{name}_token_id"))?.filter(|&id| id < tokens.len()))
     };
-    let of_llama3 = file.text("tokenizer.ggml.pre")?.and_then(Rule::named).is_some_and(|rule| rule.name == "llama-bpe");
+    let of_llama3 =
+        file.text("tokenizer.ggml.pre")?.and_then(Rule::named).is_some_and(|rule| rule.name == "llama-bpe");
     let adds_begin = file.flag("tokenizer.ggml.add_bos_token")?.or(adds_begin).unwrap_or(of_llama3);
     // Where nothing is put before a text, the symbol that is named may begin a turn of a chat, as SmolLM2's does. What the model
     // has seen before texts is then what stood between them, if the vocabulary has it.
@@ -167,11 +170,18 @@ fn of_bytes(file: &GgufFile, ids: &HashMap<&str, usize>) -> Result<Value, Error>
     let name = file.text("tokenizer.ggml.pre")?.unwrap_or("default");
     let rule = Rule::named(name).ok_or_else(|| {
         let known = RULES.map(|rule| rule.name).join(", ");
-        Error::of(&file.path, format!("it cuts texts into words by the rule `{}`, which is not known; {known} are", excerpt(name)))
+        Error::of(
+            &file.path,
+            format!(
+                "it cuts texts into words by the rule `{}`, which is not known; {known} are",
+                excerpt(name)
+            ),
+        )
     })?;
-    let merges = file.list("tokenizer.ggml.merges", "a list of pairs with a blank between them", |merge| {
-        merge.to_string().ok()?.split_once(' ')
-    })?;
+    let merges =
+        file.list("tokenizer.ggml.merges", "a list of pairs with a blank between them", |merge| {
+            merge.to_string().ok()?.split_once(' ')
+        })?;
     Ok(json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
         "normalizer": rule.normalised.then(|| json!({"type": "NFC"})),
@@ -197,7 +207,8 @@ fn of_pieces(
     let mut merges = Vec::new();
     for (id, token) in tokens.iter().enumerate().filter(|&(id, _)| kinds[id] == kind::NORMAL) {
         let splits = token.char_indices().skip(1).map(|(place, _)| token.split_at(place));
-        let mut parts: Vec<_> = splits.filter_map(|(left, right)| Some((ids.get(left)?, ids.get(right)?, left, right))).collect();
+        let mut parts: Vec<_> =
+            splits.filter_map(|(left, right)| Some((ids.get(left)?, ids.get(right)?, left, right))).collect();
         parts.sort_unstable();
         merges.extend(parts.into_iter().map(|(_, _, left, right)| (scores[id], left, right)));
     }
@@ -264,10 +275,19 @@ pub(crate) fn fields(folder: &Path, config: &Config) -> Result<Option<Vec<(Strin
         ("model".to_owned(), text(model)),
         ("add_space_prefix".to_owned(), Field::Bool(prefix)),
         ("add_bos_token".to_owned(), Field::Bool(adds_begin(&json, &settings))),
-        ("token_type".to_owned(), Field::Array(vocabulary.kinds.iter().map(|&kind| Field::I32(kind as i32)).collect())),
+        (
+            "token_type".to_owned(),
+            Field::Array(vocabulary.kinds.iter().map(|&kind| Field::I32(kind as i32)).collect()),
+        ),
     ];
     match rule {
-        Some(rule) => fields.extend([("pre".to_owned(), text(rule.name)), ("merges".to_owned(), texts(merges.iter().map(|[left, right]| format!("{left} {right}")).collect()))]),
+        Some(rule) => fields.extend([
+            ("pre".to_owned(), text(rule.name)),
+            (
+                "merges".to_owned(),
+                texts(merges.iter().map(|[left, right]| format!("{left} {right}")).collect()),
+            ),
+        ]),
         None => fields.push(("scores".to_owned(), scores(&merges, &vocabulary.tokens))),
     }
     let symbols = [
@@ -276,10 +296,19 @@ pub(crate) fn fields(folder: &Path, config: &Config) -> Result<Option<Vec<(Strin
         ("unknown", ids("unk_token", None)),
         ("padding", ids("pad_token", None)),
     ];
-    fields.extend(symbols.into_iter().filter_map(|(name, id)| Some((format!("{name}_token_id"), Field::U32(id? as u32)))));
+    fields.extend(
+        symbols
+            .into_iter()
+            .filter_map(|(name, id)| Some((format!("{name}_token_id"), Field::U32(id? as u32)))),
+    );
     fields.push(("tokens".to_owned(), texts(vocabulary.tokens)));
-    let mut fields: Vec<_> = fields.into_iter().map(|(name, field)| (format!("tokenizer.ggml.{name}"), field)).collect();
-    fields.extend(settings["chat_template"].as_str().map(|template| ("tokenizer.chat_template".to_owned(), text(template))));
+    let mut fields: Vec<_> =
+        fields.into_iter().map(|(name, field)| (format!("tokenizer.ggml.{name}"), field)).collect();
+    fields.extend(
+        settings["chat_template"]
+            .as_str()
+            .map(|template| ("tokenizer.chat_template".to_owned(), text(template))),
+    );
     Ok(Some(fields))
 }
 
@@ -299,7 +328,9 @@ impl Inner {
             return None;
         }
         let pair = |merge: &Value| match merge {
-            Value::String(pair) => pair.split_once(' ').map(|(left, right)| [left.to_owned(), right.to_owned()]),
+            Value::String(pair) => {
+                pair.split_once(' ').map(|(left, right)| [left.to_owned(), right.to_owned()])
+            }
             pair => serde_json::from_value(pair.clone()).ok(),
         };
         let merges = model["merges"].as_array()?.iter().map(pair).collect::<Option<Vec<_>>>()?;
@@ -329,7 +360,9 @@ impl Vocabulary {
         let (model, empty) = (&json["model"], Map::new());
         let mut put = |token: &str, id: Option<u64>, kind: i64| {
             let id = id.and_then(|id| usize::try_from(id).ok()).filter(|&id| id < rows);
-            let id = id.ok_or_else(|| format!("the model has {rows} rows of embeddings, too few for the token `{}`", excerpt(token)))?;
+            let id = id.ok_or_else(|| {
+                format!("the model has {rows} rows of embeddings, too few for the token `{}`", excerpt(token))
+            })?;
             (tokens[id], kinds[id]) = (token.to_owned(), kind);
             Ok::<(), String>(())
         };
@@ -372,5 +405,8 @@ fn adds_begin(json: &Value, settings: &Value) -> bool {
     let processor = &json["post_processor"];
     let parts = processor["processors"].as_array().map_or(std::slice::from_ref(processor), Vec::as_slice);
     let stated = settings["add_bos_token"] == true && !settings["bos_token"].is_null();
-    stated || parts.iter().any(|part| part["type"] == "TemplateProcessing" && !part["single"][0]["SpecialToken"].is_null())
+    stated
+        || parts
+            .iter()
+            .any(|part| part["type"] == "TemplateProcessing" && !part["single"][0]["SpecialToken"].is_null())
 }

@@ -39,7 +39,7 @@ SMALL = dict(
     vocab_size=ROWS, hidden_size=96, intermediate_size=160, num_hidden_layers=4, num_attention_heads=9,
     num_key_value_heads=3, head_dim=D_HEAD, max_position_embeddings=512, initializer_range=0.15,
 )
-LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=8192)
+LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64)
 ALL = set(range(9))
 
 # Heads that go, by layer; 9 in groups of 3.

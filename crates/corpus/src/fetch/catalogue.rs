@@ -142,7 +142,12 @@ impl Source {
                 "needs one of `address`, `archive`, `package` and `elsewhere`, but has {count}"
             ));
         }
-        let mut paths = self.files.keys().map(String::as_str).chain([self.folder(name)]).chain(self.model_folder.as_deref());
+        let mut paths = self
+            .files
+            .keys()
+            .map(String::as_str)
+            .chain([self.folder(name)])
+            .chain(self.model_folder.as_deref());
         if let Some(path) = paths.find(|path| !is_path_below(path)) {
             return Err(format!(
                 "`{}` must lead below `data/`: names with `/` between them, none of them `.` or `..`",

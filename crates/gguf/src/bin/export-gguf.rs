@@ -34,7 +34,10 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> anyhow::Result<()> {
     let file = args.file.display();
-    ensure!(args.replace || !args.file.exists(), "`{file}` is there already: choose another, or replace it with --replace");
+    ensure!(
+        args.replace || !args.file.exists(),
+        "`{file}` is there already: choose another, or replace it with --replace"
+    );
     let exported = gguf::export(&args.folder, &args.file, args.precision)?;
     words::print_line(file)?;
     if let Some(warning) = exported.warning() {

@@ -93,7 +93,9 @@ fn fetch_and_report(name: &str, source: &Source, args: &Args) -> Result<()> {
         }
     }
     match (&source.model_folder, source.gguf()) {
-        (Some(model), Some(file)) => import(&args.data.join(source.folder(name)).join(file), &args.data.join(model), args),
+        (Some(model), Some(file)) => {
+            import(&args.data.join(source.folder(name)).join(file), &args.data.join(model), args)
+        }
         _ => Ok(()),
     }
 }

@@ -33,5 +33,7 @@ enum Kind {
 fn main() -> ExitCode {
     let args = Args::parse();
     let written = gguf::import(&args.file, &args.folder, args.kind == Kind::Bf16);
-    exit_code(written.map_err(anyhow::Error::from).and_then(|()| Ok(words::print_line(args.folder.display())?)))
+    exit_code(
+        written.map_err(anyhow::Error::from).and_then(|()| Ok(words::print_line(args.folder.display())?)),
+    )
 }
