@@ -125,13 +125,13 @@ impl GgufFile {
 
     /// A tensor as it is stored.
     pub(crate) fn tensor(&mut self, name: &str) -> Result<QTensor, Error> {
+        if !self.content.tensor_infos.contains_key(name) {
+            return Err(Error::of(&self.path, format!("it lacks the tensor `{name}`")));
+        }
         let tensor = self.content.tensor(&mut self.file, name, &Device::Cpu);
-        tensor.map_err(|error| {
-            let Error::Invalid(told) = Error::told(&self.path)(error) else {
-                unreachable!("`told` is of files")
-            };
-            Error::Invalid(format!("{told} (tensor `{name}`)"))
-        })
+        tensor
+            .map_err(Error::told(&self.path))
+            .map_err(|told| Error::Invalid(format!("{told} (tensor `{name}`)")))
     }
 }
 

@@ -23,7 +23,10 @@ use crate::tokenizer;
 /// folder is there or cannot be written.
 pub fn import(path: &Path, folder: &Path, bf16: bool) -> Result<(), Error> {
     if folder.exists() {
-        return Err(Error::of(folder, "is there already: choose another folder, or move it away"));
+        let shown = folder.display();
+        return Err(Error::Invalid(format!(
+            "`{shown}` is there already: choose another folder, or move it away"
+        )));
     }
     let mut file = GgufFile::open(path)?;
     let mut config = configuration(&file)?;
