@@ -38,13 +38,13 @@ build +binaries: setup
 fetch *args:
     {{ build_and_run }} fetch -- "$@"
 
-# A Hugging Face folder of a GGUF file of architecture `llama`: `just import-model FILE.gguf FOLDER`; `just export-gguf FOLDER FILE.gguf` is the way back
+# A Hugging Face folder of a GGUF file of architecture `llama`: `just import-model FILE.gguf FOLDER`
 [group('set-up')]
 import-model *args:
     {{ build_and_run }} import-model -- "$@"
 
 # A GGUF file for llama.cpp of a Llama, Mistral or Qwen2, also of one that export-model has cut heads out of; `--type f32|f16|q8_0`
-[group('beyond the paper')]
+[group('set-up')]
 export-gguf *args:
     {{ build_and_run }} export-gguf -- "$@"
 
