@@ -116,14 +116,7 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> anyhow::Result<()> {
     let export = Export::new(&args.folder, args.replace)?;
-    if let Some(file) = &args.export_gguf {
-        let shown = file.display();
-        ensure!(
-            args.replace || !file.exists(),
-            "`{shown}` is there already: choose another file, or replace it with --replace"
-        );
-        durable::check_writable(file)?;
-    }
+    args.export_gguf.as_deref().map_or(Ok(()), |file| check_free(file, args.replace))?;
     let machine = args.machine.build()?;
     let description = args.subject.read()?;
     let scored = Scored::first(description.test_split().to_owned(), None, false);
@@ -146,13 +139,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let masked = step.masked_heads.parse()?;
     export.about(about).write(subject.as_ref(), &masked, args.form.removal(), &ablation)?;
     words::print_line(args.folder.display())?;
-    if let Some(file) = &args.export_gguf {
-        let exported = gguf::export(&args.folder, file, args.precision)?;
-        words::print_line(file.display())?;
-        if let Some(warning) = exported.warning() {
-            words::warn(warning);
-        }
-    }
+    args.export_gguf.as_deref().map_or(Ok(()), |file| write_gguf(&args.folder, file, args.precision))?;
     if !machine.quiet {
         words::say!("{}", described(step));
         let limit = not_run_by_transformers(&subject.layout(), &masked, &args.folder);
@@ -160,6 +147,24 @@ fn run(args: &Args) -> anyhow::Result<()> {
             words::say!("transformers {limit}; --form zeros writes what it runs");
         }
     }
+    Ok(())
+}
+
+/// Refuses a file that is there, unless it may be replaced, or that cannot be made.
+fn check_free(file: &Path, may_replace: bool) -> anyhow::Result<()> {
+    let shown = file.display();
+    ensure!(
+        may_replace || !file.exists(),
+        "`{shown}` is there already: choose another file, or replace it with --replace"
+    );
+    Ok(durable::check_writable(file)?)
+}
+
+/// Writes the exported folder as a GGUF file.
+fn write_gguf(folder: &Path, file: &Path, precision: Precision) -> anyhow::Result<()> {
+    let exported = gguf::export(folder, file, precision)?;
+    words::print_line(file.display())?;
+    exported.warning().into_iter().for_each(words::warn);
     Ok(())
 }
 

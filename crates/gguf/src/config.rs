@@ -49,6 +49,10 @@ pub(crate) struct Config {
     pub(crate) pruned_query_heads: BTreeMap<usize, BTreeSet<usize>>,
 }
 
+/// The largest size of a model; so products of two fit any computer, and no list of heads fills its memory.
+const LARGEST: usize = 1 << 24;
+const MOST_LAYERS: usize = 1 << 12;
+
 fn silu() -> String {
     "silu".to_owned()
 }
@@ -80,11 +84,13 @@ impl Config {
             return Err(Error::of(&path, reason));
         }
         let config: Self = serde_json::from_value(config).map_err(|error| Error::of(&path, error))?;
-        config.check().map_err(|reason| Error::of(&path, reason))?;
+        config.check(MOST_LAYERS).map_err(|reason| Error::of(&path, reason))?;
         Ok(config)
     }
 
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Refuses what GGUF files cannot hold, or that has more layers than `most_layers`.
+    pub(crate) fn check(&self, most_layers: usize) -> Result<(), String> {
+        self.check_sizes(most_layers)?;
         let (heads, key_values) = (self.num_attention_heads, self.key_values());
         if heads == 0 || key_values == 0 || !heads.is_multiple_of(key_values) {
             return Err(format!(
@@ -119,6 +125,24 @@ impl Config {
             return Err("no layer has a head left: llama.cpp runs no model without attention".to_owned());
         }
         self.rotary().map(drop)
+    }
+
+    fn check_sizes(&self, most_layers: usize) -> Result<(), String> {
+        let sizes = [
+            self.vocab_size,
+            self.hidden_size,
+            self.intermediate_size,
+            self.d_head(),
+            self.num_attention_heads,
+        ];
+        let layers = self.num_hidden_layers;
+        if let Some(size) = sizes.into_iter().find(|size| !(1..=LARGEST).contains(size)) {
+            return Err(format!("a size is {size}: all must lie between 1 and {LARGEST}"));
+        }
+        if !(1..=most_layers).contains(&layers) {
+            return Err(format!("it cannot have {layers} layers: at most {most_layers}"));
+        }
+        Ok(())
     }
 
     pub(crate) fn key_values(&self) -> usize {

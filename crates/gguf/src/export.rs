@@ -9,10 +9,10 @@ use words::excerpt;
 
 use crate::Error;
 use crate::config::{Config, Scaling};
+use crate::fields;
 use crate::file::{self, Precision};
 use crate::names::{ATTENTION, IN_LAYER, OUTPUT, OUTSIDE, ROTARY_FACTORS};
 use crate::slots::Slots;
-use crate::tokenizer;
 
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub fn export(folder: &Path, to: &Path, precision: Precision) -> Result<Exported
     let tensors = model.tensors(&heads, precision)?;
     let sizes: Vec<_> = heads.iter().map(|slots| (slots.queries.len(), slots.key_values.len())).collect();
     let architecture = if sizes.iter().all(|size| *size == sizes[0]) { "llama" } else { "deci" };
-    let tokens = tokenizer::fields(folder, &config)?;
+    let tokens = fields::of_tokenizer(folder, &config)?;
     let exported = Exported { architecture, heads: sizes, has_tokenizer: tokens.is_some() };
     let mut metadata = metadata(&config, &exported, precision).map_err(|reason| Error::of(&path, reason))?;
     let none = || vec![("tokenizer.ggml.model".to_owned(), Value::String("none".to_owned()))];
@@ -97,8 +97,7 @@ fn metadata(
     for (name, value) in numbers {
         all.push((key(name), number(value)?));
     }
-    let queries: Vec<usize> = exported.heads.iter().map(|heads| heads.0).collect();
-    let key_values: Vec<usize> = exported.heads.iter().map(|heads| heads.1).collect();
+    let (queries, key_values): (Vec<usize>, Vec<usize>) = exported.heads.iter().copied().unzip();
     for (name, counts) in [("attention.head_count", queries), ("attention.head_count_kv", key_values)] {
         let values = counts.into_iter().map(number).collect::<Result<Vec<Value>, String>>()?;
         let value = if exported.architecture == "llama" { values[0].clone() } else { Value::Array(values) };
@@ -155,27 +154,9 @@ impl Model<'_> {
 
     /// All tensors of the file.
     fn tensors(&mut self, heads: &[Slots], precision: Precision) -> Result<Vec<(String, QTensor)>, Error> {
-        let (config, mut all) = (self.config, Vec::new());
         let told = Error::told(self.path);
-        let mut put = |name: String, tensor: &Tensor| {
-            all.push((name, precision.of(tensor).map_err(&told)?));
-            Ok::<(), Error>(())
-        };
-        let (rows, hidden) = (config.vocab_size, config.hidden_size);
-        for (to, from) in OUTSIDE {
-            let tied = to == OUTPUT && (config.tie_word_embeddings || !self.weights.contains_key(from));
-            if tied {
-                self.weights.remove(from);
-            } else if from.contains("norm") {
-                put(to.to_owned(), &self.take(from, &[hidden])?)?;
-            } else {
-                put(to.to_owned(), &self.take(from, &[rows, hidden])?)?;
-            }
-        }
-        if let Ok((theta, Scaling::Llama3(scaling))) = config.rotary() {
-            let divisors = Tensor::new(scaling.divisors(theta, config.d_head()), &Device::Cpu);
-            put(ROTARY_FACTORS.to_owned(), &divisors.map_err(Error::told(self.path))?)?;
-        }
+        let stored = |(name, tensor): (String, Tensor)| Ok((name, precision.of(&tensor).map_err(&told)?));
+        let mut all = self.outside()?.into_iter().map(stored).collect::<Result<Vec<_>, Error>>()?;
         for (layer, slots) in heads.iter().enumerate() {
             for (to, from) in IN_LAYER {
                 for ending in ["weight", "bias"] {
@@ -186,7 +167,7 @@ impl Model<'_> {
                     let is_of_attention = to == "attn_norm" || ATTENTION.contains(&to);
                     let tensor = self.in_layer(layer, to, ending == "bias", name, slots)?;
                     if !(is_of_attention && slots.queries.is_empty()) {
-                        put(format!("blk.{layer}.{to}.{ending}"), &tensor)?;
+                        all.push(stored((format!("blk.{layer}.{to}.{ending}"), tensor))?);
                     }
                 }
             }
@@ -197,6 +178,25 @@ impl Model<'_> {
             }
             None => Ok(all),
         }
+    }
+
+    /// The tensors that are in no layer.
+    fn outside(&mut self) -> Result<Vec<(String, Tensor)>, Error> {
+        let (config, mut all) = (self.config, Vec::new());
+        for (to, from) in OUTSIDE {
+            if to == OUTPUT && (config.tie_word_embeddings || !self.weights.contains_key(from)) {
+                self.weights.remove(from); // the embeddings, once more
+                continue;
+            }
+            let is_norm = to == OUTSIDE[1].0;
+            let shape = [config.vocab_size, config.hidden_size];
+            all.push((to.to_owned(), self.take(from, if is_norm { &shape[1..] } else { &shape })?));
+        }
+        if let Ok((theta, Scaling::Llama3(scaling))) = config.rotary() {
+            let divisors = Tensor::new(scaling.divisors(theta, config.d_head()), &Device::Cpu);
+            all.push((ROTARY_FACTORS.to_owned(), divisors.map_err(Error::told(self.path))?));
+        }
+        Ok(all)
     }
 
     /// A tensor of a layer, with the heads that the file gets.

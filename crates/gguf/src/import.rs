@@ -6,7 +6,7 @@ use std::path::Path;
 use candle_core::quantized::QTensor;
 use candle_core::{DType, Device, Tensor};
 use safetensors::{Dtype, View};
-use serde_json::json;
+use serde_json::{Value, json};
 use words::excerpt;
 
 use crate::Error;
@@ -37,11 +37,10 @@ pub fn import(path: &Path, folder: &Path, bf16: bool) -> Result<(), Error> {
         return Err(Error::of(path, reason));
     }
     (config.bos_token_id, config.eos_token_id) = (tokens.begin.map(Into::into), tokens.end.map(Into::into));
-    let weights = weights(&mut file, &mut config, bf16)?;
+    config.rope_scaling = scaling_of_divisors(&mut file, &config)?.or(config.rope_scaling);
+    let weights = weights(&mut file, &config, bf16)?;
     durable::replace_folder(folder, |partial| {
-        let write = |name: &str, value: &serde_json::Value| {
-            durable::write(&partial.join(name), format!("{value:#}\n"))
-        };
+        let write = |name: &str, value: &Value| durable::write(&partial.join(name), format!("{value:#}\n"));
         std::fs::create_dir_all(partial)
             .map_err(|source| durable::Error { path: partial.to_owned(), source })?;
         write("config.json", &json!(config))?;
@@ -62,21 +61,13 @@ pub fn import(path: &Path, folder: &Path, bf16: bool) -> Result<(), Error> {
 
 /// The configuration but for its symbols, as the metadata and the names of the tensors give it.
 fn configuration(file: &GgufFile) -> Result<Config, Error> {
-    let architecture = file.require("general.architecture", file.text("general.architecture")?)?;
-    if architecture != "llama" {
-        let reason =
-            format!("a model of architecture `{}` cannot be read; `llama` can", excerpt(architecture));
-        return Err(Error::of(&file.path, reason));
-    }
-    if file.number("llama.expert_count")?.is_some_and(|count| count > 0) {
-        return Err(Error::of(&file.path, "a model with experts cannot be read"));
-    }
+    check_kind(file)?;
     let key = |name: &str| format!("llama.{name}");
     let number = |name: &str| file.require(&key(name), file.number(&key(name))?);
     let tensors = &file.content.tensor_infos;
     let embeddings = tensors.get(OUTSIDE[0].0).map(|info| info.shape.dims());
-    let heads = number("attention.head_count")?;
-    let hidden_size = number("embedding_length")?;
+    let (heads, hidden_size) = (number("attention.head_count")?, number("embedding_length")?);
+    let epsilon = key("attention.layer_norm_rms_epsilon");
     let config = Config {
         architectures: vec!["LlamaForCausalLM".to_owned()],
         model_type: "llama".to_owned(),
@@ -89,17 +80,15 @@ fn configuration(file: &GgufFile) -> Result<Config, Error> {
         head_dim: Some(file.number(&key("attention.key_length"))?.unwrap_or(hidden_size / heads.max(1))),
         hidden_act: "silu".to_owned(),
         max_position_embeddings: Some(number("context_length")?),
-        rms_norm_eps: {
-            let name = key("attention.layer_norm_rms_epsilon");
-            file.require(&name, file.real(&name)?)?
-        },
+        rms_norm_eps: file.require(&epsilon, file.real(&epsilon)?)?,
         rope_theta: Some(file.real(&key("rope.freq_base"))?.unwrap_or(10_000.0)),
+        rope_scaling: scaling(file)?,
         attention_bias: ATTENTION.iter().any(|name| tensors.contains_key(&format!("blk.0.{name}.bias"))),
         tie_word_embeddings: !tensors.contains_key(OUTPUT),
         ..Config::default()
     };
-    let fault = |reason: String| Error::of(&file.path, reason);
-    let (d_head, layers) = (config.d_head(), config.num_hidden_layers);
+    let (fault, d_head) = (|reason: String| Error::of(&file.path, reason), config.d_head());
+    config.check(tensors.len()).map_err(fault)?;
     for name in ["rope.dimension_count", "attention.value_length"] {
         if let Some(found) = file.number(&key(name))?.filter(|&width| width != d_head) {
             return Err(fault(format!(
@@ -107,19 +96,35 @@ fn configuration(file: &GgufFile) -> Result<Config, Error> {
             )));
         }
     }
-    if layers == 0 || layers > tensors.len() {
-        return Err(fault(format!("it has {} tensors, too few for {layers} layers", tensors.len())));
+    Ok(config)
+}
+
+fn check_kind(file: &GgufFile) -> Result<(), Error> {
+    let architecture = file.require("general.architecture", file.text("general.architecture")?)?;
+    if architecture != "llama" {
+        let reason =
+            format!("a model of architecture `{}` cannot be read; `llama` can", excerpt(architecture));
+        return Err(Error::of(&file.path, reason));
     }
-    config.check().map_err(fault)?;
-    let scaling = file.text(&key("rope.scaling.type"))?.filter(|&kind| kind != "none");
-    match scaling {
-        None => Ok(config),
+    match file.number("llama.expert_count")? {
+        None | Some(0) => Ok(()),
+        Some(_) => Err(Error::of(&file.path, "a model with experts cannot be read")),
+    }
+}
+
+/// Scaling of rotary positions that the metadata tell.
+fn scaling(file: &GgufFile) -> Result<Option<Value>, Error> {
+    match file.text("llama.rope.scaling.type")? {
+        None | Some("none") => Ok(None),
         Some("linear") => {
-            let name = key("rope.scaling.factor");
-            let factor = file.require(&name, file.real(&name)?)?;
-            Ok(Config { rope_scaling: Some(json!({"rope_type": "linear", "factor": factor})), ..config })
+            let name = "llama.rope.scaling.factor";
+            let factor = file.require(name, file.real(name)?)?;
+            Ok(Some(json!({"rope_type": "linear", "factor": factor})))
         }
-        Some(kind) => Err(fault(format!("rotary scaling `{}` cannot be read; linear can", excerpt(kind)))),
+        Some(kind) => {
+            let reason = format!("rotary scaling `{}` cannot be read; linear can", excerpt(kind));
+            Err(Error::of(&file.path, reason))
+        }
     }
 }
 
@@ -133,63 +138,70 @@ fn llama3(divisors: &[f32], config: &Config) -> Option<Llama3> {
     (divisors.len() == expected.len() && divisors.iter().zip(&expected).all(is_near)).then_some(known)
 }
 
-/// All tensors of the folder, by name.
-fn weights(file: &mut GgufFile, config: &mut Config, bf16: bool) -> Result<BTreeMap<String, Stored>, Error> {
-    let kind = if bf16 { DType::BF16 } else { DType::F32 };
-    let mut names: BTreeMap<String, (String, Vec<usize>, Option<usize>)> = BTreeMap::new();
+/// A tensor of the folder: its name there, its shape, and the number of its heads if they turn.
+type Expected = (String, Vec<usize>, Option<usize>);
+
+/// The tensors of the file, by name.
+fn expected(config: &Config) -> BTreeMap<String, Expected> {
+    let mut all = BTreeMap::new();
     let (hidden, rows) = (config.hidden_size, config.vocab_size);
     for (from, to) in OUTSIDE {
         if from != OUTPUT || !config.tie_word_embeddings {
             let shape = if from == OUTSIDE[1].0 { vec![hidden] } else { vec![rows, hidden] };
-            names.insert(from.to_owned(), (to.to_owned(), shape, None));
+            all.insert(from.to_owned(), (to.to_owned(), shape, None));
         }
     }
     for layer in 0..config.num_hidden_layers {
         for (from, to) in IN_LAYER {
             let (outputs, inputs, turning) = extent(from, config);
-            let name = |ending: &str| {
-                (format!("blk.{layer}.{from}.{ending}"), format!("model.layers.{layer}.{to}.{ending}"))
+            let mut put = |ending: &str, shape| {
+                let to = format!("model.layers.{layer}.{to}.{ending}");
+                all.insert(format!("blk.{layer}.{from}.{ending}"), (to, shape, turning));
             };
-            let shape = [Some(outputs), inputs].into_iter().flatten().collect();
-            let (from_name, to_name) = name("weight");
-            names.insert(from_name, (to_name, shape, turning));
+            put("weight", [Some(outputs), inputs].into_iter().flatten().collect());
             if config.attention_bias && ATTENTION.contains(&from) {
-                let (from_name, to_name) = name("bias");
-                names.insert(from_name, (to_name, vec![outputs], turning));
+                put("bias", vec![outputs]);
             }
         }
     }
-    if file.content.tensor_infos.contains_key(ROTARY_FACTORS) {
-        let divisors = file.tensor(ROTARY_FACTORS)?.dequantize(&Device::Cpu);
-        let divisors = divisors.and_then(|all| all.flatten_all()?.to_vec1::<f32>());
-        let divisors = divisors.map_err(Error::told(&file.path))?;
-        let unknown =
-            || Error::of(&file.path, format!("`{ROTARY_FACTORS}` holds another scaling than Llama 3's"));
-        config.rope_scaling = Some(llama3(&divisors, config).ok_or_else(unknown)?.to_json());
-    }
-    let is_known = |name: &String| name == ROTARY_FACTORS || names.contains_key(name);
+    all
+}
+
+/// All tensors of the folder, by name.
+fn weights(file: &mut GgufFile, config: &Config, bf16: bool) -> Result<BTreeMap<String, Stored>, Error> {
+    let (kind, all) = (if bf16 { DType::BF16 } else { DType::F32 }, expected(config));
+    let is_known = |name: &String| name == ROTARY_FACTORS || all.contains_key(name);
     if let Some(name) = file.content.tensor_infos.keys().filter(|name| !is_known(name)).min() {
         return Err(Error::of(&file.path, format!("no Llama has a tensor `{}`", excerpt(name))));
     }
     let mut weights = BTreeMap::new();
-    for (from, (to, shape, turning)) in names {
-        let is_bias = from.ends_with(".bias");
-        let stored = if is_bias && !file.content.tensor_infos.contains_key(&from) {
-            Stored { tensor: None, shape, turning, kind } // Llama has all biases of attention or none
-        } else {
-            let tensor = file.tensor(&from)?;
-            if tensor.shape().dims() != shape {
-                let found = tensor.shape().dims();
-                return Err(Error::of(
-                    &file.path,
-                    format!("tensor `{from}` is {found:?}, but must be {shape:?}"),
-                ));
-            }
-            Stored { tensor: Some(tensor), shape, turning, kind }
-        };
-        weights.insert(to, stored);
+    for (from, (to, shape, turning)) in all {
+        // Llama has all biases of attention or none.
+        let is_zero = from.ends_with(".bias") && !file.content.tensor_infos.contains_key(&from);
+        let tensor = if is_zero { None } else { Some(file.tensor(&from)?) };
+        if let Some(found) = tensor.as_ref().map(|tensor| tensor.shape().dims()).filter(|dims| *dims != shape)
+        {
+            return Err(Error::of(
+                &file.path,
+                format!("tensor `{from}` is {found:?}, but must be {shape:?}"),
+            ));
+        }
+        weights.insert(to, Stored { tensor, shape, turning, kind });
     }
     Ok(weights)
+}
+
+/// The scaling that a tensor of divisors stands for.
+fn scaling_of_divisors(file: &mut GgufFile, config: &Config) -> Result<Option<Value>, Error> {
+    if !file.content.tensor_infos.contains_key(ROTARY_FACTORS) {
+        return Ok(None);
+    }
+    let divisors = file.tensor(ROTARY_FACTORS)?.dequantize(&Device::Cpu);
+    let divisors = divisors.and_then(|all| all.flatten_all()?.to_vec1::<f32>());
+    let divisors = divisors.map_err(Error::told(&file.path))?;
+    let unknown =
+        || Error::of(&file.path, format!("`{ROTARY_FACTORS}` holds another scaling than Llama 3's"));
+    Ok(Some(llama3(&divisors, config).ok_or_else(unknown)?.to_json()))
 }
 
 /// Outputs and inputs of a map of a layer, no inputs for a norm; and for queries and keys the number of heads whose rows turn.

@@ -6,9 +6,11 @@
 mod config;
 mod error;
 mod export;
+mod fields;
 mod file;
 mod import;
 mod names;
+mod rules;
 mod slots;
 mod tokenizer;
 

@@ -1,108 +1,15 @@
-//! Tokenisers: the fields of a GGUF file as `tokenizer.json`, and back.
+//! The tokeniser of a GGUF file as `tokenizer.json`.
 //!
 //! Byte-level BPE is `gpt2` there, with the name of the rule that cuts texts into words; BPE of SentencePiece, with bytes for
 //! rare characters, is `llama`, which has a score for each piece in the place of a list of merges.
 use std::collections::HashMap;
-use std::path::Path;
 
-use candle_core::quantized::gguf_file::Value as Field;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use words::excerpt;
 
 use crate::Error;
-use crate::config::{Config, read_json};
 use crate::file::{GgufFile, whole};
-
-const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
-const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-
-/// Rules that cut texts into words, by the name in `tokenizer.ggml.pre`, as the models' own files on the hub have them; llama.cpp's are in
-/// <https://github.com/ggml-org/llama.cpp/blob/b6000/src/llama-vocab.cpp>.
-const RULES: [Rule; 5] = [
-    Rule { name: "smollm", digits: true, splits: &[], whole_words: false, normalised: false },
-    Rule { name: "llama-bpe", digits: false, splits: &[LLAMA3], whole_words: true, normalised: false },
-    Rule { name: "qwen2", digits: false, splits: &[QWEN2], whole_words: false, normalised: true },
-    Rule { name: "gpt-2", digits: false, splits: &[], whole_words: false, normalised: false },
-    Rule {
-        name: "default",
-        digits: false,
-        splits: &[r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", "[0-9][0-9][0-9]"],
-        whole_words: false,
-        normalised: false,
-    },
-];
-
-/// A rule that cuts texts into words.
-struct Rule {
-    name: &'static str,
-    /// Digits stand alone.
-    digits: bool,
-    /// Patterns, one after the other; without any, GPT-2's.
-    splits: &'static [&'static str],
-    /// A word that is a token needs no merges that lead to it.
-    whole_words: bool,
-    /// Characters are composed (NFC).
-    normalised: bool,
-}
-
-impl Rule {
-    fn named(name: &str) -> Option<&'static Self> {
-        let name = match name {
-            "llama3" | "llama-v3" => "llama-bpe",
-            name => name,
-        };
-        RULES.iter().find(|rule| rule.name == name)
-    }
-
-    fn pre_tokenizer(&self) -> Value {
-        let digits = json!({"type": "Digits", "individual_digits": true});
-        let split = |pattern: &&str| json!({"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": false});
-        let mut steps: Vec<Value> = self.digits.then_some(digits).into_iter().collect();
-        steps.extend(self.splits.iter().map(split));
-        steps.push(byte_level(self.splits.is_empty()));
-        json!({"type": "Sequence", "pretokenizers": steps})
-    }
-
-    /// The rule of a `tokenizer.json`, if it is one of these.
-    fn of(pre_tokenizer: &Value) -> Option<&'static Self> {
-        let found = steps(pre_tokenizer)?;
-        RULES.iter().find(|rule| steps(&rule.pre_tokenizer()).as_ref() == Some(&found))
-    }
-}
-
-fn byte_level(use_regex: bool) -> Value {
-    json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex})
-}
-
-/// What a pre-tokeniser does, in short, if it is one of those that some rule has.
-fn steps(pre_tokenizer: &Value) -> Option<Vec<String>> {
-    match pre_tokenizer["type"].as_str()? {
-        "Sequence" => {
-            let all: Option<Vec<_>> = pre_tokenizer["pretokenizers"].as_array()?.iter().map(steps).collect();
-            Some(all?.concat())
-        }
-        "Digits" if pre_tokenizer["individual_digits"] == true => Some(vec!["digits".to_owned()]),
-        "Split" if pre_tokenizer["behavior"] == "Isolated" && pre_tokenizer["invert"] != true => {
-            Some(vec![pre_tokenizer["pattern"]["Regex"].as_str()?.to_owned()])
-        }
-        "ByteLevel" if pre_tokenizer["add_prefix_space"] != true => {
-            let by_words = pre_tokenizer["use_regex"] != false;
-            Some(vec![if by_words { "words" } else { "bytes" }.to_owned()])
-        }
-        _ => None,
-    }
-}
-
-/// Kinds of tokens, `tokenizer.ggml.token_type`.
-mod kind {
-    pub(super) const NORMAL: i64 = 1;
-    pub(super) const UNKNOWN: i64 = 2;
-    pub(super) const CONTROL: i64 = 3;
-    pub(super) const OF_USER: i64 = 4;
-    pub(super) const UNUSED: i64 = 5;
-    pub(super) const BYTE: i64 = 6;
-}
+use crate::rules::{RULES, Rule, byte_level, kind};
 
 /// A tokeniser as a Hugging Face folder holds it.
 pub(crate) struct Tokens {
@@ -121,11 +28,8 @@ pub(crate) fn read(file: &GgufFile) -> Result<Tokens, Error> {
     let tokens = file.list("tokenizer.ggml.tokens", "a list of texts", |token| token.to_string().ok())?;
     let tokens: Vec<&str> = tokens.into_iter().map(String::as_str).collect();
     let kinds = file.list("tokenizer.ggml.token_type", "a list of whole numbers", whole)?;
-    let is_first_of = |(id, kind): (usize, &i64), wanted: &[i64]| id < tokens.len() && wanted.contains(kind);
-    let of_kind =
-        |wanted: &'static [i64]| kinds.iter().enumerate().filter(move |&found| is_first_of(found, wanted));
     let ids: HashMap<&str, usize> = tokens.iter().enumerate().map(|(id, &token)| (token, id)).collect();
-    let (inner, adds_begin) = match model {
+    let (mut json, adds_begin) = match model {
         "gpt2" => (of_bytes(file, &ids)?, None),
         "llama" => (of_pieces(file, &tokens, &kinds, &ids)?, Some(true)),
         other => {
@@ -145,12 +49,7 @@ pub(crate) fn read(file: &GgufFile) -> Result<Tokens, Error> {
     let between = ids.get(corpus::language_tokenizer::END_OF_TEXT).copied().filter(|_| !adds_begin);
     let begin = between.or(named("bos")?);
     let end = named("eos")?;
-    let added = of_kind(&[kind::UNKNOWN, kind::CONTROL, kind::OF_USER]).map(|(id, &found)| {
-        json!({"id": id, "content": tokens[id], "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
-               "special": found != kind::OF_USER})
-    });
-    let mut json = inner;
-    json["added_tokens"] = added.collect();
+    json["added_tokens"] = tokens.iter().zip(&kinds).enumerate().filter_map(added).collect();
     if let (true, Some(id)) = (adds_begin, begin) {
         json["post_processor"] = begins_with(tokens[id], id);
     }
@@ -163,6 +62,15 @@ pub(crate) fn read(file: &GgufFile) -> Result<Tokens, Error> {
     });
     let id = |id: Option<usize>| id.map(|id| id as u32);
     Ok(Tokens { count: tokens.len(), begin: id(begin), end: id(end), json, settings })
+}
+
+/// The entry of a token that is recognised in texts as a whole, if it is one.
+fn added((id, (token, &found)): (usize, (&&str, &i64))) -> Option<Value> {
+    let entry = json!({
+        "id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+        "special": found != kind::OF_USER,
+    });
+    [kind::UNKNOWN, kind::CONTROL, kind::OF_USER].contains(&found).then_some(entry)
 }
 
 /// A `tokenizer.json` of byte-level BPE.
@@ -204,16 +112,7 @@ fn of_pieces(
     if scores.len() != tokens.len() || kinds.len() != tokens.len() {
         return Err(Error::of(&file.path, "its tokens, their scores and their kinds are not equally many"));
     }
-    let mut merges = Vec::new();
-    for (id, token) in tokens.iter().enumerate().filter(|&(id, _)| kinds[id] == kind::NORMAL) {
-        let splits = token.char_indices().skip(1).map(|(place, _)| token.split_at(place));
-        let mut parts: Vec<_> =
-            splits.filter_map(|(left, right)| Some((ids.get(left)?, ids.get(right)?, left, right))).collect();
-        parts.sort_unstable();
-        merges.extend(parts.into_iter().map(|(_, _, left, right)| (scores[id], left, right)));
-    }
-    merges.sort_by(|left, right| right.0.total_cmp(&left.0));
-    let merges: Vec<(&str, &str)> = merges.into_iter().map(|(_, left, right)| (left, right)).collect();
+    let merges = merges_by_score(tokens, kinds, &scores, ids);
     let unknown = kinds.iter().position(|&found| found == kind::UNKNOWN).map(|id| tokens[id]);
     let prefix = file.flag("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
     let blanks = json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"});
@@ -238,6 +137,25 @@ fn of_pieces(
     }))
 }
 
+/// Both halves of each split of a piece into pieces, those of the highest scores first.
+fn merges_by_score<'a>(
+    tokens: &[&'a str],
+    kinds: &[i64],
+    scores: &[f32],
+    ids: &HashMap<&str, usize>,
+) -> Vec<(&'a str, &'a str)> {
+    let mut merges = Vec::new();
+    for (id, token) in tokens.iter().enumerate().filter(|&(id, _)| kinds[id] == kind::NORMAL) {
+        let splits = token.char_indices().skip(1).map(|(place, _)| token.split_at(place));
+        let mut parts: Vec<_> =
+            splits.filter_map(|(left, right)| Some((ids.get(left)?, ids.get(right)?, left, right))).collect();
+        parts.sort_unstable();
+        merges.extend(parts.into_iter().map(|(_, _, left, right)| (scores[id], left, right)));
+    }
+    merges.sort_by(|left, right| right.0.total_cmp(&left.0));
+    merges.into_iter().map(|(_, left, right)| (left, right)).collect()
+}
+
 /// A post-processor that puts a symbol before a text.
 fn begins_with(token: &str, id: usize) -> Value {
     let symbol = |sequence: u8| json!({"SpecialToken": {"id": token, "type_id": sequence}});
@@ -248,165 +166,4 @@ fn begins_with(token: &str, id: usize) -> Value {
         "pair": [symbol(0), text("A", 0), symbol(1), text("B", 1)],
         "special_tokens": {token: {"id": token, "ids": [id], "tokens": [token]}},
     })
-}
-
-/// The fields of a GGUF file for the tokeniser of a folder, if llama.cpp has its kind; the model has `config.vocab_size` rows.
-///
-/// # Errors
-/// If a file of it is malformed, or it has more tokens than the model has rows.
-pub(crate) fn fields(folder: &Path, config: &Config) -> Result<Option<Vec<(String, Field)>>, Error> {
-    let path = folder.join("tokenizer.json");
-    if !path.exists() {
-        return Ok(None);
-    }
-    let json = read_json(&path)?;
-    let settings = folder.join("tokenizer_config.json");
-    let settings = if settings.exists() { read_json(&settings)? } else { json!({}) };
-    let Some(Inner { model, rule, merges, prefix }) = Inner::of(&json) else { return Ok(None) };
-    let vocabulary = Vocabulary::of(&json, config.vocab_size).map_err(|reason| Error::of(&path, reason))?;
-    let ids = |name: &str, entry: Option<&Value>| {
-        let token = settings[name].as_str().or(settings[name]["content"].as_str());
-        let stated = entry.and_then(|entry| entry.as_u64().or(entry[0].as_u64())).map(|id| id as usize);
-        token.and_then(|token| vocabulary.id(token)).or(stated.filter(|&id| id < config.vocab_size))
-    };
-    let text = |text: &str| Field::String(text.to_owned());
-    let texts = |all: Vec<String>| Field::Array(all.into_iter().map(Field::String).collect());
-    let mut fields = vec![
-        ("model".to_owned(), text(model)),
-        ("add_space_prefix".to_owned(), Field::Bool(prefix)),
-        ("add_bos_token".to_owned(), Field::Bool(adds_begin(&json, &settings))),
-        (
-            "token_type".to_owned(),
-            Field::Array(vocabulary.kinds.iter().map(|&kind| Field::I32(kind as i32)).collect()),
-        ),
-    ];
-    match rule {
-        Some(rule) => fields.extend([
-            ("pre".to_owned(), text(rule.name)),
-            (
-                "merges".to_owned(),
-                texts(merges.iter().map(|[left, right]| format!("{left} {right}")).collect()),
-            ),
-        ]),
-        None => fields.push(("scores".to_owned(), scores(&merges, &vocabulary.tokens))),
-    }
-    let symbols = [
-        ("bos", ids("bos_token", config.bos_token_id.as_ref())),
-        ("eos", ids("eos_token", config.eos_token_id.as_ref())),
-        ("unknown", ids("unk_token", None)),
-        ("padding", ids("pad_token", None)),
-    ];
-    fields.extend(
-        symbols
-            .into_iter()
-            .filter_map(|(name, id)| Some((format!("{name}_token_id"), Field::U32(id? as u32)))),
-    );
-    fields.push(("tokens".to_owned(), texts(vocabulary.tokens)));
-    let mut fields: Vec<_> =
-        fields.into_iter().map(|(name, field)| (format!("tokenizer.ggml.{name}"), field)).collect();
-    fields.extend(
-        settings["chat_template"]
-            .as_str()
-            .map(|template| ("tokenizer.chat_template".to_owned(), text(template))),
-    );
-    Ok(Some(fields))
-}
-
-/// What a `tokenizer.json` does, in the words of GGUF files.
-struct Inner {
-    model: &'static str,
-    rule: Option<&'static Rule>,
-    merges: Vec<[String; 2]>,
-    /// A blank is put before texts.
-    prefix: bool,
-}
-
-impl Inner {
-    fn of(json: &Value) -> Option<Self> {
-        let model = &json["model"];
-        if model["type"].as_str().is_some_and(|kind| kind != "BPE") {
-            return None;
-        }
-        let pair = |merge: &Value| match merge {
-            Value::String(pair) => {
-                pair.split_once(' ').map(|(left, right)| [left.to_owned(), right.to_owned()])
-            }
-            pair => serde_json::from_value(pair.clone()).ok(),
-        };
-        let merges = model["merges"].as_array()?.iter().map(pair).collect::<Option<Vec<_>>>()?;
-        if model["byte_fallback"] == true {
-            let normalizers = json["normalizer"]["normalizers"].as_array().into_iter().flatten();
-            let prepends = normalizers.into_iter().any(|part| part["type"] == "Prepend");
-            let space = &json["pre_tokenizer"];
-            let prefix = prepends || space["type"] == "Metaspace" && space["prepend_scheme"] != "never";
-            return Some(Self { model: "llama", rule: None, merges, prefix });
-        }
-        let rule = Some(Rule::of(&json["pre_tokenizer"])?);
-        Some(Self { model: "gpt2", rule, merges, prefix: false })
-    }
-}
-
-/// Tokens by id, with their kinds.
-struct Vocabulary {
-    tokens: Vec<String>,
-    kinds: Vec<i64>,
-}
-
-impl Vocabulary {
-    /// Rows of the model without a token are filled up, as llama.cpp asks for.
-    fn of(json: &Value, rows: usize) -> Result<Self, String> {
-        let mut tokens: Vec<String> = (0..rows).map(|id| format!("[PAD{id}]")).collect();
-        let mut kinds = vec![kind::UNUSED; rows];
-        let (model, empty) = (&json["model"], Map::new());
-        let mut put = |token: &str, id: Option<u64>, kind: i64| {
-            let id = id.and_then(|id| usize::try_from(id).ok()).filter(|&id| id < rows);
-            let id = id.ok_or_else(|| {
-                format!("the model has {rows} rows of embeddings, too few for the token `{}`", excerpt(token))
-            })?;
-            (tokens[id], kinds[id]) = (token.to_owned(), kind);
-            Ok::<(), String>(())
-        };
-        let unknown = model["unk_token"].as_str();
-        let of_bytes = model["byte_fallback"] == true;
-        for (token, id) in model["vocab"].as_object().unwrap_or(&empty) {
-            let is_byte = of_bytes && token.len() == 6 && token.starts_with("<0x");
-            let kind = if is_byte { kind::BYTE } else { kind::NORMAL };
-            put(token, id.as_u64(), kind)?;
-        }
-        for added in json["added_tokens"].as_array().into_iter().flatten() {
-            let content = added["content"].as_str().unwrap_or_default();
-            let kind = match added["special"] == true {
-                true if of_bytes && unknown == Some(content) => kind::UNKNOWN,
-                true => kind::CONTROL,
-                false => kind::OF_USER,
-            };
-            put(content, added["id"].as_u64(), kind)?;
-        }
-        Ok(Self { tokens, kinds })
-    }
-
-    fn id(&self, token: &str) -> Option<usize> {
-        self.tokens.iter().position(|known| known == token)
-    }
-}
-
-/// A score for each token: the earlier it can be merged, the higher.
-fn scores(merges: &[[String; 2]], tokens: &[String]) -> Field {
-    let mut ranks = HashMap::new();
-    for (rank, merge) in merges.iter().enumerate() {
-        ranks.entry(merge.concat()).or_insert(rank);
-    }
-    let score = |token: &String| Field::F32(ranks.get(token).map_or(0.0, |&rank| -(rank as f32)));
-    Field::Array(tokens.iter().map(score).collect())
-}
-
-/// True if a symbol is put before texts.
-fn adds_begin(json: &Value, settings: &Value) -> bool {
-    let processor = &json["post_processor"];
-    let parts = processor["processors"].as_array().map_or(std::slice::from_ref(processor), Vec::as_slice);
-    let stated = settings["add_bos_token"] == true && !settings["bos_token"].is_null();
-    stated
-        || parts
-            .iter()
-            .any(|part| part["type"] == "TemplateProcessing" && !part["single"][0]["SpecialToken"].is_null())
 }
