@@ -33,10 +33,20 @@ setup-cuda:
 build +binaries: setup
     cargo build --release --locked {{ prepend("--bin ", binaries) }}
 
-# Fetch a data set or MiniLM, `just fetch --list` names them; --mirror takes a folder or an address
+# Fetch a data set, MiniLM or SmolLM2, `just fetch --list` names them; --mirror takes a folder or an address
 [group('set-up')]
 fetch *args:
     {{ build_and_run }} fetch -- "$@"
+
+# A Hugging Face folder of a GGUF file of architecture `llama`: `just import-model FILE.gguf FOLDER`
+[group('set-up')]
+import-model *args:
+    {{ build_and_run }} import-model -- "$@"
+
+# A GGUF file for llama.cpp of a Llama, Mistral or Qwen2, also of one that export-model has cut heads out of; `--type f32|f16|q8_0`
+[group('set-up')]
+export-gguf *args:
+    {{ build_and_run }} export-gguf -- "$@"
 
 # All tests
 [group('check')]
@@ -74,6 +84,12 @@ check-export *args:
 [group('check')]
 check-fairseq *args:
     {{ python }} crates/core-masking/tests/fairseq_to_fsmt.py "$@"
+
+# Compare GGUF files with the models that they are made of, in llama.cpp; needs llama-cpp-python and transformers; `just check-gguf --help`
+[group('check')]
+check-gguf *args:
+    cargo build --release --locked --bin import-model --bin export-gguf
+    {{ python }} crates/gguf/tests/check_gguf.py "$@"
 
 # Speed ratios in one table: sweeps, kinds of ablation, bf16, removed heads; language models, decoding and training against transformers; `just bench --help`
 [group('check')]

@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::ensure;
 use clap::{Parser, ValueEnum};
 use core_masking::{HeadLayout, HeadSet, Removal};
 use experiment::{Export, MachineArgs, SubjectArgs};
+use gguf::Precision;
 use records::{PruningRow, Signature};
 use serde_json::{Map, Value};
 use subject::Scored;
@@ -55,6 +57,15 @@ struct Args {
     /// results]
     #[arg(long, value_name = "PERCENT", value_parser = significance::margin, conflicts_with = "percent")]
     margin: Option<f64>,
+
+    /// GGUF file to write too, which llama.cpp runs: of a Llama, a Mistral without windows or a Qwen2, whose layers may have lost
+    /// different heads
+    #[arg(long, value_name = "FILE.gguf")]
+    export_gguf: Option<PathBuf>,
+
+    /// What the weights of the GGUF file are written as
+    #[arg(long = "type", value_enum, default_value_t = Precision::F16, requires = "export_gguf")]
+    precision: Precision,
 
     /// Replace an export that is there
     #[arg(long)]
@@ -105,6 +116,7 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> anyhow::Result<()> {
     let export = Export::new(&args.folder, args.replace)?;
+    args.export_gguf.as_deref().map_or(Ok(()), |file| check_free(file, args.replace))?;
     let machine = args.machine.build()?;
     let description = args.subject.read()?;
     let scored = Scored::first(description.test_split().to_owned(), None, false);
@@ -119,11 +131,15 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let ablation = curve.ablation(args.fold)?;
     let subject = description.open(&machine, &args.results)?;
     curve.check_model(subject.as_ref(), &ablation)?;
+    if args.export_gguf.is_some() {
+        gguf::check(subject.folder())?;
+    }
 
     let about = about(step, args.form, curve.signature(args.margin));
     let masked = step.masked_heads.parse()?;
     export.about(about).write(subject.as_ref(), &masked, args.form.removal(), &ablation)?;
     words::print_line(args.folder.display())?;
+    args.export_gguf.as_deref().map_or(Ok(()), |file| write_gguf(&args.folder, file, args.precision))?;
     if !machine.quiet {
         words::say!("{}", described(step));
         let limit = not_run_by_transformers(&subject.layout(), &masked, &args.folder);
@@ -131,6 +147,24 @@ fn run(args: &Args) -> anyhow::Result<()> {
             words::say!("transformers {limit}; --form zeros writes what it runs");
         }
     }
+    Ok(())
+}
+
+/// Refuses a file that is there, unless it may be replaced, or that cannot be made.
+fn check_free(file: &Path, may_replace: bool) -> anyhow::Result<()> {
+    let shown = file.display();
+    ensure!(
+        may_replace || !file.exists(),
+        "`{shown}` is there already: choose another file, or replace it with --replace"
+    );
+    Ok(durable::check_writable(file)?)
+}
+
+/// Writes the exported folder as a GGUF file.
+fn write_gguf(folder: &Path, file: &Path, precision: Precision) -> anyhow::Result<()> {
+    let exported = gguf::export(folder, file, precision)?;
+    words::print_line(file.display())?;
+    exported.warning().into_iter().for_each(words::warn);
     Ok(())
 }
 

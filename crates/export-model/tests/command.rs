@@ -63,6 +63,9 @@ fn an_exported_model_scores_as_its_row() {
     let kept = fs::read_to_string(folder.path().join("results/cut/ablate-one.csv")).unwrap();
     assert_eq!(kept.lines().count(), 1 + 3, "heads that are gone have no row: {kept}");
 
+    let message = refusal(folder.path(), &["--percent", "50", "--export-gguf", "model.gguf"]);
+    assert!(message.contains("a model of type `bert` is not written as GGUF"), "{message}");
+
     let mut prune = Command::cargo_bin("iterative-prune").unwrap();
     let arguments = ["--quiet", "--step-percent", "50", "--resamples", "0"];
     prune.current_dir(folder.path()).arg("cut.toml").args(arguments).assert().success();
@@ -70,6 +73,25 @@ fn an_exported_model_scores_as_its_row() {
     again.current_dir(folder.path()).args(["cut.toml", "dense", "--form", "zeros", "--percent", "50"]);
     let message = test_support::refusal(&mut again);
     assert!(message.contains("has 3 heads cut out of its weights"), "{message}");
+}
+
+/// A GGUF file, read back, is the model that was exported. One that is there is not lost.
+#[test]
+fn a_gguf_file_scores_as_the_row_of_its_heads() {
+    let folder = folder(LANGUAGE_MODEL, &["--step-percent", "25"]);
+    let row = steps(folder.path()).into_iter().find(|row| 2 * row.masked == row.heads).unwrap();
+    let arguments = ["--percent", "50", "--export-gguf", "model.gguf", "--type", "f32"];
+    let zeros = [&arguments[..], &["--form", "zeros"]].concat();
+    command(folder.path(), "zeros", &zeros).assert().success().stdout("zeros\nmodel.gguf\n");
+    let file = folder.path().join("model.gguf");
+    gguf::import(&file, &folder.path().join("back"), false).unwrap();
+    assert_eq!(score_of_export(folder.path(), "back", LANGUAGE_MODEL), row.score);
+
+    let size = fs::metadata(&file).unwrap().len();
+    assert!(refusal(folder.path(), &arguments).contains("`model.gguf` is there already"));
+    assert_eq!(fs::metadata(&file).unwrap().len(), size);
+    command(folder.path(), "cut", &[&arguments[..], &["--replace"]].concat()).assert().success();
+    assert!(fs::metadata(&file).unwrap().len() < size, "heads are cut out of the file too");
 }
 
 /// A curve under mean ablation is that of models with folded means, which are written by `--fold` alone.

@@ -40,6 +40,8 @@ pub struct Source {
     /// Folder of the files in the archive or package: empty, or ends with a slash.
     #[serde(default)]
     inside: String,
+    /// Folder in `data/` for the model that its one GGUF file holds, as a Hugging Face folder.
+    pub model_folder: Option<String>,
     /// Its licence, in one line.
     pub licence: String,
     /// The terms that those who fetch it accept.
@@ -110,6 +112,11 @@ impl Source {
         self.folder.as_deref().unwrap_or(name)
     }
 
+    /// Its GGUF file.
+    pub fn gguf(&self) -> Option<&str> {
+        self.files.keys().map(String::as_str).find(|file| file.ends_with(".gguf"))
+    }
+
     /// The files whose checksums are not known.
     pub fn unverified(&self) -> impl Iterator<Item = &str> {
         self.files.iter().filter(|(_, sha256)| *sha256 == UNVERIFIED).map(|(file, _)| file.as_str())
@@ -135,12 +142,20 @@ impl Source {
                 "needs one of `address`, `archive`, `package` and `elsewhere`, but has {count}"
             ));
         }
-        let mut paths = self.files.keys().map(String::as_str).chain([self.folder(name)]);
+        let mut paths = self
+            .files
+            .keys()
+            .map(String::as_str)
+            .chain([self.folder(name)])
+            .chain(self.model_folder.as_deref());
         if let Some(path) = paths.find(|path| !is_path_below(path)) {
             return Err(format!(
                 "`{}` must lead below `data/`: names with `/` between them, none of them `.` or `..`",
                 excerpt(path)
             ));
+        }
+        if self.model_folder.is_some() && self.gguf().is_none() {
+            return Err("`model_folder` needs a GGUF file, `<name>.gguf`, among `files`".to_owned());
         }
         match self.package.as_deref().filter(|package| !is_package(package)) {
             Some(package) => Err(format!("`{}` is no package: expected name==version", excerpt(package))),

@@ -1,6 +1,6 @@
 //! Fetches a data set that `data/sources.toml` describes, or a model of the Hugging Face hub.
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
@@ -91,6 +91,23 @@ fn fetch_and_report(name: &str, source: &Source, args: &Args) -> Result<()> {
         if !unverified.is_empty() {
             words::say!("not verified, for want of a checksum: {}", unverified.join(", "));
         }
+    }
+    match (&source.model_folder, source.gguf()) {
+        (Some(model), Some(file)) => {
+            import(&args.data.join(source.folder(name)).join(file), &args.data.join(model), args)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes a Hugging Face folder of a GGUF file, unless it is there.
+fn import(file: &Path, folder: &Path, args: &Args) -> Result<()> {
+    if folder.exists() {
+        return Ok(());
+    }
+    gguf::import(file, folder, false)?;
+    if !args.quiet {
+        words::say!("its model as a Hugging Face folder in `{}`", folder.display());
     }
     Ok(())
 }

@@ -1,0 +1,268 @@
+//! A Hugging Face folder, with all its heads or without some, as a GGUF file.
+use std::collections::HashMap;
+use std::path::Path;
+
+use candle_core::quantized::QTensor;
+use candle_core::quantized::gguf_file::Value;
+use candle_core::{DType, Device, Tensor};
+use words::excerpt;
+
+use crate::Error;
+use crate::config::{Config, Scaling};
+use crate::fields;
+use crate::file::{self, Precision};
+use crate::names::{ATTENTION, IN_LAYER, OUTPUT, OUTSIDE, ROTARY_FACTORS};
+use crate::slots::Slots;
+
+/// What a file holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Exported {
+    /// `llama`, or `deci` where layers differ.
+    pub architecture: &'static str,
+    /// Query heads and key-value heads of each layer, those of zeros included.
+    pub heads: Vec<(usize, usize)>,
+    /// False where llama.cpp knows no tokeniser of the folder's kind, so that it runs the file on ids alone.
+    pub has_tokenizer: bool,
+}
+
+impl Exported {
+    /// What a user of the file should know.
+    pub fn warning(&self) -> Option<&'static str> {
+        let lacks = "llama.cpp has no tokeniser of this kind: the GGUF file takes ids, but no texts";
+        (!self.has_tokenizer).then_some(lacks)
+    }
+}
+
+/// Refuses a folder that [`export`] could not write, before any long work; of its files only `config.json` is read.
+///
+/// # Errors
+/// If it is of another family than Llama, Mistral or Qwen2, or llama.cpp lacks something that the model does.
+pub fn check(folder: &Path) -> Result<(), Error> {
+    Config::read(folder).map(drop)
+}
+
+/// Writes the model of a folder, `config.json` and `model.safetensors`, as a GGUF file for llama.cpp: all of it or nothing. Heads
+/// that were cut out, as config.json says, are not in it; of layers that differ llama.cpp's architecture `deci` is made.
+///
+/// # Errors
+/// If the folder is none that [`check`] takes, or is at fault, or the file cannot be written.
+pub fn export(folder: &Path, to: &Path, precision: Precision) -> Result<Exported, Error> {
+    let config = Config::read(folder)?;
+    let path = folder.join("model.safetensors");
+    let weights = candle_core::safetensors::load(&path, &Device::Cpu).map_err(Error::told(&path))?;
+    let mut model = Model { weights, path: &path, config: &config };
+    let heads: Vec<Slots> =
+        (0..config.num_hidden_layers).map(|layer| model.slots(layer)).collect::<Result<_, _>>()?;
+    let tensors = model.tensors(&heads, precision)?;
+    let sizes: Vec<_> = heads.iter().map(|slots| (slots.queries.len(), slots.key_values.len())).collect();
+    let architecture = if sizes.iter().all(|size| *size == sizes[0]) { "llama" } else { "deci" };
+    let tokens = fields::of_tokenizer(folder, &config)?;
+    let exported = Exported { architecture, heads: sizes, has_tokenizer: tokens.is_some() };
+    let mut metadata = metadata(&config, &exported, precision).map_err(|reason| Error::of(&path, reason))?;
+    let none = || vec![("tokenizer.ggml.model".to_owned(), Value::String("none".to_owned()))];
+    metadata.extend(tokens.unwrap_or_else(none));
+    durable::replace_file(to, |partial| file::write(partial, &metadata, &tensors))?;
+    Ok(exported)
+}
+
+/// What llama.cpp must know of the model besides its weights.
+fn metadata(
+    config: &Config,
+    exported: &Exported,
+    precision: Precision,
+) -> Result<Vec<(String, Value)>, String> {
+    let number =
+        |number: usize| u32::try_from(number).map(Value::U32).map_err(|_| format!("{number} is too large"));
+    let real = |real: f64| Value::F32(real as f32);
+    let key = |name: &str| format!("{}.{name}", exported.architecture);
+    let (theta, scaling) = config.rotary()?;
+    let mut all = vec![
+        ("general.architecture".to_owned(), Value::String(exported.architecture.to_owned())),
+        ("general.file_type".to_owned(), Value::U32(precision.code())),
+        ("general.quantization_version".to_owned(), Value::U32(2)),
+        (key("attention.layer_norm_rms_epsilon"), real(config.rms_norm_eps)),
+        (key("rope.freq_base"), real(theta)),
+    ];
+    let numbers = [
+        ("block_count", config.num_hidden_layers),
+        ("context_length", config.max_position_embeddings.unwrap_or(2048)),
+        ("embedding_length", config.hidden_size),
+        ("feed_forward_length", config.intermediate_size),
+        ("vocab_size", config.vocab_size),
+        ("attention.key_length", config.d_head()),
+        ("attention.value_length", config.d_head()),
+        ("rope.dimension_count", config.d_head()),
+    ];
+    for (name, value) in numbers {
+        all.push((key(name), number(value)?));
+    }
+    let (queries, key_values): (Vec<usize>, Vec<usize>) = exported.heads.iter().copied().unzip();
+    for (name, counts) in [("attention.head_count", queries), ("attention.head_count_kv", key_values)] {
+        let values = counts.into_iter().map(number).collect::<Result<Vec<Value>, String>>()?;
+        let value = if exported.architecture == "llama" { values[0].clone() } else { Value::Array(values) };
+        all.push((key(name), value));
+    }
+    if let Scaling::Linear(factor) = scaling {
+        all.push((key("rope.scaling.type"), Value::String("linear".to_owned())));
+        all.push((key("rope.scaling.factor"), real(factor)));
+    }
+    Ok(all)
+}
+
+/// The weights of a folder, taken one by one.
+struct Model<'a> {
+    weights: HashMap<String, Tensor>,
+    path: &'a Path,
+    config: &'a Config,
+}
+
+impl Model<'_> {
+    fn fault(&self, reason: String) -> Error {
+        Error::of(self.path, reason)
+    }
+
+    /// The heads that a layer gets. One that has lost all gets none, but for a head of zeros where llama.cpp needs one: in the
+    /// first layer, which it refuses otherwise, and where the output has a bias, which it would lose.
+    fn slots(&self, layer: usize) -> Result<Slots, Error> {
+        let config = self.config;
+        let slots = Slots::of(
+            &config.kept(layer),
+            config.num_attention_heads / config.key_values(),
+            config.key_values(),
+        );
+        let bias = self.weights.get(&format!("model.layers.{layer}.self_attn.o_proj.bias"));
+        let has_bias = bias.map_or(Ok(false), |bias| {
+            Ok(bias.to_dtype(DType::F32)?.abs()?.sum_all()?.to_scalar::<f32>()? != 0.0)
+        });
+        let has_bias = has_bias.map_err(Error::told(self.path))?;
+        Ok(if slots.queries.is_empty() && (layer == 0 || has_bias) { Slots::zero() } else { slots })
+    }
+
+    /// A tensor of this shape, removed, so that what is written does not stay in memory twice.
+    fn take(&mut self, name: &str, shape: &[usize]) -> Result<Tensor, Error> {
+        let tensor =
+            self.weights.remove(name).ok_or_else(|| self.fault(format!("tensor `{name}` is missing")))?;
+        if tensor.dims() != shape {
+            let found = tensor.dims();
+            return Err(
+                self.fault(format!("tensor `{name}` is {found:?}, but config.json asks for {shape:?}"))
+            );
+        }
+        tensor.to_dtype(DType::F32).map_err(Error::told(self.path))
+    }
+
+    /// All tensors of the file.
+    fn tensors(&mut self, heads: &[Slots], precision: Precision) -> Result<Vec<(String, QTensor)>, Error> {
+        let told = Error::told(self.path);
+        let stored = |(name, tensor): (String, Tensor)| Ok((name, precision.of(&tensor).map_err(&told)?));
+        let mut all = self.outside()?.into_iter().map(stored).collect::<Result<Vec<_>, Error>>()?;
+        for (layer, slots) in heads.iter().enumerate() {
+            for (to, from) in IN_LAYER {
+                for ending in ["weight", "bias"] {
+                    let name = format!("model.layers.{layer}.{from}.{ending}");
+                    if ending == "bias" && !self.weights.contains_key(&name) {
+                        continue;
+                    }
+                    let is_of_attention = to == "attn_norm" || ATTENTION.contains(&to);
+                    let tensor = self.in_layer(layer, to, ending == "bias", name, slots)?;
+                    if !(is_of_attention && slots.queries.is_empty()) {
+                        all.push(stored((format!("blk.{layer}.{to}.{ending}"), tensor))?);
+                    }
+                }
+            }
+        }
+        match self.weights.keys().filter(|name| !name.ends_with("rotary_emb.inv_freq")).min() {
+            Some(name) => {
+                Err(self.fault(format!("no Llama, Mistral or Qwen2 has a tensor `{}`", excerpt(name))))
+            }
+            None => Ok(all),
+        }
+    }
+
+    /// The tensors that are in no layer.
+    fn outside(&mut self) -> Result<Vec<(String, Tensor)>, Error> {
+        let (config, mut all) = (self.config, Vec::new());
+        for (to, from) in OUTSIDE {
+            if to == OUTPUT && (config.tie_word_embeddings || !self.weights.contains_key(from)) {
+                self.weights.remove(from); // the embeddings, once more
+                continue;
+            }
+            let is_norm = to == OUTSIDE[1].0;
+            let shape = [config.vocab_size, config.hidden_size];
+            all.push((to.to_owned(), self.take(from, if is_norm { &shape[1..] } else { &shape })?));
+        }
+        if let Ok((theta, Scaling::Llama3(scaling))) = config.rotary() {
+            let divisors = Tensor::new(scaling.divisors(theta, config.d_head()), &Device::Cpu);
+            all.push((ROTARY_FACTORS.to_owned(), divisors.map_err(Error::told(self.path))?));
+        }
+        Ok(all)
+    }
+
+    /// A tensor of a layer, with the heads that the file gets.
+    fn in_layer(
+        &mut self,
+        layer: usize,
+        to: &str,
+        is_bias: bool,
+        name: String,
+        slots: &Slots,
+    ) -> Result<Tensor, Error> {
+        let config = self.config;
+        let (hidden, middle, d_head) = (config.hidden_size, config.intermediate_size, config.d_head());
+        let kept = config.kept(layer);
+        let group = config.num_attention_heads / config.key_values();
+        let groups = kept.chunk_by(|left, right| left / group == right / group).count();
+        let (outputs, inputs) = match to {
+            "attn_q" => (kept.len() * d_head, Some(hidden)),
+            "attn_k" | "attn_v" => (groups * d_head, Some(hidden)),
+            "attn_output" => (hidden, Some(kept.len() * d_head)),
+            "ffn_gate" | "ffn_up" => (middle, Some(hidden)),
+            "ffn_down" => (hidden, Some(middle)),
+            _ => (hidden, None),
+        };
+        let shape: Vec<usize> = [Some(outputs), inputs.filter(|_| !is_bias)].into_iter().flatten().collect();
+        let tensor = self.take(&name, &shape)?;
+        let placed = match to {
+            "attn_q" => place(&tensor, &slots.queries, d_head, 0)
+                .and_then(|rows| in_pairs(&rows, slots.queries.len())),
+            "attn_k" => place(&tensor, &slots.key_values, d_head, 0)
+                .and_then(|rows| in_pairs(&rows, slots.key_values.len())),
+            "attn_v" => place(&tensor, &slots.key_values, d_head, 0),
+            "attn_output" if !is_bias => place(&tensor, &slots.queries, d_head, 1),
+            _ => Ok(tensor),
+        };
+        placed.map_err(Error::told(self.path))
+    }
+}
+
+/// The heads of a tensor, slices of `d_head` along an axis, in the order of `slots`.
+fn place(
+    tensor: &Tensor,
+    slots: &[Option<usize>],
+    d_head: usize,
+    axis: usize,
+) -> candle_core::Result<Tensor> {
+    if slots.is_empty() {
+        return Ok(tensor.clone());
+    }
+    let mut shape = tensor.dims().to_vec();
+    shape[axis] = d_head;
+    let zeros = Tensor::zeros(shape, DType::F32, &Device::Cpu)?;
+    let slice = |slot: &Option<usize>| {
+        slot.map_or(Ok(zeros.clone()), |position| {
+            tensor.narrow(axis, position * d_head, d_head)?.contiguous()
+        })
+    };
+    let slices = slots.iter().map(slice).collect::<candle_core::Result<Vec<Tensor>>>()?;
+    Tensor::cat(&slices, axis)?.contiguous()
+}
+
+/// Rows of queries or keys as llama.cpp turns them, neighbours, where transformers turns x with x + half.
+fn in_pairs(tensor: &Tensor, heads: usize) -> candle_core::Result<Tensor> {
+    if heads == 0 {
+        return Ok(tensor.clone());
+    }
+    let halves = tensor.reshape((heads, 2, tensor.dim(0)? / heads / 2, ()))?;
+    halves.transpose(1, 2)?.contiguous()?.reshape(tensor.dims())
+}

@@ -1,0 +1,181 @@
+//! The tokeniser of a folder as fields of a GGUF file, the way back from what `tokenizer` reads.
+use std::collections::HashMap;
+use std::path::Path;
+
+use candle_core::quantized::gguf_file::Value as Field;
+use serde_json::{Map, Value, json};
+use words::excerpt;
+
+use crate::Error;
+use crate::config::{Config, read_json};
+use crate::rules::{Rule, kind};
+
+/// The fields of a GGUF file for the tokeniser of a folder, if llama.cpp has its kind; the model has `config.vocab_size` rows.
+///
+/// # Errors
+/// If a file of it is malformed, or it has more tokens than the model has rows.
+pub(crate) fn of_tokenizer(folder: &Path, config: &Config) -> Result<Option<Vec<(String, Field)>>, Error> {
+    let path = folder.join("tokenizer.json");
+    if !path.exists() {
+        return Ok(None);
+    }
+    let json = read_json(&path)?;
+    let settings = folder.join("tokenizer_config.json");
+    let settings = if settings.exists() { read_json(&settings)? } else { json!({}) };
+    let Some(inner) = Inner::of(&json) else { return Ok(None) };
+    let vocabulary = Vocabulary::of(&json, config.vocab_size).map_err(|reason| Error::of(&path, reason))?;
+    let mut fields = inner.fields(&vocabulary);
+    fields.push(("add_bos_token".to_owned(), Field::Bool(adds_begin(&json, &settings))));
+    fields.extend(symbols(&vocabulary, &settings, config));
+    let named = |(name, field)| (format!("tokenizer.ggml.{name}"), field);
+    let mut fields: Vec<_> = fields.into_iter().chain(vocabulary.fields()).map(named).collect();
+    let template = settings["chat_template"].as_str().map(text);
+    fields.extend(template.map(|template| ("tokenizer.chat_template".to_owned(), template)));
+    Ok(Some(fields))
+}
+
+fn text(text: &str) -> Field {
+    Field::String(text.to_owned())
+}
+
+/// Ids of the special tokens, by their names in `tokenizer_config.json` or, without one, as `config.json` has them.
+fn symbols(
+    vocabulary: &Vocabulary,
+    settings: &Value,
+    config: &Config,
+) -> impl Iterator<Item = (String, Field)> {
+    let id = |name: &str, entry: Option<&Value>| {
+        let token = settings[name].as_str().or(settings[name]["content"].as_str());
+        let stated = entry.and_then(|entry| entry.as_u64().or(entry[0].as_u64())).map(|id| id as usize);
+        token.and_then(|token| vocabulary.id(token)).or(stated.filter(|&id| id < config.vocab_size))
+    };
+    let ids = [
+        ("bos", id("bos_token", config.bos_token_id.as_ref())),
+        ("eos", id("eos_token", config.eos_token_id.as_ref())),
+        ("unknown", id("unk_token", None)),
+        ("padding", id("pad_token", None)),
+    ];
+    ids.into_iter().filter_map(|(name, id)| Some((format!("{name}_token_id"), Field::U32(id? as u32))))
+}
+
+/// What a `tokenizer.json` does, in the words of GGUF files.
+struct Inner {
+    model: &'static str,
+    rule: Option<&'static Rule>,
+    merges: Vec<[String; 2]>,
+    /// A blank is put before texts.
+    prefix: bool,
+}
+
+impl Inner {
+    fn of(json: &Value) -> Option<Self> {
+        let model = &json["model"];
+        if model["type"].as_str().is_some_and(|kind| kind != "BPE") {
+            return None;
+        }
+        let pair = |merge: &Value| match merge {
+            Value::String(pair) => {
+                pair.split_once(' ').map(|(left, right)| [left.to_owned(), right.to_owned()])
+            }
+            pair => serde_json::from_value(pair.clone()).ok(),
+        };
+        let merges = model["merges"].as_array()?.iter().map(pair).collect::<Option<Vec<_>>>()?;
+        if model["byte_fallback"] == true {
+            let normalizers = json["normalizer"]["normalizers"].as_array().into_iter().flatten();
+            let prepends = normalizers.into_iter().any(|part| part["type"] == "Prepend");
+            let space = &json["pre_tokenizer"];
+            let prefix = prepends || space["type"] == "Metaspace" && space["prepend_scheme"] != "never";
+            return Some(Self { model: "llama", rule: None, merges, prefix });
+        }
+        let rule = Rule::of(&json["pre_tokenizer"])?;
+        let is_same = rule.whole_words == (model["ignore_merges"] == true);
+        is_same.then_some(Self { model: "gpt2", rule: Some(rule), merges, prefix: false })
+    }
+
+    fn fields(&self, vocabulary: &Vocabulary) -> Vec<(String, Field)> {
+        let mut fields = vec![
+            ("model".to_owned(), text(self.model)),
+            ("add_space_prefix".to_owned(), Field::Bool(self.prefix)),
+        ];
+        match self.rule {
+            Some(rule) => {
+                let merge = |[left, right]: &[String; 2]| Field::String(format!("{left} {right}"));
+                let merges = Field::Array(self.merges.iter().map(merge).collect());
+                fields.extend([("pre".to_owned(), text(rule.name)), ("merges".to_owned(), merges)]);
+            }
+            None => fields.push(("scores".to_owned(), scores(&self.merges, &vocabulary.tokens))),
+        }
+        fields
+    }
+}
+
+/// Tokens by id, with their kinds.
+struct Vocabulary {
+    tokens: Vec<String>,
+    kinds: Vec<i64>,
+}
+
+impl Vocabulary {
+    /// Rows of the model without a token are filled up, as llama.cpp asks for.
+    fn of(json: &Value, rows: usize) -> Result<Self, String> {
+        let mut tokens: Vec<String> = (0..rows).map(|id| format!("[PAD{id}]")).collect();
+        let mut kinds = vec![kind::UNUSED; rows];
+        let (model, empty) = (&json["model"], Map::new());
+        let mut put = |token: &str, id: Option<u64>, kind: i64| {
+            let id = id.and_then(|id| usize::try_from(id).ok()).filter(|&id| id < rows);
+            let id = id.ok_or_else(|| {
+                format!("the model has {rows} rows of embeddings, too few for the token `{}`", excerpt(token))
+            })?;
+            (tokens[id], kinds[id]) = (token.to_owned(), kind);
+            Ok::<(), String>(())
+        };
+        let unknown = model["unk_token"].as_str();
+        let of_bytes = model["byte_fallback"] == true;
+        for (token, id) in model["vocab"].as_object().unwrap_or(&empty) {
+            let is_byte = of_bytes && token.len() == 6 && token.starts_with("<0x");
+            let kind = if is_byte { kind::BYTE } else { kind::NORMAL };
+            put(token, id.as_u64(), kind)?;
+        }
+        for added in json["added_tokens"].as_array().into_iter().flatten() {
+            let content = added["content"].as_str().unwrap_or_default();
+            let kind = match added["special"] == true {
+                true if of_bytes && unknown == Some(content) => kind::UNKNOWN,
+                true => kind::CONTROL,
+                false => kind::OF_USER,
+            };
+            put(content, added["id"].as_u64(), kind)?;
+        }
+        Ok(Self { tokens, kinds })
+    }
+
+    fn fields(self) -> [(String, Field); 2] {
+        let kinds = self.kinds.into_iter().map(|kind| Field::I32(kind as i32)).collect();
+        let tokens = self.tokens.into_iter().map(Field::String).collect();
+        [("token_type".to_owned(), Field::Array(kinds)), ("tokens".to_owned(), Field::Array(tokens))]
+    }
+
+    fn id(&self, token: &str) -> Option<usize> {
+        self.tokens.iter().position(|known| known == token)
+    }
+}
+
+/// A score for each token: the earlier it can be merged, the higher.
+fn scores(merges: &[[String; 2]], tokens: &[String]) -> Field {
+    let mut ranks = HashMap::new();
+    for (rank, merge) in merges.iter().enumerate() {
+        ranks.entry(merge.concat()).or_insert(rank);
+    }
+    let score = |token: &String| Field::F32(ranks.get(token).map_or(0.0, |&rank| -(rank as f32)));
+    Field::Array(tokens.iter().map(score).collect())
+}
+
+/// True if a symbol is put before texts.
+fn adds_begin(json: &Value, settings: &Value) -> bool {
+    let processor = &json["post_processor"];
+    let parts = processor["processors"].as_array().map_or(std::slice::from_ref(processor), Vec::as_slice);
+    let stated = settings["add_bos_token"] == true && !settings["bos_token"].is_null();
+    stated
+        || parts
+            .iter()
+            .any(|part| part["type"] == "TemplateProcessing" && !part["single"][0]["SpecialToken"].is_null())
+}

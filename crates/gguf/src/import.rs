@@ -1,0 +1,264 @@
+//! A GGUF file of architecture `llama` as a Hugging Face folder.
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use candle_core::quantized::QTensor;
+use candle_core::{DType, Device, Tensor};
+use safetensors::{Dtype, View};
+use serde_json::{Value, json};
+use words::excerpt;
+
+use crate::Error;
+use crate::config::{Config, Llama3};
+use crate::file::GgufFile;
+use crate::names::{ATTENTION, IN_LAYER, OUTPUT, OUTSIDE, ROTARY_FACTORS};
+use crate::tokenizer;
+
+/// Writes the model of the GGUF file at `path` to `folder`, which must not be there: weights as the numbers that llama.cpp
+/// computes with, in f32, or rounded to `bf16`.
+///
+/// # Errors
+/// If the file is torn, of another architecture, or of types that cannot be read; its tokeniser is of an unknown kind; or the
+/// folder is there or cannot be written.
+pub fn import(path: &Path, folder: &Path, bf16: bool) -> Result<(), Error> {
+    if folder.exists() {
+        let shown = folder.display();
+        return Err(Error::Invalid(format!(
+            "`{shown}` is there already: choose another folder, or move it away"
+        )));
+    }
+    let mut file = GgufFile::open(path)?;
+    let mut config = configuration(&file)?;
+    config.dtype = if bf16 { "bfloat16" } else { "float32" }.to_owned();
+    let tokens = tokenizer::read(&file)?;
+    if tokens.count > config.vocab_size {
+        let reason = format!("it has {} tokens, but embeddings of {}", tokens.count, config.vocab_size);
+        return Err(Error::of(path, reason));
+    }
+    (config.bos_token_id, config.eos_token_id) = (tokens.begin.map(Into::into), tokens.end.map(Into::into));
+    config.rope_scaling = scaling_of_divisors(&mut file, &config)?.or(config.rope_scaling);
+    let weights = weights(&mut file, &config, bf16)?;
+    durable::replace_folder(folder, |partial| {
+        let write = |name: &str, value: &Value| durable::write(&partial.join(name), format!("{value:#}\n"));
+        std::fs::create_dir_all(partial)
+            .map_err(|source| durable::Error { path: partial.to_owned(), source })?;
+        write("config.json", &json!(config))?;
+        write(
+            "generation_config.json",
+            &json!({"bos_token_id": config.bos_token_id, "eos_token_id": config.eos_token_id}),
+        )?;
+        write("tokenizer.json", &tokens.json)?;
+        write("tokenizer_config.json", &tokens.settings)?;
+        let about = [("format".to_owned(), "pt".to_owned())].into();
+        let place = partial.join("model.safetensors");
+        safetensors::serialize_to_file(weights, Some(about), &place)
+            .map_err(|error| Error::of(&place, excerpt(&error.to_string())))?;
+        corpus::language_tokenizer::LanguageTokenizer::load(partial)?; // what cannot be loaded is not left behind
+        Ok(())
+    })
+}
+
+/// The configuration but for its symbols, as the metadata and the names of the tensors give it.
+fn configuration(file: &GgufFile) -> Result<Config, Error> {
+    check_kind(file)?;
+    let key = |name: &str| format!("llama.{name}");
+    let number = |name: &str| file.require(&key(name), file.number(&key(name))?);
+    let tensors = &file.content.tensor_infos;
+    let embeddings = tensors.get(OUTSIDE[0].0).map(|info| info.shape.dims());
+    let (heads, hidden_size) = (number("attention.head_count")?, number("embedding_length")?);
+    let epsilon = key("attention.layer_norm_rms_epsilon");
+    let config = Config {
+        architectures: vec!["LlamaForCausalLM".to_owned()],
+        model_type: "llama".to_owned(),
+        vocab_size: file.require(OUTSIDE[0].0, embeddings.and_then(<[usize]>::first).copied())?,
+        hidden_size,
+        intermediate_size: number("feed_forward_length")?,
+        num_hidden_layers: number("block_count")?,
+        num_attention_heads: heads,
+        num_key_value_heads: Some(file.number(&key("attention.head_count_kv"))?.unwrap_or(heads)),
+        head_dim: Some(file.number(&key("attention.key_length"))?.unwrap_or(hidden_size / heads.max(1))),
+        hidden_act: "silu".to_owned(),
+        max_position_embeddings: Some(number("context_length")?),
+        rms_norm_eps: file.require(&epsilon, file.real(&epsilon)?)?,
+        rope_theta: Some(file.real(&key("rope.freq_base"))?.unwrap_or(10_000.0)),
+        rope_scaling: scaling(file)?,
+        attention_bias: ATTENTION.iter().any(|name| tensors.contains_key(&format!("blk.0.{name}.bias"))),
+        tie_word_embeddings: !tensors.contains_key(OUTPUT),
+        ..Config::default()
+    };
+    let (fault, d_head) = (|reason: String| Error::of(&file.path, reason), config.d_head());
+    config.check(tensors.len()).map_err(fault)?;
+    for name in ["rope.dimension_count", "attention.value_length"] {
+        if let Some(found) = file.number(&key(name))?.filter(|&width| width != d_head) {
+            return Err(fault(format!(
+                "`llama.{name}` is {found}, but heads are {d_head} wide: they must be equal"
+            )));
+        }
+    }
+    Ok(config)
+}
+
+fn check_kind(file: &GgufFile) -> Result<(), Error> {
+    let architecture = file.require("general.architecture", file.text("general.architecture")?)?;
+    if architecture != "llama" {
+        let reason =
+            format!("a model of architecture `{}` cannot be read; `llama` can", excerpt(architecture));
+        return Err(Error::of(&file.path, reason));
+    }
+    match file.number("llama.expert_count")? {
+        None | Some(0) => Ok(()),
+        Some(_) => Err(Error::of(&file.path, "a model with experts cannot be read")),
+    }
+}
+
+/// Scaling of rotary positions that the metadata tell.
+fn scaling(file: &GgufFile) -> Result<Option<Value>, Error> {
+    match file.text("llama.rope.scaling.type")? {
+        None | Some("none") => Ok(None),
+        Some("linear") => {
+            let name = "llama.rope.scaling.factor";
+            let factor = file.require(name, file.real(name)?)?;
+            Ok(Some(json!({"rope_type": "linear", "factor": factor})))
+        }
+        Some(kind) => {
+            let reason = format!("rotary scaling `{}` cannot be read; linear can", excerpt(kind));
+            Err(Error::of(&file.path, reason))
+        }
+    }
+}
+
+/// Llama 3's scaling with these divisors: the file does not hold its numbers, but all known models have the same, and differ
+/// in the factor alone.
+fn llama3(divisors: &[f32], config: &Config) -> Option<Llama3> {
+    let factor = f64::from(*divisors.last()?);
+    let known = Llama3 { factor, low: 1.0, high: 4.0, original: 8192.0 };
+    let expected = known.divisors(config.rope_theta?, config.d_head());
+    let is_near = |(found, expected): (&f32, &f32)| (found / expected - 1.0).abs() < 1e-4;
+    (divisors.len() == expected.len() && divisors.iter().zip(&expected).all(is_near)).then_some(known)
+}
+
+/// A tensor of the folder: its name there, its shape, and the number of its heads if they turn.
+type Expected = (String, Vec<usize>, Option<usize>);
+
+/// The tensors of the file, by name.
+fn expected(config: &Config) -> BTreeMap<String, Expected> {
+    let mut all = BTreeMap::new();
+    let (hidden, rows) = (config.hidden_size, config.vocab_size);
+    for (from, to) in OUTSIDE {
+        if from != OUTPUT || !config.tie_word_embeddings {
+            let shape = if from == OUTSIDE[1].0 { vec![hidden] } else { vec![rows, hidden] };
+            all.insert(from.to_owned(), (to.to_owned(), shape, None));
+        }
+    }
+    for layer in 0..config.num_hidden_layers {
+        for (from, to) in IN_LAYER {
+            let (outputs, inputs, turning) = extent(from, config);
+            let mut put = |ending: &str, shape| {
+                let to = format!("model.layers.{layer}.{to}.{ending}");
+                all.insert(format!("blk.{layer}.{from}.{ending}"), (to, shape, turning));
+            };
+            put("weight", [Some(outputs), inputs].into_iter().flatten().collect());
+            if config.attention_bias && ATTENTION.contains(&from) {
+                put("bias", vec![outputs]);
+            }
+        }
+    }
+    all
+}
+
+/// All tensors of the folder, by name.
+fn weights(file: &mut GgufFile, config: &Config, bf16: bool) -> Result<BTreeMap<String, Stored>, Error> {
+    let (kind, all) = (if bf16 { DType::BF16 } else { DType::F32 }, expected(config));
+    let is_known = |name: &String| name == ROTARY_FACTORS || all.contains_key(name);
+    if let Some(name) = file.content.tensor_infos.keys().filter(|name| !is_known(name)).min() {
+        return Err(Error::of(&file.path, format!("no Llama has a tensor `{}`", excerpt(name))));
+    }
+    let mut weights = BTreeMap::new();
+    for (from, (to, shape, turning)) in all {
+        // Llama has all biases of attention or none.
+        let is_zero = from.ends_with(".bias") && !file.content.tensor_infos.contains_key(&from);
+        let tensor = if is_zero { None } else { Some(file.tensor(&from)?) };
+        if let Some(found) = tensor.as_ref().map(|tensor| tensor.shape().dims()).filter(|dims| *dims != shape)
+        {
+            return Err(Error::of(
+                &file.path,
+                format!("tensor `{from}` is {found:?}, but must be {shape:?}"),
+            ));
+        }
+        weights.insert(to, Stored { tensor, shape, turning, kind });
+    }
+    Ok(weights)
+}
+
+/// The scaling that a tensor of divisors stands for.
+fn scaling_of_divisors(file: &mut GgufFile, config: &Config) -> Result<Option<Value>, Error> {
+    if !file.content.tensor_infos.contains_key(ROTARY_FACTORS) {
+        return Ok(None);
+    }
+    let divisors = file.tensor(ROTARY_FACTORS)?.dequantize(&Device::Cpu);
+    let divisors = divisors.and_then(|all| all.flatten_all()?.to_vec1::<f32>());
+    let divisors = divisors.map_err(Error::told(&file.path))?;
+    let unknown =
+        || Error::of(&file.path, format!("`{ROTARY_FACTORS}` holds another scaling than Llama 3's"));
+    Ok(Some(llama3(&divisors, config).ok_or_else(unknown)?.to_json()))
+}
+
+/// Outputs and inputs of a map of a layer, no inputs for a norm; and for queries and keys the number of heads whose rows turn.
+fn extent(name: &str, config: &Config) -> (usize, Option<usize>, Option<usize>) {
+    let (hidden, middle) = (config.hidden_size, config.intermediate_size);
+    let (heads, key_values) = (config.num_attention_heads, config.key_values());
+    match name {
+        "attn_q" => (heads * config.d_head(), Some(hidden), Some(heads)),
+        "attn_k" => (key_values * config.d_head(), Some(hidden), Some(key_values)),
+        "attn_v" => (key_values * config.d_head(), Some(hidden), None),
+        "attn_output" => (hidden, Some(heads * config.d_head()), None),
+        "ffn_gate" | "ffn_up" => (middle, Some(hidden), None),
+        "ffn_down" => (hidden, Some(middle), None),
+        _ => (hidden, None, None),
+    }
+}
+
+/// A tensor that is dequantised when it is written, so that a model takes little more memory than its file.
+struct Stored {
+    /// Zeros if there is none.
+    tensor: Option<QTensor>,
+    shape: Vec<usize>,
+    turning: Option<usize>,
+    kind: DType,
+}
+
+impl Stored {
+    fn numbers(&self) -> candle_core::Result<Tensor> {
+        let tensor = match &self.tensor {
+            Some(tensor) => tensor.dequantize(&Device::Cpu)?,
+            None => Tensor::zeros(&*self.shape, DType::F32, &Device::Cpu)?,
+        };
+        self.turning.map_or(Ok(tensor.clone()), |heads| in_halves(&tensor, heads))?.to_dtype(self.kind)
+    }
+}
+
+/// Rows of queries or keys as transformers turns them, x with x + half, where llama.cpp turns neighbours.
+pub(crate) fn in_halves(tensor: &Tensor, heads: usize) -> candle_core::Result<Tensor> {
+    let pairs = tensor.reshape((heads, tensor.dim(0)? / heads / 2, 2, ()))?;
+    pairs.transpose(1, 2)?.contiguous()?.reshape(tensor.dims())
+}
+
+impl View for Stored {
+    fn dtype(&self) -> Dtype {
+        if self.kind == DType::BF16 { Dtype::BF16 } else { Dtype::F32 }
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        let numbers = self.numbers().expect("sizes were compared, and memory needs no file");
+        Cow::Owned(View::data(&numbers).into_owned())
+    }
+
+    fn data_len(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.kind.size_in_bytes()
+    }
+}
