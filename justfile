@@ -75,10 +75,10 @@ deny:
     @if cargo deny fetch db; then cargo deny --locked check --disable-fetch advisories; \
         else echo "ADVISORIES ARE NOT CHECKED: their database cannot be fetched" >&2; fi
 
-# Compare exported models with the original in transformers, which must be installed; `just check-export --help`
+# Try exports of all families in transformers, which `PYTHON` must have, and print what it reads; or those of a model of yours: `just check-export --help`
 [group('check')]
-check-export *args:
-    {{ python }} crates/export-model/tests/check_export.py "$@"
+check-export *args: setup
+    {{ if args == "" { "PYTHON=" + quote(python) + " cargo test --release --locked -p export-model --test transformers -- --nocapture" } else { python + " crates/export-model/tests/check_export.py" } }} "$@"
 
 # Check the converter of fairseq's archives on tiny ones; needs torch, and compares logits if transformers 4 with sacremoses is there too
 [group('check')]

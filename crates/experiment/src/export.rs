@@ -16,6 +16,9 @@ const WEIGHTS: &str = "model.safetensors";
 /// File beside the weights that says how they came to be.
 const ABOUT: &str = "pruning.json";
 
+/// File of the module by which transformers runs models that lack heads.
+const CODE: &str = "modeling_headcount.py";
+
 /// A folder that a model is to be written to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Export {
@@ -88,7 +91,7 @@ impl Export {
         }
         durable::replace_folder(&self.folder, |partial| {
             save(partial)?;
-            merge_config(&source.join(CONFIG), &partial.join(CONFIG))?;
+            complete_folder(source, partial)?;
             for name in OPTIONAL {
                 copy_companion(source, name, partial)?;
             }
@@ -106,7 +109,7 @@ impl Export {
             return Ok(Vec::new());
         }
         let fault = |source| Error::read(&self.folder, source);
-        let ours: Vec<&str> = OPTIONAL.into_iter().chain([ABOUT, CONFIG, WEIGHTS]).collect();
+        let ours: Vec<&str> = OPTIONAL.into_iter().chain([ABOUT, CODE, CONFIG, WEIGHTS]).collect();
         let mut foreign = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(fault)? {
             let entry = entry.map_err(fault)?;
@@ -151,21 +154,49 @@ fn copy_companion(source: &Path, name: &str, folder: &Path) -> Result<(), Error>
     Ok(durable::write(&folder.join(name), bytes)?)
 }
 
-/// Keeps the entries of the original configuration that this project does not know.
-fn merge_config(original: &Path, written: &Path) -> Result<(), Error> {
-    let read = |path: &Path| {
-        let text = fs::read_to_string(path).map_err(|source| Error::read(path, source))?;
-        let fault = |error| Error::input(format!("`{}`: {error}", path.display()));
-        serde_json::from_str::<Map<String, Value>>(&text).map_err(fault)
-    };
-    let mut merged = read(original)?;
-    merged.extend(read(written)?);
+/// Makes a model that was just written into `folder` loadable by others: its `config.json` keeps the entries of that in
+/// `source` that this project does not know, and where it lists heads that were cut out, of a family that
+/// `modeling_headcount.py` knows, that file comes into the folder, and the entry by which transformers finds it.
+///
+/// # Errors
+/// If a file cannot be read or written.
+pub fn complete_folder(source: &Path, folder: &Path) -> Result<(), Error> {
+    let (path, mut config) = (folder.join(CONFIG), read_config(&source.join(CONFIG))?);
+    for (name, value) in read_config(&path)? {
+        // 12 and 12.0 are the same number here, but not in transformers 5
+        let is_same = |old: &Value| old.is_number() && old.as_f64() == value.as_f64();
+        if !config.get(&name).is_some_and(is_same) {
+            config.insert(name, value);
+        }
+    }
     for name in ["dtype", "torch_dtype"] {
-        if let Some(kind) = merged.get_mut(name) {
+        if let Some(kind) = config.get_mut(name) {
             *kind = "float32".into(); // what the weights are written in
         }
     }
-    Ok(durable::write(written, format!("{:#}\n", Value::Object(merged)))?)
+    let entries = ["pruned_heads", "pruned_query_heads", "pruned_attention_heads"];
+    let lists_heads =
+        |name| config.get(name).and_then(Value::as_object).is_some_and(|heads| !heads.is_empty());
+    let class = config.get("architectures").and_then(|classes| classes.get(0)?.as_str());
+    let auto = config.get("model_type").and_then(Value::as_str).and_then(auto_class);
+    if let (true, Some(class), Some(auto)) = (entries.into_iter().any(lists_heads), class, auto) {
+        let map = serde_json::json!({ auto: format!("{}.{class}", CODE.trim_end_matches(".py")) });
+        config.insert("auto_map".to_owned(), map);
+        durable::write(&folder.join(CODE), include_str!("modeling_headcount.py"))?;
+    }
+    Ok(durable::write(&path, format!("{:#}\n", Value::Object(config)))?)
+}
+
+/// The Auto class of transformers for models of this type that lack heads, of which the code has the list.
+fn auto_class(model_type: &str) -> Option<&'static str> {
+    let code = include_str!("modeling_headcount.py");
+    let mut lists = code.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once("\": \""));
+    lists.find(|(_, types)| types.split(['"', ' ']).any(|name| name == model_type)).map(|(auto, _)| auto)
+}
+
+fn read_config(path: &Path) -> Result<Map<String, Value>, Error> {
+    let text = fs::read_to_string(path).map_err(|source| Error::read(path, source))?;
+    serde_json::from_str(&text).map_err(|error| Error::input(format!("`{}`: {error}", path.display())))
 }
 
 #[cfg(test)]
@@ -174,7 +205,7 @@ mod tests {
 
     fn save(folder: &Path) -> Result<(), subject::Error> {
         fs::create_dir_all(folder).unwrap();
-        fs::write(folder.join(CONFIG), r#"{"size": 3, "pruned_heads": {"0": [1]}}"#).unwrap();
+        fs::write(folder.join(CONFIG), r#"{"size": 3, "scale": 12.0, "pruned_heads": {"0": [1]}}"#).unwrap();
         fs::write(folder.join(WEIGHTS), "weights").unwrap();
         Ok(())
     }
@@ -182,7 +213,8 @@ mod tests {
     fn source(folder: &Path) -> PathBuf {
         let source = folder.join("source");
         fs::create_dir(&source).unwrap();
-        let config = r#"{"size": 4, "dtype": "bfloat16", "problem_type": "single_label_classification"}"#;
+        let config =
+            r#"{"size": 4, "scale": 12, "dtype": "bfloat16", "problem_type": "single_label_classification"}"#;
         fs::write(source.join(CONFIG), config).unwrap();
         fs::write(source.join("vocab.txt"), "words").unwrap();
         fs::write(source.join("optimizer.safetensors"), "moments").unwrap();
@@ -196,7 +228,8 @@ mod tests {
         Export::new(&target, false).unwrap().fill(&source, save).unwrap();
         let config: Value = serde_json::from_str(&fs::read_to_string(target.join(CONFIG)).unwrap()).unwrap();
         let expected = serde_json::json!({
-            "size": 3, "dtype": "float32", "problem_type": "single_label_classification", "pruned_heads": { "0": [1] },
+            "size": 3, "scale": 12, "dtype": "float32", "problem_type": "single_label_classification",
+            "pruned_heads": { "0": [1] },
         });
         assert_eq!(config, expected);
         let mut names: Vec<_> = fs::read_dir(&target)

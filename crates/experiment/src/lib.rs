@@ -20,7 +20,7 @@ pub use args::{MachineArgs, OpenRows, Replicate, SharedArgs, SubjectArgs, has_du
 pub use curve::check_heads;
 pub use error::Error;
 pub use exit::exit_code;
-pub use export::Export;
+pub use export::{Export, complete_folder};
 pub use head_sweep::HeadSweep;
 pub use heads::Selection;
 pub use masking::{AblationArgs, AblationKind, MaskingArgs};

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::ensure;
 use clap::{Parser, ValueEnum};
-use core_masking::{HeadLayout, HeadSet, Removal};
+use core_masking::Removal;
 use experiment::{Export, MachineArgs, SubjectArgs};
 use gguf::Precision;
 use records::{PruningRow, Signature};
@@ -82,8 +82,8 @@ struct Args {
 /// Ways to remove heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// Cut out of the weights, and listed in config.json. Of classifiers (but MPNet, DeBERTa and ModernBERT) and GPT-2
-    /// transformers 4 reads this, unless a layer has no head left; of other models only this project
+    /// Cut out of the weights, and listed in config.json. modeling_headcount.py, which comes with it, is what transformers
+    /// 4.57 and 5 load it by, with trust_remote_code=True; the manual lists the families
     Cut,
     /// Zeros in place of their weights, which any tool reads
     Zeros,
@@ -142,9 +142,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.export_gguf.as_deref().map_or(Ok(()), |file| write_gguf(&args.folder, file, args.precision))?;
     if !machine.quiet {
         words::say!("{}", described(step));
-        let limit = not_run_by_transformers(&subject.layout(), &masked, &args.folder);
-        if let Some(limit) = limit.filter(|_| args.form == Form::Cut) {
-            words::say!("transformers {limit}; --form zeros writes what it runs");
+        if args.form == Form::Cut {
+            words::say!("{}", for_transformers(&args.folder));
         }
     }
     Ok(())
@@ -188,14 +187,16 @@ fn described(step: &PruningRow) -> String {
     )
 }
 
-/// Reason why transformers cannot run the model in `folder`, from which these heads were cut out, if it cannot.
-fn not_run_by_transformers(layout: &HeadLayout, heads: &HeadSet, folder: &Path) -> Option<String> {
+/// Call by which transformers loads the model in `folder`, from which heads were cut out, or what to do instead.
+fn for_transformers(folder: &Path) -> String {
     let config = fs::read_to_string(folder.join("config.json")).unwrap_or_default();
     let config: Map<String, Value> = serde_json::from_str(&config).unwrap_or_default();
-    if !config.contains_key("pruned_heads") {
-        return Some("knows no models of this family with heads cut out".to_owned());
+    match config.get("auto_map").and_then(|map| map.as_object()?.keys().next()) {
+        Some(auto) => format!("transformers: {auto}.from_pretrained({folder:?}, trust_remote_code=True)"),
+        None if config.contains_key("pruned_heads") => {
+            "transformers 4 loads it, but 5 knows no models of this family with heads cut out: --form zeros writes what it loads"
+                .to_owned()
+        }
+        None => "transformers knows no models of this family with heads cut out: --form zeros writes what it loads".to_owned(),
     }
-    let mut layers = layout.heads_by_module().into_iter();
-    let empty = layers.find(|layer| layer.iter().all(|&id| heads.contains(id)))?;
-    Some(format!("cannot run a layer without heads, as layer {} is now", empty[0].layer_index() + 1))
 }

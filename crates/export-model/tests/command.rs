@@ -6,7 +6,7 @@ use std::path::Path;
 use assert_cmd::Command;
 use core_masking::{Attention, GatedModel, LanguageModel, ModelConfig};
 use records::{PruningRow, Signature};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, rows, score_of_export};
 
@@ -43,6 +43,13 @@ fn config(folder: &Path, export: &str) -> Value {
     serde_json::from_slice(&fs::read(folder.join(export).join("config.json")).unwrap()).unwrap()
 }
 
+/// The folder holds the code that `config.json` names.
+fn has_code(folder: &Path, export: &str, class: &str) {
+    assert!(folder.join(export).join("modeling_headcount.py").exists(), "{export}");
+    let (auto, name) = class.split_once(' ').unwrap();
+    assert_eq!(config(folder, export)["auto_map"], json!({ auto: format!("modeling_headcount.{name}") }));
+}
+
 fn removed(config: &Value) -> usize {
     config["pruned_heads"].as_object().unwrap().values().map(|heads| heads.as_array().unwrap().len()).sum()
 }
@@ -60,6 +67,8 @@ fn an_exported_model_scores_as_its_row() {
         let about = Signature::read(&folder.path().join(form).join("pruning.json")).unwrap().unwrap();
         assert_eq!(about.identity.arguments["removed_heads"], row.masked_heads);
     }
+    has_code(folder.path(), "cut", "AutoModelForSequenceClassification BertForSequenceClassification");
+    assert!(!folder.path().join("zeros/modeling_headcount.py").exists());
     let kept = fs::read_to_string(folder.path().join("results/cut/ablate-one.csv")).unwrap();
     assert_eq!(kept.lines().count(), 1 + 3, "heads that are gone have no row: {kept}");
 
@@ -156,6 +165,7 @@ fn translators_and_the_sets_of_a_search_are_exported_and_read_back() {
         [("ordered", &["--percent", "50"][..], &steps(folder.path())[1]), ("searched", &from, &searched[1])]
     {
         command(folder.path(), export, arguments).assert().success();
+        has_code(folder.path(), export, "AutoModelForSeq2SeqLM MarianMTModel");
         assert_eq!(score_of_export(folder.path(), export, TRANSLATOR), row.score, "{export}");
     }
 }
@@ -169,6 +179,7 @@ fn whole_groups_go_and_every_export_is_the_masked_model() {
         let gap = (score_of_export(folder.path(), form, LANGUAGE_MODEL) / row.score - 1.0).abs();
         assert!(gap < 1e-5, "{form}: {gap:e}");
     }
+    has_code(folder.path(), "cut", "AutoModelForCausalLM LlamaForCausalLM");
     let options = (tch::Kind::Float, tch::Device::Cpu);
     let load = |export: &str| LanguageModel::load(&folder.path().join(export), options).unwrap();
     let (cut, uniform) = (load("cut"), load("uniform"));
@@ -191,6 +202,7 @@ fn gpt2_is_trained_and_what_is_cut_out_of_it_is_called_as_transformers_calls_it(
     let gap = (score_of_export(folder.path(), "cut", &spec) / row.score - 1.0).abs();
     assert!(gap < 1e-5, "{gap:e}");
     assert_eq!(removed(&config(folder.path(), "cut")), 2);
+    has_code(folder.path(), "cut", "AutoModelForCausalLM GPT2LMHeadModel");
 }
 
 #[test]

@@ -111,7 +111,7 @@ impl Machine {
     }
 }
 
-/// Starts this many threads, or one for each core, and returns their number.
+/// Starts this many threads, or one for each core, lets products on this thread take as many, and returns their number.
 ///
 /// # Errors
 /// If they cannot be started.
@@ -123,6 +123,7 @@ pub fn start_threads(threads: Option<usize>) -> Result<usize, Error> {
     // a binary that runs on one replicate after another has them already
     started
         .or_else(|error| if rayon::current_num_threads() == threads { Ok(()) } else { Err(fault(error)) })?;
+    tch::set_num_threads(threads as i32);
     Ok(threads)
 }
 

@@ -73,7 +73,7 @@ fn early(search: &BeamSearch) -> BeamSearch {
 }
 
 /// Task for `peer.py`.
-fn told(
+pub fn told(
     model: &Translator,
     folder: &Path,
     search: &BeamSearch,

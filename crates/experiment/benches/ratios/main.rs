@@ -8,6 +8,7 @@ mod ablation;
 mod decoding;
 mod importance;
 mod language;
+mod latency;
 mod models;
 mod opus_size;
 mod peer;
@@ -75,13 +76,14 @@ struct Row {
 
 type Measurement = fn(&Context, &mut dyn FnMut(Row));
 
-const MEASUREMENTS: [(&str, Measurement); 10] = [
+const MEASUREMENTS: [(&str, Measurement); 11] = [
     ("ablation", ablation::measure),
     ("sweep", sweep::measure),
     ("language", language::measure),
     ("precision", precision::measure),
     ("pruning", pruning::measure),
     ("decoding", decoding::measure),
+    ("latency", latency::measure),
     ("opus-size", opus_size::measure),
     ("training", train::measure),
     ("importance", importance::measure),
