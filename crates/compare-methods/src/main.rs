@@ -198,7 +198,9 @@ impl Comparison<'_> {
             Some(chosen) => chosen,
             None => {
                 let (chosen, seconds) = self.selection.choose_timed(method)?;
-                rows.note_choosing(method.order.name(), seconds);
+                if let Some(seconds) = seconds {
+                    rows.note_choosing(method.order.name(), seconds);
+                }
                 chosen
             }
         };

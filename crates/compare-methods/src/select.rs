@@ -83,24 +83,25 @@ impl<'a> Selection<'a> {
     }
 
     /// The heads that a method masks at each of its steps, and the seconds that it takes by itself: passes that an earlier method made,
-    /// and that this one would have to make, count too.
+    /// and that this one would have to make, count too. Absent of oracles, whose scores `ablate-one` may have measured before.
     ///
     /// # Errors
     /// As [`choose`](Self::choose).
-    pub fn choose_timed(&self, method: &Method<'_>) -> anyhow::Result<(Vec<Chosen>, f64)> {
+    pub fn choose_timed(&self, method: &Method<'_>) -> anyhow::Result<(Vec<Chosen>, Option<f64>)> {
         let (begin, earlier) = (Instant::now(), self.passes.borrow().len());
         let chosen = self.choose(method)?;
         let first = match method.order {
             Order::Importance | Order::By(_) => method.order,
             Order::Recomputed | Order::GreedyForward | Order::Swap => Order::Importance,
-            _ => return Ok((chosen, begin.elapsed().as_secs_f64())),
+            Order::Oracle | Order::OracleMean => return Ok((chosen, None)),
+            _ => return Ok((chosen, Some(begin.elapsed().as_secs_f64()))),
         };
         let ingredients = self.estimate.ingredients(first);
         let passes = self.passes.borrow();
         let shared =
             passes[..earlier].iter().filter(|pass| ingredients.iter().any(|one| pass.measures.contains(one)));
         let shared: f64 = shared.map(|pass| pass.seconds).sum();
-        Ok((chosen, shared + begin.elapsed().as_secs_f64()))
+        Ok((chosen, Some(shared + begin.elapsed().as_secs_f64())))
     }
 
     /// The heads that a method masks at each of its steps.

@@ -46,9 +46,13 @@ pub fn of_examples<'a>(examples: &'a [Example]) -> String {
     of_parts(examples.iter().flat_map(parts))
 }
 
-/// Of documents.
+/// Of documents, and of what is given of each, if anything is.
 pub fn of_documents(documents: &[Document]) -> String {
-    of_parts(documents.iter().map(|document| &document.text))
+    let parts = |Document { text, given }: &Document| {
+        let given = (*given > 0).then(|| format!("{given} bytes are given"));
+        [Some(text.clone()), given].into_iter().flatten()
+    };
+    of_parts(documents.iter().flat_map(parts))
 }
 
 /// Of questions with their choices, answers and groups.

@@ -132,13 +132,16 @@ pub struct Masked {
     /// The score less that by importance at the same number of heads, with p adjusted by Holm (1979) over all; absent of importance
     /// itself.
     pub over_importance: Option<Area>,
-    /// Of heads by importance the whole modules that save at least as much of the projections, and of the cache.
-    pub at_its: [Option<AsLight>; 2],
+    /// Of heads by importance the fewest whole modules that save at least as much of the projections, if these are not as many heads:
+    /// then the difference stands with the modules.
+    pub at_its_projections: Option<LightModules>,
+    /// The same of the cache.
+    pub at_its_cache: Option<LightModules>,
 }
 
 /// Fewest whole modules that save at least as much as some heads do.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AsLight {
+pub struct LightModules {
     /// Share of the heads that are in these modules, in percent.
     pub percent: f64,
     /// Their score less that without the heads, with p adjusted with the others.
@@ -440,6 +443,15 @@ mod tests {
             (6, "modules", 75.0, 75.0, true),
         ];
         assert_eq!(rows.collect::<Vec<_>>(), expected);
+        // six heads save half of the cache, as four in modules do, which lose as many nats; more projections go with six in modules,
+        // which are as many heads
+        let light =
+            |own: &Masked| own.at_its_cache.as_ref().map(|light| (light.percent, light.over_heads.value));
+        assert_eq!(
+            compared.modules.iter().map(light).collect::<Vec<_>>(),
+            [None, None, Some((50.0, 0.0)), None]
+        );
+        assert!(compared.modules.iter().all(|own| own.at_its_projections.is_none()));
         let mut larger = made_up();
         larger.results.rows.iter_mut().for_each(|row| row.heads = 12);
         let row = PruningRow { heads: 12, ..compared.modules[0].row.clone() };

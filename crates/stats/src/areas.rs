@@ -100,9 +100,10 @@ impl<'a> Areas<'a> {
     /// The same, with steps of their own on each side, of which both have as many.
     ///
     /// # Panics
-    /// If the first are none.
+    /// If the first are none, or one side has more steps.
     pub fn between(&self, own: Side<'_>, others: Side<'_>) -> Area {
         assert!(!own.curves.is_empty(), "an area needs a curve");
+        assert_eq!(own.steps.len(), others.steps.len(), "both sides need as many steps");
         let measured = |training: &Training<'_>, side: &Side<'_>| {
             mean(side.curves.iter().map(|&curve| training.area(curve, &side.steps)))
         };

@@ -12,7 +12,7 @@ use stats::family::ALPHA;
 use stats::swaps::smallest_p_value;
 
 use super::{
-    AsLight, Kind, Masked, MethodArea, Methods, OverRandom, Recommended, Repaired, Run, is_of_modules,
+    Kind, LightModules, Masked, MethodArea, Methods, OverRandom, Recommended, Repaired, Run, is_of_modules,
 };
 use crate::contrasts::Draws;
 use crate::error::{Result, no_segments, within};
@@ -210,40 +210,44 @@ impl Comparison<'_> {
             let row = PruningRow::from(self.methods.rows(*method, place).next()?);
             let over_importance = self.over(*method, Order::Importance, place..place + 1);
             let [projections, cache] = self.methods.saved(&row);
-            let masked = Masked { row, projections, cache, over_importance, at_its: [None, None] };
+            let (at_its_projections, at_its_cache) = (None, None);
+            let masked =
+                Masked { row, projections, cache, over_importance, at_its_projections, at_its_cache };
             Some((place, *method, masked))
         };
         let each = (0..self.steps).flat_map(|place| meant.iter().map(move |method| (place, method)));
         let all: Vec<(usize, Repaired, Masked)> =
             each.filter_map(|(place, method)| one(place, method)).collect();
-        let with_modules = |own: &(usize, Repaired, Masked)| {
-            let saved: [fn(&Masked) -> Option<f64>; 2] = [|own| own.projections, |own| own.cache];
-            Masked { at_its: saved.map(|saved| self.as_light(own, &all, saved)), ..own.2.clone() }
+        let with_modules = |own: &(usize, Repaired, Masked)| Masked {
+            at_its_projections: self.light_modules(own, &all, |masked| masked.projections),
+            at_its_cache: self.light_modules(own, &all, |masked| masked.cache),
+            ..own.2.clone()
         };
         let mut found: Vec<Masked> = all.iter().map(with_modules).collect();
         adjust(found.iter_mut().flat_map(|own| {
-            let at_its = own.at_its.iter_mut().flatten().map(|modules| &mut modules.over_heads);
-            own.over_importance.as_mut().into_iter().chain(at_its)
+            let light = [&mut own.at_its_projections, &mut own.at_its_cache].into_iter().flatten();
+            own.over_importance.as_mut().into_iter().chain(light.map(|modules| &mut modules.over_heads))
         }));
         found
     }
 
-    /// The fewest whole modules that save at least as much as heads by importance do.
-    fn as_light(
+    /// The fewest whole modules that save at least as much as heads by importance do, if these are not as many heads.
+    fn light_modules(
         &self,
         (place, method, own): &(usize, Repaired, Masked),
         all: &[(usize, Repaired, Masked)],
         saved: fn(&Masked) -> Option<f64>,
-    ) -> Option<AsLight> {
+    ) -> Option<LightModules> {
         let least = saved(own).filter(|saved| *saved > 0.0 && !is_of_modules(method.curve))?;
         let is_meant = |other: &&(usize, Repaired, Masked)| {
             is_of_modules(other.1.curve) && saved(&other.2).is_some_and(|saved| saved >= least)
         };
-        let (other_place, other, modules) =
-            all.iter().filter(is_meant).min_by_key(|other| other.2.row.masked)?;
+        let (light, other, modules) = all.iter().filter(is_meant).min_by_key(|other| other.2.row.masked)?;
         let side = |method, place: usize| Side { curves: &self.places[method][..], steps: place..place + 1 };
-        let over_heads = self.areas.between(side(other, *other_place), side(method, *place));
-        Some(AsLight { percent: share(&modules.row), over_heads })
+        (light != place).then(|| {
+            let over_heads = self.areas.between(side(other, *light), side(method, *place));
+            LightModules { percent: share(&modules.row), over_heads }
+        })
     }
 }
 

@@ -104,17 +104,16 @@ impl Rows {
             let first = rows.tokens.len();
             rows.tokens.extend(tokenizer.begin());
             rows.tokens.extend(tokenizer.encode(&document.text)?);
-            rows.tokens.extend(tokenizer.end().filter(|_| windowing.end));
+            rows.tokens.extend(tokenizer.end().filter(|_| windowing.end && document.given == 0));
             let document_words = u32::try_from(words(&document.text[document.given..])).unwrap_or(u32::MAX);
             if document.given > 0 {
                 // the pieces of what is given as it is encoded alone, as with choices
                 let given = tokenizer.encode(&document.text[..document.given])?.len();
-                rows.continued(
-                    first,
-                    given + usize::from(tokenizer.begin().is_some()),
-                    windowing,
-                    counts.len(),
-                );
+                let given = given + usize::from(tokenizer.begin().is_some());
+                // a single token has nothing before it
+                if rows.tokens.len() - first > 1 {
+                    rows.continued(first, given, windowing, counts.len());
+                }
                 counts.push(document_words);
                 continue;
             }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use charts::table::{Cell, Row, Table};
 use findings::methods::{
-    AsLight, Compared, Kind, Masked, MethodArea, OverRandom, Recommended, Repaired, is_of_modules,
+    Compared, Kind, LightModules, Masked, MethodArea, OverRandom, Recommended, Repaired, is_of_modules,
 };
 use findings::pruning::share;
 use findings::{Criterion, Draws, Methods, Speed};
@@ -97,7 +97,7 @@ impl Ranking<'_> {
             .note(of_trainings(self.found))
             .note("random: the mean of its orders, which are drawn anew with the segments")
             .note("read: segments that the model reads to choose the heads, and of these those whose loss is followed backward")
-            .note(is_timed.then_some("seconds: of choosing the heads, of all steps together, on the machine of that run; it may have been busy"))
+            .note(is_timed.then_some("seconds: of choosing the heads, of all steps together, on the machine of that run, which may have been busy; empty where not noted, as of oracles, whose sweep is that of ablate-one"))
             .note(has_updates.then_some("updates: of gates and other parameters that choose the heads, of all steps the most"))
             .note(file.of_orders())
     }
@@ -240,13 +240,12 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
         let text = text + &metric.change(area.value) + &metric.brackets(ends);
         Cell::number(text, area.value).marked(is_sure(area))
     };
-    let as_light =
-        |modules: &AsLight| marked(&modules.over_heads, format!("{} %: ", tenths(modules.percent)));
-    // where projections go with heads one by one, as many heads in modules save as much
-    let differs =
-        |own: &Masked| own.at_its[0].as_ref().is_some_and(|modules| modules.percent != share(&own.row));
-    let [has_light, has_light_cache] =
-        [all.iter().any(differs), all.iter().any(|own| own.at_its[1].is_some())];
+    let light = |modules: &Option<LightModules>| {
+        let modules = modules.as_ref()?;
+        Some(marked(&modules.over_heads, format!("{} %: ", tenths(modules.percent))))
+    };
+    let has_light = all.iter().any(|own| own.at_its_projections.is_some());
+    let has_light_cache = all.iter().any(|own| own.at_its_cache.is_some());
     let row = |own: &Masked| {
         let contrast = own.over_importance.as_ref().map(|area| marked(area, String::new()));
         let shares = [own.row.masked.into(), own.projections.map(percent).into()];
@@ -255,8 +254,9 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
         let score = Cell::number(metric.amount(own.row.score), own.row.score);
         let change = Cell::number(metric.change(change) + &metric.brackets(own.row.delta_interval()), change);
         let scores = [score, change, contrast.into()].into_iter();
-        let [light, light_cache] = own.at_its.each_ref().map(|modules| modules.as_ref().map(as_light).into());
-        let scores = scores.chain(has_light.then_some(light)).chain(has_light_cache.then_some(light_cache));
+        let scores = scores
+            .chain(has_light.then(|| light(&own.at_its_projections).into()))
+            .chain(has_light_cache.then(|| light(&own.at_its_cache).into()));
         let speed = timed.then(|| speedup(own, speeds).into());
         let label = format!("{} %: {}", tenths(share(&own.row)), name(own.row.curve()));
         Row::new(label, shares.into_iter().chain(cache).chain(scores).chain(speed))
@@ -285,7 +285,7 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
         .note(has_cache.then_some("cache: bytes of the keys and values of decoders"))
         .note((has_light || has_light_cache).then_some(
             "modules at its projections, or cache: the fewest that save at least as much as importance does, and their score minus its \
-             score",
+             score; empty where these are as many heads, or importance saves nothing",
         ))
         .note(timed.then_some("speedup: of the model without the heads, from the least to the greatest over batch sizes"));
     (!all.is_empty()).then_some(table)
