@@ -613,6 +613,10 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          {cell demo-language/replicate-6/compare-methods score 3 order=fisher complement=false repair=least-squares masked=16} and \
          {cell demo-language/replicate-6/compare-methods score 3 order=swap complement=false repair=least-squares masked=16} with the kept heads fitted by least squares \
          ({cell demo-language/replicate-6/compare-methods base_score 3} with all)",
+        "75 % masked {cell demo-language/replicate-7/compare-methods score 3 order=importance complement=false repair=training masked=24} by importance ({cell demo-language/replicate-7/compare-methods score 3 order=importance complement=false repair=none masked=24} before), \
+         {cell demo-language/replicate-7/compare-methods score 3 order=swap repair=training masked=24} by swaps, {cell demo-language/replicate-7/compare-methods score 3 order=random order_seed=8 repair=training masked=24} to \
+         {cell demo-language/replicate-7/compare-methods score 3 order=random order_seed=1 repair=training masked=24} by ten random orders, \
+         {cell demo-language/replicate-7/compare-methods score 3 order=swap repair=training masked=0} with all.",
         "importance loses {lost demo-inference/replicate-6/compare-methods importance 16 2} points with half and {lost demo-inference/replicate-6/compare-methods importance 24 2} with 75 %, \
          Fisher {lost demo-inference/replicate-6/compare-methods fisher 16 2} and {lost demo-inference/replicate-6/compare-methods fisher 24 2}, whole modules {lost demo-inference/replicate-6/compare-methods modules 16 2} and {lost demo-inference/replicate-6/compare-methods modules 24 2}.",
         "below {margin minilm-mrpc}, 2 % of {cell minilm-mrpc/ablate-one base_score 2},",
