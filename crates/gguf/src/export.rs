@@ -266,3 +266,27 @@ fn in_pairs(tensor: &Tensor, heads: usize) -> candle_core::Result<Tensor> {
     let halves = tensor.reshape((heads, 2, tensor.dim(0)? / heads / 2, ()))?;
     halves.transpose(1, 2)?.contiguous()?.reshape(tensor.dims())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::in_halves;
+
+    /// Two heads of 6 rows: llama.cpp turns rows 0 and 1 together, which transformers has at 0 and 3.
+    #[test]
+    fn rows_that_turn_together_lie_side_by_side_in_each_head() {
+        let rows = Tensor::arange(0_f32, 12.0, &Device::Cpu).unwrap();
+        let pairs = in_pairs(&rows, 2).unwrap();
+        let expected = [0., 3., 1., 4., 2., 5., 6., 9., 7., 10., 8., 11.];
+        assert_eq!(pairs.to_vec1::<f32>().unwrap(), expected);
+        assert_eq!(in_halves(&pairs, 2).unwrap().to_vec1::<f32>().unwrap(), rows.to_vec1::<f32>().unwrap());
+    }
+
+    /// Of three heads of 2 columns the last and the first, with zeros between them.
+    #[test]
+    fn heads_are_placed_and_zeros_fill_the_gaps() {
+        let columns = Tensor::arange(0_f32, 6.0, &Device::Cpu).unwrap().reshape((1, 6)).unwrap();
+        let placed = place(&columns, &[Some(2), None, Some(0)], 2, 1).unwrap();
+        assert_eq!(placed.to_vec2::<f32>().unwrap(), [[4., 5., 0., 0., 0., 1.]]);
+    }
+}
