@@ -26,8 +26,7 @@ def __getattr__(name):
 
 @functools.cache
 def lacking_heads(base):
-    entries = {"__module__": __name__, "_auto_class": MODEL_TYPES.get(base.config_class.model_type)}
-    return type(base.__name__, (LackingHeads, base), entries)
+    return type(base.__name__, (LackingHeads, base), {"__module__": __name__})
 
 def register():
     """Lets the Auto classes load folders that lack heads without remote code; other folders load as before."""
@@ -38,6 +37,7 @@ def register():
 class LackingHeads:
     def __init__(self, config, *arguments, **settings):
         removed, listed = removed_heads(config), getattr(config, "pruned_heads", None)
+        self._auto_class = MODEL_TYPES.get(config.model_type) if removed else None  # others are saved as plain models
         if listed:
             config.pruned_heads = {}  # version 4 would cut these itself, and fail where a layer loses all
         super().__init__(config, *arguments, **settings)
@@ -45,7 +45,7 @@ class LackingHeads:
             config.pruned_heads = listed
         modules = dict(self.named_modules())
         for name, paths in [(name, paths.split()) for name in modules for paths in MAPS]:
-            kind = "enc-dec" if "encoder_attn" in name else "enc-enc" if ".encoder." in name else "dec-dec"
+            kind = "enc-dec" if "encoder_attn" in name else "enc-enc" if "encoder" in name.split(".") else "dec-dec"
             place = kind if config.is_encoder_decoder else "self", int(re.search(r"\d+|$", name)[0] or -1)
             maps = [modules.get(f"{name}.{path}") for path in paths]
             if place in removed and None not in maps:
@@ -53,8 +53,8 @@ class LackingHeads:
 
     @classmethod
     def from_pretrained(cls, folder, *arguments, config=None, **settings):
-        loader = super() if config is None or removed_heads(config) else cls.__bases__[1]
-        return loader.from_pretrained(folder, *arguments, config=config, **settings)
+        is_plain = isinstance(config, transformers.PretrainedConfig) and not removed_heads(config)
+        return (cls.__bases__[1] if is_plain else super()).from_pretrained(folder, *arguments, config=config, **settings)
 
 def removed_heads(config):
     """The heads that each attention type and layer lacks."""

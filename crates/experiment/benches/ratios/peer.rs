@@ -25,6 +25,7 @@ impl Peer {
         let mut process = Command::new(python)
             .arg(script)
             .env_remove("LD_LIBRARY_PATH") // torch of Python has libraries of its own
+            .env_remove("OMP_WAIT_POLICY") // and waits as it does for its users
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
