@@ -1,5 +1,5 @@
 //! The heads that each method chooses, and what choosing them costs.
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
@@ -36,6 +36,8 @@ pub struct Selection<'a> {
     segments: OnceCell<usize>,
     measured: RefCell<BTreeMap<Measure, HeadScores>>,
     passes: RefCell<Vec<Pass>>,
+    /// Seconds of trainings of gates so far, those that were there before too.
+    pub training_seconds: Cell<f64>,
 }
 
 /// Measures that were taken of the intact model together.
@@ -52,7 +54,19 @@ impl<'a> Selection<'a> {
         (subject, estimate): (&'a dyn Subject, &'a Estimate),
     ) -> Self {
         let (segments, measured, passes) = (OnceCell::new(), RefCell::default(), RefCell::default());
-        Self { shared, selectors, description, machine, subject, estimate, segments, measured, passes }
+        let training_seconds = Cell::default();
+        Self {
+            shared,
+            selectors,
+            description,
+            machine,
+            subject,
+            estimate,
+            segments,
+            measured,
+            passes,
+            training_seconds,
+        }
     }
 
     /// Methods for which the subject, and the split that heads are chosen on, have what they need, of this many `heads`. Says so where
@@ -89,11 +103,13 @@ impl<'a> Selection<'a> {
     /// As [`choose`](Self::choose).
     pub fn choose_timed(&self, method: &Method<'_>) -> anyhow::Result<(Vec<Chosen>, Option<f64>)> {
         let (begin, earlier) = (Instant::now(), self.passes.borrow().len());
+        let trained = self.training_seconds.get();
         let chosen = self.choose(method)?;
         let first = match method.order {
             Order::Importance | Order::By(_) => method.order,
             Order::Recomputed | Order::GreedyForward | Order::Swap => Order::Importance,
             Order::Oracle | Order::OracleMean => return Ok((chosen, None)),
+            order if is_trained(order) => return Ok((chosen, Some(self.training_seconds.get() - trained))),
             _ => return Ok((chosen, Some(begin.elapsed().as_secs_f64()))),
         };
         let ingredients = self.estimate.ingredients(first);

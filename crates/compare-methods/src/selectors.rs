@@ -111,6 +111,7 @@ impl Selection<'_> {
                 seed,
             };
             let tuned = self.description.fine_tune(self.machine, &tuning)?;
+            self.training_seconds.update(|before| before + tuned.seconds);
             let gates = tuned.history.last().context("a training has left no gates")?;
             let masked = method.pool.extend(&HeadSet::none(), &method.pool.order(&gates.scores()), count);
             Ok(Chosen { masked, cost: Cost { forward: read, backward: read, updates: tuned.steps } })

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use core_masking::HardConcrete;
-use records::{Attention, Identity, Scope, TrainingRow, read_complete};
+use records::{Attention, Identity, Scope, Signature, TrainingRow, read_complete};
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -78,6 +78,8 @@ pub struct FineTuned {
     pub row: TrainingRow,
     /// Updates until the end.
     pub steps: usize,
+    /// Seconds that they took, in this run or before.
+    pub seconds: f64,
     /// Its folder.
     pub checkpoint: TrainingCheckpoint,
     /// Its gates before the first epoch and after each; empty if they were fixed.
@@ -183,7 +185,10 @@ pub(crate) fn fine_tune<T: Trained>(
         }
     };
     let checkpoint = TrainingCheckpoint { epoch: Some(row.epoch), updates: row.step, folder };
-    Ok(FineTuned { steps: last.step, row, checkpoint, history })
+    let signature = Signature::read(&Signature::path_beside(&curve))?;
+    let runs = signature.iter().flat_map(|signature| &signature.runs);
+    let seconds = runs.filter_map(|run| run.duration_seconds).sum();
+    Ok(FineTuned { steps: last.step, seconds, row, checkpoint, history })
 }
 
 fn run<T: Trained>(
