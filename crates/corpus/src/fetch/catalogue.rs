@@ -112,9 +112,10 @@ impl Source {
         self.folder.as_deref().unwrap_or(name)
     }
 
-    /// Its GGUF file.
+    /// Its GGUF file, if there is one alone.
     pub fn gguf(&self) -> Option<&str> {
-        self.files.keys().map(String::as_str).find(|file| file.ends_with(".gguf"))
+        let mut all = self.files.keys().filter(|file| file.ends_with(".gguf"));
+        all.next().map(String::as_str).filter(|_| all.next().is_none())
     }
 
     /// The files whose checksums are not known.
@@ -155,7 +156,7 @@ impl Source {
             ));
         }
         if self.model_folder.is_some() && self.gguf().is_none() {
-            return Err("`model_folder` needs a GGUF file, `<name>.gguf`, among `files`".to_owned());
+            return Err("`model_folder` needs one GGUF file, `<name>.gguf`, among `files`".to_owned());
         }
         match self.package.as_deref().filter(|package| !is_package(package)) {
             Some(package) => Err(format!("`{}` is no package: expected name==version", excerpt(package))),
