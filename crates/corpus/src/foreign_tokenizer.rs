@@ -25,10 +25,10 @@ thread_local! {
 }
 
 /// Does some work of which a panic becomes an error, and prints nothing.
-pub(crate) fn guarded<T>(
-    work: impl FnOnce() -> Result<T, Error>,
-    fault: impl FnOnce(String) -> Error,
-) -> Result<T, Error> {
+///
+/// # Errors
+/// Those of the work; or the one that `fault` makes of what a panic says.
+pub fn guarded<T, E>(work: impl FnOnce() -> Result<T, E>, fault: impl FnOnce(String) -> E) -> Result<T, E> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = panic::take_hook();

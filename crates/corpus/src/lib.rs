@@ -58,3 +58,4 @@ mod transfer;
 pub mod trees;
 
 pub use error::Error;
+pub use foreign_tokenizer::guarded;
