@@ -23,11 +23,12 @@ pub const PREFIX: &str = "hub:";
 const CONFIGURATION: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
 /// Lists the files of weights that are split, and the tensors in each.
-const INDEX: &str = "model.safetensors.index.json";
+pub const INDEX: &str = "model.safetensors.index.json";
 
-/// Files that a model may have: settings for generating text, and tokenisers in several formats.
-pub const OPTIONAL: [&str; 17] = [
+/// Files that a model may have: settings for generating text, a template of chats, and tokenisers in several formats.
+pub const OPTIONAL: [&str; 18] = [
     "added_tokens.json",
+    "chat_template.jinja",
     "generation_config.json",
     "merges.txt",
     "sentencepiece.bpe.model",
