@@ -36,7 +36,7 @@ pub(crate) struct Config {
     pub(crate) mlp_bias: bool,
     #[serde(default)]
     pub(crate) tie_word_embeddings: bool,
-    #[serde(skip_serializing)]
+    #[serde(skip_serializing, default = "window")]
     pub(crate) sliding_window: Option<usize>,
     #[serde(skip_serializing)]
     pub(crate) use_sliding_window: Option<bool>,
@@ -49,12 +49,18 @@ pub(crate) struct Config {
     pub(crate) pruned_query_heads: BTreeMap<usize, BTreeSet<usize>>,
 }
 
-/// The largest size of a model; so products of two fit any computer, and no list of heads fills its memory.
+/// The largest size of a model; so products of two fit any computer.
 const LARGEST: usize = 1 << 24;
-const MOST_LAYERS: usize = 1 << 12;
+/// The largest number of layers, and of heads in one; so no list of heads fills the memory.
+const MOST: usize = 1 << 12;
 
 fn silu() -> String {
     "silu".to_owned()
+}
+
+/// The default of transformers for Mistral and Qwen2, where null is no window.
+fn window() -> Option<usize> {
+    Some(4096)
 }
 
 fn epsilon() -> f64 {
@@ -84,7 +90,7 @@ impl Config {
             return Err(Error::of(&path, reason));
         }
         let config: Self = serde_json::from_value(config).map_err(|error| Error::of(&path, error))?;
-        config.check(MOST_LAYERS).map_err(|reason| Error::of(&path, reason))?;
+        config.check(MOST).map_err(|reason| Error::of(&path, reason))?;
         Ok(config)
     }
 
@@ -128,14 +134,11 @@ impl Config {
     }
 
     fn check_sizes(&self, most_layers: usize) -> Result<(), String> {
-        let sizes = [
-            self.vocab_size,
-            self.hidden_size,
-            self.intermediate_size,
-            self.d_head(),
-            self.num_attention_heads,
-        ];
-        let layers = self.num_hidden_layers;
+        let sizes = [self.vocab_size, self.hidden_size, self.intermediate_size, self.d_head()];
+        let (layers, heads) = (self.num_hidden_layers, self.num_attention_heads);
+        if !(1..=MOST).contains(&heads) {
+            return Err(format!("it cannot have {heads} heads: at most {MOST}"));
+        }
         if let Some(size) = sizes.into_iter().find(|size| !(1..=LARGEST).contains(size)) {
             return Err(format!("a size is {size}: all must lie between 1 and {LARGEST}"));
         }

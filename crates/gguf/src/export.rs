@@ -50,6 +50,9 @@ pub fn check(folder: &Path) -> Result<(), Error> {
 pub fn export(folder: &Path, to: &Path, precision: Precision) -> Result<Exported, Error> {
     let config = Config::read(folder)?;
     let path = folder.join("model.safetensors");
+    if !path.exists() && folder.join(corpus::hub::INDEX).exists() {
+        return Err(Error::of(folder, "weights in several files: export-model writes them as one"));
+    }
     let weights = candle_core::safetensors::load(&path, &Device::Cpu).map_err(Error::told(&path))?;
     let mut model = Model { weights, path: &path, config: &config };
     let heads: Vec<Slots> =

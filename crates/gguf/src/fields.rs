@@ -8,7 +8,7 @@ use words::excerpt;
 
 use crate::Error;
 use crate::config::{Config, read_json};
-use crate::rules::{Rule, kind};
+use crate::rules::{Rule, blanks, kind, prefix};
 
 /// The fields of a GGUF file for the tokeniser of a folder, if llama.cpp has its kind; the model has `config.vocab_size` rows.
 ///
@@ -29,9 +29,19 @@ pub(crate) fn of_tokenizer(folder: &Path, config: &Config) -> Result<Option<Vec<
     fields.extend(symbols(&vocabulary, &settings, config));
     let named = |(name, field)| (format!("tokenizer.ggml.{name}"), field);
     let mut fields: Vec<_> = fields.into_iter().chain(vocabulary.fields()).map(named).collect();
-    let template = settings["chat_template"].as_str().map(text);
-    fields.extend(template.map(|template| ("tokenizer.chat_template".to_owned(), template)));
+    if let Some(template) = chat_template(folder, &settings)? {
+        fields.push(("tokenizer.chat_template".to_owned(), Field::String(template)));
+    }
     Ok(Some(fields))
+}
+
+/// The template of chats; transformers writes it to a file of its own since version 4.57, and to the settings before.
+fn chat_template(folder: &Path, settings: &Value) -> Result<Option<String>, Error> {
+    let path = folder.join("chat_template.jinja");
+    match settings["chat_template"].as_str() {
+        None if path.exists() => std::fs::read_to_string(&path).map(Some).map_err(Error::reading(&path)),
+        stated => Ok(stated.map(str::to_owned)),
+    }
 }
 
 fn text(text: &str) -> Field {
@@ -80,15 +90,17 @@ impl Inner {
             pair => serde_json::from_value(pair.clone()).ok(),
         };
         let merges = model["merges"].as_array()?.iter().map(pair).collect::<Option<Vec<_>>>()?;
+        let normalizers = parts(&json["normalizer"], "normalizers");
+        if !parts(&json["post_processor"], "processors").into_iter().all(adds_only_before) {
+            return None;
+        }
         if model["byte_fallback"] == true {
-            let normalizers = json["normalizer"]["normalizers"].as_array().into_iter().flatten();
-            let prepends = normalizers.into_iter().any(|part| part["type"] == "Prepend");
-            let space = &json["pre_tokenizer"];
-            let prefix = prepends || space["type"] == "Metaspace" && space["prepend_scheme"] != "never";
+            let prefix = puts_blank_before(&normalizers, &json["pre_tokenizer"])?;
             return Some(Self { model: "llama", rule: None, merges, prefix });
         }
         let rule = Rule::of(&json["pre_tokenizer"])?;
-        let is_same = rule.whole_words == (model["ignore_merges"] == true);
+        let is_same = rule.whole_words == (model["ignore_merges"] == true)
+            && normalizers.iter().all(|part| rule.normalised && part["type"] == "NFC");
         is_same.then_some(Self { model: "gpt2", rule: Some(rule), merges, prefix: false })
     }
 
@@ -106,6 +118,40 @@ impl Inner {
             None => fields.push(("scores".to_owned(), scores(&self.merges, &vocabulary.tokens))),
         }
         fields
+    }
+}
+
+/// The parts of a step of a `tokenizer.json`, which may be none, one or a sequence.
+fn parts<'a>(step: &'a Value, sequence: &str) -> Vec<&'a Value> {
+    match step[sequence].as_array() {
+        Some(parts) => parts.iter().collect(),
+        None => Some(step).filter(|step| !step.is_null()).into_iter().collect(),
+    }
+}
+
+/// True if a post-processor adds no symbols to a text, or one before it.
+fn adds_only_before(part: &Value) -> bool {
+    let is_text = |place: &Value| place["Sequence"]["id"] == "A";
+    match part["type"].as_str() {
+        Some("ByteLevel") => true, // it changes places in the text, and no ids
+        Some("TemplateProcessing") => match part["single"].as_array().map(Vec::as_slice) {
+            Some([text] | [_, text]) => is_text(text),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// If blanks of texts become `▁` as in llama.cpp: true if one is put before them too.
+fn puts_blank_before(normalizers: &[&Value], pre_tokenizer: &Value) -> Option<bool> {
+    let is_metaspace = pre_tokenizer["type"] == "Metaspace" && pre_tokenizer["split"] == false;
+    match normalizers {
+        [] if is_metaspace => Some(pre_tokenizer["prepend_scheme"] != "never"),
+        [all @ .., last] if pre_tokenizer.is_null() && **last == blanks() => {
+            let is_prefix = all.first().is_some_and(|first| **first == prefix());
+            (all.len() == usize::from(is_prefix)).then_some(is_prefix)
+        }
+        _ => None,
     }
 }
 
@@ -171,11 +217,8 @@ fn scores(merges: &[[String; 2]], tokens: &[String]) -> Field {
 
 /// True if a symbol is put before texts.
 fn adds_begin(json: &Value, settings: &Value) -> bool {
-    let processor = &json["post_processor"];
-    let parts = processor["processors"].as_array().map_or(std::slice::from_ref(processor), Vec::as_slice);
     let stated = settings["add_bos_token"] == true && !settings["bos_token"].is_null();
-    stated
-        || parts
-            .iter()
-            .any(|part| part["type"] == "TemplateProcessing" && !part["single"][0]["SpecialToken"].is_null())
+    let puts =
+        |part: &Value| part["type"] == "TemplateProcessing" && !part["single"][0]["SpecialToken"].is_null();
+    stated || parts(&json["post_processor"], "processors").into_iter().any(puts)
 }

@@ -1,7 +1,6 @@
 //! GGUF files as values: metadata and tensors.
 use std::fs::File;
 use std::io::BufReader;
-use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 use candle_core::quantized::gguf_file::{Content, Value};
@@ -62,15 +61,15 @@ pub(crate) struct GgufFile {
 impl GgufFile {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let mut file = BufReader::new(durable::open_regular(path).map_err(Error::reading(path))?);
-        let fault = |reason: &str| Error::of(path, format!("not a GGUF file that can be read: {reason}"));
-        // A parser of others: a wrong length may make it panic.
-        let content = panic::catch_unwind(AssertUnwindSafe(|| Content::read(&mut file)));
-        let content = content.map_err(|_| fault("its parser fails"))?.map_err(|error| {
+        let fault = |reason: String| Error::of(path, format!("not a GGUF file that can be read: {reason}"));
+        let refusal = |error: candle_core::Error| {
             let said = error.to_string();
             let said = said.lines().next().unwrap_or_default();
             let types = "; types that can be read are F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1 and Q2_K to Q8_K";
-            fault(&format!("{said}{}", if said.contains("unknown dtype") { types } else { "" }))
-        })?;
+            fault(format!("{said}{}", if said.contains("unknown dtype") { types } else { "" }))
+        };
+        // candle divides by `general.alignment` and makes room for lengths before it checks them, so it may panic.
+        let content = corpus::guarded(|| Content::read(&mut file).map_err(refusal), fault)?;
         Ok(Self { path: path.to_owned(), file, content })
     }
 

@@ -115,11 +115,13 @@ fn check_kind(file: &GgufFile) -> Result<(), Error> {
 /// Scaling of rotary positions that the metadata tell.
 fn scaling(file: &GgufFile) -> Result<Option<Value>, Error> {
     match file.text("llama.rope.scaling.type")? {
-        None | Some("none") => Ok(None),
-        Some("linear") => {
-            let name = "llama.rope.scaling.factor";
-            let factor = file.require(name, file.real(name)?)?;
-            Ok(Some(json!({"rope_type": "linear", "factor": factor})))
+        Some("none") => Ok(None),
+        // llama.cpp takes `linear` where no type is stated, and 0 as 1
+        None | Some("linear") => {
+            let older = file.real("llama.rope.scale_linear")?;
+            let factor = file.real("llama.rope.scaling.factor")?.or(older);
+            let factor = factor.filter(|factor| ![0.0, 1.0].contains(factor));
+            Ok(factor.map(|factor| json!({"rope_type": "linear", "factor": factor})))
         }
         Some(kind) => {
             let reason = format!("rotary scaling `{}` cannot be read; linear can", excerpt(kind));
@@ -260,5 +262,32 @@ impl View for Stored {
 
     fn data_len(&self) -> usize {
         self.shape.iter().product::<usize>() * self.kind.size_in_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::quantized::gguf_file::Value as Field;
+
+    use super::*;
+
+    /// As llama.cpp reads them (`llama_model::load_hparams`): `linear` is its default, and `scale_linear` the factor's older name.
+    #[test]
+    fn positions_are_scaled_linearly_unless_the_file_says_otherwise() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.gguf");
+        let read = |kind: Option<&str>, factor: &str, value: f32| {
+            let kind =
+                kind.map(|kind| ("llama.rope.scaling.type".to_owned(), Field::String(kind.to_owned())));
+            let factor = (format!("llama.rope.{factor}"), Field::F32(value));
+            crate::file::write(&path, &kind.into_iter().chain([factor]).collect::<Vec<_>>(), &[]).unwrap();
+            scaling(&GgufFile::open(&path).unwrap()).unwrap()
+        };
+        let by_four = Some(json!({"rope_type": "linear", "factor": 4.0}));
+        assert_eq!(read(Some("linear"), "scaling.factor", 4.0), by_four);
+        assert_eq!(read(None, "scaling.factor", 4.0), by_four);
+        assert_eq!(read(None, "scale_linear", 4.0), by_four);
+        assert_eq!(read(Some("none"), "scaling.factor", 4.0), None);
+        assert_eq!(read(None, "scaling.factor", 1.0), None);
     }
 }

@@ -63,6 +63,16 @@ pub(crate) fn byte_level(use_regex: bool) -> Value {
     json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex})
 }
 
+/// The normaliser that makes `▁` of blanks, as SentencePiece does.
+pub(crate) fn blanks() -> Value {
+    json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"})
+}
+
+/// The normaliser that puts a blank before texts.
+pub(crate) fn prefix() -> Value {
+    json!({"type": "Prepend", "prepend": "▁"})
+}
+
 /// What a pre-tokeniser does, in short, if it is one of those that some rule has.
 fn steps(pre_tokenizer: &Value) -> Option<Vec<String>> {
     match pre_tokenizer["type"].as_str()? {

@@ -9,7 +9,7 @@ use words::excerpt;
 
 use crate::Error;
 use crate::file::{GgufFile, whole};
-use crate::rules::{RULES, Rule, byte_level, kind};
+use crate::rules::{self, RULES, Rule, byte_level, kind};
 
 /// A tokeniser as a Hugging Face folder holds it.
 pub(crate) struct Tokens {
@@ -115,15 +115,14 @@ fn of_pieces(
     let merges = merges_by_score(tokens, kinds, &scores, ids);
     let unknown = kinds.iter().position(|&found| found == kind::UNKNOWN).map(|id| tokens[id]);
     let prefix = file.flag("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
-    let blanks = json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"});
-    let mut normalizers = vec![blanks];
+    let mut normalizers = vec![rules::blanks()];
     let mut decoders = vec![
         json!({"type": "Replace", "pattern": {"String": "▁"}, "content": " "}),
         json!({"type": "ByteFallback"}),
         json!({"type": "Fuse"}),
     ];
     if prefix {
-        normalizers.insert(0, json!({"type": "Prepend", "prepend": "▁"}));
+        normalizers.insert(0, rules::prefix());
         decoders.push(json!({"type": "Strip", "content": " ", "start": 1, "stop": 0}));
     }
     Ok(json!({

@@ -162,6 +162,56 @@ fn tokenisers_come_back_with_the_ids_of_llama_cpp() {
     }
 }
 
+/// Steps that llama.cpp lacks, each in a tokeniser that it has otherwise, would give other ids there.
+#[test]
+fn tokenisers_that_do_more_than_llama_cpp_are_left_out() {
+    let temporary = TempDir::new().unwrap();
+    let text = json!({"Sequence": {"id": "A", "type_id": 0}});
+    let end = json!({"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}});
+    let ends = json!({"type": "TemplateProcessing", "single": [text, end], "pair": [], "special_tokens": {}});
+    let cases = [
+        ("gpt2", "normalizer", json!({"type": "Lowercase"})),
+        ("gpt2", "normalizer", json!({"type": "NFC"})),
+        ("gpt2", "post_processor", ends.clone()),
+        ("gpt2", "post_processor", json!({"type": "Sequence", "processors": [ends]})),
+        ("llama2", "normalizer", Value::Null),
+        ("llama2", "pre_tokenizer", json!({"type": "Digits", "individual_digits": true})),
+        ("mistral", "normalizer", json!({"type": "Lowercase"})),
+        (
+            "mistral",
+            "pre_tokenizer",
+            json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true}),
+        ),
+    ];
+    for (number, (name, step, other)) in cases.into_iter().enumerate() {
+        let folder = folder(&temporary.path().join(number.to_string()), name, [&[], &[]], &json!({}));
+        let has_tokenizer = || {
+            let file = temporary.path().join(format!("{number}.gguf"));
+            export(&folder, &file, Precision::Q8).unwrap().has_tokenizer
+        };
+        assert!(has_tokenizer(), "{name}");
+        let path = folder.join("tokenizer.json");
+        let mut json: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        json[step] = other;
+        fs::write(&path, json.to_string()).unwrap();
+        assert!(!has_tokenizer(), "{name}: {}", json[step]);
+    }
+}
+
+/// transformers writes it to a file of its own since version 4.57.
+#[test]
+fn the_template_of_chats_is_kept_from_its_own_file() {
+    let temporary = TempDir::new().unwrap();
+    let [there, file, back] = ["there", "model.gguf", "back"].map(|name| temporary.path().join(name));
+    folder(&there, "gpt2", [&[], &[]], &json!({}));
+    fs::write(there.join("chat_template.jinja"), "{{ messages }}").unwrap();
+    export(&there, &file, Precision::Q8).unwrap();
+    import(&file, &back, false).unwrap();
+    let settings: Value =
+        serde_json::from_slice(&fs::read(back.join("tokenizer_config.json")).unwrap()).unwrap();
+    assert_eq!(settings["chat_template"], "{{ messages }}");
+}
+
 fn refused(binary: &str, arguments: [&Path; 2]) -> String {
     let mut command = Command::cargo_bin(binary).unwrap();
     test_support::refusal(command.args(arguments))
@@ -180,6 +230,8 @@ fn files_that_cannot_be_read_are_refused_in_one_line_and_leave_nothing() {
         bytes[place..place + new.len()].copy_from_slice(new);
         bytes
     };
+    let alignment = [&b"general.alignment"[..], &[4, 0, 0, 0], &[0; 4]].concat(); // 4: the type of u32
+    let heads = place("llama.attention.head_count") + "llama.attention.head_count".len() + 4;
     let kind = place("blk.0.attn_q.weight") + "blk.0.attn_q.weight".len() + 4 + 2 * 8;
     let cases = [
         (bytes[..bytes.len() / 2].to_vec(), "remaining in file"),
@@ -194,6 +246,8 @@ fn files_that_cannot_be_read_are_refused_in_one_line_and_leave_nothing() {
             patched(place("blk.0.attn_q.weight"), b"blk.0.attn_X"),
             "no Llama has a tensor `blk.0.attn_X.weight`",
         ),
+        (patched(place("llama.block_count"), &alignment), "its parser fails: attempt to divide by zero"),
+        (patched(heads, &[254, 255, 255, 255]), "it cannot have 4294967294 heads: at most 4096"),
         (patched(kind, &[20]), "unknown dtype for tensor 20; types that can be read are"),
     ];
     for (bytes, reason) in cases {
@@ -211,7 +265,7 @@ fn models_that_llama_cpp_cannot_hold_are_refused_with_the_reason() {
     let temporary = TempDir::new().unwrap();
     let file = temporary.path().join("model.gguf");
     let all: &[usize] = &[0, 1, 2, 3];
-    let cases: [([&[usize]; 2], Value, &str); 6] = [
+    let cases: [([&[usize]; 2], Value, &str); 9] = [
         ([all, all], json!({}), "no layer has a head left"),
         (
             [&[], &[]],
@@ -219,6 +273,17 @@ fn models_that_llama_cpp_cannot_hold_are_refused_with_the_reason() {
             "has no norms of queries and keys; llama, mistral and qwen2 are",
         ),
         ([&[], &[]], json!({"model_type": "mistral", "sliding_window": 32}), "sliding_window is 32"),
+        ([&[], &[]], json!({"model_type": "mistral"}), "sliding_window is 4096"), // transformers' default
+        (
+            [&[], &[]],
+            json!({"num_attention_heads": 1_000_000_000_000_000_u64, "num_key_value_heads": null}),
+            "it cannot have 1000000000000000 heads",
+        ),
+        (
+            [&[], &[]],
+            json!({"num_hidden_layers": 1_000_000_000_000_u64}),
+            "it cannot have 1000000000000 layers",
+        ),
         ([&[], &[]], json!({"rope_scaling": {"rope_type": "yarn"}}), "rotary scaling `yarn`"),
         ([&[], &[]], json!({"num_key_value_heads": 3}), "4 heads cannot share 3"),
         ([&[], &[]], json!({"vocab_size": 399}), "is [400, 24], but config.json asks for [399, 24]"),
@@ -230,12 +295,17 @@ fn models_that_llama_cpp_cannot_hold_are_refused_with_the_reason() {
         assert!(!file.exists());
     }
     fs::write(&file, "mine").unwrap();
-    let folder = folder(&temporary.path().join("sound"), "gpt2", [&[], &[]], &json!({}));
+    let no_window = json!({"model_type": "mistral", "sliding_window": null});
+    let folder = folder(&temporary.path().join("sound"), "gpt2", [&[], &[]], &no_window);
     assert!(refused("export-gguf", [&folder, &file]).contains("model.gguf` is there already"));
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     let mut command = Command::cargo_bin("export-gguf").unwrap();
     command.args([&folder, &file]).arg("--replace").assert().success();
     assert!(fs::read(&file).unwrap().starts_with(b"GGUF"));
+    let weights = folder.join("model.safetensors");
+    fs::rename(&weights, folder.join("model.safetensors.index.json")).unwrap();
+    let message = refused("export-gguf", [&folder, &temporary.path().join("other.gguf")]);
+    assert!(message.contains("weights in several files: export-model writes them as one"), "{message}");
 }
 
 #[test]
@@ -264,11 +334,13 @@ fn fetching_a_gguf_file_makes_a_folder_of_it() {
         ]);
         command
     };
-    list("'vocab.txt' = 'unverified'");
-    assert!(test_support::refusal(&mut fetch()).contains("`model_folder` needs a GGUF file"));
+    for files in ["'vocab.txt' = 'unverified'", "'a.gguf' = 'unverified'\n'b.gguf' = 'unverified'"] {
+        list(files);
+        assert!(test_support::refusal(&mut fetch()).contains("`model_folder` needs one GGUF file"));
+    }
     list("'model.gguf' = 'unverified'");
-    for _ in 0..2 {
-        fetch().assert().success();
+    for ending in ["`\n", "` was there, and is kept\n"] {
+        fetch().assert().success().stderr(predicates::str::ends_with(format!("data/toy-model{ending}")));
         assert!(tensors(&path("data/toy-model")) == tensors(&path("there")), "other tensors");
     }
 }

@@ -102,12 +102,13 @@ fn fetch_and_report(name: &str, source: &Source, args: &Args) -> Result<()> {
 
 /// Makes a Hugging Face folder of a GGUF file, unless it is there.
 fn import(file: &Path, folder: &Path, args: &Args) -> Result<()> {
-    if folder.exists() {
-        return Ok(());
+    let kept = folder.exists();
+    if !kept {
+        gguf::import(file, folder, false)?;
     }
-    gguf::import(file, folder, false)?;
     if !args.quiet {
-        words::say!("its model as a Hugging Face folder in `{}`", folder.display());
+        let ending = if kept { " was there, and is kept" } else { "" };
+        words::say!("its model as a Hugging Face folder in `{}`{ending}", folder.display());
     }
     Ok(())
 }
