@@ -661,7 +661,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
     let given = "Brackets are 95 % intervals / head 1 of layer 2 / above 2 % of the score / p < 0.01 / \
          all 72 heads / Masking 81 % of one / At 90 % of BLEU / 90 % of 1/perplexity / \
          with 1,043 sentences / on the paper's 9,815 pairs / on 3 % of MNLI / \
-         most important 75 % about half / worse at 75 % / (step 0) / with 75 % of its heads masked / \
+         most important 75 % about half / (step 0) / with 75 % of its heads masked / \
          95 % interval / calls p < 0.01 significant";
     check("results/README.md", &sentences, &[history, given]);
 }
