@@ -1,6 +1,7 @@
 //! Methods that choose heads to mask, side by side at equal numbers of heads: the rows of `compare-methods`.
 mod comparison;
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use heads::{HeadLayout, LayerShape};
@@ -302,10 +303,19 @@ impl Methods {
     /// # Errors
     /// If no statistics of segments are stored, or they are damaged.
     pub fn compared(&self, scope: Scope) -> Result<Compared> {
-        let of = |comparison: &Comparison<'_>| (comparison.areas(), comparison.modules());
-        let (areas, modules): (Vec<_>, Vec<_>) = self.compare(scope, of)?.into_iter().unzip();
-        let recommended = self.recommended(scope)?;
-        Ok(Compared { areas: areas.concat(), recommended, modules: modules.concat() })
+        let kinds = self.compare(scope, |comparison| Compared {
+            areas: comparison.areas(),
+            recommended: comparison.recommended(),
+            modules: comparison.modules(),
+        })?;
+        let mut all = Compared { areas: Vec::new(), recommended: Vec::new(), modules: Vec::new() };
+        for of_kind in kinds {
+            all.areas.extend(of_kind.areas);
+            all.recommended.extend(of_kind.recommended);
+            all.modules.extend(of_kind.modules);
+        }
+        all.recommended.sort_by(by_share);
+        Ok(all)
     }
 
     /// The method to use for each number of heads alone.
@@ -314,9 +324,14 @@ impl Methods {
     /// As [`compared`](Self::compared).
     pub fn recommended(&self, scope: Scope) -> Result<Vec<Recommended>> {
         let mut found = self.compare(scope, |comparison| comparison.recommended())?.concat();
-        found.sort_by(|one, other| one.percent.total_cmp(&other.percent)); // stable: those without training stay first
+        found.sort_by(by_share);
         Ok(found)
     }
+}
+
+/// By the number of heads; a stable sort leaves those without training in front.
+fn by_share(one: &Recommended, other: &Recommended) -> Ordering {
+    one.percent.total_cmp(&other.percent)
 }
 
 /// One curve of a method, which has several if it is random.
