@@ -18,6 +18,7 @@ const ABOUT: &str = "pruning.json";
 
 /// File of the module by which transformers runs models that lack heads.
 const CODE: &str = "modeling_headcount.py";
+const CODE_TEXT: &str = include_str!("modeling_headcount.py");
 
 /// A folder that a model is to be written to.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,15 +183,14 @@ pub fn complete_folder(source: &Path, folder: &Path) -> Result<(), Error> {
     if let (true, Some(class), Some(auto)) = (entries.into_iter().any(lists_heads), class, auto) {
         let map = serde_json::json!({ auto: format!("{}.{class}", CODE.trim_end_matches(".py")) });
         config.insert("auto_map".to_owned(), map);
-        durable::write(&folder.join(CODE), include_str!("modeling_headcount.py"))?;
+        durable::write(&folder.join(CODE), CODE_TEXT)?;
     }
     Ok(durable::write(&path, format!("{:#}\n", Value::Object(config)))?)
 }
 
 /// The Auto class of transformers for models of this type that lack heads, of which the code has the list.
 fn auto_class(model_type: &str) -> Option<&'static str> {
-    let code = include_str!("modeling_headcount.py");
-    let mut lists = code.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once("\": \""));
+    let mut lists = CODE_TEXT.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once("\": \""));
     lists.find(|(_, types)| types.split(['"', ' ']).any(|name| name == model_type)).map(|(auto, _)| auto)
 }
 
