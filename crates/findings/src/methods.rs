@@ -17,7 +17,6 @@ use crate::pruning::{Pruning, Series};
 use crate::replicates::{check, other_trainings};
 use crate::results::{Results, distinct, extent};
 use crate::source::{ResultFile, experiment};
-use comparison::Comparison;
 
 /// Everything that was measured of one subject.
 #[derive(Debug)]
