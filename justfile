@@ -11,9 +11,6 @@ run := "cargo run --quiet --release --locked --bin"
 # The same for recipes that build nothing before: without --quiet, so that cargo names what it compiles.
 build_and_run := "cargo run --release --locked --bin"
 
-# Table 1 shows the attention type that the experiment was asked for.
-attention := "(--attention[ =][a-z-]+)"
-
 [private]
 default:
     @just --list --unsorted
@@ -31,7 +28,7 @@ setup-cuda:
 # What a recipe runs is built before anything is trained
 [private]
 build +binaries: setup
-    cargo build --release --locked {{ prepend("--bin ", binaries) }}
+    cargo build --release --locked --bin headcount {{ prepend("--bin ", binaries) }}
 
 # Fetch a data set, MiniLM or SmolLM2, `just fetch --list` names them; --mirror takes a folder or an address
 [group('set-up')]
@@ -47,6 +44,18 @@ import-model *args:
 [group('set-up')]
 export-gguf *args:
     {{ build_and_run }} export-gguf -- "$@"
+
+# The Python wheel, in target/wheel/: all programs, on the libtorch inside the package torch
+[group('set-up')]
+wheel: setup
+    cargo build --release --locked --bin headcount --bin headcount-programs
+    rm -rf target/wheel
+    {{ python }} -m pip wheel --disable-pip-version-check --no-deps --wheel-dir target/wheel crates/wheel
+
+# The wheel in an empty environment outside the repository: a demo's table, and the notebook
+[group('check')]
+check-wheel: wheel
+    {{ python }} crates/wheel/python/check_wheel.py target/wheel/*.whl
 
 # All tests
 [group('check')]
@@ -103,82 +112,82 @@ train subject="demo-translation" *args: (build "train-subject")
     {{ run }} train-subject -- "$@"
 
 # Experiments train the model if needed, reuse existing results with the same settings, compute what is missing, and print the
-# path of the result file, which is then drawn; `--again` after the subject computes everything again.
+# path of the result file, which `headcount` then draws; `--again` after the subject computes everything again.
 
 # Table 1 and Figure 1: mask each head in turn, of a translator's encoder or of a model with one attention type; `--attention all` after the subject for all types
 [group('paper')]
 reproduce-table1 subject="demo-translation" *args: (build "ablate-one" "plotting")
-    file=$({{ run }} ablate-one -- --attention paper "$@") && {{ run }} plotting -- table1 --with-figure "$file" {{ if args =~ attention { replace_regex(args, ".*" + attention + ".*", "$1") } else { "" } }}
+    {{ run }} headcount -- table1 "$@"
 
 # Figure 1b and the layer x head table of a BERT classifier or a language model: mask each head in turn
 [group('paper')]
 reproduce-figure1b subject="demo-inference" *args: (build "ablate-one" "plotting")
-    file=$({{ run }} ablate-one -- --attention self "$@") && {{ run }} plotting -- table1 --with-figure "$file"
+    {{ run }} headcount -- figure1b "$@"
 
 # Table 2: mask all heads of a layer but one, and print the best of each layer; for language models too
 [group('paper')]
 reproduce-table2 subject="demo-translation" *args: (build "ablate-all-but-one" "plotting")
-    file=$({{ run }} ablate-all-but-one -- "$@") && {{ run }} plotting -- table2 "$file"
+    {{ run }} headcount -- table2 "$@"
 
 # Table 3: the same for a BERT classifier
 [group('paper')]
 reproduce-table3 subject="demo-inference" *args: (build "ablate-all-but-one" "plotting")
-    file=$({{ run }} ablate-all-but-one -- "$@") && {{ run }} plotting -- table3 "$file"
+    {{ run }} headcount -- table3 "$@"
 
 # Table 4: the intact model and one with half of its heads removed, timed in turn; for language models the prefill
 [group('paper')]
 reproduce-table4 subject="demo-inference" *args: (build "speed-bench" "plotting")
-    file=$({{ run }} speed-bench -- --limit 512 "$@") && {{ run }} plotting -- table4 "$file"
+    {{ run }} headcount -- table4 "$@"
 
 # Table 5: Table 2 with the best heads chosen on another split, dev or that of `--select-on`; for language models too
 [group('paper')]
 reproduce-table5 subject="demo-translation" *args: (build "ablate-all-but-one" "plotting")
-    file=$({{ run }} ablate-all-but-one -- --select-on dev "$@") && {{ run }} plotting -- table5 "$file"
+    {{ run }} headcount -- table5 "$@"
 
 # Table 6: the same for a BERT classifier, chosen on 5,000 training examples
 [group('paper')]
 reproduce-table6 subject="demo-inference" *args: (build "ablate-all-but-one" "plotting")
-    file=$({{ run }} ablate-all-but-one -- --select-on train --select-limit 5000 "$@") && {{ run }} plotting -- table6 "$file"
+    {{ run }} headcount -- table6 "$@"
 
 # Figure 2: mask each head in turn on the test split and on another domain (or name it by `--against`), and correlate; for language models two splits of texts, or two of questions
 [group('paper')]
 reproduce-figure2 subject="demo-translation" *args: (build "cross-domain" "plotting")
-    file=$({{ run }} cross-domain -- "$@") && {{ run }} plotting -- figure2 "$file"
+    {{ run }} headcount -- figure2 "$@"
 
 # Figure 3: mask more and more heads by importance, by oracle, at random; `--unit group` masks heads that share keys and values together
 [group('paper')]
 reproduce-figure3 subject="demo-translation" *args: (build "iterative-prune" "plotting")
-    file=$({{ run }} iterative-prune -- --order importance,oracle,random "$@") && {{ run }} plotting -- figure3 "$file"
+    {{ run }} headcount -- figure3 "$@"
 
 # Figure 4: the same by importance and at random, one attention type at a time; for translators
 [group('paper')]
 reproduce-figure4 subject="demo-translation" *args: (build "iterative-prune" "plotting")
-    file=$({{ run }} iterative-prune -- --attention enc-enc,enc-dec,dec-dec --order importance,random "$@") && {{ run }} plotting -- figure4 "$file"
+    {{ run }} headcount -- figure4 "$@"
 
 # Figure 5: the pruning curve on each checkpoint that training keeps, of any model that is trained here or names `revisions`
 [group('paper')]
 reproduce-figure5 subject="demo-translation" *args: (build "training-dynamics" "plotting")
-    file=$({{ run }} training-dynamics -- "$@") && {{ run }} plotting -- figure5 "$file"
+    {{ run }} headcount -- figure5 "$@"
 
 # Figure 6: Figure 3 for BERT classifiers other than MNLI
 [group('paper')]
 reproduce-figure6 subject="demo-inference" *args: (build "iterative-prune" "plotting")
-    file=$({{ run }} iterative-prune -- --order importance,oracle,random "$@") && {{ run }} plotting -- figure6 "$file"
+    {{ run }} headcount -- figure6 "$@"
 
 # Beyond the paper: one head at a time under each kind of ablation: zeros, its mean context, its context in other texts (five draws)
 [group('beyond the paper')]
 ablation-kinds subject="demo-language" *args: (build "ablate-one" "plotting")
-    file=$({{ run }} ablate-one -- "$@") && {{ run }} ablate-one -- "$@" --ablation mean && for draw in 1 2 3 4 5; do {{ run }} ablate-one -- "$@" --ablation resample --draw $draw || exit 1; done && {{ run }} plotting -- ablation-kinds "$file"
+    {{ run }} headcount -- ablation-kinds "$@"
 
 # Beyond the paper: more and more heads under each kind of ablation, and how many more can go than with zeros
 [group('beyond the paper')]
 pruning-kinds subject="demo-language" *args: (build "iterative-prune" "plotting")
-    file=$({{ run }} iterative-prune -- "$@") && {{ run }} iterative-prune -- "$@" --ablation mean && {{ run }} iterative-prune -- "$@" --ablation resample && {{ run }} plotting -- pruning-kinds "$file"
+    {{ run }} headcount -- pruning-kinds "$@"
 
 # Beyond the paper: all importance scores of all heads, and their rank correlations; after Table 1 the oracle too
 [group('beyond the paper')]
 importance subject="demo-translation" *args: (build "importance" "plotting")
-    file=$({{ run }} importance -- "$@") && {{ run }} plotting -- agreement "$file"
+    {{ run }} headcount -- importance "$@"
 
 # What heads do (Voita et al. 2019): positions, dependencies, rare tokens, each with an interval; `--trees FILE` for gold trees in CoNLL-U
 [group('beyond the paper')]
@@ -188,7 +197,7 @@ head-functions subject="demo-translation" *args: (build "head-functions")
 # Named scores of the heads of a language model: induction, duplicate token, previous token, sink; beside the cost of masking each, where that was measured
 [group('beyond the paper')]
 named-heads subject="demo-induction" *args: (build "named-heads" "plotting")
-    file=$({{ run }} named-heads -- "$@") && {{ run }} plotting -- named-heads "$file"
+    {{ run }} headcount -- named-heads "$@"
 
 # The demo of induction: two layers trained on blocks said twice; the cost of each head under each kind of ablation, and what it attends to
 [group('beyond the paper')]
@@ -207,47 +216,47 @@ train-gates subject="demo-translation" *args: (build "train-gates")
 # Table 1 of Voita et al. (2019): the best head for each function, such as a dependency, with its baselines
 [group('beyond the paper')]
 reproduce-v19-table1 subject="demo-translation" *args: (build "head-functions" "plotting")
-    file=$({{ run }} head-functions -- "$@") && {{ run }} plotting -- v19-table1 "$file"
+    {{ run }} headcount -- v19-table1 "$@"
 
 # Figures 1a and 2a of Voita et al. (2019): the relevance of each head for what a translator or a classifier says
 [group('beyond the paper')]
 reproduce-v19-figure1a subject="demo-translation" *args: (build "relevance" "plotting")
-    file=$({{ run }} relevance -- "$@") && {{ run }} plotting -- v19-figure1a "$file"
+    {{ run }} headcount -- v19-figure1a "$@"
 
 # Figures 1c and 2b of Voita et al. (2019): how many heads of each layer look at positions, dependencies or rare tokens
 [group('beyond the paper')]
 reproduce-v19-figure1c subject="demo-translation" *args: (build "head-functions" "plotting")
-    file=$({{ run }} head-functions -- "$@") && {{ run }} plotting -- v19-figure1c "$file"
+    {{ run }} headcount -- v19-figure1c "$@"
 
 # Figure 7 of Voita et al. (2019): the score with the heads that the gates keep; controls: all heads, the same heads without gates, the most important, random ones
 [group('beyond the paper')]
 reproduce-v19-figure7 subject="demo-translation" *args: (build "train-gates" "plotting")
-    file=$({{ run }} train-gates -- --epochs 3 --control ungated,chosen,importance,random "$@") && {{ run }} plotting -- v19-figure7 "$file"
+    {{ run }} headcount -- v19-figure7 "$@"
 
 # Figure 8 of Voita et al. (2019): functions of the heads that the gates keep
 [group('beyond the paper')]
-reproduce-v19-figure8 subject="demo-translation" *args: (head-functions subject) (build "train-gates" "plotting")
-    file=$({{ run }} train-gates -- --epochs 3 "$@") && {{ run }} plotting -- v19-figure8 "$file"
+reproduce-v19-figure8 subject="demo-translation" *args: (build "head-functions" "train-gates" "plotting")
+    {{ run }} headcount -- v19-figure8 "$@"
 
 # Figures 9 and 10 of Voita et al. (2019): the heads that the gates keep, by attention type and layer, with gates on all heads
 [group('beyond the paper')]
 reproduce-v19-figure9 subject="demo-translation" *args: (build "train-gates" "plotting")
-    file=$({{ run }} train-gates -- --epochs 3 --attention all "$@") && {{ run }} plotting -- v19-figure9 "$file"
+    {{ run }} headcount -- v19-figure9 "$@"
 
 # Table 2 of Voita et al. (2019): gates on all heads, all weights trained further, and the same heads from scratch
 [group('beyond the paper')]
 reproduce-v19-table2 subject="demo-translation" *args: (build "train-gates" "plotting")
-    file=$({{ run }} train-gates -- --epochs 3 --attention all --control importance,scratch "$@") && {{ run }} plotting -- v19-table2 "$file"
+    {{ run }} headcount -- v19-table2 "$@"
 
 # Beyond the paper: Figure 3 with retraining: at each step the model is trained further without the masked heads (`--retrain EPOCHS`, default 1; steps of 25 %)
 [group('beyond the paper')]
 prune-and-retrain subject="demo-translation" *args: (build "iterative-prune" "plotting")
-    file=$({{ run }} iterative-prune -- --retrain 1 --step-percent 25 "$@") && {{ run }} plotting -- prune-and-retrain "$file"
+    {{ run }} headcount -- prune-and-retrain "$@"
 
 # Beyond the paper: methods that choose heads, side by side at 25, 50 and 75 % of the heads, each with repairs (`--repair none,mean,least-squares`)
 [group('beyond the paper')]
 compare-methods subject="demo-language" *args: (build "compare-methods" "plotting")
-    file=$({{ run }} compare-methods -- "$@") && {{ run }} plotting -- compare-methods "$file"
+    {{ run }} headcount -- compare-methods "$@"
 
 # Beyond the paper: search for better sets of heads than importance gives; Figure 3 then shows them; `--method swap` exchanges heads
 [group('beyond the paper')]
@@ -262,7 +271,7 @@ export-model subject="demo-inference" folder="data/smaller" *args: (build "expor
 # Beyond the paper: accuracy by group of questions, such as BLiMP's paradigms, and the heads that each needs; a split of questions by `--split`
 [group('beyond the paper')]
 groups subject="demo-language" *args: (build "ablate-one" "plotting")
-    file=$({{ run }} ablate-one -- --split agreement "$@") && {{ run }} plotting -- groups "$file"
+    {{ run }} headcount -- groups "$@"
 
 # Beyond the paper: what a model makes of a text, with all heads and without some: `just say demo-language "The dog" --mask self:1:1`
 [group('beyond the paper')]

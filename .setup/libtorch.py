@@ -88,9 +88,8 @@ def write(archive, member, path):
 
 def full():
     """All wheels side by side, where torch's libraries look for those of CUDA; `.libtorch` points to them."""
-    has_cuda = platform.system() == "Linux"
     shutil.rmtree(WHEELS, ignore_errors=True)
-    pip("install", list(requirements()) if has_cuda else ["torch"], "--target", str(WHEELS))
+    pip("install", list(requirements()), "--target", str(WHEELS))
     for folder in ("include", "lib"):
         (PARTIAL / folder).symlink_to(WHEELS / "torch" / folder)
 
@@ -114,8 +113,7 @@ def prepare(kind):
     print(f"setup: fetching libtorch {version()} ({kind}) once into .libtorch/", file=sys.stderr)
     shutil.rmtree(PARTIAL, ignore_errors=True)
     PARTIAL.mkdir()
-    is_lean = kind == "cpu" and platform.system() == "Linux" and platform.machine() == "x86_64"
-    lean() if is_lean else full()
+    lean() if kind == "cpu" else full()
     (PARTIAL / "requirements.txt").unlink()
     (PARTIAL / MARKER).write_text(f"{version()} {kind}\n")
     shutil.rmtree(TARGET, ignore_errors=True)
@@ -127,10 +125,13 @@ def main():
         description="Prepares .libtorch/ from the wheels of requirements.txt; does nothing when LIBTORCH is set or the "
                     "folder is complete.", allow_abbrev=False)
     parser.add_argument("--cuda", action="store_true", help="with the CUDA libraries, for a machine with a GPU (3 GB); "
-                        "otherwise the CPU libraries alone, 550 MB on Linux x86-64")
+                        "otherwise the CPU libraries alone, 550 MB")
     kind = "cuda" if parser.parse_args().cuda else "cpu"
     if os.environ.get("LIBTORCH"):
         print(f"setup: using LIBTORCH={os.environ['LIBTORCH']}", file=sys.stderr)
+    elif (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        sys.exit(f"setup: only Linux on x86-64 is supported, not {platform.system()} on {platform.machine()}; to try it all the "
+                 f"same, let LIBTORCH name the folder of a libtorch {version()}, such as torch/ of the Python package")
     elif not is_complete(kind):
         with alone():
             if not is_complete(kind):

@@ -142,6 +142,16 @@ class SetUp(unittest.TestCase):
         code, output, _ = self.run_setup("--help")
         self.assertEqual((code, "--cuda" in output), (0, True))
 
+    def test_another_platform_is_refused_at_once(self):
+        uname = self.root / "sitecustomize.py"
+        uname.write_text("import platform\nplatform.machine = lambda: 'arm64'\n")
+        code, _, errors = self.run_setup(PYTHONPATH=str(self.root))
+        self.assertEqual(code, 1)
+        self.assertEqual(len(errors.splitlines()), 1)
+        self.assertIn("not Linux on arm64; to try it all the same, let LIBTORCH name", errors)
+        self.assertFalse((self.root / ".libtorch").exists())
+        self.assertEqual(self.run_setup(PYTHONPATH=str(self.root), LIBTORCH="/somewhere")[0], 0)
+
     def test_a_libtorch_of_the_users_own_wins(self):
         code, _, errors = self.run_setup(LIBTORCH="/somewhere")
         self.assertEqual((code, errors), (0, "setup: using LIBTORCH=/somewhere\n"))

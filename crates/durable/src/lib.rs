@@ -11,6 +11,7 @@
 //! Files of others are opened by [`open_regular`].
 mod file;
 mod folder;
+mod installed;
 mod lock;
 
 use std::ffi::OsStr;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 pub use file::{check_writable, open_regular, publish_file, replace_file, write};
 pub use folder::{publish_folder, replace_folder, restore_folder};
+pub use installed::{bundled, front};
 pub use lock::Lock;
 
 /// Why a file or a folder could not be replaced.

@@ -190,7 +190,10 @@ impl ResultFile {
         let signature = Signature::read(&Signature::path_beside(&path)).unwrap_or(None);
         if let Some(part) = signature.as_ref().and_then(|signature| signature.part.as_ref()) {
             let shard = part.shard;
-            let fault = format!("has the rows of shard {shard} only: `just merge` joins it with the others");
+            let fault = format!(
+                "has the rows of shard {shard} only: `{} merge` joins it with the others",
+                durable::front()
+            );
             return Err(faulty(&path, fault));
         }
         let (addition, experiment, subject) =

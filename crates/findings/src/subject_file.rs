@@ -49,7 +49,7 @@ struct Data {
 impl SubjectFile {
     /// Reads `<subject>.toml` in the folder of experiments.
     pub fn read(experiments: &Path, subject: &str) -> Self {
-        let path = experiments.join(format!("{subject}.toml"));
+        let path = durable::bundled(&experiments.join(format!("{subject}.toml")));
         let text = match durable::open_regular(&path).and_then(io::read_to_string) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Self::default(),

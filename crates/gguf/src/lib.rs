@@ -6,9 +6,12 @@
 mod config;
 mod error;
 mod export;
+pub mod export_gguf;
+pub mod fetch;
 mod fields;
 mod file;
 mod import;
+pub mod import_model;
 mod names;
 mod rules;
 mod slots;

@@ -15,7 +15,7 @@ use stats::{Cells, Metric, Segments};
 
 mod agreement;
 mod args;
-pub mod command;
+pub mod commands;
 mod error;
 mod file;
 mod groups;

@@ -3,6 +3,7 @@
 //! A process that has computed something else before keeps memory that it no longer needs, so each model is measured in
 //! a new one, which runs this program again with `--peak-of`.
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -42,7 +43,9 @@ pub fn peak(
         return Ok(None);
     }
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(std::env::args_os().skip(1)).args(["--peak-batch-size", &batch_size.to_string(), "--quiet"]);
+    let mut own = std::env::args_os();
+    command.arg0(own.next().unwrap_or_default());
+    command.args(own).args(["--peak-batch-size", &batch_size.to_string(), "--quiet"]);
     // of all replicates the one that is timed now
     command.args(replicate.into_iter().flat_map(|number| ["--replicate".to_owned(), number.to_string()]));
     match model {

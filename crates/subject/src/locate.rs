@@ -1,9 +1,11 @@
 //! The place of a subject's file.
 use std::path::{Path, PathBuf};
 
+use durable::bundled;
+
 use crate::error::Error;
 
-/// The TOML file and the name of a subject, given as a path or as a name in `experiments/`.
+/// The TOML file and the name of a subject, given as a path or as a name in `experiments/`, there or among those that were installed.
 ///
 /// # Errors
 /// If there is no such file; the message lists the subjects that there are.
@@ -20,11 +22,11 @@ fn locate_in(experiments: &Path, subject: &Path) -> Result<(PathBuf, String), Er
     let by_name = experiments.join(&file);
     let is_name = !is_description(subject) && subject.components().count() == 1;
     let path = if is_name { by_name.clone() } else { file };
-    let found = [&path, &by_name].into_iter().find(|place| place.is_file()).cloned();
+    let found = [path.clone(), bundled(&by_name)].into_iter().find(|place| place.is_file());
     match found {
         Some(path) => Ok((path, name)),
         None => {
-            let known = match known_subjects() {
+            let known = match subjects_in(experiments) {
                 known if known.is_empty() => String::new(),
                 known => format!("; there are {}", known.join(", ")),
             };
@@ -37,8 +39,8 @@ fn is_description(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "toml")
 }
 
-fn known_subjects() -> Vec<String> {
-    let Ok(folder) = std::fs::read_dir("experiments") else { return Vec::new() };
+fn subjects_in(experiments: &Path) -> Vec<String> {
+    let Ok(folder) = std::fs::read_dir(bundled(experiments)) else { return Vec::new() };
     let paths = folder.flatten().map(|entry| entry.path());
     let specs = paths.filter(|path| is_description(path));
     let mut names: Vec<String> =

@@ -19,7 +19,8 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 pub(crate) fn check_fetched(paths: &[PathBuf], fetch: Option<&String>) -> Result<(), Error> {
     match (paths.iter().find(|path| !path.exists()), fetch) {
         (Some(path), Some(fetch)) => {
-            Err(Error::Invalid(format!("`{}` is missing: run `just fetch {fetch}`", path.display())))
+            let front = durable::front();
+            Err(Error::Invalid(format!("`{}` is missing: run `{front} fetch {fetch}`", path.display())))
         }
         _ => Ok(()),
     }

@@ -47,7 +47,7 @@ enum Step {
     Describe { subject: String, text: String },
 }
 
-/// Commands that begin with `just` or `cargo run`, in blocks of shell and in the code within the text, and whole files of subjects.
+/// Commands that begin with `just`, `headcount` or `cargo run`, in blocks of shell and in the code within the text, and whole files of subjects.
 /// What a reader fills in, `<subject>`, is the demo; what may be left out, `[options]`, is left out; `-table3`, after
 /// `reproduce-table2`, is a recipe's name in short.
 fn steps_in(page: &str) -> Vec<Step> {
@@ -70,7 +70,7 @@ fn steps_in(page: &str) -> Vec<Step> {
             let filled =
                 needed.replace("<subject>", "demo-translation").replace("fetch <name>", "fetch minilm");
             let filled = filled.replace("<name>", "demo-language");
-            if filled.starts_with("just ") || filled.starts_with("cargo run ") {
+            if ["just ", "headcount ", "cargo run "].iter().any(|start| filled.starts_with(start)) {
                 steps.push(Step::Run(filled));
             } else if filled.starts_with("-table") || filled.starts_with("-figure") {
                 steps.push(Step::Run(format!("just reproduce{filled}")));
@@ -209,12 +209,11 @@ impl Desk {
 
     /// Runs a command, which must succeed.
     fn run(&self, command: &str) -> Result<(), String> {
-        let line = match command.strip_prefix("just ") {
-            Some(recipe) => format!("just \"$@\" {recipe}"),
-            None => {
-                let (_, program) = command.split_once("--bin ").unwrap();
-                format!("{} {program}", run_without_cargo(self.path()))
-            }
+        let run = run_without_cargo(self.path());
+        let line = match command.split_once(' ').unwrap() {
+            ("just", recipe) => format!("just \"$@\" {recipe}"),
+            ("headcount", rest) => format!("{run} headcount -- {rest}"),
+            (_, rest) => format!("{run} {}", rest.split_once("--bin ").unwrap().1),
         };
         let mut shell = Command::new("sh");
         shell.args(["-c", &line, "sh"]).args(options(self.path())).current_dir(self.path());
@@ -225,7 +224,7 @@ impl Desk {
 
     /// Prepares what a page takes for granted: results that are drawn, reported or tested again, and shards that are merged.
     fn prepare(&self, command: &str) -> Result<(), String> {
-        let recipes = ["just report", "just retest", "just figures"];
+        let recipes = ["just report", "just retest", "just figures", "headcount plotting all"];
         if let Some(arguments) = recipes.iter().find_map(|recipe| command.strip_prefix(recipe)) {
             let named = arguments.split_whitespace().next().filter(|argument| !argument.starts_with('-'));
             let subject = named.unwrap_or("demo-translation");

@@ -1,15 +1,25 @@
-//! `.setup/libtorch.py`, by its own tests in Python.
+//! What is written in Python, by its own tests: `.setup/libtorch.py`, and the package of the wheel.
 use std::path::Path;
 use std::process::Command;
 
-#[test]
-fn the_tests_of_the_set_up_script_pass() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.setup");
+fn run_python_tests(folder: &str, arguments: &[&str]) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let run = Command::new(&python)
-        .args(["-B", "-m", "unittest", "test_libtorch"])
+        .args(["-B", "-m", "unittest"])
+        .args(arguments)
         .current_dir(folder)
         .output()
         .unwrap_or_else(|error| panic!("the set-up needs Python, but `{python}` does not run: {error}"));
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+}
+
+#[test]
+fn the_tests_of_the_set_up_script_pass() {
+    run_python_tests(".setup", &["test_libtorch"]);
+}
+
+#[test]
+fn the_tests_of_the_python_package_pass() {
+    run_python_tests("crates/wheel/python", &["discover", "-s", "tests"]);
 }

@@ -38,7 +38,8 @@ struct Args {
     shared: SharedArgs,
 }
 
-fn main() -> ExitCode {
+/// Runs the command with the arguments of this process.
+pub fn main() -> ExitCode {
     experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
 }
 

@@ -1,10 +1,9 @@
-//! Parts that the commands of this crate share.
+//! The commands that test again what was measured.
+pub mod merge;
+pub mod retest;
 
 /// Starts this many threads, or one on each core.
-///
-/// # Errors
-/// If threads were started before, or cannot be.
-pub fn start_threads(threads: Option<u16>) -> Result<(), rayon::ThreadPoolBuildError> {
+fn start_threads(threads: Option<u16>) -> Result<(), rayon::ThreadPoolBuildError> {
     match threads {
         Some(threads) => rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global(),
         None => Ok(()),

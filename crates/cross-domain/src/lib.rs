@@ -1,0 +1,127 @@
+//! The same heads on two test sets: Michel et al. (2019), Section 3.4, Figure 2.
+//!
+//! `ablate-one` on both, and how far the effects of masking single heads agree.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Parser;
+use experiment::{HeadSweep, MaskingArgs, OpenRows, SharedArgs};
+use records::{Row, Signature};
+use significance::TestArgs;
+use significance::{AGAINST_ARGUMENTS, Sweep, agreement};
+use subject::{Scored, Subject};
+use training::Machine;
+
+/// Masks one head at a time on two splits and compares the effects (Figure 2).
+///
+/// The scores are those of ablate-one, in its files: what is there is used, and what is missing is measured. The file of this
+/// experiment has a row for each attention type and one for all heads.
+#[derive(Debug, Parser)]
+#[command(version, args_override_self = true)]
+struct Args {
+    #[command(flatten)]
+    masking: MaskingArgs,
+
+    #[command(flatten)]
+    test: TestArgs,
+
+    /// Split to compare --split with [default: the subject's shifted domain]
+    #[arg(long, value_name = "SPLIT")]
+    against: Option<String>,
+
+    // Last, because the heading of a flattened struct also covers the fields after it.
+    #[command(flatten)]
+    shared: SharedArgs,
+}
+
+/// Runs the command with the arguments of this process.
+pub fn main() -> ExitCode {
+    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    args.shared.refuse_shard(
+        "what is measured here are two sweeps of ablate-one: shard these, merge them, and compare them then",
+    )?;
+    let machine = args.shared.machine()?;
+    let description = args.shared.subject.read()?;
+    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    let first = description.split(args.shared.split.as_deref(), &machine)?;
+    let against = args.against.as_deref().or(description.shifted_split());
+    let against = against.context("which split to compare with? name it by --against")?;
+    let second = description.split(Some(against), &machine)?;
+    if first == second {
+        bail!("split `{first}` is given twice: the second must be another");
+    }
+    let layout = description.layout(&machine)?;
+    let ablation = args.masking.ablation.build(args.shared.seed(), &description, &machine)?;
+    let limit = args.shared.limit.map_or(String::new(), |limit| format!("-first-{limit}"));
+    let file = format!("cross-domain{}-{first}-{second}{limit}.csv", ablation.suffix());
+    let path = args.shared.results.join(description.name()).join(file);
+    let path = args.shared.output.clone().unwrap_or(path);
+    args.shared.check_writable(&path)?;
+    let subject = description.open(&machine, &args.shared.results)?;
+
+    let metrics = [&first, &second].map(|split| subject.metric(split));
+    if metrics[0] != metrics[1] {
+        let names = metrics.map(stats::Metric::name);
+        bail!(
+            "split `{first}` is scored by {}, `{second}` by {}: they cannot be compared",
+            names[0],
+            names[1]
+        );
+    }
+    let scored =
+        |split| Scored::first(split, args.shared.limit, args.masking.rescale).under(ablation.clone());
+    let scored = [first, second].map(scored);
+    let sweep = |scored: &Scored| -> anyhow::Result<PathBuf> {
+        let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, TestArgs::default());
+        let path = description.result_path(&args.shared.results, "ablate-one", scored);
+        Ok(sweep.ingredient(subject.as_ref(), &layout.heads(), &path, &args.shared, &machine)?.path)
+    };
+    let files = [sweep(&scored[0])?, sweep(&scored[1])?];
+
+    let signature = signature(args, subject.as_ref(), (&scored, &files), &machine)?;
+    let OpenRows { path, mut writer } = args.shared.open_rows(&path, &signature)?;
+    let testing = args.test.testing(writer.tested(), args.shared.seed);
+    writer.signature_mut().testing = Some(testing);
+    let [first, second] = files.each_ref().map(|path| Sweep::read(path));
+    let rows = agreement(&first?, &second?, testing)?;
+    // Those that are there may be of other tests.
+    writer.discard(|row| !rows.contains(row));
+    for row in rows {
+        if !writer.contains(&row.key()) {
+            writer.push(row)?;
+        }
+    }
+    writer.finish()?;
+    words::print_line(path.display())?;
+    Ok(())
+}
+
+/// All that the rows depend on.
+fn signature(
+    args: &Args,
+    subject: &dyn Subject,
+    ([first, second], files): (&[Scored; 2], &[PathBuf; 2]),
+    machine: &Machine,
+) -> anyhow::Result<Signature> {
+    let mut identity = subject.identity("cross-domain", first)?;
+    let arguments = identity.arguments.clone();
+    identity.arguments.insert("against".to_owned(), second.split.clone().into());
+    let other = subject.identity("cross-domain", second)?;
+    identity.data.extend(other.data);
+    // Questions of another split may have other groups.
+    if other.arguments != arguments {
+        identity.arguments.insert(AGAINST_ARGUMENTS.to_owned(), serde_json::to_value(other.arguments)?);
+    }
+    for (argument, file) in ["first_file", "second_file"].into_iter().zip(files) {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        identity.arguments.insert(argument.to_owned(), name.into());
+    }
+    let run = machine.provenance();
+    let testing = Some(args.test.testing(None, args.shared.seed));
+    Ok(Signature { testing, ..Signature::new(identity, run) })
+}

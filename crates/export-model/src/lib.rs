@@ -1,0 +1,203 @@
+//! A smaller model: the heads that a step of a pruning curve masks are taken out of the weights.
+mod curve;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::ensure;
+use clap::{Parser, ValueEnum};
+use core_masking::Removal;
+use experiment::{Export, MachineArgs, SubjectArgs};
+use gguf::Precision;
+use records::{PruningRow, Signature};
+use serde_json::{Map, Value};
+use subject::Scored;
+
+use curve::MeasuredCurve;
+
+/// Writes a model without the heads that a step of a pruning curve masks, as a Hugging Face folder.
+///
+/// The curve is one that iterative-prune or joint-search has measured. The step is the largest whose heads are dispensable,
+/// or that of --percent. pruning.json, beside the weights, says what was removed and what it costs.
+#[derive(Debug, Parser)]
+#[command(version, args_override_self = true)]
+struct Args {
+    #[command(flatten)]
+    subject: SubjectArgs,
+
+    /// Folder to write
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+
+    /// Form of the removal
+    #[arg(long, value_enum, default_value_t = Form::Cut)]
+    form: Form,
+
+    /// Fold the mean contexts of the removed heads into the bias of the output projection, as a curve that was measured under
+    /// --ablation mean needs it
+    #[arg(long)]
+    fold: bool,
+
+    /// Results of iterative-prune or joint-search [default: `<results>/<subject>/iterative-prune.csv`, with --fold
+    /// `iterative-prune-mean.csv`]
+    #[arg(long, value_name = "FILE.csv")]
+    from: Option<PathBuf>,
+
+    /// Curve, such as all/importance [default: the only one of the file, or all/importance]
+    #[arg(long, value_name = "NAME")]
+    curve: Option<String>,
+
+    /// Share of the curve's heads to remove, in percent, at which it has a step [default: the largest whose heads are
+    /// dispensable]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
+    percent: Option<u64>,
+
+    /// Loss that is tolerated, in percent of the score with all heads; for nats per token, of the perplexity [default: that of the
+    /// results]
+    #[arg(long, value_name = "PERCENT", value_parser = significance::margin, conflicts_with = "percent")]
+    margin: Option<f64>,
+
+    /// GGUF file to write too, which llama.cpp runs: of a Llama, a Mistral without windows or a Qwen2, whose layers may have lost
+    /// different heads
+    #[arg(long, value_name = "FILE.gguf")]
+    export_gguf: Option<PathBuf>,
+
+    /// What the weights of the GGUF file are written as
+    #[arg(long = "type", value_enum, default_value_t = Precision::F16, requires = "export_gguf")]
+    precision: Precision,
+
+    /// Replace an export that is there
+    #[arg(long)]
+    replace: bool,
+
+    /// Folder of the results
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+
+    #[command(flatten)]
+    machine: MachineArgs,
+}
+
+/// Ways to remove heads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// Cut out of the weights, and listed in config.json. modeling_headcount.py, which comes with it, is what transformers
+    /// 4.57 and 5 load it by, with trust_remote_code=True; the manual lists the families
+    Cut,
+    /// Zeros in place of their weights, which any tool reads
+    Zeros,
+    /// Cut out, and the others renumbered: a smaller Llama, Mistral or Qwen, which transformers loads. Every layer must lose
+    /// as many, as with iterative-prune --uniform
+    Uniform,
+}
+
+impl Form {
+    fn removal(self) -> Removal {
+        match self {
+            Self::Cut => Removal::Cut,
+            Self::Zeros => Removal::Zeros,
+            Self::Uniform => Removal::Uniform,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cut => "cut",
+            Self::Zeros => "zeros",
+            Self::Uniform => "uniform",
+        }
+    }
+}
+
+/// Runs the command with the arguments of this process.
+pub fn main() -> ExitCode {
+    experiment::exit_code(run(&Args::parse()))
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    let export = Export::new(&args.folder, args.replace)?;
+    args.export_gguf.as_deref().map_or(Ok(()), |file| check_free(file, args.replace))?;
+    let machine = args.machine.build()?;
+    let description = args.subject.read()?;
+    let scored = Scored::first(description.test_split().to_owned(), None, false);
+    let experiment = if args.fold { "iterative-prune-mean" } else { "iterative-prune" };
+    let default = || description.result_path(&args.results, experiment, &scored);
+    let curve = MeasuredCurve::read(&args.from.clone().unwrap_or_else(default), args.curve.as_deref())?;
+    let heads = description.layout(&machine)?.heads().len();
+    let step = match args.percent {
+        Some(percent) => curve.step_at(percent, heads)?,
+        None => curve.largest_dispensable(args.margin, heads)?,
+    };
+    let ablation = curve.ablation(args.fold)?;
+    let subject = description.open(&machine, &args.results)?;
+    curve.check_model(subject.as_ref(), &ablation)?;
+    if args.export_gguf.is_some() {
+        gguf::check(subject.folder())?;
+    }
+
+    let about = about(step, args.form, curve.signature(args.margin));
+    let masked = step.masked_heads.parse()?;
+    export.about(about).write(subject.as_ref(), &masked, args.form.removal(), &ablation)?;
+    words::print_line(args.folder.display())?;
+    args.export_gguf.as_deref().map_or(Ok(()), |file| write_gguf(&args.folder, file, args.precision))?;
+    if !machine.quiet {
+        words::say!("{}", described(step));
+        if args.form == Form::Cut {
+            words::say!("{}", for_transformers(&args.folder));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a file that is there, unless it may be replaced, or that cannot be made.
+fn check_free(file: &Path, may_replace: bool) -> anyhow::Result<()> {
+    let shown = file.display();
+    ensure!(
+        may_replace || !file.exists(),
+        "`{shown}` is there already: choose another file, or replace it with --replace"
+    );
+    Ok(durable::check_writable(file)?)
+}
+
+/// Writes the exported folder as a GGUF file.
+fn write_gguf(folder: &Path, file: &Path, precision: Precision) -> anyhow::Result<()> {
+    let exported = gguf::export(folder, file, precision)?;
+    words::print_line(file.display())?;
+    exported.warning().into_iter().for_each(words::warn);
+    Ok(())
+}
+
+/// The signature of the curve with what was exported of it.
+fn about(step: &PruningRow, form: Form, mut signature: Signature) -> Signature {
+    signature.identity.arguments.extend([
+        ("removed_heads".to_owned(), step.masked_heads.clone().into()),
+        ("removed".to_owned(), form.name().into()),
+        ("order".to_owned(), step.order.name().into()),
+        ("base_score".to_owned(), step.base_score.into()),
+        ("score".to_owned(), step.score.into()),
+    ]);
+    signature
+}
+
+fn described(step: &PruningRow) -> String {
+    let digits = step.metric.digits();
+    format!(
+        "{} of {} heads removed: {} {:.digits$} ({:+.digits$})",
+        step.masked, step.heads, step.metric, step.score, step.score_delta,
+    )
+}
+
+/// Call by which transformers loads the model in `folder`, from which heads were cut out, or what to do instead.
+fn for_transformers(folder: &Path) -> String {
+    let config = fs::read_to_string(folder.join("config.json")).unwrap_or_default();
+    let config: Map<String, Value> = serde_json::from_str(&config).unwrap_or_default();
+    match config.get("auto_map").and_then(|map| map.as_object()?.keys().next()) {
+        Some(auto) => format!("transformers: {auto}.from_pretrained({folder:?}, trust_remote_code=True)"),
+        None if config.contains_key("pruned_heads") => {
+            "transformers 4 loads it, but 5 knows no models of this family with heads cut out: --form zeros writes what it loads"
+                .to_owned()
+        }
+        None => "transformers knows no models of this family with heads cut out: --form zeros writes what it loads".to_owned(),
+    }
+}

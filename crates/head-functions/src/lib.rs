@@ -1,0 +1,219 @@
+//! What heads do: Voita et al. (2019), <https://aclanthology.org/P19-1580>, Section 5, Table 1 and Figures 1b, 1c and 2b.
+//!
+//! For each head, how confident it is, whether it looks at one relative position, follows a dependency, or looks at rare tokens;
+//! each as a share of queries, arcs or sentences with an interval, beside what chance and position alone give. Of translators
+//! the encoder is looked at, whose words have trees; of classifiers and language models all heads.
+//!
+//! The decoder's self-attention and its attention to the encoder are left out: the paper defines these functions for the
+//! encoder only. A "semantic" function, which an overview ascribes to the paper, has no definition in it.
+mod function;
+pub mod look;
+mod looks;
+pub mod named_heads;
+mod positional;
+mod rare;
+pub mod relevance;
+mod rows;
+mod sentence;
+mod summary;
+mod syntactic;
+mod texts;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+use core_masking::HeadId;
+use experiment::{OpenRows, SharedArgs};
+use records::{HeadFunctionRow, Identity, Signature};
+use subject::{Description, Scored, Subject};
+
+use function::{Function, View};
+use looks::Looks;
+use sentence::Sentence;
+use texts::{Frequencies, Readable, TREES, Texts};
+
+/// Says what heads do: positions, dependencies, rare tokens (Voita et al. 2019).
+///
+/// Writes a row for each head and function. Sentences come from --trees or --split, or else from the files that the
+/// subject's TOML names, or else from its test split. Sentences of a split have trees only if the demo grammar makes them;
+/// without trees there are no rows on dependencies. Everything is computed in one pass, so a killed run starts over.
+/// --limit takes the first sentences, also of questions that have groups.
+#[derive(Debug, Parser)]
+#[command(version, args_override_self = true)]
+struct Args {
+    /// File of sentences with trees in CoNLL-U, plain or .gz, in the place of those that the subject's TOML names; several
+    /// follow each other
+    #[arg(long, value_name = "FILE.conllu", conflicts_with = "split")]
+    trees: Vec<PathBuf>,
+
+    /// Read a word from its first piece, and not from its last
+    #[arg(long)]
+    first_piece: bool,
+
+    /// Split on which tokens are counted to tell which are rare; `none` leaves rare tokens out [default: the training split]
+    #[arg(long, value_name = "SPLIT")]
+    frequencies: Option<String>,
+
+    /// Number of most frequent tokens, which are not rare [default: `frequent` in the subject's TOML, or else 500]
+    #[arg(long, value_name = "N")]
+    frequent: Option<usize>,
+
+    /// Resamples of the sentences for intervals, up to 99,999; fewer than 39 make none
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = significance::resamples)]
+    resamples: usize,
+
+    // Last, because the heading of a flattened struct also covers the fields after it.
+    #[command(flatten)]
+    shared: SharedArgs,
+}
+
+/// Most frequent tokens that are not rare in Voita et al. (2019), Section 5.3.
+const FREQUENT: usize = 500;
+
+/// Runs the command with the arguments of this process.
+pub fn main() -> ExitCode {
+    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    args.shared.refuse_shard(
+        "all heads are looked at in the same pass over the sentences, so that no row can be had by itself",
+    )?;
+    let machine = args.shared.machine()?;
+    let description = args.shared.subject.read()?;
+    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    let mut texts = Texts::read(&args.trees, args.shared.split.as_deref(), &description, &machine)?;
+    texts.trees.truncate(args.shared.limit.unwrap_or(usize::MAX));
+    let counted = texts::frequencies(args.frequencies.as_deref(), &description, &machine)?;
+    let frequent = args.frequent.or(description.frequent_tokens()).unwrap_or(FREQUENT);
+    let path = args.shared.output_path("head-functions", &description, &args.scored(&texts, &description));
+    args.shared.check_writable(&path)?;
+    let subject = description.open(&machine, &args.shared.results)?;
+
+    let reading = subject.reading();
+    let readable = texts::cut(&texts.trees, subject.as_ref(), &reading)?;
+    let frequencies =
+        counted.map(|(split, counted)| texts::count(split, &counted, subject.as_ref())).transpose()?;
+    let identity =
+        args.identity(subject.as_ref(), &texts, frequencies.as_ref().map(|known| (known, frequent)));
+    let OpenRows { path, mut writer, .. } =
+        args.shared.open_rows::<HeadFunctionRow>(&path, &Signature::new(identity, machine.provenance()))?;
+    writer.renew(|_| true);
+    let heads = subject.layout().heads_of(reading.attention)?;
+    let ranks = frequencies.as_ref().map(|frequencies| &frequencies.ranks);
+    let view = View {
+        sentences: &readable.sentences,
+        looks: &[],
+        ranks,
+        frequent,
+        is_first: args.first_piece,
+        seed: args.shared.seed(),
+    };
+    let functions = Function::all(&view);
+    if writer.rows().len() < heads.len() * functions.len() {
+        if !machine.quiet {
+            say(&texts, &readable);
+            if ranks.is_some() {
+                say_of_rare(&functions, frequent);
+            }
+        }
+        writer.discard(|_| true);
+        let looks = look(subject.as_ref(), view.sentences, &heads, args.first_piece)?;
+        let view = View { looks: &looks, ..view };
+        for function in functions {
+            let rows = rows::rows(function, &heads, &view, args.resamples);
+            rows.context("functions of heads")?.into_iter().try_for_each(|row| writer.push(row))?;
+        }
+    }
+    if !machine.quiet {
+        summary::lines(writer.rows()).iter().for_each(|line| words::say!("{line}"));
+    }
+    writer.finish()?;
+    words::print_line(path.display())?;
+    Ok(())
+}
+
+/// Looks of each head in each sentence.
+fn look(
+    subject: &dyn Subject,
+    sentences: &[Sentence],
+    heads: &[HeadId],
+    is_first: bool,
+) -> anyhow::Result<Vec<Vec<Looks>>> {
+    let tokens: Vec<&[u32]> = sentences.iter().map(|sentence| sentence.tokens.as_slice()).collect();
+    let mut looks: Vec<Vec<Option<Looks>>> = vec![vec![None; sentences.len()]; heads.len()];
+    subject.look(&tokens, &mut |place, attention| {
+        for (looks, &id) in looks.iter_mut().zip(heads) {
+            looks[place] = Some(Looks::new(&sentences[place], &attention, id, is_first));
+        }
+        Ok(())
+    })?;
+    let all =
+        |looks: Vec<Option<Looks>>| looks.into_iter().map(|looks| looks.expect("of each text")).collect();
+    Ok(looks.into_iter().map(all).collect())
+}
+
+impl Args {
+    /// Split that names the result file: the test split if the sentences are of files.
+    fn scored(&self, texts: &Texts, description: &Description) -> Scored {
+        let split = if texts.source == TREES { description.test_split() } else { &texts.source };
+        Scored::first(split.to_owned(), self.shared.limit, false)
+    }
+
+    /// - `frequencies`: with the number of tokens that are not rare
+    fn identity(
+        &self,
+        subject: &dyn Subject,
+        texts: &Texts,
+        frequencies: Option<(&Frequencies, usize)>,
+    ) -> Identity {
+        let mut identity = subject.identity_of_model("head-functions");
+        identity.split.clone_from(&texts.source);
+        identity.limit = self.shared.limit;
+        identity.seed = Some(self.shared.seed());
+        identity.metric = "share".to_owned();
+        identity.data.insert(texts.source.clone(), texts.sha256());
+        let arguments = &mut identity.arguments;
+        arguments.insert("first_piece".to_owned(), self.first_piece.into());
+        arguments.insert("resamples".to_owned(), self.resamples.into());
+        if let Some((Frequencies { split, sha256, .. }, frequent)) = frequencies {
+            arguments.insert("frequent".to_owned(), frequent.into());
+            arguments.insert("frequencies".to_owned(), split.clone().into());
+            identity.data.insert(format!("frequencies of {split}"), sha256.clone());
+        }
+        identity
+    }
+}
+
+/// Says that rare tokens are left out, if they are.
+fn say_of_rare(functions: &[Function], frequent: usize) {
+    if !functions.contains(&Function::Rare { rarest: 1 }) {
+        words::say!(
+            "rare tokens are left out: no sentence contains a token outside the {frequent} most frequent; lower --frequent"
+        );
+    }
+}
+
+/// Says which sentences are looked at, and which are left out.
+fn say(texts: &Texts, Readable { sentences, empty, too_long, truncated }: &Readable) {
+    words::say!("{} sentences of `{}`", sentences.len(), texts.source);
+    if !texts.has_trees {
+        words::say!(
+            "dependencies are left out: these sentences have no trees, --trees names a file with some"
+        );
+    }
+    let left_out = [
+        (*empty, "sentences are left out: they have no tokens"),
+        (*too_long, "sentences are left out: they are longer than the model's positions"),
+        (*truncated, "sentences are truncated: they are longer than the tokeniser lets the model read"),
+        (
+            sentences.iter().map(|sentence| sentence.lost_arcs).sum(),
+            "dependencies are left out: one of their words has no token of its own: it was truncated, or merged with its neighbour",
+        ),
+    ];
+    for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
+        words::say!("{count} {what}");
+    }
+}

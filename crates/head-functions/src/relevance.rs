@@ -1,0 +1,179 @@
+//! Relevance of each head for what a model says: Voita et al. (2019), Section 4, Figures 1a and 2a.
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, ValueEnum};
+use core_masking::{HeadId, Rule};
+use experiment::{OpenRows, SharedArgs};
+use records::rows::relevance::PAPER_RULES;
+use records::{RelevanceRow, Signature};
+use stats::ratio::{RatioStatistics, ResampledShare, resampled_shares};
+use subject::{Scored, SegmentRelevance};
+
+/// Beginning of the names of results; the rules follow.
+const EXPERIMENT: &str = "relevance";
+
+/// Follows relevance from what a model says back to its heads, layer by layer (Voita et al. 2019).
+///
+/// For translators and classifiers. Writes a row for each head; all is computed in one pass, so that a killed run begins again.
+#[derive(Debug, Parser)]
+#[command(name = "relevance", version, args_override_self = true)]
+struct Args {
+    /// Rule of relevance propagation
+    #[arg(long, value_name = "RULES", value_enum, default_value_t = Lrp::Paper)]
+    lrp: Lrp,
+
+    /// Resamples of the segments for intervals, up to 99,999; fewer than 39 make none
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = significance::resamples)]
+    resamples: usize,
+
+    // Last, because the heading of a flattened struct also covers the fields after it.
+    #[command(flatten)]
+    shared: SharedArgs,
+}
+
+/// Layer-wise relevance propagation, as there are two accounts of it.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Lrp {
+    /// The rule in the paper: relevance in proportion to what each input adds, without biases; attention weights are constants
+    Paper,
+    /// The rule in the code published later: positive and negative parts by themselves; attention weights get relevance too
+    AlphaBeta,
+}
+
+impl Lrp {
+    fn rule(self) -> Rule {
+        match self {
+            Self::Paper => Rule::Paper,
+            Self::AlphaBeta => Rule::AlphaBeta,
+        }
+    }
+
+    /// The name on the command line, in file names and in signatures.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Paper => PAPER_RULES,
+            Self::AlphaBeta => "alpha-beta",
+        }
+    }
+
+    /// Warning where this share of the relevance is lost, if that is too much.
+    fn warning(self, lost: f64) -> Option<String> {
+        RelevanceRow::doubt(self.name(), lost).map(|doubt| format!("warning: {doubt}"))
+    }
+}
+
+/// Runs the command with the arguments of this process.
+pub fn main() -> ExitCode {
+    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    args.shared.refuse_shard(
+        "all heads are reached by the same passes over the data, so that no row can be had by itself",
+    )?;
+    let machine = args.shared.machine()?;
+    let description = args.shared.subject.read()?;
+    description.check_relevance()?;
+    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    let split = description.split(args.shared.split.as_deref(), &machine)?;
+    let scored = Scored::first(split, args.shared.limit, false);
+    let name = format!("{EXPERIMENT}-{}", args.lrp.name());
+    let path = args.shared.output_path(&name, &description, &scored);
+    args.shared.check_writable(&path)?;
+    let subject = description.open(&machine, &args.shared.results)?;
+
+    let mut identity = subject.identity(EXPERIMENT, &scored)?;
+    identity.seed = Some(args.shared.seed());
+    identity.precision = "f64".to_owned(); // whatever the model is used in
+    identity.arguments.insert("lrp".to_owned(), args.lrp.name().into());
+    identity.arguments.insert("resamples".to_owned(), args.resamples.into());
+    let OpenRows { path, mut writer, .. } =
+        args.shared.open_rows::<RelevanceRow>(&path, &Signature::new(identity, machine.provenance()))?;
+    writer.renew(|_| true);
+    let heads = subject.layout().heads();
+    if writer.rows().len() < heads.len() {
+        writer.discard(|_| true);
+        let segments = subject.relevance(&scored, args.lrp.rule())?;
+        let rows =
+            rows(&segments, &heads, args.resamples, args.shared.seed()).context("relevance of heads")?;
+        rows.into_iter().try_for_each(|row| writer.push(row))?;
+    }
+    let lost = writer.rows().next().map_or(0.0, |row| row.lost);
+    if let Some(warning) = args.lrp.warning(lost).filter(|_| !machine.quiet) {
+        words::say!("{warning}");
+    }
+    writer.finish()?;
+    words::print_line(path.display())?;
+    Ok(())
+}
+
+/// A row for each head: means over the target positions of all segments.
+fn rows(
+    segments: &[SegmentRelevance],
+    heads: &[HeadId],
+    resamples: usize,
+    seed: u64,
+) -> Result<Vec<RelevanceRow>, stats::Error> {
+    let of_head = |id: &HeadId| -> Vec<RatioStatistics> {
+        let share = |segment: &SegmentRelevance| RatioStatistics {
+            numerator: segment.heads.get(id).map_or(0.0, |head| head.share),
+            denominator: segment.targets as f64,
+        };
+        segments.iter().map(share).collect()
+    };
+    let targets: usize = segments.iter().map(|segment| segment.targets).sum();
+    let lost = SegmentRelevance::mean(segments, |segment| segment.lost);
+    let none = vec![RatioStatistics::default(); segments.len()];
+    let counts: Vec<_> = heads.iter().map(of_head).collect();
+    let shares = resampled_shares(&none, &counts, resamples, seed)?;
+    let row = |(&id, share): (&HeadId, &ResampledShare)| {
+        let undivided =
+            |segment: &SegmentRelevance| segment.heads.get(&id).map_or(0.0, |head| head.undivided);
+        let interval = share.interval();
+        let (attention, layer, head) = id.numbers();
+        RelevanceRow {
+            attention,
+            layer,
+            head,
+            relevance: share.share,
+            relevance_low: interval.map(|interval| interval.low),
+            relevance_high: interval.map(|interval| interval.high),
+            undivided: SegmentRelevance::mean(segments, undivided),
+            lost,
+            targets,
+        }
+    };
+    Ok(heads.iter().zip(&shares).map(row).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use subject::HeadRelevance;
+
+    /// Two segments of one and three positions: (0.5 + 0.7) / 4, not the mean of 0.5 and 0.7 / 3.
+    #[test]
+    fn relevance_is_a_mean_over_target_positions() {
+        let id: HeadId = "self:1:2".parse().unwrap();
+        let segment = |targets, share, undivided| SegmentRelevance {
+            targets,
+            lost: share / 10.0,
+            heads: BTreeMap::from([(id, HeadRelevance { share, undivided })]),
+        };
+        let rows = rows(&[segment(1, 0.5, -1.0), segment(3, 0.7, 3.0)], &[id], 0, 1).unwrap();
+        assert!((rows[0].relevance - 0.3).abs() < 1e-12 && rows[0].undivided == 0.5, "{:?}", rows[0]);
+        assert_eq!((rows[0].targets, rows[0].relevance_low, rows[0].head), (4, None, 2));
+        assert!((rows[0].lost - 0.03).abs() < 1e-12, "{:?}", rows[0]);
+    }
+
+    #[test]
+    fn the_reference_has_a_row_for_each_of_the_rules() {
+        let page = include_str!("../../../../experiments/REFERENCE.md");
+        let section = page.split("\n### Relevance\n").nth(1).unwrap().split("\n## ").next().unwrap();
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        let rules: Vec<&str> = Lrp::value_variants().iter().map(|rules| rules.name()).collect();
+        assert_eq!(rows.collect::<Vec<_>>(), rules);
+    }
+}

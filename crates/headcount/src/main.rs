@@ -1,0 +1,6 @@
+//! The command `headcount`.
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    headcount::main()
+}

@@ -1,0 +1,114 @@
+//! The command, with scripts in the place of the programs.
+#![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use assert_cmd::cargo::cargo_bin;
+use headcount::{ENVIRONMENT, GROUPS};
+use tempfile::TempDir;
+
+/// A folder with `headcount` and a script for each of these programs, which prints a path and notes what it was asked for.
+fn installed(programs: &[&str]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(cargo_bin("headcount"), folder.path().join("headcount")).unwrap();
+    for program in programs {
+        let path = folder.path().join(program);
+        let script = "#!/bin/sh\necho \"${0##*/} $*\" >> \"${0%/*}/asked\"\necho 'results/my model.csv'\n[ \"$2\" != broken ] || exit 75\n";
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    folder
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(folder.join("headcount")).args(arguments).output().unwrap()
+}
+
+/// What the programs were asked for, by running `headcount` with these arguments.
+fn asked(programs: &[&str], arguments: &[&str]) -> Vec<String> {
+    let folder = installed(programs);
+    let output = run(folder.path(), arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    fs::read_to_string(folder.path().join("asked")).unwrap().lines().map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn a_recipe_draws_the_file_that_its_experiment_names() {
+    let programs = ["ablate-one", "plotting"];
+    let with = |arguments: &[&str]| asked(&programs, &[&["table1"], arguments].concat());
+    let drawn = "plotting table1 --with-figure results/my model.csv";
+    let plain = |subject: &str| vec![format!("ablate-one --attention paper {subject}"), drawn.to_owned()];
+    assert_eq!(with(&[]), plain("demo-translation"));
+    assert_eq!(with(&["mine"]), plain("mine"));
+    assert_eq!(with(&["--limit", "2"]), plain("demo-translation --limit 2"));
+    for option in [&["--attention", "all"][..], &["--attention=all"]] {
+        let asked = with(&[&["mine"], option].concat());
+        assert_eq!(asked[1], format!("{drawn} {}", option.join(" ")));
+    }
+}
+
+#[test]
+fn a_recipe_of_several_runs_draws_the_first() {
+    let asked = asked(&["iterative-prune", "plotting"], &["pruning-kinds", "mine", "--seed", "2"]);
+    let run = "iterative-prune mine --seed 2";
+    let runs = [run.to_owned(), format!("{run} --ablation mean"), format!("{run} --ablation resample")];
+    assert_eq!(asked[..3], runs);
+    assert_eq!(asked[3..], ["plotting pruning-kinds results/my model.csv"]);
+}
+
+#[test]
+fn what_comes_before_gets_the_subject_alone() {
+    let asked =
+        asked(&["head-functions", "train-gates", "plotting"], &["v19-figure8", "mine", "--heads", "4"]);
+    assert_eq!(asked[..2], ["head-functions mine", "train-gates --epochs 3 mine --heads 4"]);
+}
+
+#[test]
+fn a_recipe_ends_with_its_experiment_and_its_exit_code() {
+    let folder = installed(&["cross-domain", "plotting"]);
+    assert_eq!(run(folder.path(), &["figure2", "mine", "broken"]).status.code(), Some(75));
+    assert!(!fs::read_to_string(folder.path().join("asked")).unwrap().contains("plotting"));
+}
+
+#[test]
+fn a_program_runs_under_its_name_also_where_one_file_holds_all() {
+    assert_eq!(asked(&["say"], &["say", "mine", "--help"]), ["say mine --help"]);
+    let folder = installed(&[]);
+    let script = "#!/bin/sh\necho \"$0 $*\"\n";
+    let all = folder.path().join("headcount-programs");
+    fs::write(&all, script).unwrap();
+    fs::set_permissions(&all, fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(run(folder.path(), &["say", "mine"]).status.success());
+    let missing = run(installed(&[]).path(), &["say", "mine"]);
+    assert_eq!(missing.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(said.contains("say` is missing: `cargo build --release` builds it"), "{said}");
+}
+
+#[test]
+fn an_unknown_command_is_refused_and_the_help_names_every_known_one_once() {
+    let folder = installed(&[]);
+    assert_eq!(run(folder.path(), &["table7"]).status.code(), Some(2));
+    let help = String::from_utf8(run(folder.path(), &["--help"]).stdout).unwrap();
+    for group in GROUPS {
+        let names = group.programs.iter().map(|program| program.name);
+        for name in names.chain(group.recipes.iter().map(|recipe| recipe.name)) {
+            assert_eq!(help.matches(&format!("\n  {name} ")).count(), 1, "{name}");
+        }
+    }
+}
+
+#[test]
+fn programs_have_the_environment_that_cargo_gives_them() {
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.cargo/config.toml");
+    let config: toml::Table = fs::read_to_string(config).unwrap().parse().unwrap();
+    let set: Vec<_> = config["env"]
+        .as_table()
+        .unwrap()
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
+        .collect();
+    assert_eq!(set, ENVIRONMENT);
+}
