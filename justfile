@@ -52,10 +52,10 @@ wheel: setup
     rm -rf target/wheel
     {{ python }} -m pip wheel --disable-pip-version-check --no-deps --wheel-dir target/wheel crates/wheel
 
-# The wheel in an empty environment outside the repository: a demo's table, and the notebook
+# The wheel outside the repository, without a compiler: a demo's table, and the notebook; in an environment of its own, or one that is prepared
 [group('check')]
-check-wheel: wheel
-    {{ python }} crates/wheel/python/check_wheel.py target/wheel/*.whl
+check-wheel *environment: wheel
+    {{ python }} crates/wheel/python/check_wheel.py target/wheel/*.whl "$@"
 
 # All tests
 [group('check')]
