@@ -1,7 +1,7 @@
 """Which attention heads does a model need? Results as tables, and pruned models in transformers.
 
-`import headcount` loads neither torch nor transformers nor pandas. Once it is imported, before transformers or after it, the Auto
-classes of transformers open the folders of `headcount export-model`, without remote code.
+Once this is imported, before transformers or after it, the Auto classes open what `headcount export-model` writes, without
+remote code. The import itself loads neither torch nor transformers nor pandas.
 """
 import sys
 import warnings
@@ -12,7 +12,8 @@ AUTO = "transformers.models.auto.modeling_auto"
 def results(folder):
     """The results in a folder such as `results/my-model`: a table for each experiment, by its name, such as `ablate-one`.
 
-    A table is a pandas frame, or a list of dicts where there is no pandas. It is read when it is asked for.
+    A table is a pandas frame, or a list of dicts where there is no pandas; `headcount.columns` explains what it has. It is read
+    when it is asked for; what cannot be read raises ResultError.
     """
     from .tables import Results
     return Results(folder)
@@ -36,9 +37,9 @@ def _register():
     try:
         from .modeling_headcount import register
         register()
-    except Exception as error:  # whatever a later version of transformers does, it must stay usable
-        version = getattr(sys.modules["transformers"], "__version__", "of unknown version")
-        warnings.warn(f"transformers {version} cannot open models that lack heads: {type(error).__name__}: {error}")
+    except Exception as error:  # transformers must stay usable, whatever a later version of it changes
+        version, fault = getattr(sys.modules["transformers"], "__version__", ""), f"{type(error).__name__}: {error}"
+        warnings.warn(f"transformers {version} cannot open models that lack heads: {fault}")
 
 
 class _Registering:
@@ -47,16 +48,11 @@ class _Registering:
     def find_spec(self, name, path=None, target=None):
         if name != AUTO:
             return None
-        from importlib.util import find_spec
-        sys.meta_path.remove(self)
-        spec = find_spec(name)
-        execute = spec.loader.exec_module
-
-        def execute_and_register(module):
-            execute(module)
-            _register()
-
-        spec.loader.exec_module = execute_and_register
+        specs = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
+        spec = next(filter(None, specs), None)
+        if spec:
+            execute = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: (execute(module), _register())
         return spec
 
 

@@ -73,22 +73,19 @@ class Committed(unittest.TestCase):
 class Rule(unittest.TestCase):
     """The cases of `crates/records/src/rules.rs`."""
 
+    def check(self, metric, base, cases):
+        for (low, high), expected in cases.items():
+            self.assertEqual(columns.judge(2.0, metric, base, 0.0, low, high)[-1], expected, (metric, base, low, high))
+
     def test_a_verdict_reads_the_whole_interval_beside_the_margin(self):
-        of = lambda low, high, base=50.0: columns.judge(2.0, "bleu", base, -0.5, low, high)[-1]
-        self.assertEqual(of(-0.99, 3.0), "dispensable")
-        self.assertEqual(of(-1.0, 0.0), "undecided")
-        self.assertEqual(of(-3.0, -1.0), "undecided")
-        self.assertEqual(of(-3.0, -1.01), "needed")
-        self.assertEqual(of(-0.9, 0.0, -50.0), "dispensable")
-        self.assertEqual(of(-0.9, 0.0, 0.0), "undecided")
-        self.assertIsNone(of(None, None))
+        self.check("bleu", 50.0, {(-0.99, 3.0): "dispensable", (-1.0, 0.0): "undecided", (-3.0, -1.0): "undecided",
+                                  (-3.0, -1.01): "needed", (None, None): None})
+        self.check("bleu", -50.0, {(-0.9, 0.0): "dispensable"})
+        self.check("bleu", 0.0, {(-0.9, 0.0): "undecided"})
 
     def test_more_nats_are_a_loss_and_their_margin_is_of_the_perplexity(self):
-        of = lambda low, high: columns.judge(2.0, "nats", 50.0, 0.5, low, high)[-1]
-        self.assertEqual(of(0.01, 0.0197), "dispensable")
-        self.assertEqual(of(0.01, 0.0199), "undecided")
-        self.assertEqual(of(0.0199, 0.9), "needed")
-        self.assertEqual(of(-6.0, -4.0), "dispensable")
+        self.check("nats", 50.0, {(0.01, 0.0197): "dispensable", (0.01, 0.0199): "undecided", (0.0199, 0.9): "needed",
+                                  (-6.0, -4.0): "dispensable"})
 
 
 class MadeUp(unittest.TestCase):
@@ -151,7 +148,3 @@ class MadeUp(unittest.TestCase):
         self.csv.rename(self.folder / "ablate-one.shard-1-of-2.csv")
         refusal = self.refusal(lambda: headcount.results(self.folder))
         self.assertRegex(refusal, "no finished results, only .*shard.*`headcount merge` joins them")
-
-
-if __name__ == "__main__":
-    unittest.main()
