@@ -26,7 +26,8 @@ def __getattr__(name):
 
 @functools.cache
 def lacking_heads(base):
-    return type(base.__name__, (LackingHeads, base), {"__module__": __name__})
+    auto = MODEL_TYPES.get(base.config_class.model_type)  # by which models that are saved name this file
+    return type(base.__name__, (LackingHeads, base), {"__module__": __name__, "_auto_class": auto})
 
 def register():
     """Lets the Auto classes load folders that lack heads without remote code; other folders load as before."""
@@ -37,12 +38,13 @@ def register():
 class LackingHeads:
     def __init__(self, config, *arguments, **settings):
         removed, listed = removed_heads(config), getattr(config, "pruned_heads", None)
-        self._auto_class = MODEL_TYPES.get(config.model_type) if removed else None  # others are saved as plain models
         if listed:
             config.pruned_heads = {}  # version 4 would cut these itself, and fail where a layer loses all
         super().__init__(config, *arguments, **settings)
         if listed:
             config.pruned_heads = listed
+        if not removed:
+            self.__class__ = type(self).__bases__[1]  # saved as the plain model that it is
         modules = dict(self.named_modules())
         for name, paths in [(name, paths.split()) for name in modules for paths in MAPS]:
             kind = "enc-dec" if "encoder_attn" in name else "enc-enc" if "encoder" in name.split(".") else "dec-dec"
