@@ -46,8 +46,8 @@ def check(wheel, environment, desk):
     assert missing.returncode == 1 and "run `headcount fetch" in missing.stderr, missing.stderr
 
     # again with the rest of the machine: Jupyter's kernel and the shell of its cells
-    tests = [environment / "bin" / "python", "-m", "unittest", "-v", HERE / "tests/test_notebook.py", HERE / "tests/test_models.py"]
-    subprocess.run(tests, cwd=desk, check=True)
+    python = environment / "bin" / "python"
+    subprocess.run([python, "-B", "-m", "unittest", "discover", "-s", HERE / "tests", "-p", "test_[mn]*.py"], cwd=desk, check=True)
 
 
 def main():
