@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 pub use file::{check_writable, open_regular, publish_file, replace_file, write};
 pub use folder::{publish_folder, replace_folder, restore_folder};
-pub use installed::{bundled, front};
+pub use installed::{bundled, front, installed, installed_commit};
 pub use lock::Lock;
 
 /// Why a file or a folder could not be replaced.

@@ -193,7 +193,7 @@ fn for_transformers(folder: &Path) -> String {
     let config = fs::read_to_string(folder.join("config.json")).unwrap_or_default();
     let config: Map<String, Value> = serde_json::from_str(&config).unwrap_or_default();
     match config.get("auto_map").and_then(|map| map.as_object()?.keys().next()) {
-        Some(auto) => format!("transformers: {auto}.from_pretrained({folder:?}, trust_remote_code=True)"),
+        Some(auto) => format!("transformers: {auto}.from_pretrained({folder:?}, trust_remote_code=True), or after `import headcount`"),
         None if config.contains_key("pruned_heads") => {
             "transformers 4 loads it, but 5 knows no models of this family with heads cut out: --form zeros writes what it loads"
                 .to_owned()

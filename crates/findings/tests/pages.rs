@@ -494,7 +494,7 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
     ];
     let published = "| 26 of 30 layers | / r = 0.56, 0.68 / 20 to 60 % | / 20 to 60 %, by eye / \
          breaks down beyond 60 % / from epoch 10 on / 8 of 96 significant";
-    let given = "NeurIPS 2019 / x86-64 / PyTorch 2.11 / \
+    let given = "NeurIPS 2019 / x86-64 / Python 3.10 / PyTorch 2.11 / \
          the whole 95 % interval of the loss lies above 2 % of the score / (2019)";
     let page = fs::read_to_string(root().join("README.md")).unwrap();
     let demo = sweep("demo-translation");

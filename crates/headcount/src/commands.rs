@@ -29,7 +29,7 @@ pub struct Recipe {
     pub about: &'static str,
     /// The subject where none is named.
     pub subject: &'static str,
-    /// A program that runs first, with the subject alone.
+    /// A program that runs first, with the subject and few options.
     pub before: Option<&'static str>,
     /// The experiment whose file is drawn; the user's arguments follow.
     pub run: &'static str,

@@ -48,7 +48,6 @@ fn interface() -> Command {
     Command::new("headcount")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
-        .disable_help_subcommand(true)
         .subcommands(commands)
         .override_help(help())
 }

@@ -5,10 +5,10 @@ use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::SIGINT;
 
 use crate::commands::Recipe;
 
@@ -22,6 +22,9 @@ pub const ENVIRONMENT: [(&str, &str); 4] = [
 
 /// Names a library that programs load first: that by which libtorch finds a GPU.
 const PRELOAD: &str = "HEADCOUNT_PRELOAD";
+
+/// Options that all experiments have, so that what comes before a recipe's gets them too.
+const COMMON: [&str; 4] = ["--data", "--device", "--results", "--threads"];
 
 /// The program of an installed `headcount` that does what any program of the workspace does, under that one's name.
 const ALL_IN_ONE: &str = "headcount-programs";
@@ -40,18 +43,20 @@ pub fn replace(program: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode
 /// # Errors
 /// If a program cannot be run.
 pub fn cook(recipe: &Recipe, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    // The program in front is told by the terminal too, and keeps what it has; this process waits for it.
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
-    }
+    // The terminal tells the program that runs too, and this process waits until it has ended.
+    let is_stopped = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGINT, is_stopped.clone())?;
     let is_named = arguments.first().is_some_and(|first| !first.as_encoded_bytes().starts_with(b"-"));
     let subject = if is_named { arguments[0].clone() } else { recipe.subject.into() };
     let options = &arguments[usize::from(is_named)..];
     if options.iter().any(|option| option == "--help" || option == "-h") {
-        let program = recipe.run.split(' ').next().unwrap_or(recipe.run);
-        return replace(program, &["--help".into()]);
+        let Recipe { name, about, subject, run, view, .. } = recipe;
+        let then =
+            format!("`{run}` and then `plotting {view}`; the subject is {subject} unless named. Options:");
+        words::print(&format!("{name}: {about}\n\n{then}\n\n"))?;
+        return replace(run.split(' ').next().unwrap_or(run), &["--help".into()]);
     }
-    match steps(recipe, subject, options) {
+    match steps(recipe, subject, options, &is_stopped) {
         Err(Failure::Ended(code)) => Ok(code),
         Err(Failure::NotRun(error)) => Err(error),
         Ok(()) => Ok(ExitCode::SUCCESS),
@@ -70,13 +75,22 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-fn steps(recipe: &Recipe, subject: OsString, options: &[OsString]) -> Result<(), Failure> {
+fn steps(
+    recipe: &Recipe,
+    subject: OsString,
+    options: &[OsString],
+    is_stopped: &AtomicBool,
+) -> Result<(), Failure> {
     if let Some(before) = recipe.before {
-        printed(before, [&subject])?;
+        let common = COMMON.iter().flat_map(|option| values(options, option));
+        printed(before, [subject.clone()].into_iter().chain(common))?;
     }
     let asked: Vec<&OsStr> = [&subject].into_iter().chain(options).map(OsString::as_os_str).collect();
     let file = printed(recipe.run, asked.iter())?;
     for more in recipe.again {
+        if is_stopped.load(Ordering::Relaxed) {
+            return Err(Failure::Ended(ExitCode::from(128 + 2)));
+        }
         printed(recipe.run, asked.iter().copied().chain(more.split(' ').map(OsStr::new)))?;
     }
     let view = format!("plotting {}", recipe.view);
@@ -132,7 +146,13 @@ fn prepared(name: &str) -> anyhow::Result<Command> {
     };
     let mut command = Command::new(path);
     command.arg0(name);
-    command.envs(env::var_os(PRELOAD).map(|library| ("LD_PRELOAD", library)));
+    if let Some(mut library) = env::var_os(PRELOAD) {
+        if let Some(own) = env::var_os("LD_PRELOAD") {
+            library.push(":");
+            library.push(own);
+        }
+        command.env("LD_PRELOAD", library);
+    }
     command.envs(ENVIRONMENT.into_iter().filter(|(variable, _)| env::var_os(variable).is_none()));
     Ok(command)
 }

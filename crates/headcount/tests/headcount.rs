@@ -59,10 +59,11 @@ fn a_recipe_of_several_runs_draws_the_first() {
 }
 
 #[test]
-fn what_comes_before_gets_the_subject_alone() {
-    let asked =
-        asked(&["head-functions", "train-gates", "plotting"], &["v19-figure8", "mine", "--heads", "4"]);
-    assert_eq!(asked[..2], ["head-functions mine", "train-gates --epochs 3 mine --heads 4"]);
+fn what_comes_before_gets_the_subject_and_options_of_all_experiments() {
+    let options = ["v19-figure8", "mine", "--heads", "4", "--results", "there"];
+    let asked = asked(&["head-functions", "train-gates", "plotting"], &options);
+    let first = "head-functions mine --results there";
+    assert_eq!(asked[..2], [first, "train-gates --epochs 3 mine --heads 4 --results there"]);
 }
 
 #[test]
@@ -73,18 +74,40 @@ fn a_recipe_ends_with_its_experiment_and_its_exit_code() {
 }
 
 #[test]
-fn a_program_runs_under_its_name_also_where_one_file_holds_all() {
+fn a_program_replaces_this_process_or_is_said_to_be_missing() {
     assert_eq!(asked(&["say"], &["say", "mine", "--help"]), ["say mine --help"]);
-    let folder = installed(&[]);
-    let script = "#!/bin/sh\necho \"$0 $*\"\n";
-    let all = folder.path().join("headcount-programs");
-    fs::write(&all, script).unwrap();
-    fs::set_permissions(&all, fs::Permissions::from_mode(0o755)).unwrap();
-    assert!(run(folder.path(), &["say", "mine"]).status.success());
     let missing = run(installed(&[]).path(), &["say", "mine"]);
     assert_eq!(missing.status.code(), Some(1));
     let said = String::from_utf8_lossy(&missing.stderr).into_owned();
     assert!(said.contains("say` is missing: `cargo build --release` builds it"), "{said}");
+}
+
+#[test]
+fn the_help_of_a_recipe_says_what_it_runs_before_the_options_of_the_experiment() {
+    let folder = installed(&["ablate-one"]);
+    let said = String::from_utf8(run(folder.path(), &["table1", "--help"]).stdout).unwrap();
+    assert!(
+        said.starts_with("table1: one head masked at a time")
+            && said.contains("unless named. Options:\n\nresults/my model.csv"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_library_that_finds_the_gpu_is_loaded_before_the_users_own() {
+    let folder = installed(&[]);
+    let program = folder.path().join("say");
+    fs::write(&program, "#!/bin/sh\necho \"$LD_PRELOAD\"\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let loaded = |own: &[(&str, &str)]| {
+        let mut command = Command::new(folder.path().join("headcount"));
+        let output = command.arg("say").env_remove("LD_PRELOAD").envs(own.iter().copied()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let gpu = ("HEADCOUNT_PRELOAD", "libtorch_cuda.so");
+    assert_eq!(loaded(&[]), "");
+    assert_eq!(loaded(&[gpu]), "libtorch_cuda.so");
+    assert_eq!(loaded(&[gpu, ("LD_PRELOAD", "libm.so.6")]), "libtorch_cuda.so:libm.so.6");
 }
 
 #[test]

@@ -214,11 +214,17 @@ impl Provenance {
     /// Describes the run that starts now, in the current folder.
     pub fn collect(device: &str, threads: usize, libraries: BTreeMap<String, String>) -> Self {
         let folder = Path::new(".");
-        let commit = git(folder, &["rev-parse", "HEAD"]);
+        let built = durable::installed_commit();
+        let commit = built.clone().or_else(|| git(folder, &["rev-parse", "HEAD"]));
         Self {
             command: command(std::env::args_os()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            modified: commit.as_ref().and_then(|_| modified(folder)),
+            // a wheel is built of what is committed
+            modified: if built.is_some() {
+                Some(false)
+            } else {
+                commit.as_ref().and_then(|_| modified(folder))
+            },
             commit,
             libraries,
             device: device.to_owned(),

@@ -17,7 +17,8 @@ pub fn subject(gathered: &Gathered) -> Value {
     let chapters: Vec<_> = chapter::ALL.into_iter().filter_map(|title| of_chapter(gathered, title)).collect();
     let absent = gathered.sections.iter().filter(|(_, sheets)| sheets.is_empty());
     let absent = absent.map(|(artefact, _)| {
-        let command = format!("just {} {}", artefact.recipe, subject.name);
+        let recipe = if durable::front() == "just" { artefact.recipe } else { artefact.name };
+        let command = format!("{} {recipe} {}", durable::front(), subject.name);
         context! { what => artefact.described(), command }
     });
     let checked = facts.iter().filter(|(name, _)| CHECKED.contains(name));

@@ -40,12 +40,18 @@ fn is_description(path: &Path) -> bool {
 }
 
 fn subjects_in(experiments: &Path) -> Vec<String> {
-    let Ok(folder) = std::fs::read_dir(bundled(experiments)) else { return Vec::new() };
-    let paths = folder.flatten().map(|entry| entry.path());
+    let folders = [experiments.to_owned(), durable::installed(experiments)];
+    let paths = folders
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     let specs = paths.filter(|path| is_description(path));
     let mut names: Vec<String> =
         specs.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
     names.sort();
+    names.dedup();
     names
 }
 

@@ -29,7 +29,7 @@ const PAGES: [&str; 8] = [
 ];
 
 /// Recipes that build or check the repository, which are only looked up.
-const LOOKED_UP: [&str; 5] = ["bench", "lint", "setup-cuda", "test", "test-browser"];
+const LOOKED_UP: [&str; 6] = ["bench", "check-export", "lint", "setup-cuda", "test", "test-browser"];
 
 /// Smaller arguments, since the subjects are small.
 const SMALLER: [(&str, &str); 3] = [

@@ -141,7 +141,8 @@ pub fn device(name: &str) -> Result<Device, Error> {
         _ => None,
     };
     device.ok_or_else(|| {
-        let allowed = format!("choose auto, cpu or cuda:N; this machine has {found} CUDA devices");
+        let cause = if found == 0 { ", and needs a torch with CUDA and a driver to see one" } else { "" };
+        let allowed = format!("choose auto, cpu or cuda:N; libtorch sees {found} CUDA devices{cause}");
         Error::Invalid(format!("no device `{name}`: {allowed}"))
     })
 }

@@ -112,6 +112,7 @@ fn free_of_gpu(index: usize) -> Option<u64> {
     let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     let name = visible.as_deref().map_or(Some(&*number), |visible| visible.split(',').nth(index))?;
     let output = Command::new("nvidia-smi")
+        .env_remove("LD_PRELOAD") // libtorch's part for GPUs is for programs that compute
         .args(["--query-gpu=memory.free", "--format=csv,noheader,nounits", "--id", name.trim()])
         .output()
         .ok()?;

@@ -1,5 +1,7 @@
-"""Puts the programs and the files of subjects into the wheel, and says which systems it runs on."""
+"""Puts into the wheel the programs, the files of subjects, the commit, and the licences of all crates; says where it runs."""
+import json
 import pathlib
+import platform
 import re
 import subprocess
 
@@ -11,18 +13,34 @@ PROGRAMS = ["headcount", "headcount-programs"]
 
 class Programs(BuildHookInterface):
     def initialize(self, _version, build_data):
-        built, stripped = ROOT / "target" / "release", ROOT / "target" / "wheel"
-        stripped.mkdir(parents=True, exist_ok=True)
+        built, made = ROOT / "target" / "release", ROOT / "target" / "wheel"
+        made.mkdir(parents=True, exist_ok=True)
         included = build_data["force_include"]
         for name in PROGRAMS:
-            subprocess.run(["strip", "-o", stripped / name, built / name], check=True)
-            included[str(stripped / name)] = f"headcount/bin/{name}"
+            subprocess.run(["strip", "-o", made / name, built / name], check=True)
+            included[str(made / name)] = f"headcount/bin/{name}"
         for subject in sorted(ROOT.glob("experiments/*.toml")):
             included[str(subject)] = f"headcount/share/experiments/{subject.name}"
-        build_data |= {"pure_python": False, "tag": f"py3-none-manylinux_2_{glibc(stripped / PROGRAMS[1])}_x86_64"}
+        for name, text in [("commit", output("git", "rev-parse", "HEAD")), ("THIRD-PARTY.txt", licences())]:
+            (made / name).write_text(text)
+            included[str(made / name)] = f"headcount/share/{name}"
+        glibc = max(int(version) for name in PROGRAMS for version in
+                    re.findall(r"GLIBC_2\.(\d+)", output("objdump", "-T", str(made / name))))
+        build_data |= {"pure_python": False, "tag": f"py3-none-manylinux_2_{glibc}_{platform.machine()}"}
 
 
-def glibc(program):
-    """The least version 2.x of glibc that has all that the program needs."""
-    symbols = subprocess.run(["objdump", "-T", program], check=True, capture_output=True, text=True).stdout
-    return max(int(version) for version in re.findall(r"GLIBC_2\.(\d+)", symbols))
+def licences():
+    """The licences of the crates that the programs are made of, in full."""
+    packages = json.loads(output("cargo", "metadata", "--format-version", "1", "--locked"))["packages"]
+    parts = [(ROOT / "crates/README.md").read_text().partition("## Parts of others")[2]]
+    for package in packages:
+        if package["source"]:
+            folder = pathlib.Path(package["manifest_path"]).parent
+            texts = [path.read_text(errors="replace") for name in ("LICEN[CS]E*", "COPYING*", "NOTICE*")
+                     for path in sorted(folder.glob(name)) if path.is_file()]
+            parts.append("\n\n".join([f"{package['name']} {package['version']}: {package['license']}", *texts]))
+    return "\n\n----\n\n".join(parts)
+
+
+def output(*command):
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout

@@ -22,6 +22,25 @@ fn it_is_every_program_that_headcount_names() {
 }
 
 #[test]
+fn headcount_calls_it_by_the_name_of_a_program_that_is_not_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["headcount", "headcount-programs"] {
+        std::fs::copy(cargo_bin(name), folder.path().join(name)).unwrap();
+    }
+    // where libtorch lies, seen from the copy
+    let libraries = cargo_bin("headcount").with_file_name("../../.libtorch/lib");
+    let mut command = Command::new(folder.path().join("headcount"));
+    let output = command.args(["say", "--version"]).env("LD_LIBRARY_PATH", libraries).output().unwrap();
+    let expected = format!("say {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        expected,
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
 fn under_another_name_it_is_none() {
     let output = called("table1");
     assert_eq!(output.status.code(), Some(1));

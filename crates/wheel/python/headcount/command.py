@@ -7,13 +7,15 @@ import platform
 import sys
 
 BIN = pathlib.Path(__file__).parent / "bin"
+CUDA = "libtorch_cuda.so"
+DRIVERS = ["/dev/nvidiactl", "/dev/dxg"]  # of Linux, and of Linux in Windows
 
 
 def main():
     try:
         environment = os.environ | libtorch(importlib.metadata.requires("headcount"))
         os.execve(BIN / "headcount", ["headcount", *sys.argv[1:]], environment)
-    except (OSError, Unusable) as error:
+    except (OSError, Unusable, importlib.metadata.PackageNotFoundError) as error:
         sys.exit(f"error: {error}")
 
 
@@ -37,8 +39,8 @@ def libtorch(requirements):
     nvidia = sorted(str(path) for path in folder.parent.glob("nvidia/*/lib"))
     places = [str(folder / "lib"), *nvidia, os.environ.get("LD_LIBRARY_PATH", "")]
     variables = {"LD_LIBRARY_PATH": ":".join(filter(None, places))}
-    cuda = folder / "lib" / "libtorch_cuda.so"
-    if cuda.exists() and pathlib.Path("/dev/nvidiactl").exists():
-        # programs are linked against those parts of libtorch that every package has, and would not see a GPU
-        variables["HEADCOUNT_PRELOAD"] = str(cuda)
+    if (folder / "lib" / CUDA).exists() and any(pathlib.Path(driver).exists() for driver in DRIVERS):
+        # Programs are linked against those parts of libtorch that every package has, and would not see a GPU. It has no folder, since
+        # a space in it would end the name.
+        variables["HEADCOUNT_PRELOAD"] = CUDA
     return variables

@@ -21,9 +21,11 @@ class Libtorch(unittest.TestCase):
         self.torch = pathlib.Path(folder.name) / "torch"
         (self.torch / "lib").mkdir(parents=True)
         (self.torch / "__init__.py").write_text("raise SystemExit('torch was imported')\n")
-        self.enterContext(mock.patch.object(sys, "path", [folder.name, *sys.path]))
-        self.enterContext(mock.patch.object(sys, "modules", {name: module for name, module in sys.modules.items() if name != "torch"}))
-        self.enterContext(mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": "/mine"}))
+        without_torch = {name: module for name, module in sys.modules.items() if name != "torch"}
+        for patch in [mock.patch.object(sys, "path", [folder.name, *sys.path]), mock.patch.object(sys, "modules", without_torch),
+                      mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": "/mine"})]:
+            patch.start()
+            self.addCleanup(patch.stop)
 
     def found(self, version="2.11.0"):
         with mock.patch.object(importlib.metadata, "version", side_effect=[version]):
@@ -34,6 +36,14 @@ class Libtorch(unittest.TestCase):
         nvidia.mkdir(parents=True)
         for version in ["2.11.0", "2.11.0+cpu", "2.11.0+cu130"]:
             self.assertEqual(self.found(version), {"LD_LIBRARY_PATH": f"{self.torch / 'lib'}:{nvidia}:/mine"})
+
+    def test_its_cuda_part_is_named_where_there_is_a_gpu(self):
+        for drivers, named in [(["/dev/null"], "libtorch_cuda.so"), (["/dev/none"], None)]:
+            with mock.patch.object(command, "DRIVERS", drivers):
+                (self.torch / "lib" / "libtorch_cuda.so").unlink(missing_ok=True)
+                self.assertNotIn("HEADCOUNT_PRELOAD", self.found())
+                (self.torch / "lib" / "libtorch_cuda.so").touch()
+                self.assertEqual(self.found().get("HEADCOUNT_PRELOAD"), named)
 
     def test_another_version_is_refused_with_the_right_one(self):
         for version in ["2.10.0", "2.11.1", "2.12.0+cpu"]:

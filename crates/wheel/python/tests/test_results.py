@@ -51,11 +51,14 @@ class Committed(unittest.TestCase):
                 compared += 1
         self.assertGreater(compared, 10)
 
-    def test_all_results_can_be_read_and_a_frame_has_the_cells_of_the_list(self):
-        if columns.pandas is None:
-            print("skipped: frames beside lists: there is no pandas")
+    def test_all_results_can_be_read(self):
         every = headcount.results(RESULTS)
-        self.assertGreater(len(every), 300)
+        self.assertGreater(len([*every.values()]), 300)
+
+    def test_a_frame_has_the_cells_of_the_list(self):
+        if columns.pandas is None:
+            self.skipTest("there is no pandas")
+        every = headcount.results(RESULTS / "demo-language")
         for name, table in every.items():
             with unittest.mock.patch.object(columns, "pandas", None):
                 self.assertEqual(rows_of(table), every[name], name)
