@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_reference_has_a_row_for_each_of_the_rules() {
-        let page = include_str!("../../../../experiments/REFERENCE.md");
+        let page = include_str!("../../../experiments/REFERENCE.md");
         let section = page.split("\n### Relevance\n").nth(1).unwrap().split("\n## ").next().unwrap();
         let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
         let rules: Vec<&str> = Lrp::value_variants().iter().map(|rules| rules.name()).collect();
