@@ -141,6 +141,13 @@ fn number(words: &[&str]) -> String {
                 [&format!("order={order}"), "repair=none", "complement=false", &format!("masked={masked}")];
             fixed(find(file, &conditions).loss(), digits(places))
         }
+        ["trained", file, order, masked, places] => {
+            let score = |masked: &str| {
+                let conditions = [&format!("order={order}"), "repair=training", "complement=false", masked];
+                find(file, &conditions).number("score")
+            };
+            fixed(score("masked=0") - score(&format!("masked={masked}")), digits(places))
+        }
         ["millions", file, column] => fixed(find(file, &[]).number(column) / 1e6, 0),
         ["loss", subject, head, places] => {
             fixed(find(&format!("{subject}/ablate-one"), &[&format!("head={head}")]).loss(), digits(places))
@@ -604,10 +611,6 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "`minilm-mnli` loses {retrained point minilm-mnli 54 order 2} points \
          ({retrained low minilm-mnli 54 order 2} to {retrained high minilm-mnli 54 order 2})",
         "masking alone costs {masking minilm-mnli 54 1},",
-        "cannot be told from chance then: with 75 % of its heads masked it has \
-         {cell demo-language/prune-and-retrain score 3 order=importance complement=false masked=24} nats per token, by five \
-         random choices {cell demo-language/prune-and-retrain score 3 order=random order_seed=2 masked=24} to \
-         {cell demo-language/prune-and-retrain score 3 order=random order_seed=4 masked=24}",
         "`multi30k-en-fr` {retrained point multi30k-en-fr 72 order 2} BLEU with 50 % and \
          {retrained point multi30k-en-fr 108 order 2} with 75 %",
         "`minilm-mnli` still loses {retrained point minilm-mnli 54 complement 1} points",
@@ -623,7 +626,9 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          {cell demo-language/replicate-7/compare-methods score 3 order=random order_seed=1 repair=training masked=24} by ten random orders, \
          {cell demo-language/replicate-7/compare-methods score 3 order=swap repair=training masked=0} with all.",
         "importance loses {lost demo-inference/replicate-6/compare-methods importance 16 2} points with half and {lost demo-inference/replicate-6/compare-methods importance 24 2} with 75 %, \
-         Fisher {lost demo-inference/replicate-6/compare-methods fisher 16 2} and {lost demo-inference/replicate-6/compare-methods fisher 24 2}, whole modules {lost demo-inference/replicate-6/compare-methods modules 16 2} and {lost demo-inference/replicate-6/compare-methods modules 24 2}.",
+         Fisher {lost demo-inference/replicate-6/compare-methods fisher 16 2} and {lost demo-inference/replicate-6/compare-methods fisher 24 2}, whole modules {lost demo-inference/replicate-6/compare-methods modules 16 2} and {lost demo-inference/replicate-6/compare-methods modules 24 2};",
+        "with 75 % masked, importance loses {trained demo-inference/replicate-7/compare-methods importance 24 2} beside the model \
+         with all heads, and Fisher by batches {trained demo-inference/replicate-7/compare-methods fisher-batches 24 2}.",
         "below {margin minilm-mrpc}, 2 % of {cell minilm-mrpc/ablate-one base_score 2},",
         "| {cell minilm-mrpc/ablate-one base_score 2} | F1 with all heads",
         "| {cell minilm-mrpc/ablate-one score 2 head=self:2:2} | F1 with this",
