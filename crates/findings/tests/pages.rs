@@ -569,7 +569,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          {paper minilm-sst2}, {paper minilm-mnli}, {paper minilm-mrpc} and {paper multi30k-en-fr} can go",
         "masking a tenth of the heads costs {real importance 27} nats by importance ({real importance-ends 27}), and {real random 27} at \
          random. The three least important whole modules are as many heads, and masking them gains {real modules-gain 27} nats \
-         ({real modules-gain-ends 27}); six cost {real modules 54}.",
+         ({real modules-gain-ends 27}); six cost {real modules 54}",
         "leaves {left multi30k-en-fr enc-dec 39 1} of {cell multi30k-en-fr/ablate-one base_score 1} BLEU in \
          encoder-decoder attention, {left multi30k-en-fr dec-dec 39 1} in decoder self-attention and \
          {left multi30k-en-fr enc-enc 39 1} in the encoder",
