@@ -78,8 +78,9 @@ fn rows(file: &str) -> Vec<Row> {
     csv::Reader::from_path(path).unwrap().deserialize().map(|row| Row(row.unwrap())).collect()
 }
 
+/// The sweep of a subject, or that in a file.
 fn sweep(subject: &str) -> Vec<Row> {
-    rows(&format!("{subject}/ablate-one"))
+    if subject.contains('/') { rows(subject) } else { rows(&format!("{subject}/ablate-one")) }
 }
 
 /// The curves of a subject, or those in a file.
@@ -493,8 +494,10 @@ fn check(page: &str, sentences: &[&str], given: &[&str]) {
 #[test]
 fn numbers_of_the_front_page_are_those_of_the_results() {
     let sentences = [
-        "encoder {needed multi30k-en-fr enc-enc} of {heads multi30k-en-fr enc-enc}, \
-         encoder-decoder {needed multi30k-en-fr enc-dec}, MNLI {needed minilm-mnli self} of {heads minilm-mnli self}",
+        "encoder-decoder {needed multi30k-en-fr enc-dec} of {heads multi30k-en-fr enc-dec}, \
+         MNLI {needed minilm-mnli self} of {heads minilm-mnli self}, \
+         SmolLM2 {needed smollm2-135m-instruct/ablate-one-lambada-first-50 self} of \
+         {heads smollm2-135m-instruct/ablate-one-lambada-first-50 self}",
         "yes in {layers dispensable multi30k-en-fr} of 18 layers (translator), {layers dispensable minilm-mnli} of 6 (MNLI)",
         "MNLI {r minilm-mnli dev_mismatched_partial}; translator {r multi30k-en-fr test_2017_mscoco}, \
          without one head {r multi30k-en-fr test_2017_mscoco enc-dec:2:1}",
@@ -547,14 +550,17 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          {cost-in minilm-mrpc self:4:10 1}, in 3 of them",
         "{significant demo-language self} heads are significant, but all {dispensable demo-language self} are dispensable: \
          the greatest loss is {greatest demo-language 2} of the perplexity",
-        "{significant tatoeba-language self} are significant and {needed tatoeba-language self} needed",
         "408 pairs of MRPC {significant minilm-mrpc self} are significant, {needed minilm-mrpc self} is needed (2:2 costs \
          {greatest minilm-mrpc 1}) and {undecided minilm-mrpc self} are undecided",
         "9,815 of MNLI {significant minilm-mnli self} are significant, \
          {needed minilm-mnli self} are needed (4:10 costs {greatest minilm-mnli 1}) and {undecided minilm-mnli self} undecided",
         "all {dispensable multi30k-en-fr enc-enc} encoder heads are dispensable; of its {heads multi30k-en-fr enc-dec} \
          encoder-decoder heads {needed multi30k-en-fr enc-dec} is needed and {undecided multi30k-en-fr enc-dec} are undecided",
-        "{greatest demo-inference 1} in `demo-inference`, {greatest shakespeare-char 1} in `shakespeare-char`.",
+        "can cost {greatest shakespeare-char 1}, in `shakespeare-char`",
+        "LAMBADA, {needed smollm2-135m-instruct/ablate-one-lambada-first-50 self} of \
+         {heads smollm2-135m-instruct/ablate-one-lambada-first-50 self} heads are needed and \
+         {undecided smollm2-135m-instruct/ablate-one-lambada-first-50 self} undecided; 2:4 costs \
+         {cell smollm2-135m-instruct/ablate-one-lambada-first-50 score_delta 2 head=self:2:4} nats",
         "r = {pearson minilm-mnli dev_matched-dev_mismatched_partial} \
          ({ends minilm-mnli dev_matched-dev_mismatched_partial}), and nine of the ten",
         "r = {pearson multi30k-en-fr test_2016_flickr-test_2017_mscoco} \
@@ -669,7 +675,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
     let history = "0.94 / 0.61 / 0.31 / at 53bf1cf, def101d and 38964f8 / 1 if all trainings agree / 0 if knowing one / \
          in 3 of them";
     let given = "Brackets are 95 % intervals / head 1 of layer 2 / above 2 % of the score / p < 0.01 / \
-         all 72 heads / 135 million parameters / 150 passages / Masking 81 % of one / At 90 % of BLEU / 90 % of 1/perplexity / \
+         all 72 heads / on 50 passages / 135 million parameters / 150 passages / Masking 81 % of one / At 90 % of BLEU / 90 % of 1/perplexity / \
          with 1,043 sentences / on the paper's 9,815 pairs / on 3 % of MNLI / \
          most important 75 % about half / (step 0) / with 75 % of its heads masked / \
          95 % interval / calls p < 0.01 significant";

@@ -48,6 +48,7 @@ fn interface() -> Command {
     Command::new("headcount")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
+        .arg_required_else_help(true)
         .subcommands(commands)
         .override_help(help())
 }

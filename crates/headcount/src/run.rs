@@ -56,6 +56,9 @@ pub fn cook(recipe: &Recipe, arguments: &[OsString]) -> anyhow::Result<ExitCode>
         words::print(&format!("{name}: {about}\n\n{then}\n\n"))?;
         return replace(run.split(' ').next().unwrap_or(run), &["--help".into()]);
     }
+    if !is_named {
+        words::say!("no subject is named: taking {}", recipe.subject);
+    }
     match steps(recipe, subject, options, &is_stopped) {
         Err(Failure::Ended(code)) => Ok(code),
         Err(Failure::NotRun(error)) => Err(error),

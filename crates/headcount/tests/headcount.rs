@@ -114,6 +114,8 @@ fn a_library_that_finds_the_gpu_is_loaded_before_the_users_own() {
 fn an_unknown_command_is_refused_and_the_help_names_every_known_one_once() {
     let folder = installed(&[]);
     assert_eq!(run(folder.path(), &["table7"]).status.code(), Some(2));
+    let alone = run(folder.path(), &[]);
+    assert!(alone.status.code() == Some(2) && String::from_utf8_lossy(&alone.stderr).contains("\n  table1 "));
     let help = String::from_utf8(run(folder.path(), &["--help"]).stdout).unwrap();
     for group in GROUPS {
         let names = group.programs.iter().map(|program| program.name);
