@@ -494,9 +494,9 @@ fn check(page: &str, sentences: &[&str], given: &[&str]) {
 #[test]
 fn numbers_of_the_front_page_are_those_of_the_results() {
     let sentences = [
-        "encoder-decoder {needed multi30k-en-fr enc-dec} of {heads multi30k-en-fr enc-dec}, \
-         MNLI {needed minilm-mnli self} of {heads minilm-mnli self}, \
-         SmolLM2 {needed smollm2-135m-instruct/ablate-one-lambada-first-50 self} of \
+        "encoder-decoder {needed multi30k-en-fr enc-dec}/{heads multi30k-en-fr enc-dec}, \
+         MNLI {needed minilm-mnli self}/{heads minilm-mnli self}, \
+         SmolLM2 {needed smollm2-135m-instruct/ablate-one-lambada-first-50 self}/\
          {heads smollm2-135m-instruct/ablate-one-lambada-first-50 self}",
         "yes in {layers dispensable multi30k-en-fr} of 18 layers (translator), {layers dispensable minilm-mnli} of 6 (MNLI)",
         "MNLI {r minilm-mnli dev_mismatched_partial}; translator {r multi30k-en-fr test_2017_mscoco}, \

@@ -9,7 +9,7 @@ use words::exit_code;
 
 /// Writes a Llama, Mistral or Qwen2, also one whose heads export-model has cut out, as a GGUF file for llama.cpp.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "export-gguf", version)]
 struct Args {
     /// Hugging Face folder
     #[arg(value_name = "FOLDER")]

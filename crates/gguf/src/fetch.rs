@@ -13,7 +13,7 @@ use words::{exit_code, print_line, visible};
 
 /// Fetches a data set and checks its files; or brings a model of the Hugging Face hub to its cache.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "fetch", version)]
 struct Args {
     /// Data set to fetch, or hub:owner/name[@revision]; for the hub, HF_HOME, HF_ENDPOINT, HF_TOKEN and
     /// HF_HUB_OFFLINE count

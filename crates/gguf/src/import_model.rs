@@ -7,7 +7,7 @@ use words::exit_code;
 
 /// Makes a Hugging Face folder of a GGUF file of architecture `llama`, which transformers and this project open.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "import-model", version)]
 struct Args {
     /// GGUF file
     #[arg(value_name = "FILE.gguf")]
