@@ -118,7 +118,6 @@ fn number(words: &[&str]) -> String {
         ["greatest", subject, places] => greatest_loss(subject, digits(places)),
         ["together", subject] => share(subject, is_dispensable),
         ["paper", subject] => share(subject, has_no_significant_loss),
-        ["real", what, masked] => real_language_model(what, masked),
         ["left", subject, attention, masked, places] => {
             fixed(left(subject, attention, masked), digits(places))
         }
@@ -322,22 +321,6 @@ fn share_in(rows: Vec<Row>, order: &str, seed: &str, keeps: impl Fn(&Row) -> boo
     let curve = rows.iter().filter(of_curve).filter(|row| row.number("masked") > 0.0);
     let last = curve.take_while(|row| keeps(row)).last();
     last.map_or(0.0, |row| 100.0 * row.number("masked") / row.number("heads"))
-}
-
-/// What masking so many heads of SmolLM2 costs, or gains: by an order, with the ends of its interval, or at random from least to most.
-fn real_language_model(what: &str, masked: &str) -> String {
-    let order = what.split('-').next().unwrap();
-    let (is_gain, has_ends) = (what.contains("-gain"), what.ends_with("-ends"));
-    let is_meant = |row: &Row| {
-        (row.text("order"), row.text("complement"), row.text("masked")) == (order, "false", masked)
-    };
-    let all = rows("smollm2-135m-instruct/iterative-prune-lambada-first-150").into_iter().filter(is_meant);
-    let columns = if has_ends { vec!["delta_low", "delta_high"] } else { vec!["score_delta"] };
-    let of_row = |row: Row| columns.iter().map(|column| row.number(column)).collect::<Vec<_>>();
-    let mut costs: Vec<f64> = all.flat_map(of_row).map(|cost| if is_gain { -cost } else { cost }).collect();
-    costs.sort_by(f64::total_cmp);
-    let ends = if costs.len() > 1 { vec![costs[0], costs[costs.len() - 1]] } else { costs };
-    ends.into_iter().map(|cost| fixed(cost, 2)).collect::<Vec<_>>().join(" to ")
 }
 
 fn is_dispensable(row: &Row) -> bool {
@@ -573,9 +556,14 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "{together minilm-sst2} of the heads of `minilm-sst2` are dispensable together, {together minilm-mnli} of `minilm-mnli`, \
          {together minilm-mrpc} of `minilm-mrpc` and {together multi30k-en-fr} of `multi30k-en-fr`; without significant loss \
          {paper minilm-sst2}, {paper minilm-mnli}, {paper minilm-mrpc} and {paper multi30k-en-fr} can go",
-        "masking a tenth of the heads costs {real importance 27} nats by importance ({real importance-ends 27}), and {real random 27} at \
-         random. The three least important whole modules are as many heads, and masking them gains {real modules-gain 27} nats \
-         ({real modules-gain-ends 27}); six cost {real modules 54}",
+        "masking a tenth of the heads costs {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=importance complement=false masked=27} nats by importance \
+         ({cell smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_low 2 order=importance complement=false masked=27} to \
+         {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_high 2 order=importance complement=false masked=27}), and \
+         {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=random complement=false masked=27 order_seed=2} to \
+         {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=random complement=false masked=27 order_seed=1} at random",
+        "masking them costs {signed smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=modules complement=false masked=27} ({signed smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_low 2 order=modules complement=false masked=27} to \
+         {signed smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_high 2 order=modules complement=false masked=27}); six cost \
+         {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=modules complement=false masked=54}",
         "leaves {left multi30k-en-fr enc-dec 39 1} of {cell multi30k-en-fr/ablate-one base_score 1} BLEU in \
          encoder-decoder attention, {left multi30k-en-fr dec-dec 39 1} in decoder self-attention and \
          {left multi30k-en-fr enc-enc 39 1} in the encoder",

@@ -11,6 +11,14 @@ pub struct Group {
     pub recipes: &'static [Recipe],
 }
 
+impl Group {
+    /// The name of each command, and what it does.
+    pub fn commands(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let programs = self.programs.iter().map(|program| (program.name, program.about));
+        programs.chain(self.recipes.iter().map(|recipe| (recipe.name, recipe.about)))
+    }
+}
+
 /// A program of the workspace.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {

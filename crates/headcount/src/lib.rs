@@ -29,19 +29,12 @@ fn run(name: &str, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
 }
 
 fn interface() -> Command {
-    let names = GROUPS.iter().flat_map(|group| {
-        group
-            .programs
-            .iter()
-            .map(|program| program.name)
-            .chain(group.recipes.iter().map(|recipe| recipe.name))
-    });
     let arguments = Arg::new("arguments")
         .action(ArgAction::Append)
         .num_args(0..)
         .value_parser(clap::value_parser!(OsString));
     // each has an answer of its own to --help
-    let commands = names.map(|name| {
+    let commands = GROUPS.iter().flat_map(Group::commands).map(|(name, _)| {
         let all = arguments.clone().trailing_var_arg(true).allow_hyphen_values(true);
         Command::new(name).disable_help_flag(true).arg(all)
     });
@@ -59,9 +52,7 @@ fn help() -> String {
         .to_owned();
     for group in GROUPS {
         let _ = write!(help, "\n{}:\n", group.title);
-        let programs = group.programs.iter().map(|program| (program.name, program.about));
-        let recipes = group.recipes.iter().map(|recipe| (recipe.name, recipe.about));
-        for (name, about) in programs.chain(recipes) {
+        for (name, about) in group.commands() {
             let _ = writeln!(help, "  {name:18}  {about}");
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use assert_cmd::cargo::cargo_bin;
-use headcount::{ENVIRONMENT, GROUPS};
+use headcount::{ENVIRONMENT, GROUPS, Group};
 use tempfile::TempDir;
 
 /// A folder with `headcount` and a script for each of these programs, which prints a path and notes what it was asked for.
@@ -117,11 +117,8 @@ fn an_unknown_command_is_refused_and_the_help_names_every_known_one_once() {
     let alone = run(folder.path(), &[]);
     assert!(alone.status.code() == Some(2) && String::from_utf8_lossy(&alone.stderr).contains("\n  table1 "));
     let help = String::from_utf8(run(folder.path(), &["--help"]).stdout).unwrap();
-    for group in GROUPS {
-        let names = group.programs.iter().map(|program| program.name);
-        for name in names.chain(group.recipes.iter().map(|recipe| recipe.name)) {
-            assert_eq!(help.matches(&format!("\n  {name} ")).count(), 1, "{name}");
-        }
+    for (name, _) in GROUPS.iter().flat_map(Group::commands) {
+        assert_eq!(help.matches(&format!("\n  {name} ")).count(), 1, "{name}");
     }
 }
 

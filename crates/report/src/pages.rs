@@ -15,16 +15,19 @@ use crate::view::claim;
 pub fn subject(gathered: &Gathered) -> Value {
     let Gathered { claim, is_language, subject, described, facts, .. } = gathered;
     let chapters: Vec<_> = chapter::ALL.into_iter().filter_map(|title| of_chapter(gathered, title)).collect();
+    let is_installed = durable::front() != "just";
     let absent = gathered.sections.iter().filter(|(_, sheets)| sheets.is_empty());
     let absent = absent.map(|(artefact, _)| {
-        let recipe = if durable::front() == "just" { artefact.recipe } else { artefact.name };
+        let recipe =
+            if is_installed { artefact.recipe.trim_start_matches("reproduce-") } else { artefact.recipe };
         let command = format!("{} {recipe} {}", durable::front(), subject.name);
         context! { what => artefact.described(), command }
     });
     let checked = facts.iter().filter(|(name, _)| CHECKED.contains(name));
     let command = facts.iter().find(|(name, _)| *name == "Command");
-    let again = |(_, command): &(_, String)| {
-        format!("cargo run --release --bin {}", command.replacen(' ', " -- ", 1))
+    let again = |(_, command): &(_, String)| match is_installed {
+        true => format!("headcount {command}"),
+        false => format!("cargo run --release --bin {}", command.replacen(' ', " -- ", 1)),
     };
     context! {
         claim, is_language, chapters, facts,
