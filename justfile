@@ -35,7 +35,7 @@ build +binaries: setup
 fetch *args:
     {{ build_and_run }} fetch -- "$@"
 
-# A Hugging Face folder of a GGUF file of architecture `llama`: `just import-model FILE.gguf FOLDER`
+# A Hugging Face folder of a GGUF file of architecture `llama` or `gemma3`: `just import-model FILE.gguf FOLDER`
 [group('set-up')]
 import-model *args:
     {{ build_and_run }} import-model -- "$@"
@@ -198,6 +198,11 @@ head-functions subject="demo-translation" *args: (build "head-functions")
 [group('beyond the paper')]
 named-heads subject="demo-induction" *args: (build "named-heads" "plotting")
     {{ run }} headcount -- named-heads "$@"
+
+# Speed, key-value cache, file size and perplexity in llama.cpp of the models that pruning curves give; needs llama-cpp-python
+[group('beyond the paper')]
+llama-cpp subject="smollm2-135m-instruct" *args: (build "llama-cpp" "export-model" "export-gguf" "plotting")
+    {{ run }} headcount -- llama-cpp "$@"
 
 # The demo of induction: two layers trained on blocks said twice; the cost of each head under each kind of ablation, and what it attends to
 [group('beyond the paper')]

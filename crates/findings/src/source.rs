@@ -12,6 +12,7 @@ use crate::subject_file::{SubjectFile, SubjectKind};
 #[expect(missing_docs, reason = "each is named after what it measures")]
 pub mod experiment {
     pub const BEST_HEADS: &str = "ablate-all-but-one";
+    pub const LLAMA_CPP: &str = "llama-cpp";
     pub const METHODS: &str = "compare-methods";
     pub const DYNAMICS: &str = "training-dynamics";
     pub const FILM: &str = "gate-film";

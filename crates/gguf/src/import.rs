@@ -1,4 +1,4 @@
-//! A GGUF file of architecture `llama` as a Hugging Face folder.
+//! A GGUF file of architecture `llama` or `gemma3` as a Hugging Face folder.
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use words::excerpt;
 use crate::Error;
 use crate::config::{Config, Llama3};
 use crate::file::GgufFile;
-use crate::names::{ATTENTION, IN_LAYER, OUTPUT, OUTSIDE, ROTARY_FACTORS};
+use crate::names::{ARCHITECTURES, ATTENTION, Architecture, HEAD_NORMS, OUTPUT, OUTSIDE, ROTARY_FACTORS};
 use crate::tokenizer;
 
 /// Writes the model of the GGUF file at `path` to `folder`, which must not be there: weights as the numbers that llama.cpp
@@ -29,21 +29,28 @@ pub fn import(path: &Path, folder: &Path, bf16: bool) -> Result<(), Error> {
         )));
     }
     let mut file = GgufFile::open(path)?;
-    let mut config = configuration(&file)?;
+    let kind = architecture(&file)?;
+    let mut config = configuration(&file, kind)?;
     config.dtype = if bf16 { "bfloat16" } else { "float32" }.to_owned();
-    let tokens = tokenizer::read(&file)?;
+    let tokens = tokenizer::read(&file, kind)?;
     if tokens.count > config.vocab_size {
         let reason = format!("it has {} tokens, but embeddings of {}", tokens.count, config.vocab_size);
         return Err(Error::of(path, reason));
     }
     (config.bos_token_id, config.eos_token_id) = (tokens.begin.map(Into::into), tokens.end.map(Into::into));
     config.rope_scaling = scaling_of_divisors(&mut file, &config)?.or(config.rope_scaling);
-    let weights = weights(&mut file, &config, bf16)?;
+    let mut entries = json!(config);
+    if kind.name == "gemma3" {
+        let own = entries.as_object_mut().expect("a structure is an object");
+        own.remove("hidden_act");
+        own.extend(of_gemma3(&file, &config)?);
+    }
+    let weights = weights(&mut file, &config, kind, bf16)?;
     durable::replace_folder(folder, |partial| {
         let write = |name: &str, value: &Value| durable::write(&partial.join(name), format!("{value:#}\n"));
         std::fs::create_dir_all(partial)
             .map_err(|source| durable::Error { path: partial.to_owned(), source })?;
-        write("config.json", &json!(config))?;
+        write("config.json", &entries)?;
         write(
             "generation_config.json",
             &json!({"bos_token_id": config.bos_token_id, "eos_token_id": config.eos_token_id}),
@@ -60,17 +67,16 @@ pub fn import(path: &Path, folder: &Path, bf16: bool) -> Result<(), Error> {
 }
 
 /// The configuration but for its symbols, as the metadata and the names of the tensors give it.
-fn configuration(file: &GgufFile) -> Result<Config, Error> {
-    check_kind(file)?;
-    let key = |name: &str| format!("llama.{name}");
+fn configuration(file: &GgufFile, kind: &Architecture) -> Result<Config, Error> {
+    let key = |name: &str| format!("{}.{name}", kind.name);
     let number = |name: &str| file.require(&key(name), file.number(&key(name))?);
     let tensors = &file.content.tensor_infos;
     let embeddings = tensors.get(OUTSIDE[0].0).map(|info| info.shape.dims());
     let (heads, hidden_size) = (number("attention.head_count")?, number("embedding_length")?);
     let epsilon = key("attention.layer_norm_rms_epsilon");
     let config = Config {
-        architectures: vec!["LlamaForCausalLM".to_owned()],
-        model_type: "llama".to_owned(),
+        architectures: vec![kind.class.to_owned()],
+        model_type: kind.model_type.to_owned(),
         vocab_size: file.require(OUTSIDE[0].0, embeddings.and_then(<[usize]>::first).copied())?,
         hidden_size,
         intermediate_size: number("feed_forward_length")?,
@@ -82,7 +88,7 @@ fn configuration(file: &GgufFile) -> Result<Config, Error> {
         max_position_embeddings: Some(number("context_length")?),
         rms_norm_eps: file.require(&epsilon, file.real(&epsilon)?)?,
         rope_theta: Some(file.real(&key("rope.freq_base"))?.unwrap_or(10_000.0)),
-        rope_scaling: scaling(file)?,
+        rope_scaling: scaling(file, kind)?,
         attention_bias: ATTENTION.iter().any(|name| tensors.contains_key(&format!("blk.0.{name}.bias"))),
         tie_word_embeddings: !tensors.contains_key(OUTPUT),
         ..Config::default()
@@ -92,39 +98,57 @@ fn configuration(file: &GgufFile) -> Result<Config, Error> {
     for name in ["rope.dimension_count", "attention.value_length"] {
         if let Some(found) = file.number(&key(name))?.filter(|&width| width != d_head) {
             return Err(fault(format!(
-                "`llama.{name}` is {found}, but heads are {d_head} wide: they must be equal"
+                "`{}` is {found}, but heads are {d_head} wide: they must be equal",
+                key(name)
             )));
         }
     }
     Ok(config)
 }
 
-fn check_kind(file: &GgufFile) -> Result<(), Error> {
-    let architecture = file.require("general.architecture", file.text("general.architecture")?)?;
-    if architecture != "llama" {
+fn architecture(file: &GgufFile) -> Result<&'static Architecture, Error> {
+    let name = file.require("general.architecture", file.text("general.architecture")?)?;
+    let known = ARCHITECTURES.iter().find(|known| known.name == name).ok_or_else(|| {
         let reason =
-            format!("a model of architecture `{}` cannot be read; `llama` can", excerpt(architecture));
-        return Err(Error::of(&file.path, reason));
-    }
-    match file.number("llama.expert_count")? {
-        None | Some(0) => Ok(()),
+            format!("a model of architecture `{}` cannot be read; `llama` and `gemma3` can", excerpt(name));
+        Error::of(&file.path, reason)
+    })?;
+    match file.number(&format!("{name}.expert_count"))? {
+        None | Some(0) => Ok(known),
         Some(_) => Err(Error::of(&file.path, "a model with experts cannot be read")),
     }
 }
 
+/// The entries of `config.json` that Llama has not. What the file does not hold is as llama.cpp has it (`llm_build_gemma3`): five of
+/// six layers have windows and rotary positions of base 10,000, and the model of 62 layers scales scores by another width.
+fn of_gemma3(file: &GgufFile, config: &Config) -> Result<serde_json::Map<String, Value>, Error> {
+    let of_scores = match config.num_hidden_layers {
+        62 => config.hidden_size / config.num_attention_heads,
+        _ => config.d_head(),
+    };
+    let entries = json!({
+        "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": of_scores,
+        "sliding_window": file.number("gemma3.attention.sliding_window")?, "sliding_window_pattern": 6,
+        "rope_local_base_freq": file.real("gemma3.rope.freq_base_swa")?.unwrap_or(10_000.0),
+        "attn_logit_softcapping": null, "final_logit_softcapping": file.real("gemma3.final_logit_softcapping")?,
+    });
+    Ok(entries.as_object().cloned().unwrap_or_default())
+}
+
 /// Scaling of rotary positions that the metadata tell.
-fn scaling(file: &GgufFile) -> Result<Option<Value>, Error> {
-    match file.text("llama.rope.scaling.type")? {
+fn scaling(file: &GgufFile, kind: &Architecture) -> Result<Option<Value>, Error> {
+    let key = |name: &str| format!("{}.rope.{name}", kind.name);
+    match file.text(&key("scaling.type"))? {
         Some("none") => Ok(None),
         // llama.cpp takes `linear` where no type is stated, and 0 as 1
         None | Some("linear") => {
-            let older = file.real("llama.rope.scale_linear")?;
-            let factor = file.real("llama.rope.scaling.factor")?.or(older);
+            let older = file.real(&key("scale_linear"))?;
+            let factor = file.real(&key("scaling.factor"))?.or(older);
             let factor = factor.filter(|factor| ![0.0, 1.0].contains(factor));
             Ok(factor.map(|factor| json!({"rope_type": "linear", "factor": factor})))
         }
-        Some(kind) => {
-            let reason = format!("rotary scaling `{}` cannot be read; linear can", excerpt(kind));
+        Some(other) => {
+            let reason = format!("rotary scaling `{}` cannot be read; linear can", excerpt(other));
             Err(Error::of(&file.path, reason))
         }
     }
@@ -140,29 +164,40 @@ fn llama3(divisors: &[f32], config: &Config) -> Option<Llama3> {
     (divisors.len() == expected.len() && divisors.iter().zip(&expected).all(is_near)).then_some(known)
 }
 
-/// A tensor of the folder: its name there, its shape, and the number of its heads if they turn.
-type Expected = (String, Vec<usize>, Option<usize>);
+/// A tensor of the folder.
+struct Expected {
+    name: String,
+    shape: Vec<usize>,
+    /// The number of its heads, if their rows change their order.
+    turning: Option<usize>,
+    is_norm: bool,
+}
 
 /// The tensors of the file, by name.
-fn expected(config: &Config) -> BTreeMap<String, Expected> {
+fn expected(config: &Config, kind: &Architecture) -> BTreeMap<String, Expected> {
     let mut all = BTreeMap::new();
     let (hidden, rows) = (config.hidden_size, config.vocab_size);
     for (from, to) in OUTSIDE {
         if from != OUTPUT || !config.tie_word_embeddings {
-            let shape = if from == OUTSIDE[1].0 { vec![hidden] } else { vec![rows, hidden] };
-            all.insert(from.to_owned(), (to.to_owned(), shape, None));
+            let is_norm = from == OUTSIDE[1].0;
+            let shape = if is_norm { vec![hidden] } else { vec![rows, hidden] };
+            all.insert(from.to_owned(), Expected { name: to.to_owned(), shape, turning: None, is_norm });
         }
     }
     for layer in 0..config.num_hidden_layers {
-        for (from, to) in IN_LAYER {
+        for (from, to) in kind.in_layer {
             let (outputs, inputs, turning) = extent(from, config);
-            let mut put = |ending: &str, shape| {
-                let to = format!("model.layers.{layer}.{to}.{ending}");
-                all.insert(format!("blk.{layer}.{from}.{ending}"), (to, shape, turning));
+            let turning = turning.filter(|_| kind.turns_neighbours);
+            let mut put = |ending: &str, shape, is_norm| {
+                let name = format!("model.layers.{layer}.{to}.{ending}");
+                all.insert(
+                    format!("blk.{layer}.{from}.{ending}"),
+                    Expected { name, shape, turning, is_norm },
+                );
             };
-            put("weight", [Some(outputs), inputs].into_iter().flatten().collect());
-            if config.attention_bias && ATTENTION.contains(&from) {
-                put("bias", vec![outputs]);
+            put("weight", [Some(outputs), inputs].into_iter().flatten().collect(), inputs.is_none());
+            if config.attention_bias && ATTENTION.contains(from) {
+                put("bias", vec![outputs], false);
             }
         }
     }
@@ -170,14 +205,19 @@ fn expected(config: &Config) -> BTreeMap<String, Expected> {
 }
 
 /// All tensors of the folder, by name.
-fn weights(file: &mut GgufFile, config: &Config, bf16: bool) -> Result<BTreeMap<String, Stored>, Error> {
-    let (kind, all) = (if bf16 { DType::BF16 } else { DType::F32 }, expected(config));
+fn weights(
+    file: &mut GgufFile,
+    config: &Config,
+    kind: &Architecture,
+    bf16: bool,
+) -> Result<BTreeMap<String, Stored>, Error> {
+    let (precision, all) = (if bf16 { DType::BF16 } else { DType::F32 }, expected(config, kind));
     let is_known = |name: &String| name == ROTARY_FACTORS || all.contains_key(name);
     if let Some(name) = file.content.tensor_infos.keys().filter(|name| !is_known(name)).min() {
-        return Err(Error::of(&file.path, format!("no Llama has a tensor `{}`", excerpt(name))));
+        return Err(Error::of(&file.path, format!("no `{}` has a tensor `{}`", kind.name, excerpt(name))));
     }
     let mut weights = BTreeMap::new();
-    for (from, (to, shape, turning)) in all {
+    for (from, Expected { name, shape, turning, is_norm }) in all {
         // Llama has all biases of attention or none.
         let is_zero = from.ends_with(".bias") && !file.content.tensor_infos.contains_key(&from);
         let tensor = if is_zero { None } else { Some(file.tensor(&from)?) };
@@ -188,7 +228,8 @@ fn weights(file: &mut GgufFile, config: &Config, bf16: bool) -> Result<BTreeMap<
                 format!("tensor `{from}` is {found:?}, but must be {shape:?}"),
             ));
         }
-        weights.insert(to, Stored { tensor, shape, turning, kind });
+        let added = if is_norm { kind.added_to_norms } else { 0.0 };
+        weights.insert(name, Stored { tensor, shape, turning, added, precision });
     }
     Ok(weights)
 }
@@ -217,6 +258,7 @@ fn extent(name: &str, config: &Config) -> (usize, Option<usize>, Option<usize>) 
         "attn_output" => (hidden, Some(heads * config.d_head()), None),
         "ffn_gate" | "ffn_up" => (middle, Some(hidden), None),
         "ffn_down" => (hidden, Some(middle), None),
+        norm if HEAD_NORMS.contains(&norm) => (config.d_head(), None, None),
         _ => (hidden, None, None),
     }
 }
@@ -227,7 +269,9 @@ struct Stored {
     tensor: Option<QTensor>,
     shape: Vec<usize>,
     turning: Option<usize>,
-    kind: DType,
+    /// What the file adds to the weights.
+    added: f64,
+    precision: DType,
 }
 
 impl Stored {
@@ -236,7 +280,8 @@ impl Stored {
             Some(tensor) => tensor.dequantize(&Device::Cpu)?,
             None => Tensor::zeros(&*self.shape, DType::F32, &Device::Cpu)?,
         };
-        self.turning.map_or(Ok(tensor.clone()), |heads| in_halves(&tensor, heads))?.to_dtype(self.kind)
+        let tensor = if self.added == 0.0 { tensor } else { (tensor - self.added)? };
+        self.turning.map_or(Ok(tensor.clone()), |heads| in_halves(&tensor, heads))?.to_dtype(self.precision)
     }
 }
 
@@ -248,7 +293,7 @@ pub(crate) fn in_halves(tensor: &Tensor, heads: usize) -> candle_core::Result<Te
 
 impl View for Stored {
     fn dtype(&self) -> Dtype {
-        if self.kind == DType::BF16 { Dtype::BF16 } else { Dtype::F32 }
+        if self.precision == DType::BF16 { Dtype::BF16 } else { Dtype::F32 }
     }
 
     fn shape(&self) -> &[usize] {
@@ -261,7 +306,7 @@ impl View for Stored {
     }
 
     fn data_len(&self) -> usize {
-        self.shape.iter().product::<usize>() * self.kind.size_in_bytes()
+        self.shape.iter().product::<usize>() * self.precision.size_in_bytes()
     }
 }
 
@@ -281,7 +326,7 @@ mod tests {
                 kind.map(|kind| ("llama.rope.scaling.type".to_owned(), Field::String(kind.to_owned())));
             let factor = (format!("llama.rope.{factor}"), Field::F32(value));
             crate::file::write(&path, &kind.into_iter().chain([factor]).collect::<Vec<_>>(), &[]).unwrap();
-            scaling(&GgufFile::open(&path).unwrap()).unwrap()
+            scaling(&GgufFile::open(&path).unwrap(), &ARCHITECTURES[0]).unwrap()
         };
         let by_four = Some(json!({"rope_type": "linear", "factor": 4.0}));
         assert_eq!(read(Some("linear"), "scaling.factor", 4.0), by_four);

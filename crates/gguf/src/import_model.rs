@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use words::exit_code;
 
-/// Makes a Hugging Face folder of a GGUF file of architecture `llama`, which transformers and this project open.
+/// Makes a Hugging Face folder of a GGUF file of architecture `llama` or `gemma3`, which transformers and this project open.
 #[derive(Debug, Parser)]
 #[command(name = "import-model", version)]
 struct Args {

@@ -9,6 +9,7 @@ use words::excerpt;
 
 use crate::Error;
 use crate::file::{GgufFile, whole};
+use crate::names::Architecture;
 use crate::rules::{self, RULES, Rule, byte_level, kind};
 
 /// A tokeniser as a Hugging Face folder holds it.
@@ -23,7 +24,7 @@ pub(crate) struct Tokens {
 }
 
 /// Reads the tokeniser of a GGUF file.
-pub(crate) fn read(file: &GgufFile) -> Result<Tokens, Error> {
+pub(crate) fn read(file: &GgufFile, kind: &Architecture) -> Result<Tokens, Error> {
     let model = file.require("tokenizer.ggml.model", file.text("tokenizer.ggml.model")?)?;
     let tokens = file.list("tokenizer.ggml.tokens", "a list of texts", |token| token.to_string().ok())?;
     let tokens: Vec<&str> = tokens.into_iter().map(String::as_str).collect();
@@ -58,7 +59,7 @@ pub(crate) fn read(file: &GgufFile) -> Result<Tokens, Error> {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "add_bos_token": adds_begin, "add_prefix_space": false, "clean_up_tokenization_spaces": false,
         "bos_token": token(begin), "eos_token": token(end), "pad_token": token(named("padding")?), "unk_token": token(named("unknown")?),
-        "model_max_length": file.number("llama.context_length")?, "chat_template": file.text("tokenizer.chat_template")?,
+        "model_max_length": file.number(&format!("{}.context_length", kind.name))?, "chat_template": file.text("tokenizer.chat_template")?,
     });
     let id = |id: Option<usize>| id.map(|id| id as u32);
     Ok(Tokens { count: tokens.len(), begin: id(begin), end: id(end), json, settings })

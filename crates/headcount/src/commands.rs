@@ -213,6 +213,11 @@ pub const GROUPS: &[Group] = &[
                 "demo-induction",
                 ["named-heads", "named-heads"],
             ),
+            recipe(
+                ["llama-cpp", "pruned models in llama.cpp: speed, cache, perplexity"],
+                "smollm2-135m-instruct",
+                ["llama-cpp", "llama-cpp"],
+            ),
         ],
     ),
     programs(

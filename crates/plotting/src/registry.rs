@@ -14,7 +14,7 @@ use records::Row;
 use crate::artefact::{Artefact, Reads, Takes, chapter};
 use crate::view::{
     Asked, agreement, best_heads, cross_domain, dynamics, film, functions, gates, groups, heat_map, kinds,
-    methods, named_heads, pruning_curves, pruning_kinds, replicates, sheet, single_heads, speed,
+    llama_cpp, methods, named_heads, pruning_curves, pruning_kinds, replicates, sheet, single_heads, speed,
 };
 
 /// Everything that can be drawn of one subject.
@@ -150,6 +150,12 @@ pub const ARTEFACTS: &[Artefact] = &[
             let found = Speed::of_file(file)?;
             Ok(vec![sheet(&found.file, speed::STEM, None, speed::tables(&found, folded.as_ref()))])
         },
+    ),
+    Artefact::new(
+        [llama_cpp::STEM, "llama-cpp", chapter::SPEED],
+        "Pruned models in llama.cpp: perplexity over speed and key-value cache",
+        Reads::Each(experiment::LLAMA_CPP),
+        |file, _, _| Ok(vec![llama_cpp::sheet(&Results::read(file)?)]),
     ),
     Artefact::new(
         ["figure5", "reproduce-figure5", chapter::TRAINING],

@@ -28,8 +28,8 @@ pub use order::{FLOOR, Order};
 pub use place::{Destination, Held, Taken, place_of};
 pub use rows::{
     AblationRow, BASE, CorrelationRow, Cost, CurveId, DynamicsRow, GateFilmRow, GateRow, Goal,
-    HeadFunctionRow, Method, PruningRow, RelevanceRow, Repair, RepairedRow, Row, ScoreRow, SpeedRow,
-    TestedRow, TrainingRow,
+    HeadFunctionRow, LlamaCppRow, Method, PruningRow, RelevanceRow, Repair, RepairedRow, Row, ScoreRow,
+    SpeedRow, TestedRow, TrainingRow,
 };
 pub use rules::{Rule, Verdict};
 pub use segments::{Block, Blocks};

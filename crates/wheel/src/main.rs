@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         "importance" => iterative_prune::importance::main(),
         "iterative-prune" => iterative_prune::main(),
         "joint-search" => joint_search::main(),
+        "llama-cpp" => gguf::llama_cpp::main(),
         "look" => head_functions::look::main(),
         "merge" => significance::commands::merge::main(),
         "named-heads" => head_functions::named_heads::main(),

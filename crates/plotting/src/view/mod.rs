@@ -10,6 +10,7 @@ pub(crate) mod gates;
 pub(crate) mod groups;
 pub mod heat_map;
 pub(crate) mod kinds;
+pub(crate) mod llama_cpp;
 pub(crate) mod methods;
 pub(crate) mod named_heads;
 pub(crate) mod pruning_curves;

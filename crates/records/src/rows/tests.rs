@@ -54,6 +54,11 @@ fn headers_are_pinned() {
          original_multiply_adds,pruned_multiply_adds,original_parameters,pruned_parameters,\
          original_peak_bytes,pruned_peak_bytes,removed_heads",
     );
+    pinned::<LlamaCppRow>(
+        "removal,removed,heads,file_bytes,cache_bytes,cache_tokens,predictions,nats,nats_delta,delta_low,delta_high,rounds,\
+         prompt_per_second,prompt_ratio,prompt_ratio_low,prompt_ratio_high,\
+         generated_per_second,generated_ratio,generated_ratio_low,generated_ratio_high",
+    );
     pinned::<DynamicsRow>(
         "epoch,updates,step,masked,heads,metric,base_score,score,score_delta,delta_low,delta_high,simultaneous_low,simultaneous_high,\
          p_value,p_bootstrap,p_koehn,p_adjusted,p_benjamini_hochberg,p_unpaired_t,p_mcnemar,power,segments_for_power,masked_heads",

@@ -1,0 +1,243 @@
+"""Runs a language model and what export-model makes of it in llama.cpp: speed, key-value cache, file size and perplexity.
+
+Every file of iterative-prune in the results of the subject gives models: by importance and by whole modules, at the shares of
+--percent at which it has steps; under --ablation mean with the means folded into biases. All are written as f16, and timed in turn on
+two threads.
+
+Intervals are made of 9,999 bootstrap resamples: of rounds for speed, of windows of the text for nats a token. Needs llama-cpp-python
+and numpy in the Python that PYTHON names.
+"""
+import argparse
+import csv
+import ctypes
+import hashlib
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+THREADS = 2
+PROMPT, GENERATED = 512, 64  # tokens that are read and produced in a round
+CONTEXT = 1024  # tokens that the cache has room for
+WINDOW = 512  # tokens of a text that are read at once, of which all but the first are predicted
+RESAMPLES = 9999
+
+
+class Fault(Exception):
+    """Why nothing can be measured."""
+
+
+# The program whose child this is
+VERSION, HEADCOUNT, COMMIT = (os.environ.get(name) for name in ("HEADCOUNT_VERSION", "HEADCOUNT", "HEADCOUNT_COMMIT"))
+
+
+def curves(folder):
+    """The pruning curves of a subject: a name, the file, the curve in it, and whether means are folded in."""
+    for path in sorted(folder.glob("iterative-prune*.json")):
+        signature = json.loads(path.read_text())
+        arguments = signature["identity"]["arguments"]
+        kind = arguments.get("ablation", "zero")
+        if not signature.get("complete") or kind not in ("zero", "mean"):
+            continue
+        file = path.with_suffix(".csv")
+        with open(file, newline="") as rows:
+            found = {f"{row['attention']}/{row['order']}" for row in csv.DictReader(rows) if row["complement"] == "false"}
+        for curve in ("all/importance", "all/modules"):
+            if curve in found:
+                name = curve.removeprefix("all/")
+                name += " by group" if arguments.get("unit") == "group" else ""
+                yield name + (", folded" if kind == "mean" else ""), file, curve, kind == "mean"
+
+
+def steps(file, curve):
+    """Numbers of masked heads, and of all."""
+    with open(file, newline="") as rows:
+        return [
+            (int(row["masked"]), int(row["heads"]))
+            for row in csv.DictReader(rows)
+            if f"{row['attention']}/{row['order']}" == curve and row["complement"] == "false"
+        ]
+
+
+def run(*arguments):
+    done = subprocess.run([HEADCOUNT, *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode:
+        raise Fault(done.stderr.strip().splitlines()[-1])
+
+
+def exported(args, work):
+    """A row for each model, with its GGUF file."""
+    rows = []
+    for name, file, curve, folds in curves(args.results / args.subject):
+        for percent in args.percent:
+            at = [(masked, heads) for masked, heads in steps(file, curve) if 100 * masked == percent * heads]
+            if not at or (name, at[0][0]) in {(row["removal"], row["removed"]) for row in rows}:
+                continue
+            model = work / f"{len(rows)}.gguf"
+            options = ["--from", file, "--curve", curve, "--percent", percent, "--export-gguf", model, "--data", args.data]
+            run("export-model", args.subject, work / f"{len(rows)}", "--results", args.results, *options, *["--fold"] * folds)
+            rows.append(dict(removal=name, removed=at[0][0], heads=at[0][1], model=model))
+    if not rows:
+        raise Fault(f"no curve in `{args.results / args.subject}` has a step at {args.percent} %: run iterative-prune first")
+    intact = work / "intact.gguf"
+    folder = json.loads(file.with_suffix(".json").read_text())["identity"]["arguments"]["checkpoint"]
+    run("export-gguf", args.data / folder, intact)
+    rows.sort(key=lambda row: (row["removal"], row["removed"]))
+    return [dict(removal="nothing", removed=0, heads=rows[0]["heads"], model=intact)] + rows
+
+
+class Model:
+    """A file in llama.cpp, with the size of its cache as llama.cpp reports it."""
+
+    def __init__(self, path, all_logits):
+        SAID.clear()
+        self.model = llama_cpp.Llama(
+            str(path), n_ctx=CONTEXT, n_batch=PROMPT, n_ubatch=PROMPT, n_threads=THREADS, n_threads_batch=THREADS,
+            logits_all=all_logits, verbose=False,
+        )
+        sizes = re.findall(r"kv_cache\w*: size = +([\d.]+) MiB", "".join(SAID))
+        self.cache_bytes = round(sum(map(float, sizes)) * 2**20)
+
+    def nats(self, windows):
+        """Of each window, the mean over its predicted tokens."""
+        def mean(ids):
+            self.model.reset()
+            self.model.eval(ids)
+            logits = np.array(self.model.scores[: len(ids) - 1], dtype=np.float64)
+            top = logits.max(axis=1)
+            normalisers = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
+            return float((normalisers - logits[np.arange(len(ids) - 1), ids[1:]]).mean())
+
+        return np.array([mean(ids) for ids in windows])
+
+    def seconds(self, ids):
+        """Of reading a prompt, and of adding tokens to it one by one."""
+        self.model.reset()
+        begin = time.perf_counter()
+        self.model.eval(ids[:PROMPT])
+        read = time.perf_counter()
+        for token in ids[PROMPT : PROMPT + GENERATED]:
+            self.model.eval([token])
+        return read - begin, time.perf_counter() - read
+
+
+def interval(values, summary):
+    """The summary of all, and its 95 % bootstrap interval."""
+    draws = np.random.default_rng(1).integers(len(values), size=(RESAMPLES, len(values)))
+    low, high = np.quantile(summary(values[draws]), [0.025, 0.975])
+    return float(summary(values[None])[0]), float(low), float(high)
+
+
+def measure(args, rows):
+    text = args.text.read_text(encoding="utf-8").encode()
+    vocabulary = llama_cpp.Llama(str(rows[0]["model"]), vocab_only=True, verbose=False)
+    ids = vocabulary.tokenize(text[: 16 * args.windows * WINDOW], add_bos=False)
+    windows = [ids[start : start + WINDOW] for start in range(0, args.windows * WINDOW, WINDOW)]
+    if len(windows[-1]) < WINDOW or len(ids) < PROMPT + GENERATED:
+        raise Fault(f"`{args.text}` has {len(ids)} tokens: {args.windows} windows of {WINDOW} need more")
+    for row in rows:
+        model = Model(row["model"], True)
+        row |= dict(nats=model.nats(windows), cache_bytes=model.cache_bytes, file_bytes=row["model"].stat().st_size)
+        model.model.close()
+        print(f"{row['removal']}, {row['removed']} heads: {row['nats'].mean():.3f} nats", file=sys.stderr, flush=True)
+    models = [Model(row["model"], False) for row in rows]
+    seconds = np.empty((args.rounds + 1, len(rows), 2))
+    for round in range(args.rounds + 1):  # the first warms up
+        for place in range(len(rows)):
+            turn = (place + round) % len(rows)
+            seconds[round, turn] = models[turn].seconds(ids)
+        print(f"round {round} of {args.rounds}", file=sys.stderr, flush=True)
+    return windows, seconds[1:]
+
+
+def columns(rows, windows, seconds):
+    """The rows of the CSV file."""
+    mean, geometric = lambda drawn: drawn.mean(axis=1), lambda drawn: np.exp(np.log(drawn).mean(axis=1))
+    for place, row in enumerate(rows):
+        delta, low, high = interval(row["nats"] - rows[0]["nats"], mean)
+        line = {name: row[name] for name in ("removal", "removed", "heads", "file_bytes", "cache_bytes")}
+        line |= dict(cache_tokens=CONTEXT, predictions=len(windows) * (WINDOW - 1), nats=float(row["nats"].mean()))
+        line |= dict(nats_delta=delta, delta_low=low, delta_high=high, rounds=len(seconds))
+        for stage, (name, tokens) in enumerate((("prompt", PROMPT), ("generated", GENERATED))):
+            ratio, low, high = interval(seconds[:, 0, stage] / seconds[:, place, stage], geometric)
+            line[f"{name}_per_second"] = float((tokens / seconds[:, place, stage]).mean())
+            line |= {f"{name}_ratio": ratio, f"{name}_ratio_low": low, f"{name}_ratio_high": high}
+        yield line
+
+
+def git(*arguments):
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def write(args, lines, started):
+    """The rows, and the signature that all results have: inputs as in the signature of a curve."""
+    path = args.results / args.subject / "llama-cpp.csv"
+    partial = path.with_suffix(".csv.partial")
+    with open(partial, "w", newline="") as file:
+        writer = csv.DictWriter(file, lines[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+    curve = next(curves(args.results / args.subject))[1]
+    identity = json.loads(curve.with_suffix(".json").read_text())["identity"]
+    about = {
+        "experiment": "llama-cpp", "subject": args.subject, "split": args.text.stem, "limit": None,
+        "arguments": {"task": identity["arguments"]["task"], "percent": args.percent, "windows": args.windows, "rounds": args.rounds},
+        "seed": 1, "precision": "f16", "metric": "nats", "weights": identity["weights"],
+        "data": {args.text.name: hashlib.sha256(args.text.read_bytes()).hexdigest()},
+    }
+    changed = "" if COMMIT else git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!results")
+    made = {
+        "command": ["llama-cpp", *sys.argv[1:]], "version": VERSION, "commit": COMMIT or git("rev-parse", "HEAD"),
+        "modified": None if changed is None else bool(changed), "libraries": {"llama-cpp-python": llama_cpp.__version__},
+        "device": "cpu", "threads": THREADS, "platform": f"linux {platform.machine()}", "started_unix_seconds": int(started),
+        "duration_seconds": time.time() - started,
+    }
+    complete = {"rows": len(lines), "sha256": hashlib.sha256(partial.read_bytes()).hexdigest()}
+    path.with_suffix(".json").write_text(json.dumps({"identity": about, "runs": [made], "complete": complete}, indent=2) + "\n")
+    os.replace(partial, path)
+    print(path)
+
+
+def main():
+    parser = argparse.ArgumentParser("llama-cpp", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action="version", version=f"llama-cpp {VERSION}")
+    parser.add_argument("subject", help="a language model with results of iterative-prune")
+    parser.add_argument("--text", type=Path, help="text whose perplexity is measured (wikitext2/wiki.test.raw below --data)")
+    parser.add_argument("--percent", type=int, nargs="+", default=[10, 20, 30, 50], help="shares of heads that are removed (10 20 30 50)")
+    parser.add_argument("--windows", type=int, default=16, help=f"windows of {WINDOW} tokens of the text (16)")
+    parser.add_argument("--rounds", type=int, default=10, help="timed rounds over all models (10)")
+    parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument("--data", type=Path, default=Path("data"))
+    args = parser.parse_args()
+    if min(args.windows, args.rounds) < 2:
+        parser.error("an interval needs at least 2 windows and 2 rounds")
+    args.text = args.text or args.data / "wikitext2" / "wiki.test.raw"
+    started = time.time()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = exported(args, Path(folder))
+        windows, seconds = measure(args, rows)
+    write(args, list(columns(rows, windows, seconds)), started)
+
+
+if __name__ == "__main__":
+    try:
+        import llama_cpp
+        import numpy as np
+    except ImportError as error:
+        if not {"--version", "--help", "-h"} & set(sys.argv):
+            sys.exit(f"llama-cpp: {error}: install llama-cpp-python and numpy, or name another Python by PYTHON")
+    else:
+        # outlives all models, which llama.cpp reports on when it frees them
+        SAID = []
+        LISTENER = llama_cpp.llama_log_callback(lambda _, text, __: SAID.append(text.decode(errors="replace")))
+        llama_cpp.llama_log_set(LISTENER, ctypes.c_void_p(0))
+    try:
+        main()
+    except (Fault, OSError) as fault:
+        sys.exit(f"llama-cpp: {fault}")
