@@ -8,7 +8,7 @@ import re
 import transformers
 from torch import nn
 
-# Types of models that can lack heads, with the Auto class that loads them.
+# Types of models that can lack heads, with the Auto class that loads them, and by which models that are saved name this file.
 MODEL_TYPES = {model_type: auto for auto, model_types in {
     "AutoModelForCausalLM": "gemma gemma2 gemma3_text gpt2 granite llama mistral opt qwen2 qwen3 qwen3_moe smollm3 starcoder2",
     "AutoModelForSequenceClassification": "bert camembert distilbert electra roberta xlm-roberta",
@@ -26,8 +26,7 @@ def __getattr__(name):
 
 @functools.cache
 def lacking_heads(base):
-    auto = MODEL_TYPES.get(base.config_class.model_type)  # by which models that are saved name this file
-    return type(base.__name__, (LackingHeads, base), {"__module__": __name__, "_auto_class": auto})
+    return type(base.__name__, (LackingHeads, base), {"__module__": __name__, "_auto_class": MODEL_TYPES.get(base.config_class.model_type)})
 
 def register():
     """Lets the Auto classes load folders that lack heads without remote code; other folders load as before."""
@@ -60,8 +59,8 @@ class LackingHeads:
 
 def removed_heads(config):
     """The heads that each attention type and layer lacks."""
-    one_type = getattr(config, "pruned_query_heads", None) or getattr(config, "pruned_heads", None) or {}
-    types = getattr(config, "pruned_attention_heads", None) or {"self": one_type}
+    of_self = getattr(config, "pruned_query_heads", None) or getattr(config, "pruned_heads", None)
+    types = getattr(config, "pruned_attention_heads", None) or {"self": of_self or {}}
     return {(kind, int(layer)): heads for kind, layers in types.items() for layer, heads in layers.items()}
 
 def narrow(sizes, maps, removed):
@@ -79,16 +78,15 @@ def narrow(sizes, maps, removed):
     groups = [[i for i, head in enumerate(kept) if head // share == g] for g in sorted({head // share for head in kept})]
     most = max(map(len, groups), default=1)
     slots = [i for group in groups or [[]] for i in group + [len(kept)] * (most - len(group))]
-    spread = len(slots) > len(kept)
     for linear, count in zip(inputs, [3 * len(kept)] if fused else [len(kept), len(groups), len(groups)]):
         linear.nf = linear.out_features = count * width
         linear.weight = nn.Parameter(linear.weight.data.narrow(makes, 0, linear.nf).clone())
         linear.bias = linear.bias if linear.bias is None else nn.Parameter(linear.bias.data[:linear.nf].clone())
-        if spread and (linear is inputs[0] or not kept):
+        if len(slots) > len(kept) and (linear is inputs[0] or not kept):
             linear.register_forward_hook(functools.partial(pick, slots * (3 if fused else 1), width))
     output.nx = output.in_features = len(kept) * width
     output.weight = nn.Parameter(output.weight.data.narrow(1 - makes, 0, output.nx).clone())
-    if spread:
+    if len(slots) > len(kept):
         output.register_forward_pre_hook(functools.partial(pick, [*map(slots.index, range(len(kept)))], width))
     if fused and not kept:  # transformers' Conv1D cannot take nothing
         output.forward = (lambda conv, values: values @ conv.weight + conv.bias).__get__(output)

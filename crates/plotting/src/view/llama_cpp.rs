@@ -93,7 +93,7 @@ fn figure(found: &Results<LlamaCppRow>) -> Chart {
     let intact = &found.rows[0];
     let ways: Vec<&[LlamaCppRow]> =
         found.rows[1..].chunk_by(|left, right| left.removal == right.removal).collect();
-    let panel = |(label, x): &(&str, fn(&LlamaCppRow) -> f64)| {
+    let panel = |label: &str, x: &dyn Fn(&LlamaCppRow) -> f64| {
         let place = |row: &LlamaCppRow| (x(row), row.nats);
         let (low, high) = extent(found.rows.iter().map(x));
         let (best, worst) = extent(found.rows.iter().map(|row| row.nats));
@@ -104,15 +104,15 @@ fn figure(found: &Results<LlamaCppRow>) -> Chart {
         });
         let own = Layer::Points(vec![place(intact)], Mark::new(Shape::Star, 2.0, INK));
         Panel::new(
-            [Axis::around(*label, low, high), Axis::around("nats per token", best, worst)],
+            [Axis::around(label, low, high), Axis::around("nats per token", best, worst)],
             150.0,
             ways.chain([own]).collect(),
         )
     };
-    let measures: [(&str, fn(&LlamaCppRow) -> f64); 3] = [
-        ("tokens read a second", |row| row.prompt_per_second),
-        ("tokens produced a second", |row| row.generated_per_second),
-        ("key-value cache (MiB)", |row| row.cache_bytes as f64 / MEBIBYTE),
+    let panels = [
+        panel("tokens read a second", &|row| row.prompt_per_second),
+        panel("tokens produced a second", &|row| row.generated_per_second),
+        panel("key-value cache (MiB)", &|row| row.cache_bytes as f64 / MEBIBYTE),
     ];
     let entries = ways.iter().zip(LOOKS.iter().cycle()).map(|(rows, &(color, shape))| {
         let line = Entry::line(&rows[0].removal, Style::line(color, 0.8));
@@ -128,5 +128,5 @@ fn figure(found: &Results<LlamaCppRow>) -> Chart {
         .note(format!("marks from the star on: {} % of the heads removed", shares.join(", ")))
         .entries(entries)
         .entries([Entry::mark("all heads", Mark::new(Shape::Star, 2.0, INK))])
-        .panels(3, measures.iter().enumerate().map(|(at, measure)| panel(measure).in_row(at)).collect())
+        .panels(3, (0..).zip(panels).map(|(at, panel)| panel.in_row(at)).collect())
 }
