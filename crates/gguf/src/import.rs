@@ -335,4 +335,74 @@ mod tests {
         assert_eq!(read(Some("none"), "scaling.factor", 4.0), None);
         assert_eq!(read(None, "scaling.factor", 1.0), None);
     }
+
+    /// A tiny Gemma 3 whose tensors count from 0: llama.cpp adds 1 to norms, and turns halves as transformers does.
+    #[test]
+    fn norms_of_gemma3_lose_1_and_rows_keep_their_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, model] = ["model.gguf", "model"].map(|name| folder.path().join(name));
+        let text = |text: &str| Field::String(text.to_owned());
+        let tokens = ["<pad>", "<eos>", "<bos>", "a", "b", "ab", "  "];
+        let scores = [0.0, 0.0, 0.0, -1.0, -2.0, 0.0, -1000.0].map(Field::F32);
+        let kinds = [3, 3, 3, 1, 1, 1, 4].map(Field::I32);
+        let sizes = [
+            ("embedding_length", 8),
+            ("feed_forward_length", 6),
+            ("block_count", 1),
+            ("context_length", 64),
+            ("attention.head_count", 2),
+            ("attention.head_count_kv", 1),
+            ("attention.key_length", 4),
+            ("attention.sliding_window", 16),
+        ];
+        let mut metadata = vec![
+            ("general.architecture".to_owned(), text("gemma3")),
+            ("gemma3.attention.layer_norm_rms_epsilon".to_owned(), Field::F32(1e-6)),
+            ("gemma3.rope.freq_base".to_owned(), Field::F32(1e6)),
+            ("tokenizer.ggml.model".to_owned(), text("llama")),
+            ("tokenizer.ggml.tokens".to_owned(), Field::Array(tokens.map(text).to_vec())),
+            ("tokenizer.ggml.scores".to_owned(), Field::Array(scores.to_vec())),
+            ("tokenizer.ggml.token_type".to_owned(), Field::Array(kinds.to_vec())),
+            ("tokenizer.ggml.bos_token_id".to_owned(), Field::U32(2)),
+            ("tokenizer.ggml.add_space_prefix".to_owned(), Field::Bool(false)),
+        ];
+        metadata.extend(sizes.map(|(name, size)| (format!("gemma3.{name}"), Field::U32(size))));
+        let shape = |name: &str| match name {
+            "attn_q" | "attn_output" => vec![8, 8],
+            "attn_k" | "attn_v" => vec![4, 8],
+            "ffn_gate" | "ffn_up" => vec![6, 8],
+            "ffn_down" => vec![8, 6],
+            "attn_q_norm" | "attn_k_norm" => vec![4],
+            _ => vec![8],
+        };
+        let counting = |shape: Vec<usize>| {
+            let all = Tensor::arange(0.0_f32, shape.iter().product::<usize>() as f32, &Device::Cpu).unwrap();
+            crate::Precision::F32.of(&all.reshape(shape).unwrap()).unwrap()
+        };
+        let mut tensors = vec![
+            ("token_embd.weight".to_owned(), counting(vec![7, 8])),
+            ("output_norm.weight".to_owned(), counting(vec![8])),
+        ];
+        let in_layer = ARCHITECTURES[1].in_layer.iter();
+        tensors.extend(in_layer.map(|(name, _)| (format!("blk.0.{name}.weight"), counting(shape(name)))));
+        crate::file::write(&path, &metadata, &tensors).unwrap();
+        import(&path, &model, false).unwrap();
+
+        let config: Value =
+            serde_json::from_slice(&std::fs::read(model.join("config.json")).unwrap()).unwrap();
+        let entries =
+            ["model_type", "hidden_activation", "hidden_act", "sliding_window", "query_pre_attn_scalar"];
+        let expected = [json!("gemma3_text"), json!("gelu_pytorch_tanh"), Value::Null, json!(16), json!(4)];
+        assert_eq!(entries.map(|entry| config[entry].clone()), expected);
+        let weights = candle_core::safetensors::load(model.join("model.safetensors"), &Device::Cpu).unwrap();
+        assert_eq!(weights.len(), 15);
+        for (name, tensor) in weights {
+            let lowest = if name.contains("norm") { -1.0 } else { 0.0 };
+            let numbers: Vec<f32> = tensor.flatten_all().unwrap().to_vec1().unwrap();
+            let expected = (0_u8..).map(|place| f32::from(place) + lowest);
+            assert!(numbers.iter().copied().eq(expected.take(numbers.len())), "{name}: {numbers:?}");
+        }
+        let tokenizer = corpus::language_tokenizer::LanguageTokenizer::load(&model).unwrap();
+        assert_eq!((tokenizer.begin(), tokenizer.encode("ab  a").unwrap()), (Some(2), vec![5, 6, 3]));
+    }
 }

@@ -239,12 +239,12 @@ fn files_that_cannot_be_read_are_refused_in_one_line_and_leave_nothing() {
         (b"{}".to_vec(), "not a GGUF file that can be read"),
         (
             patched(place("\u{5}\0\0\0\0\0\0\0llama") + 8, b"gamma"),
-            "a model of architecture `gamma` cannot be read; `llama` can",
+            "a model of architecture `gamma` cannot be read; `llama` and `gemma3` can",
         ),
         (patched(place("smollm"), b"tekken"), "the rule `tekken`, which is not known; smollm, llama-bpe,"),
         (
             patched(place("blk.0.attn_q.weight"), b"blk.0.attn_X"),
-            "no Llama has a tensor `blk.0.attn_X.weight`",
+            "no `llama` has a tensor `blk.0.attn_X.weight`",
         ),
         (patched(place("llama.block_count"), &alignment), "its parser fails: attempt to divide by zero"),
         (patched(heads, &[254, 255, 255, 255]), "it cannot have 4294967294 heads: at most 4096"),

@@ -4,13 +4,21 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use assert_cmd::cargo::cargo_bin;
 use headcount::{ENVIRONMENT, GROUPS, Group};
 use tempfile::TempDir;
 
+/// A process that starts while another thread writes a program holds that file open, so that the program cannot run yet.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A folder with `headcount` and a script for each of these programs, which prints a path and notes what it was asked for.
 fn installed(programs: &[&str]) -> TempDir {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     fs::copy(cargo_bin("headcount"), folder.path().join("headcount")).unwrap();
     for program in programs {
@@ -23,6 +31,7 @@ fn installed(programs: &[&str]) -> TempDir {
 }
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
+    let _alone = alone();
     Command::new(folder.join("headcount")).args(arguments).output().unwrap()
 }
 

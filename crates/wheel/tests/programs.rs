@@ -25,7 +25,9 @@ fn it_is_every_program_that_headcount_names() {
 fn headcount_calls_it_by_the_name_of_a_program_that_is_not_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["headcount", "headcount-programs"] {
-        std::fs::copy(cargo_bin(name), folder.path().join(name)).unwrap();
+        // by another process: one that a test beside this starts would hold what this one writes open, so that it cannot run
+        let copied = Command::new("cp").arg(cargo_bin(name)).arg(folder.path()).status().unwrap();
+        assert!(copied.success());
     }
     // where libtorch lies, seen from the copy
     let libraries = cargo_bin("headcount").with_file_name("../../.libtorch/lib");
