@@ -136,9 +136,10 @@ fn number(words: &[&str]) -> String {
         ["signed", file, column, places, ref conditions @ ..] => {
             signed(find(file, conditions).number(column), digits(places))
         }
-        ["lost", file, order, masked, places] => {
+        [repaired @ ("lost" | "fitted"), file, order, masked, places] => {
+            let repair = if repaired == "lost" { "repair=none" } else { "repair=least-squares" };
             let conditions =
-                [&format!("order={order}"), "repair=none", "complement=false", &format!("masked={masked}")];
+                [&format!("order={order}"), repair, "complement=false", &format!("masked={masked}")];
             fixed(find(file, &conditions).loss(), digits(places))
         }
         ["trained", file, order, masked, places] => {
@@ -489,8 +490,8 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
         // 39 of 48 heads
         "81 % masked: {left multi30k-en-fr enc-dec 39 0} BLEU left; decoder {left multi30k-en-fr dec-dec 39 0}, \
          encoder {left multi30k-en-fr enc-enc 39 0}",
-        "half masked: {lost demo-inference/replicate-6/compare-methods importance 16 1} points lost; by Fisher \
-         {lost demo-inference/replicate-6/compare-methods fisher 16 1} (demo)",
+        "demo translator, half masked: {lost demo-translation/replicate-7/compare-methods importance 144 0} BLEU lost, \
+         Fisher {lost demo-translation/replicate-7/compare-methods fisher 144 0}; SST-2: best",
         "At most {millions minilm-mrpc/speed-bench-first-512 original_parameters} million parameters",
         "model is {cell minilm-mnli/ablate-one base_score 0} % accurate",
     ];
@@ -573,8 +574,6 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "{kinds demo-inference needed zero} of {heads demo-inference self} heads are needed with zeros, \
          {kinds demo-inference needed mean} with means, {kinds demo-inference needed resample} with other texts: 1:8 costs \
          {kinds demo-inference cost zero self:1:8 2} points with zeros and {kinds demo-inference cost resample self:1:8 2} with",
-        "In `shakespeare-char` {kinds shakespeare-char needed zero}, {kinds shakespeare-char needed mean} and \
-         {kinds shakespeare-char needed resample} of {heads shakespeare-char self} are needed",
         "shown to go: {together-by demo-inference/replicate-6/iterative-prune-mean} instead of \
          {together-by demo-inference/replicate-6/iterative-prune}, \
          {together-by demo-language/replicate-6/iterative-prune-mean} instead of \
@@ -607,22 +606,20 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "masking alone costs {masking minilm-mnli 54 1},",
         "`multi30k-en-fr` {retrained point multi30k-en-fr 72 order 2} BLEU with 50 % and \
          {retrained point multi30k-en-fr 108 order 2} with 75 %",
-        "`minilm-mnli` still loses {retrained point minilm-mnli 54 complement 1} points",
-        "`demo-language` has {cell demo-language/replicate-6/compare-methods score 3 order=importance complement=false repair=none masked=16} nats per token by importance, \
-         {cell demo-language/replicate-6/compare-methods score 3 order=fisher complement=false repair=none masked=16} by Fisher and \
-         {cell demo-language/replicate-6/compare-methods score 3 order=swap complement=false repair=none masked=16} by swaps, and \
-         {cell demo-language/replicate-6/compare-methods score 3 order=importance complement=false repair=least-squares masked=16}, \
-         {cell demo-language/replicate-6/compare-methods score 3 order=fisher complement=false repair=least-squares masked=16} and \
-         {cell demo-language/replicate-6/compare-methods score 3 order=swap complement=false repair=least-squares masked=16} with the kept heads fitted by least squares \
-         ({cell demo-language/replicate-6/compare-methods base_score 3} with all)",
-        "75 % masked {cell demo-language/replicate-7/compare-methods score 3 order=importance complement=false repair=training masked=24} by importance ({cell demo-language/replicate-7/compare-methods score 3 order=importance complement=false repair=none masked=24} before), \
-         {cell demo-language/replicate-7/compare-methods score 3 order=swap repair=training masked=24} by swaps, {cell demo-language/replicate-7/compare-methods score 3 order=random order_seed=8 repair=training masked=24} to \
+        "`demo-translation` (another training) loses {lost demo-translation/replicate-7/compare-methods importance 144 2} BLEU by importance, \
+         {lost demo-translation/replicate-7/compare-methods modules 144 2} by whole modules and {lost demo-translation/replicate-7/compare-methods fisher 144 2} by Fisher, and {fitted demo-translation/replicate-7/compare-methods importance 144 2}, \
+         {fitted demo-translation/replicate-7/compare-methods modules 144 2} and {fitted demo-translation/replicate-7/compare-methods fisher 144 2} with the kept heads fitted",
+        "importance loses {lost demo-inference/replicate-6/compare-methods importance 16 2} points, Fisher \
+         {lost demo-inference/replicate-6/compare-methods fisher 16 2}.",
+        "with 75 % masked {lost minilm-sst2/replicate-4/compare-methods importance 54 2} points, Fisher \
+         {lost minilm-sst2/replicate-4/compare-methods fisher 54 2}, whole modules {lost minilm-sst2/replicate-4/compare-methods modules 54 2}.",
+        "masked, `demo-translation` loses {trained demo-translation/replicate-7/compare-methods importance 216 2} BLEU by importance beside the model with all heads, and \
+         {trained demo-translation/replicate-7/compare-methods fisher-batches 216 2} by Fisher by batches",
+        "`demo-language` has {cell demo-language/replicate-7/compare-methods score 3 order=importance complement=false repair=training masked=24} nats by importance \
+         ({cell demo-language/replicate-7/compare-methods score 3 order=importance complement=false repair=none masked=24} before), \
+         {cell demo-language/replicate-7/compare-methods score 3 order=random order_seed=8 repair=training masked=24} to \
          {cell demo-language/replicate-7/compare-methods score 3 order=random order_seed=1 repair=training masked=24} by ten random orders, \
          {cell demo-language/replicate-7/compare-methods score 3 order=swap repair=training masked=0} with all.",
-        "importance loses {lost demo-inference/replicate-6/compare-methods importance 16 2} points with half and {lost demo-inference/replicate-6/compare-methods importance 24 2} with 75 %, \
-         Fisher {lost demo-inference/replicate-6/compare-methods fisher 16 2} and {lost demo-inference/replicate-6/compare-methods fisher 24 2}, whole modules {lost demo-inference/replicate-6/compare-methods modules 16 2} and {lost demo-inference/replicate-6/compare-methods modules 24 2};",
-        "with 75 % masked, importance loses {trained demo-inference/replicate-7/compare-methods importance 24 2} beside the model \
-         with all heads, and Fisher by batches {trained demo-inference/replicate-7/compare-methods fisher-batches 24 2}.",
         "below {margin minilm-mrpc}, 2 % of {cell minilm-mrpc/ablate-one base_score 2},",
         "| {cell minilm-mrpc/ablate-one base_score 2} | F1 with all heads",
         "| {cell minilm-mrpc/ablate-one score 2 head=self:2:2} | F1 with this",

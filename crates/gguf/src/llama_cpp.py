@@ -1,7 +1,7 @@
 """Runs a language model and what export-model makes of it in llama.cpp: speed, key-value cache, file size and perplexity.
 
 Every file of iterative-prune in the results of the subject gives models: by importance and by whole modules, at the shares of
---percent at which it has steps; under --ablation mean with the means folded into biases. All are written as f16, and timed in turn on
+--percent at which it has steps; under --ablation mean at the last of them, with the means folded into biases. All are written as f16, and timed in turn on
 two threads.
 
 Intervals are made of 9,999 bootstrap resamples: of rounds for speed, of windows of the text for nats a token. Needs llama-cpp-python
@@ -74,7 +74,7 @@ def exported(args, work):
     """A row for each model, with its GGUF file."""
     rows = []
     for name, file, curve, folds in curves(args.results / args.subject):
-        for percent in args.percent:
+        for percent in args.percent[-1:] if folds else args.percent:  # each time means are computed, which takes longest
             at = [(masked, heads) for masked, heads in steps(file, curve) if 100 * masked == percent * heads]
             if not at or (name, at[0][0]) in {(row["removal"], row["removed"]) for row in rows}:
                 continue
