@@ -8,7 +8,7 @@ import re
 import transformers
 from torch import nn
 
-# Types of models that can lack heads, with the Auto class that loads them, and by which models that are saved name this file.
+# Types of models that can lack heads, with the Auto class that loads them, which is the key of `auto_map` in saved models.
 MODEL_TYPES = {model_type: auto for auto, model_types in {
     "AutoModelForCausalLM": "gemma gemma2 gemma3_text gpt2 granite llama mistral opt qwen2 qwen3 qwen3_moe smollm3 starcoder2",
     "AutoModelForSequenceClassification": "bert camembert distilbert electra roberta xlm-roberta",

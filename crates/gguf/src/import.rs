@@ -119,16 +119,19 @@ fn architecture(file: &GgufFile) -> Result<&'static Architecture, Error> {
     }
 }
 
-/// The entries of `config.json` that Llama has not. What the file does not hold is as llama.cpp has it (`llm_build_gemma3`): five of
-/// six layers have windows and rotary positions of base 10,000, and the model of 62 layers scales scores by another width.
+/// The entries of `config.json` that Llama has not. What files mostly do not hold is as llama.cpp has it: five of six layers have
+/// windows and rotary positions of base 10,000, and the model of 62 layers scales scores by another width
+/// (<https://github.com/ggml-org/llama.cpp/blob/b6000/src/llama-model.cpp>, `LLM_ARCH_GEMMA3`).
 fn of_gemma3(file: &GgufFile, config: &Config) -> Result<serde_json::Map<String, Value>, Error> {
     let of_scores = match config.num_hidden_layers {
         62 => config.hidden_size / config.num_attention_heads,
         _ => config.d_head(),
     };
+    let window = "gemma3.attention.sliding_window";
+    let pattern = file.number(&format!("{window}_pattern"))?.unwrap_or(6);
     let entries = json!({
         "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": of_scores,
-        "sliding_window": file.number("gemma3.attention.sliding_window")?, "sliding_window_pattern": 6,
+        "sliding_window": file.require(window, file.number(window)?)?, "sliding_window_pattern": pattern,
         "rope_local_base_freq": file.real("gemma3.rope.freq_base_swa")?.unwrap_or(10_000.0),
         "attn_logit_softcapping": null, "final_logit_softcapping": file.real("gemma3.final_logit_softcapping")?,
     });
@@ -346,7 +349,7 @@ mod tests {
         let scores = [0.0, 0.0, 0.0, -1.0, -2.0, 0.0, -1000.0].map(Field::F32);
         let kinds = [3, 3, 3, 1, 1, 1, 4].map(Field::I32);
         let sizes = [
-            ("embedding_length", 8),
+            ("embedding_length", 10),
             ("feed_forward_length", 6),
             ("block_count", 1),
             ("context_length", 64),
@@ -368,20 +371,21 @@ mod tests {
         ];
         metadata.extend(sizes.map(|(name, size)| (format!("gemma3.{name}"), Field::U32(size))));
         let shape = |name: &str| match name {
-            "attn_q" | "attn_output" => vec![8, 8],
-            "attn_k" | "attn_v" => vec![4, 8],
-            "ffn_gate" | "ffn_up" => vec![6, 8],
-            "ffn_down" => vec![8, 6],
+            "attn_q" => vec![8, 10],
+            "attn_k" | "attn_v" => vec![4, 10],
+            "attn_output" => vec![10, 8],
+            "ffn_gate" | "ffn_up" => vec![6, 10],
+            "ffn_down" => vec![10, 6],
             "attn_q_norm" | "attn_k_norm" => vec![4],
-            _ => vec![8],
+            _ => vec![10],
         };
         let counting = |shape: Vec<usize>| {
             let all = Tensor::arange(0.0_f32, shape.iter().product::<usize>() as f32, &Device::Cpu).unwrap();
             crate::Precision::F32.of(&all.reshape(shape).unwrap()).unwrap()
         };
         let mut tensors = vec![
-            ("token_embd.weight".to_owned(), counting(vec![7, 8])),
-            ("output_norm.weight".to_owned(), counting(vec![8])),
+            ("token_embd.weight".to_owned(), counting(vec![7, 10])),
+            ("output_norm.weight".to_owned(), counting(vec![10])),
         ];
         let in_layer = ARCHITECTURES[1].in_layer.iter();
         tensors.extend(in_layer.map(|(name, _)| (format!("blk.0.{name}.weight"), counting(shape(name)))));

@@ -1,11 +1,11 @@
 """Runs a language model and what export-model makes of it in llama.cpp: speed, key-value cache, file size and perplexity.
 
 Every file of iterative-prune in the results of the subject gives models: by importance and by whole modules, at the shares of
---percent at which it has steps; under --ablation mean at the last of them, with the means folded into biases. All are written as f16, and timed in turn on
-two threads.
+--percent at which it has steps; under --ablation mean at the greatest of them, with the means folded into biases. All are
+written as f16 and timed in turn on two threads, with flash attention, without which the cache of values is as wide in all layers.
 
-Intervals are made of 9,999 bootstrap resamples: of rounds for speed, of windows of the text for nats a token. Needs llama-cpp-python
-and numpy in the Python that PYTHON names.
+Intervals are made of 9,999 bootstrap resamples: of rounds for speed, of windows of the text for nats a token. Needs
+llama-cpp-python and numpy in the Python that PYTHON names.
 """
 import argparse
 import csv
@@ -14,7 +14,9 @@ import hashlib
 import json
 import os
 import platform
+import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,73 +24,78 @@ import time
 from pathlib import Path
 
 THREADS = 2
-PROMPT, GENERATED = 512, 64  # tokens that are read and produced in a round
+PROMPT, GENERATED = 512, 64  # tokens of a prompt, and behind it one by one
 CONTEXT = 1024  # tokens that the cache has room for
 WINDOW = 512  # tokens of a text that are read at once, of which all but the first are predicted
 RESAMPLES = 9999
+
+# Of the program whose child this is
+VERSION, HEADCOUNT, COMMIT = (os.environ.get(name) for name in ("HEADCOUNT_VERSION", "HEADCOUNT", "HEADCOUNT_COMMIT"))
 
 
 class Fault(Exception):
     """Why nothing can be measured."""
 
 
-# The program whose child this is
-VERSION, HEADCOUNT, COMMIT = (os.environ.get(name) for name in ("HEADCOUNT_VERSION", "HEADCOUNT", "HEADCOUNT_COMMIT"))
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def curves(folder):
-    """The pruning curves of a subject: a name, the file, the curve in it, and whether means are folded in."""
+    """The pruning curves of a subject: a name, the file, the curve in it, and the identity of its signature."""
     for path in sorted(folder.glob("iterative-prune*.json")):
         signature = json.loads(path.read_text())
-        arguments = signature["identity"]["arguments"]
-        kind = arguments.get("ablation", "zero")
-        if not signature.get("complete") or kind not in ("zero", "mean"):
+        identity = signature["identity"]
+        kind = identity["arguments"].get("ablation", "zero")
+        if not signature.get("complete") or kind not in ("zero", "mean") or identity["precision"] != "f32":
             continue
         file = path.with_suffix(".csv")
-        with open(file, newline="") as rows:
-            found = {f"{row['attention']}/{row['order']}" for row in csv.DictReader(rows) if row["complement"] == "false"}
+        found = {f"{row['attention']}/{row['order']}" for row in steps(file)}
         for curve in ("all/importance", "all/modules"):
             if curve in found:
                 name = curve.removeprefix("all/")
-                name += " by group" if arguments.get("unit") == "group" else ""
-                yield name + (", folded" if kind == "mean" else ""), file, curve, kind == "mean"
+                name += " by group" if identity["arguments"].get("unit") == "group" else ""
+                yield name + (", folded" if kind == "mean" else ""), file, curve, identity
 
 
-def steps(file, curve):
-    """Numbers of masked heads, and of all."""
+def steps(file):
     with open(file, newline="") as rows:
-        return [
-            (int(row["masked"]), int(row["heads"]))
-            for row in csv.DictReader(rows)
-            if f"{row['attention']}/{row['order']}" == curve and row["complement"] == "false"
-        ]
+        return [row for row in csv.DictReader(rows) if row["complement"] == "false"]
 
 
 def run(*arguments):
     done = subprocess.run([HEADCOUNT, *map(str, arguments)], capture_output=True, text=True)
     if done.returncode:
-        raise Fault(done.stderr.strip().splitlines()[-1])
+        raise Fault((done.stderr.strip().splitlines() or [f"{arguments[0]} ended with {done.returncode}"])[-1])
 
 
 def exported(args, work):
-    """A row for each model, with its GGUF file."""
-    rows = []
-    for name, file, curve, folds in curves(args.results / args.subject):
-        for percent in args.percent[-1:] if folds else args.percent:  # each time means are computed, which takes longest
-            at = [(masked, heads) for masked, heads in steps(file, curve) if 100 * masked == percent * heads]
-            if not at or (name, at[0][0]) in {(row["removal"], row["removed"]) for row in rows}:
+    """A row for each model, with its GGUF file; and the files of the curves that they are of."""
+    rows, files, identity = [], [], None
+    for name, file, curve, identity in curves(args.results / args.subject):
+        folds = name.endswith("folded")
+        for percent in [max(args.percent)] if folds else args.percent:  # each time means are computed, which takes longest
+            at = {int(row["masked"]): int(row["heads"]) for row in steps(file) if f"{row['attention']}/{row['order']}" == curve}
+            masked = -(-max(at.values()) * percent // 100)  # as export-model rounds
+            if masked not in at or (name, masked) in {(row["removal"], row["removed"]) for row in rows}:
+                say(f"{name}: `{file.name}` has no step of its own at {percent} %")
                 continue
-            model = work / f"{len(rows)}.gguf"
+            folder, model = work / "model", work / f"{len(rows)}.gguf"
             options = ["--from", file, "--curve", curve, "--percent", percent, "--export-gguf", model, "--data", args.data]
-            run("export-model", args.subject, work / f"{len(rows)}", "--results", args.results, *options, *["--fold"] * folds)
-            rows.append(dict(removal=name, removed=at[0][0], heads=at[0][1], model=model))
+            run("export-model", args.subject, folder, "--results", args.results, *options, *["--fold"] * folds)
+            shutil.rmtree(folder)
+            rows.append(dict(removal=name, removed=masked, heads=at[masked], model=model))
+            files.append(file)
     if not rows:
         raise Fault(f"no curve in `{args.results / args.subject}` has a step at {args.percent} %: run iterative-prune first")
     intact = work / "intact.gguf"
-    folder = json.loads(file.with_suffix(".json").read_text())["identity"]["arguments"]["checkpoint"]
-    run("export-gguf", args.data / folder, intact)
+    run("export-gguf", args.data / identity["arguments"].get("checkpoint", f"models/{args.subject}"), intact)
     rows.sort(key=lambda row: (row["removal"], row["removed"]))
-    return [dict(removal="nothing", removed=0, heads=rows[0]["heads"], model=intact)] + rows
+    return [dict(removal="nothing", removed=0, heads=rows[0]["heads"], model=intact)] + rows, files, identity
 
 
 class Model:
@@ -98,9 +105,11 @@ class Model:
         SAID.clear()
         self.model = llama_cpp.Llama(
             str(path), n_ctx=CONTEXT, n_batch=PROMPT, n_ubatch=PROMPT, n_threads=THREADS, n_threads_batch=THREADS,
-            logits_all=all_logits, verbose=False,
+            n_gpu_layers=0, flash_attn=True, logits_all=all_logits, verbose=False,
         )
         sizes = re.findall(r"kv_cache\w*: size = +([\d.]+) MiB", "".join(SAID))
+        if not sizes:
+            raise Fault("llama.cpp does not report the size of its cache in words that are known here")
         self.cache_bytes = round(sum(map(float, sizes)) * 2**20)
 
     def nats(self, windows):
@@ -116,7 +125,7 @@ class Model:
         return np.array([mean(ids) for ids in windows])
 
     def seconds(self, ids):
-        """Of reading a prompt, and of adding tokens to it one by one."""
+        """Of reading a prompt, and of what follows it in the text, token by token."""
         self.model.reset()
         begin = time.perf_counter()
         self.model.eval(ids[:PROMPT])
@@ -133,25 +142,26 @@ def interval(values, summary):
     return float(summary(values[None])[0]), float(low), float(high)
 
 
-def measure(args, rows):
-    text = args.text.read_text(encoding="utf-8").encode()
+def measure(args, rows, text):
     vocabulary = llama_cpp.Llama(str(rows[0]["model"]), vocab_only=True, verbose=False)
-    ids = vocabulary.tokenize(text[: 16 * args.windows * WINDOW], add_bos=False)
-    windows = [ids[start : start + WINDOW] for start in range(0, args.windows * WINDOW, WINDOW)]
-    if len(windows[-1]) < WINDOW or len(ids) < PROMPT + GENERATED:
+    ids = vocabulary.tokenize(text.encode(), add_bos=False)
+    begin = [vocabulary.token_bos()] if vocabulary.metadata.get("tokenizer.ggml.add_bos_token") == "true" else []
+    if len(ids) < args.windows * WINDOW or len(ids) < PROMPT + GENERATED:
         raise Fault(f"`{args.text}` has {len(ids)} tokens: {args.windows} windows of {WINDOW} need more")
+    # spread over the text, whose parts differ
+    starts = [place * (len(ids) - WINDOW) // (args.windows - 1) for place in range(args.windows)]
+    windows = [(begin + ids[start : start + WINDOW])[:WINDOW] for start in starts]
     for row in rows:
         model = Model(row["model"], True)
         row |= dict(nats=model.nats(windows), cache_bytes=model.cache_bytes, file_bytes=row["model"].stat().st_size)
         model.model.close()
-        print(f"{row['removal']}, {row['removed']} heads: {row['nats'].mean():.3f} nats", file=sys.stderr, flush=True)
+        say(f"{row['removal']}, {row['removed']} heads: {row['nats'].mean():.3f} nats")
     models = [Model(row["model"], False) for row in rows]
-    seconds = np.empty((args.rounds + 1, len(rows), 2))
+    seconds, turns = np.empty((args.rounds + 1, len(rows), 2)), random.Random(1)
     for round in range(args.rounds + 1):  # the first warms up
-        for place in range(len(rows)):
-            turn = (place + round) % len(rows)
+        for turn in turns.sample(range(len(rows)), len(rows)):
             seconds[round, turn] = models[turn].seconds(ids)
-        print(f"round {round} of {args.rounds}", file=sys.stderr, flush=True)
+        say(f"round {round} of {args.rounds}")
     return windows, seconds[1:]
 
 
@@ -175,54 +185,69 @@ def git(*arguments):
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def write(args, lines, started):
-    """The rows, and the signature that all results have: inputs as in the signature of a curve."""
+def provenance():
+    """The run that starts now, as signatures tell it."""
+    changed = "" if COMMIT else git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!results")
+    return {
+        "command": ["llama-cpp", *(Path(word).name if word.startswith("/") else word for word in sys.argv[1:])], "version": VERSION,
+        "commit": COMMIT or git("rev-parse", "HEAD"), "modified": None if changed is None else bool(changed),
+        "libraries": {"llama-cpp-python": llama_cpp.__version__}, "device": "cpu", "threads": THREADS,
+        "platform": f"linux {platform.machine()}", "started_unix_seconds": int(time.time()),
+    }
+
+
+def write(args, lines, files, identity, run):
+    """The rows, and then the signature that all results have."""
     path = args.results / args.subject / "llama-cpp.csv"
+    about = {
+        "experiment": "llama-cpp", "subject": args.subject, "split": args.text.stem, "limit": None,
+        "arguments": {
+            "task": identity["arguments"]["task"], "percent": args.percent, "windows": args.windows, "window": WINDOW,
+            "prompt": PROMPT, "generated": GENERATED, "rounds": args.rounds, "flash_attention": True,
+        },
+        "seed": 1, "precision": "f16", "metric": "nats", "weights": identity["weights"],
+        "data": {file.name: sha256(file) for file in [args.text, *files]},
+    }
     partial = path.with_suffix(".csv.partial")
     with open(partial, "w", newline="") as file:
         writer = csv.DictWriter(file, lines[0], lineterminator="\n")
         writer.writeheader()
         writer.writerows(lines)
-    curve = next(curves(args.results / args.subject))[1]
-    identity = json.loads(curve.with_suffix(".json").read_text())["identity"]
-    about = {
-        "experiment": "llama-cpp", "subject": args.subject, "split": args.text.stem, "limit": None,
-        "arguments": {"task": identity["arguments"]["task"], "percent": args.percent, "windows": args.windows, "rounds": args.rounds},
-        "seed": 1, "precision": "f16", "metric": "nats", "weights": identity["weights"],
-        "data": {args.text.name: hashlib.sha256(args.text.read_bytes()).hexdigest()},
-    }
-    changed = "" if COMMIT else git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!results")
-    made = {
-        "command": ["llama-cpp", *sys.argv[1:]], "version": VERSION, "commit": COMMIT or git("rev-parse", "HEAD"),
-        "modified": None if changed is None else bool(changed), "libraries": {"llama-cpp-python": llama_cpp.__version__},
-        "device": "cpu", "threads": THREADS, "platform": f"linux {platform.machine()}", "started_unix_seconds": int(started),
-        "duration_seconds": time.time() - started,
-    }
-    complete = {"rows": len(lines), "sha256": hashlib.sha256(partial.read_bytes()).hexdigest()}
-    path.with_suffix(".json").write_text(json.dumps({"identity": about, "runs": [made], "complete": complete}, indent=2) + "\n")
+    complete = {"rows": len(lines), "sha256": sha256(partial)}
+    run["duration_seconds"] = time.time() - run["started_unix_seconds"]
+    signed = path.with_suffix(".json.partial")
+    signed.write_text(json.dumps({"identity": about, "runs": [run], "complete": complete}, indent=2) + "\n")
     os.replace(partial, path)
+    os.replace(signed, path.with_suffix(".json"))
     print(path)
+
+
+def shares(text):
+    found = [int(word) for word in text.split(",")]
+    if not all(1 <= share <= 99 for share in found):
+        raise ValueError
+    return found
 
 
 def main():
     parser = argparse.ArgumentParser("llama-cpp", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"llama-cpp {VERSION}")
-    parser.add_argument("subject", help="a language model with results of iterative-prune")
+    parser.add_argument("subject", help="a Llama, Mistral or Qwen2 with results of iterative-prune")
     parser.add_argument("--text", type=Path, help="text whose perplexity is measured (wikitext2/wiki.test.raw below --data)")
-    parser.add_argument("--percent", type=int, nargs="+", default=[10, 20, 30, 50], help="shares of heads that are removed (10 20 30 50)")
-    parser.add_argument("--windows", type=int, default=16, help=f"windows of {WINDOW} tokens of the text (16)")
+    parser.add_argument("--percent", type=shares, default=[10, 20, 30, 50], help="shares of heads to remove (10,20,30,50)")
+    parser.add_argument("--windows", type=int, default=16, help=f"windows of {WINDOW} tokens, spread over the text (16)")
     parser.add_argument("--rounds", type=int, default=10, help="timed rounds over all models (10)")
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--data", type=Path, default=Path("data"))
     args = parser.parse_args()
     if min(args.windows, args.rounds) < 2:
         parser.error("an interval needs at least 2 windows and 2 rounds")
-    args.text = args.text or args.data / "wikitext2" / "wiki.test.raw"
-    started = time.time()
+    args.text, run = args.text or args.data / "wikitext2" / "wiki.test.raw", provenance()
+    text = args.text.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
-        rows = exported(args, Path(folder))
-        windows, seconds = measure(args, rows)
-    write(args, list(columns(rows, windows, seconds)), started)
+        rows, files, identity = exported(args, Path(folder))
+        windows, seconds = measure(args, rows, text)
+    write(args, list(columns(rows, windows, seconds)), files, identity, run)
 
 
 if __name__ == "__main__":
@@ -239,5 +264,7 @@ if __name__ == "__main__":
         llama_cpp.llama_log_set(LISTENER, ctypes.c_void_p(0))
     try:
         main()
-    except (Fault, OSError) as fault:
+    except (Fault, OSError, ValueError, RuntimeError, KeyError) as fault:
         sys.exit(f"llama-cpp: {fault}")
+    except KeyboardInterrupt:
+        sys.exit(130)

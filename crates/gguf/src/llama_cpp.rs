@@ -26,5 +26,6 @@ fn run() -> Result<()> {
         command.env("HEADCOUNT_COMMIT", commit);
     }
     let error = command.exec();
-    Err(anyhow::Error::new(error).context(format!("cannot run `{}`", python.display())))
+    Err(anyhow::Error::new(error)
+        .context(format!("cannot run `{}` (PYTHON can name another Python)", python.display())))
 }

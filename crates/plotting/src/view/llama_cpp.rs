@@ -57,22 +57,22 @@ fn table(found: &Results<LlamaCppRow>) -> Table {
             .chain([cache, file]);
         Row::new(name(row), cells)
     };
-    let names = ["perplexity", "nats", "95 % interval", "read", "change (%)", "95 % interval"];
+    let names = ["perplexity", "change (nats)", "95 % interval", "prompt", "change (%)", "95 % interval"];
     let names =
-        names.into_iter().chain(["produced", "change (%)", "95 % interval", "cache (MiB)", "file (MiB)"]);
+        names.into_iter().chain(["generation", "change (%)", "95 % interval", "cache (MiB)", "file (MiB)"]);
     let first = &found.rows[0];
     Table::new("llama.cpp", found.file.label(STEM), found.file.titled("Pruned models in llama.cpp"))
         .columns(["Removed", "Model"], names)
         .rows(found.rows.iter().map(row))
-        .mark("the 95 % interval of the change does not hold 0".to_owned())
+        .mark("the 95 % interval of the change of speed does not hold 0".to_owned())
         .note(format!(
-            "read, produced: tokens a second of a prompt and after it, on two threads, in f16; changes are geometric means over {} rounds, \
-             in each of which all models take turns",
+            "prompt, generation: tokens a second that are read at once, and one by one behind them, on two threads, in f16 with flash \
+             attention; changes are geometric means over {} rounds, in each of which all models take turns",
             first.rounds
         ))
         .note(format!(
-            "perplexity and nats: of {} predicted tokens; nats: the change from the model with all heads, with its interval over windows \
-             of the text",
+            "perplexity: of {} tokens in windows spread over the text, and its change in nats a token with its interval over windows; \
+             windows are shorter than those of published perplexities",
             first.predictions
         ))
         .note(format!("cache: keys and values of {} tokens", first.cache_tokens))
@@ -110,22 +110,23 @@ fn figure(found: &Results<LlamaCppRow>) -> Chart {
         )
     };
     let panels = [
-        panel("tokens read a second", &|row| row.prompt_per_second),
-        panel("tokens produced a second", &|row| row.generated_per_second),
+        panel("prompt (tokens a second)", &|row| row.prompt_per_second),
+        panel("generation (tokens a second)", &|row| row.generated_per_second),
         panel("key-value cache (MiB)", &|row| row.cache_bytes as f64 / MEBIBYTE),
     ];
     let entries = ways.iter().zip(LOOKS.iter().cycle()).map(|(rows, &(color, shape))| {
         let line = Entry::line(&rows[0].removal, Style::line(color, 0.8));
         Entry { mark: Some(Mark::new(shape, 1.5, color)), ..line }
     });
-    let shares: Vec<String> = match ways.first() {
-        Some(rows) => rows.iter().map(|row| tenths(100.0 * row.removed as f64 / row.heads as f64)).collect(),
-        None => Vec::new(),
-    };
+    let mut removed: Vec<usize> = found.rows[1..].iter().map(|row| row.removed).collect();
+    removed.sort_unstable();
+    removed.dedup();
+    let shares: Vec<_> =
+        removed.into_iter().map(|count| tenths(100.0 * count as f64 / intact.heads as f64)).collect();
     let title = found.file.titled("Nats a token over speed and cache in llama.cpp");
     Chart::new("llama.cpp", found.file.label(STEM), title)
         .wide()
-        .note(format!("marks from the star on: {} % of the heads removed", shares.join(", ")))
+        .note(format!("from the star on, more and more heads removed, of {} %", shares.join(", ")))
         .entries(entries)
         .entries([Entry::mark("all heads", Mark::new(Shape::Star, 2.0, INK))])
         .panels(3, (0..).zip(panels).map(|(at, panel)| panel.in_row(at)).collect())

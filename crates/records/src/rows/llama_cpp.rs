@@ -32,17 +32,17 @@ pub struct LlamaCppRow {
     pub delta_high: f64,
     /// Timed rounds over all models, without the first, which warms up.
     pub rounds: usize,
-    /// Tokens of a prompt that are read in a second, mean over rounds.
+    /// Tokens of a prompt a second, read at once, mean over rounds.
     pub prompt_per_second: f64,
-    /// Speed of reading as a multiple of the original model's: geometric mean over rounds.
+    /// Speed of the prompt as a multiple of the original model's: geometric mean over rounds.
     pub prompt_ratio: f64,
     /// Lower end of the 95 % interval of `prompt_ratio`, over rounds.
     pub prompt_ratio_low: f64,
     /// Upper end of the 95 % interval of `prompt_ratio`.
     pub prompt_ratio_high: f64,
-    /// Tokens that are produced in a second after the prompt, mean over rounds.
+    /// Tokens a second behind the prompt, one by one, mean over rounds.
     pub generated_per_second: f64,
-    /// Speed of producing as a multiple of the original model's: geometric mean over rounds.
+    /// Speed of generation as a multiple of the original model's: geometric mean over rounds.
     pub generated_ratio: f64,
     /// Lower end of the 95 % interval of `generated_ratio`, over rounds.
     pub generated_ratio_low: f64,
@@ -92,6 +92,12 @@ impl Row for LlamaCppRow {
     }
 
     fn of_run(&self) -> Vec<(&'static str, String)> {
-        vec![("heads", self.heads.to_string()), ("rounds", self.rounds.to_string())]
+        let numbers = [
+            ("heads", self.heads),
+            ("cache_tokens", self.cache_tokens),
+            ("predictions", self.predictions),
+            ("rounds", self.rounds),
+        ];
+        numbers.map(|(column, number)| (column, number.to_string())).to_vec()
     }
 }
