@@ -126,7 +126,10 @@ fn figure(found: &Results<LlamaCppRow>) -> Chart {
     let title = found.file.titled("Nats a token over speed and cache in llama.cpp");
     Chart::new("llama.cpp", found.file.label(STEM), title)
         .wide()
-        .note(format!("from the star on, more and more heads removed, of {} %", shares.join(", ")))
+        .note(format!(
+            "marks: models without {} % of the heads, as far as they were measured",
+            shares.join(", ")
+        ))
         .entries(entries)
         .entries([Entry::mark("all heads", Mark::new(Shape::Star, 2.0, INK))])
         .panels(3, (0..).zip(panels).map(|(at, panel)| panel.in_row(at)).collect())
