@@ -92,6 +92,7 @@ fn curves(subject: &str) -> Vec<Row> {
 fn find(file: &str, conditions: &[&str]) -> Row {
     let holds = |row: &Row, condition: &str| match condition.split_once('=').unwrap() {
         ("head", name) => row.head() == name,
+        ("removal", name) => row.text("removal") == name.replace('-', " "),
         (column, value) => row.text(column) == value,
     };
     let mut rows = rows(file).into_iter();
@@ -148,6 +149,14 @@ fn number(words: &[&str]) -> String {
                 find(file, &conditions).number("score")
             };
             fixed(score("masked=0") - score(&format!("masked={masked}")), digits(places))
+        }
+        ["faster", file, column, ref conditions @ ..] => {
+            fixed(100.0 * (find(file, conditions).number(column) - 1.0), 0)
+        }
+        ["shrunk", file, ref conditions @ ..] => {
+            let [all, left] =
+                [find(file, &["removed=0"]), find(file, conditions)].map(|row| row.number("cache_bytes"));
+            fixed(100.0 * (1.0 - left / all), 0)
         }
         ["millions", file, column] => fixed(find(file, &[]).number(column) / 1e6, 0),
         ["loss", subject, head, places] => {
@@ -541,7 +550,6 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          {needed minilm-mnli self} are needed (4:10 costs {greatest minilm-mnli 1}) and {undecided minilm-mnli self} undecided",
         "all {dispensable multi30k-en-fr enc-enc} encoder heads are dispensable; of its {heads multi30k-en-fr enc-dec} \
          encoder-decoder heads {needed multi30k-en-fr enc-dec} is needed and {undecided multi30k-en-fr enc-dec} are undecided",
-        "can cost {greatest shakespeare-char 1}, in `shakespeare-char`",
         "LAMBADA, {needed smollm2-135m-instruct/ablate-one-lambada-first-50 self} of \
          {heads smollm2-135m-instruct/ablate-one-lambada-first-50 self} heads are needed and \
          {undecided smollm2-135m-instruct/ablate-one-lambada-first-50 self} undecided; 2:4 costs \
@@ -569,6 +577,12 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "masking them costs {signed smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=modules complement=false masked=27} ({signed smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_low 2 order=modules complement=false masked=27} to \
          {signed smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_high 2 order=modules complement=false masked=27}); six cost \
          {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=modules complement=false masked=54}",
+        "removing these three makes the cache {shrunk smollm2-135m-instruct/llama-cpp removal=modules removed=27} % smaller and prompts \
+         {faster smollm2-135m-instruct/llama-cpp prompt_ratio removal=modules removed=27} % faster ({faster smollm2-135m-instruct/llama-cpp prompt_ratio_low removal=modules removed=27} to \
+         {faster smollm2-135m-instruct/llama-cpp prompt_ratio_high removal=modules removed=27}) for {cell smollm2-135m-instruct/llama-cpp nats_delta 2 removal=modules removed=27} nats; half of all heads by group \
+         halves the cache and generates {faster smollm2-135m-instruct/llama-cpp generated_ratio removal=importance-by-group removed=135} % faster \
+         ({faster smollm2-135m-instruct/llama-cpp generated_ratio_low removal=importance-by-group removed=135} to {faster smollm2-135m-instruct/llama-cpp generated_ratio_high removal=importance-by-group removed=135}) \
+         for {cell smollm2-135m-instruct/llama-cpp nats_delta 2 removal=importance-by-group removed=135}.",
         "leaves {left multi30k-en-fr enc-dec 39 1} of {cell multi30k-en-fr/ablate-one base_score 1} BLEU in \
          encoder-decoder attention, {left multi30k-en-fr dec-dec 39 1} in decoder self-attention and \
          {left multi30k-en-fr enc-enc 39 1} in the encoder",
@@ -604,15 +618,14 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "and {kept score_delta multi30k-de-en/training-dynamics-first-500 14 58} % \
          ({kept delta_low multi30k-de-en/training-dynamics-first-500 14 58} to \
          {kept delta_high multi30k-de-en/training-dynamics-first-500 14 58}) are kept",
-        "falls, from {spared tatoeba-language/training-dynamics 90} at",
         "`minilm-mnli` loses {retrained point minilm-mnli 54 order 2} points \
          ({retrained low minilm-mnli 54 order 2} to {retrained high minilm-mnli 54 order 2})",
         "masking alone costs {masking minilm-mnli 54 1},",
         "`multi30k-en-fr` {retrained point multi30k-en-fr 72 order 2} BLEU with 50 % and \
          {retrained point multi30k-en-fr 108 order 2} with 75 %",
         "`demo-translation` (another training) loses {lost demo-translation/replicate-7/compare-methods importance 144 2} BLEU by importance, \
-         {lost demo-translation/replicate-7/compare-methods modules 144 2} by whole modules and {lost demo-translation/replicate-7/compare-methods fisher 144 2} by Fisher, and {fitted demo-translation/replicate-7/compare-methods importance 144 2}, \
-         {fitted demo-translation/replicate-7/compare-methods modules 144 2} and {fitted demo-translation/replicate-7/compare-methods fisher 144 2} with the kept heads fitted",
+         {lost demo-translation/replicate-7/compare-methods modules 144 2} by whole modules, {lost demo-translation/replicate-7/compare-methods fisher 144 2} by Fisher and {lost demo-translation/replicate-7/compare-methods gates 144 2} by trained gates, and \
+         {fitted demo-translation/replicate-7/compare-methods importance 144 2}, {fitted demo-translation/replicate-7/compare-methods modules 144 2}, {fitted demo-translation/replicate-7/compare-methods fisher 144 2} and {fitted demo-translation/replicate-7/compare-methods gates 144 2} with the kept heads fitted",
         "importance loses {lost demo-inference/replicate-6/compare-methods importance 16 2} points, Fisher \
          {lost demo-inference/replicate-6/compare-methods fisher 16 2}.",
         "with 75 % masked {lost minilm-sst2/replicate-4/compare-methods importance 54 2} points, Fisher \
@@ -663,7 +676,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
     assert_eq!([needed("self:2:2"), needed("self:4:10")], [vec![6], vec![3]]);
     let given = "1 if all trainings agree / 0 if knowing one / in 3 of them / two in five of Gemma 3's / [Gemma 3] / 270 million parameters / \
          SmolLM2 and Gemma 3 / Brackets are 95 % intervals / head 1 of layer 2 / above 2 % of the score / p < 0.01 / \
-         all 72 heads / on 50 passages / 135 million parameters / 150 passages / Masking 81 % of one / At 90 % of BLEU / 90 % of 1/perplexity / \
+         all 72 heads / on 50 passages / 135 million parameters / 150 passages / Masking 81 % of one / At 90 % of BLEU / \
          with 1,043 sentences / on the paper's 9,815 pairs / on 3 % of MNLI / \
          (step 0) / with 75 % of its heads masked / \
          95 % interval / calls p < 0.01 significant";

@@ -28,8 +28,9 @@ const PAGES: [&str; 8] = [
     ".github/CONTRIBUTING.md",
 ];
 
-/// Recipes that build or check the repository, which are only looked up.
-const LOOKED_UP: [&str; 6] = ["bench", "check-export", "lint", "setup-cuda", "test", "test-browser"];
+/// Recipes that build or check the repository, or need llama.cpp, which are only looked up.
+const LOOKED_UP: [&str; 7] =
+    ["bench", "check-export", "lint", "llama-cpp", "setup-cuda", "test", "test-browser"];
 
 /// Smaller arguments, since the subjects are small.
 const SMALLER: [(&str, &str); 3] = [
