@@ -630,7 +630,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          {lost demo-inference/replicate-6/compare-methods fisher 16 2}.",
         "with 75 % masked {lost minilm-sst2/replicate-4/compare-methods importance 54 2} points, Fisher \
          {lost minilm-sst2/replicate-4/compare-methods fisher 54 2}, whole modules {lost minilm-sst2/replicate-4/compare-methods modules 54 2}.",
-        "masked, `demo-translation` loses {trained demo-translation/replicate-7/compare-methods importance 216 2} BLEU by importance beside the model with all heads, and \
+        "with 75 % masked, `demo-translation` loses {trained demo-translation/replicate-7/compare-methods importance 216 2} BLEU by importance beside the model with all heads, and \
          {trained demo-translation/replicate-7/compare-methods fisher-batches 216 2} by Fisher by batches",
         "`demo-language` has {cell demo-language/replicate-7/compare-methods score 3 order=importance complement=false repair=training masked=24} nats by importance \
          ({cell demo-language/replicate-7/compare-methods score 3 order=importance complement=false repair=none masked=24} before), \
