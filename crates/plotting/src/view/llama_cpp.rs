@@ -6,11 +6,11 @@ use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::Results;
 use records::LlamaCppRow;
-use words::{fixed, percent_more, signed, tenths};
+use words::{fixed, signed, tenths};
+
+use super::speed::{MEBIBYTE, speedup_cells};
 
 pub(crate) const STEM: &str = "llama-cpp";
-
-const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
 const LOOKS: [(Color, Shape); 5] = [
     (BLUE, Shape::Circle),
@@ -36,9 +36,7 @@ fn table(found: &Results<LlamaCppRow>) -> Table {
             [Cell::printed(row.nats_delta, |delta| signed(delta, 3)), interval]
         };
         let gained = |rate: f64, ratio: f64, ends: (f64, f64)| {
-            let is_sure = ends.0 > 1.0 || ends.1 < 1.0;
-            let more = Cell::number(percent_more(ratio), 100.0 * (ratio - 1.0)).marked(is_sure);
-            let change = is_pruned.then(|| [more, Cell::interval(ends, percent_more)]);
+            let change = is_pruned.then(|| speedup_cells(ratio, ends));
             [Cell::printed(rate, |rate| fixed(rate, 1))].into_iter().chain(change.unwrap_or_default())
         };
         let cells = [Cell::printed(row.nats.exp(), |perplexity| fixed(perplexity, 1))]

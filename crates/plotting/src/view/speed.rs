@@ -10,7 +10,7 @@ pub const STEM: &str = "table4";
 const FOLDED: &str = "folded: the speedup where the bias of the output projection holds the mean contexts of the removed heads, timed by \
      itself against the original";
 
-const MEBIBYTE: f64 = 1024.0 * 1024.0;
+pub(super) const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
 /// Two tables for each share of removed heads: speed, and what is saved.
 ///
@@ -58,11 +58,7 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], folded: &[SpeedRow]) -> Table {
             Cell::number(format!("{} \u{b1} {}", fixed(mean, digits), fixed(deviation, digits)), mean)
         };
         let paper = speedup(row).map(|more| Cell::printed(more, |more| signed(more, 1)));
-        let ours = |row: &SpeedRow| {
-            let is_sure = row.ratio_low > 1.0 || row.ratio_high < 1.0;
-            let interval = Cell::interval((row.ratio_low, row.ratio_high), percent_more);
-            [more(row.ratio).marked(is_sure), interval]
-        };
+        let ours = |row: &SpeedRow| speedup_cells(row.ratio, (row.ratio_low, row.ratio_high));
         let rates = [
             rate(row.original_per_second, row.original_deviation),
             rate(row.pruned_per_second, row.pruned_deviation),
@@ -162,6 +158,11 @@ fn before_after(original: Option<f64>, pruned: Option<f64>) -> [Cell; 3] {
     let number = |value: Option<f64>| value.map(|value| Cell::printed(value, three_digits)).into();
     let change = original.zip(pruned).map(|(original, pruned)| more(pruned / original));
     [number(original), number(pruned), change.into()]
+}
+
+/// A ratio of speeds and the ends of its interval, in percent above 1; marked if the interval does not hold 1.
+pub(super) fn speedup_cells(ratio: f64, ends: (f64, f64)) -> [Cell; 2] {
+    [more(ratio).marked(ends.0 > 1.0 || ends.1 < 1.0), Cell::interval(ends, percent_more)]
 }
 
 /// Excess of a ratio over 1, in percent.
