@@ -15,6 +15,8 @@ try:
 except ImportError:
     pandas = None
 
+COMPARED = "metric", "base_score", "score_delta", "delta_low", "delta_high"
+
 
 def columns_of(text):
     """The columns of a CSV file: numbers where all cells are numbers, None where a cell is empty."""
@@ -38,10 +40,9 @@ def with_names(columns):
 
 
 def with_verdicts(columns, percent):
-    if "delta_low" not in columns:  # scores that nothing is compared with
+    if not set(COMPARED) <= columns.keys():  # such as scores that nothing is compared with
         return columns
-    compared = (columns[name] for name in ("metric", "base_score", "score_delta", "delta_low", "delta_high"))
-    judged = zip(*(judge(percent, *cells) for cells in zip(*compared)))
+    judged = zip(*(judge(percent, *cells) for cells in zip(*(columns[name] for name in COMPARED))))
     return {**columns, **dict(zip(("loss", "loss_low", "loss_high", "margin", "verdict"), map(list, judged)))}
 
 

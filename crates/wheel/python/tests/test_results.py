@@ -32,12 +32,15 @@ def counts(rows):
 
 class Committed(unittest.TestCase):
     def test_verdicts_are_those_of_the_summary(self):
-        pattern = r"\| ([a-z0-9-]+)(?: \([^)]*\))?, [^|]*\| (\S+) \|[^|]*\| \d+ \|[^|]*\| (\d+) \| (\d+) \| (\d+) \|"
+        data = r"\| ([a-z0-9-]+)(?: \([^)]*\))?, ([^|,]*?)(?:, first (\d+) segments)? \|"
+        pattern = data + r" (\S+) \|[^|]*\| \d+ \|[^|]*\| (\d+) \| (\d+) \| (\d+) \|"
         section = (RESULTS / "summary.md").read_text().split("\n## ")[1]
         found = re.findall(pattern, section)
         self.assertGreater(len(found), 15)
-        for subject, attention, *expected in found:
-            rows = rows_of(headcount.results(RESULTS / subject)["ablate-one"])
+        for subject, split, limit, attention, *expected in found:
+            tables, first = headcount.results(RESULTS / subject), f"-first-{limit}" if limit else ""
+            name = next(name for name in (f"ablate-one{first}", f"ablate-one-{split}{first}") if name in tables)
+            rows = rows_of(tables[name])
             of_type = [row for row in rows if row["attention"] == attention]
             self.assertEqual(counts(of_type), [int(count) for count in expected], (subject, attention))
 
