@@ -100,15 +100,15 @@ impl Adam {
     }
 
     /// One update along the gradients of the weights, in the order of [`gradients`], those that share a learning rate clipped to
-    /// an l2 norm of `clip_norm`. Returns their norm before that; if it or that of the others is not finite, nothing is
-    /// changed.
+    /// an l2 norm of `clip_norm`. Returns their norm before that; if it is not finite, nothing is changed. Where only that of the
+    /// others is not, they alone stay: at low temperatures the gradient through many draws of a subset overflows.
     pub(crate) fn update(&mut self, gradients: &[Tensor], learning_rate: f64, clip_norm: f64) -> f64 {
         let (own, shared): (Vec<_>, Vec<_>) =
             self.parameters.iter().zip(gradients).partition(|(parameter, _)| parameter.own_rate.is_some());
         let [own, norm] =
             [own, shared].map(|some| no_grad(|| norm(some.into_iter().map(|(_, gradient)| gradient))));
-        if !(own + norm).is_finite() {
-            return own + norm;
+        if !norm.is_finite() {
+            return norm;
         }
         let scale = (clip_norm / norm).min(1.0);
         self.step += 1;
@@ -116,13 +116,14 @@ impl Adam {
         if let Some(flat) = &mut self.flat {
             no_grad(|| flat.update(&self.parameters, gradients, &step));
         }
-        self.update_in_chunks(gradients, &step);
+        self.update_in_chunks(gradients, &step, own.is_finite());
         norm
     }
 
-    /// Updates what is not updated by [`Moments::update`].
-    fn update_in_chunks(&self, gradients: &[Tensor], step: &Step) {
-        let is_left = |parameter: &Parameter| self.flat.is_none() || parameter.own_rate.is_some();
+    /// Updates what is not updated by [`Moments::update`]; `own`: also what has a learning rate of its own.
+    fn update_in_chunks(&self, gradients: &[Tensor], step: &Step, own: bool) {
+        let is_left =
+            |parameter: &Parameter| if parameter.own_rate.is_some() { own } else { self.flat.is_none() };
         let chunks: Vec<Chunk> = self
             .parameters
             .iter()

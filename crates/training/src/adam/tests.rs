@@ -127,6 +127,14 @@ fn a_tensor_with_a_rate_of_its_own_is_neither_clipped_nor_decayed() {
             gap(&adam.parameters[1].first, [0.06, 0.08]),
         ];
         assert!(found.iter().all(|&gap| gap < 1e-8), "{found:?}");
+        // one that overflows stays where it is, and the other moves on
+        let [gates, w] = ["gates", "w"].map(|name| weights.get(name).unwrap());
+        let [gates_before, w_before] = [&gates, &w].map(|tensor| tensor.detach().copy());
+        let gradients = [[f64::INFINITY, f64::NAN], [3.0, 4.0]].map(|row| Tensor::from_slice2(&[row]));
+        assert_eq!(adam.update(&gradients, 0.1, 1.0), 5.0);
+        assert_eq!(gates, gates_before);
+        assert_ne!(w, w_before);
+        assert!(gap(&adam.parameters[0].first, [10.0, -20.0]) < 1e-8);
     }
 }
 
