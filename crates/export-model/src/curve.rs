@@ -92,13 +92,15 @@ impl MeasuredCurve {
     pub fn step_at(&self, percent: u64, heads: usize) -> anyhow::Result<&PruningRow> {
         let of = self.steps[0].heads;
         let count = (of as u128 * u128::from(percent)).div_ceil(100) as usize;
-        let can_go = |step: &&PruningRow| (1..heads).contains(&step.masked);
+        let can_go = |step: &&PruningRow| step.masked < heads;
         if let Some(step) = self.steps.iter().filter(can_go).find(|step| step.masked == count) {
             return Ok(step);
         }
         // the greatest whole share that finds the step
         let share = |step: &PruningRow| step.masked as u128 * 100 / of as u128;
-        let is_found = |step: &&PruningRow| (of as u128 * share(step)).div_ceil(100) == step.masked as u128;
+        let is_found = |step: &&PruningRow| {
+            step.masked > 0 && (of as u128 * share(step)).div_ceil(100) == step.masked as u128
+        };
         let some: Vec<String> =
             self.steps.iter().filter(can_go).filter(is_found).map(|step| share(step).to_string()).collect();
         ensure!(
@@ -199,6 +201,7 @@ mod tests {
         let thirds = curve(6, &[0, 3, 6]);
         assert_eq!(thirds.step_at(100, 18).unwrap().masked, 6);
         assert_eq!(thirds.step_at(50, 6).unwrap().masked, 3);
+        assert_eq!(thirds.step_at(0, 6).unwrap().masked, 0);
         let refusal = thirds.step_at(100, 6).unwrap_err().to_string();
         assert_eq!(refusal, "no step masks 6 of 6 heads (100 %): --percent can be 50");
         let refusal = curve(24, &[0, 24]).step_at(50, 24).unwrap_err().to_string();

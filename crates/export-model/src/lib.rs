@@ -48,9 +48,9 @@ struct Args {
     #[arg(long, value_name = "NAME")]
     curve: Option<String>,
 
-    /// Share of the curve's heads to remove, in percent, at which it has a step [default: the largest whose heads are
-    /// dispensable]
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
+    /// Share of the curve's heads to remove, in percent, at which it has a step; 0 writes the model as it is [default: the
+    /// largest whose heads are dispensable]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(0..=100))]
     percent: Option<u64>,
 
     /// Loss that is tolerated, in percent of the score with all heads; for nats per token, of the perplexity [default: that of the

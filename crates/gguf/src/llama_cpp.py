@@ -47,7 +47,7 @@ def sha256(path):
 
 def curves(folder):
     """The pruning curves of a subject: a name, the file, the curve in it, and the identity of its signature."""
-    for path in sorted(folder.glob("iterative-prune*.json")):
+    for path in sorted(folder.glob("iterative-prune*.json"), key=lambda path: ("-mean" in path.name, path.name)):
         signature = json.loads(path.read_text())
         identity = signature["identity"]
         kind = identity["arguments"].get("ablation", "zero")
@@ -74,11 +74,12 @@ def run(*arguments):
 
 
 def exported(args, work):
-    """A row for each model, with its GGUF file; and the files of the curves that they are of."""
+    """A row for each model, the intact one first, with its GGUF file; and the files of the curves that they are of."""
     rows, files, identity = [], [], None
-    for name, file, curve, identity in curves(args.results / args.subject):
+    for name, file, curve, identity in curves(args.folder):
         folds = name.endswith("folded")
-        for percent in [max(args.percent)] if folds else args.percent:  # each time means are computed, which takes longest
+        shares = [max(args.percent)] if folds else args.percent  # each time means are computed, which takes longest
+        for percent in shares if rows else [0, *shares]:
             at = {int(row["masked"]): int(row["heads"]) for row in steps(file) if f"{row['attention']}/{row['order']}" == curve}
             masked = -(-max(at.values()) * percent // 100)  # as export-model rounds
             if masked not in at or (name, masked) in {(row["removal"], row["removed"]) for row in rows}:
@@ -88,14 +89,11 @@ def exported(args, work):
             options = ["--from", file, "--curve", curve, "--percent", percent, "--export-gguf", model, "--data", args.data]
             run("export-model", args.subject, folder, "--results", args.results, *options, *["--fold"] * folds)
             shutil.rmtree(folder)
-            rows.append(dict(removal=name, removed=masked, heads=at[masked], model=model))
+            rows.append(dict(removal=name if masked else "nothing", removed=masked, heads=at[masked], model=model))
             files.append(file)
-    if not rows:
-        raise Fault(f"no curve in `{args.results / args.subject}` has a step at {args.percent} %: run iterative-prune first")
-    intact = work / "intact.gguf"
-    run("export-gguf", args.data / identity["arguments"].get("checkpoint", f"models/{args.subject}"), intact)
-    rows.sort(key=lambda row: (row["removal"], row["removed"]))
-    return [dict(removal="nothing", removed=0, heads=rows[0]["heads"], model=intact)] + rows, files, identity
+    if len(rows) < 2:
+        raise Fault(f"no curve in `{args.folder}` has a step at {args.percent} %: run iterative-prune first")
+    return sorted(rows, key=lambda row: (row["removed"] > 0, row["removal"], row["removed"])), files, identity
 
 
 class Model:
@@ -196,11 +194,10 @@ def provenance():
     }
 
 
-def write(args, lines, files, identity, run):
+def write(args, path, lines, files, identity, run):
     """The rows, and then the signature that all results have."""
-    path = args.results / args.subject / "llama-cpp.csv"
     about = {
-        "experiment": "llama-cpp", "subject": args.subject, "split": args.text.stem, "limit": None,
+        "experiment": "llama-cpp", "subject": args.folder.name, "split": args.text.stem, "limit": None,
         "arguments": {
             "task": identity["arguments"]["task"], "percent": args.percent, "windows": args.windows, "window": WINDOW,
             "prompt": PROMPT, "generated": GENERATED, "rounds": args.rounds, "flash_attention": True,
@@ -232,22 +229,27 @@ def shares(text):
 def main():
     parser = argparse.ArgumentParser("llama-cpp", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"llama-cpp {VERSION}")
-    parser.add_argument("subject", help="a Llama, Mistral or Qwen2 with results of iterative-prune")
+    parser.add_argument("subject", help="name or file of a Llama, Mistral or Qwen2 with results of iterative-prune")
     parser.add_argument("--text", type=Path, help="text whose perplexity is measured (wikitext2/wiki.test.raw below --data)")
     parser.add_argument("--percent", type=shares, default=[10, 20, 30, 50], help="shares of heads to remove (10,20,30,50)")
     parser.add_argument("--windows", type=int, default=16, help=f"windows of {WINDOW} tokens, spread over the text (16)")
     parser.add_argument("--rounds", type=int, default=10, help="timed rounds over all models (10)")
+    parser.add_argument("--again", action="store_true", help="measure anew what is there already")
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--data", type=Path, default=Path("data"))
     args = parser.parse_args()
     if min(args.windows, args.rounds) < 2:
         parser.error("an interval needs at least 2 windows and 2 rounds")
+    args.folder = args.results / Path(args.subject).name.removesuffix(".toml")
+    result = args.folder / "llama-cpp.csv"
+    if result.exists() and not args.again:
+        raise Fault(f"`{result}` is there already: --again measures anew")
     args.text, run = args.text or args.data / "wikitext2" / "wiki.test.raw", provenance()
     text = args.text.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         rows, files, identity = exported(args, Path(folder))
         windows, seconds = measure(args, rows, text)
-    write(args, list(columns(rows, windows, seconds)), files, identity, run)
+    write(args, result, list(columns(rows, windows, seconds)), files, identity, run)
 
 
 if __name__ == "__main__":
