@@ -124,7 +124,7 @@ class Llama:
 
     def __init__(self, path):
         self.model = llama_cpp.Llama(
-            str(path), n_ctx=128, n_batch=128, n_threads=2, logits_all=True, verbose=False, flash_attn=False, type_k=F32, type_v=F32
+            str(path), n_ctx=1024, n_batch=128, n_threads=2, logits_all=True, verbose=False, flash_attn=False, type_k=F32, type_v=F32
         )
 
     def logits(self, ids):
@@ -271,7 +271,7 @@ def check_import(args, work):
 
     plain, model = Llama(work / "plain.gguf"), AutoModelForCausalLM.from_pretrained(again, dtype=torch.float32).eval()
     worst, tolerance = 0.0, 1e-3
-    for ids in prompts_of(original, 4):
+    for ids in prompts_of(original, 4) + prompts_of(original, 1, 700):  # Gemma 3 sees 512 tokens in most layers
         with torch.no_grad():
             logits = model(torch.tensor([ids])).logits[0].numpy()
         worst = max(worst, gap(plain.logits(ids), logits))
@@ -282,10 +282,10 @@ def check_import(args, work):
     print(f"import-model: all weights bit for bit, logits {worst:.1e} from llama.cpp's ({tolerance:.1g} allowed)", flush=True)
 
 
-def prompts_of(vocabulary, count):
+def prompts_of(vocabulary, count, length=LENGTH):
     text = b" The river rises in the hills north of the town, and 1,250 people lived there in 1931. It was built by the king's own hand."
-    ids = vocabulary.tokenize(text, add_bos=False)
-    return [ids[start : start + LENGTH] for start in range(count)]
+    ids = vocabulary.tokenize(text * (1 + length // LENGTH), add_bos=False)
+    return [ids[start : start + length] for start in range(count)]
 
 
 def real_cuts(config):
