@@ -36,7 +36,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     for Other { task, name, wanted, search: beside } in OTHERS {
         let search = beside(&search);
         let told = told(&model, &folder, &search, &batches, (task, machine.threads));
-        let ratio = Peer::start(&context.args.python, machine.device, &told).map(|mut peer| {
+        let ratio = Peer::start(context, told).map(|mut peer| {
             let ours = || timed(|| translate(&search, &model, &batches, machine.threads));
             context.ratio(ours, || peer.seconds())
         });

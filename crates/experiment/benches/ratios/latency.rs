@@ -42,7 +42,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
 
     tch::set_num_threads(1);
     let task = told(&model, folder.path(), &search, &batches, ("generate", 1));
-    let peer = Peer::start(&context.args.python, machine.device, &task);
+    let peer = Peer::start(context, task);
     let ratio = peer.map(|mut peer| context.ratio(ours, || peer.seconds()));
     let name = "one sentence at a time, 128 wide, on one thread, beside generate of transformers".to_owned();
     row(Row { name, ratio, wanted: 2.0 });

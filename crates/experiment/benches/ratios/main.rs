@@ -2,12 +2,12 @@
 //!
 //! Both ways are measured in turn, A B A B, in one run; a ratio is the median over pairs of neighbours, and how many times
 //! as fast ours is, unless the row says otherwise. Rows that compare with transformers need a Python that has it
-//! (`--python`), and are for CPUs.
+//! (`--python`), which works on the same `--device`.
 #![expect(clippy::unwrap_used, reason = "a benchmark has no one to report an error to")]
 mod ablation;
 mod decoding;
+mod hook;
 mod importance;
-mod language;
 mod latency;
 mod models;
 mod opus_size;
@@ -79,7 +79,7 @@ type Measurement = fn(&Context, &mut dyn FnMut(Row));
 const MEASUREMENTS: [(&str, Measurement); 11] = [
     ("ablation", ablation::measure),
     ("sweep", sweep::measure),
-    ("language", language::measure),
+    ("hook", hook::measure),
     ("precision", precision::measure),
     ("pruning", pruning::measure),
     ("decoding", decoding::measure),
@@ -96,7 +96,7 @@ fn main() {
     std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
     let context = Context { machine: args.machine.build().unwrap(), args };
     let Machine { threads, .. } = context.machine;
-    println!("{:>7} {:>7}  {}, {threads} threads", "ratio", "wanted", context.machine.device_name());
+    println!("{:>7} {:>7}  {}, {threads} threads", "ratio", "wanted", context.machine.processor_name());
     for (name, measure) in MEASUREMENTS {
         if context.args.only.is_empty() || context.args.only.iter().any(|only| only == name) {
             measure(&context, &mut |Row { name, ratio, wanted }| match ratio {

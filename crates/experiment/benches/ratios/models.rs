@@ -107,17 +107,21 @@ impl Timed for LanguageModel {
     }
 }
 
-pub fn classifier((_, layers, heads, width): Size, device: Device) -> Classifier {
-    let json = json!({
+/// Under names that transformers takes for it too, as those below.
+pub fn bert_config((_, layers, heads, width): Size) -> Value {
+    json!({
         "model_type": "bert", "vocab_size": 1000, "hidden_size": width, "num_hidden_layers": layers,
         "num_attention_heads": heads, "intermediate_size": 4 * width, "hidden_act": "gelu",
         "max_position_embeddings": 128, "type_vocab_size": 2,
-    });
-    let config: ClassifierConfig = serde_json::from_value(json).unwrap();
+    })
+}
+
+pub fn classifier(size: Size, device: Device) -> Classifier {
+    let config: ClassifierConfig = serde_json::from_value(bert_config(size)).unwrap();
     Classifier::random(config, 1, (Kind::Float, device)).unwrap()
 }
 
-/// The smallest GPT-2, under names that transformers takes for it too.
+/// The smallest GPT-2.
 pub fn gpt2_config() -> Value {
     json!({
         "model_type": "gpt2", "vocab_size": 50_257, "hidden_size": 768, "num_hidden_layers": 12,
@@ -128,6 +132,19 @@ pub fn gpt2_config() -> Value {
 
 pub fn gpt2(device: Device) -> LanguageModel {
     language_model(&GPT2, gpt2_config(), device)
+}
+
+/// SmolLM2 of 135 million parameters, whose heads share keys and values by threes.
+pub fn smollm2_config() -> Value {
+    json!({
+        "model_type": "llama", "vocab_size": 49_152, "hidden_size": 576, "num_hidden_layers": 30,
+        "num_attention_heads": 9, "num_key_value_heads": 3, "intermediate_size": 1_536, "hidden_act": "silu",
+        "max_position_embeddings": 8_192, "rms_norm_eps": 1e-5, "rope_theta": 1e5, "tie_word_embeddings": true,
+    })
+}
+
+pub fn smollm2(device: Device) -> LanguageModel {
+    language_model(&LLAMA, smollm2_config(), device)
 }
 
 /// A small Llama with two heads in each group.

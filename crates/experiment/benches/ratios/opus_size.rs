@@ -46,7 +46,7 @@ fn prepare(context: &Context, machine: &Machine) -> Result<Peer, String> {
     let task = json!({
         "do": "opus_size", "threads": machine.threads, "folder": FOLDER, "pieces": PIECES, "texts": texts, "rows": 16,
     });
-    Peer::start(&context.args.python, machine.device, &task)
+    Peer::start(context, task)
 }
 
 fn open(machine: &Machine) -> Box<dyn Subject> {

@@ -1,9 +1,9 @@
 """The other side of `just bench`: transformers, CTranslate2 and eager PyTorch do what the first line of the input asks
-for, once for each line that follows, and print the seconds that it took.
+for, once for each line that follows, on the device that it names, and print the seconds that it took.
 
 The first line is JSON. `generate` and `ctranslate2`: translate token ids by beam search; `opus_size`: translate texts with a
-model of that size, which is made if it is not there; `mask`: the nats of made-up texts
-with one head of each layer masked in turn; `train`: optimiser steps on made-up batches.
+model of that size, which is made if it is not there; `mask`: the nats of made-up texts, or
+their classes, with one head of each layer masked in turn; `train`: optimiser steps on made-up batches.
 """
 import json
 import sys
@@ -21,13 +21,13 @@ from opus_size import make as make_opus_size
 transformers.logging.set_verbosity_error()
 
 
-def generate(folder, batches, limits, beam, length_penalty, stopping, pad, **_):
-    model = transformers.MarianMTModel.from_pretrained(folder).eval()
+def generate(folder, batches, limits, beam, length_penalty, stopping, pad, device, **_):
+    model = transformers.MarianMTModel.from_pretrained(folder).eval().to(device)
 
     def once():
         for rows, limit in zip(batches, limits):
             longest = max(map(len, rows))
-            ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows])
+            ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows], device=device)
             with torch.inference_mode():
                 model.generate(
                     input_ids=ids,
@@ -41,21 +41,23 @@ def generate(folder, batches, limits, beam, length_penalty, stopping, pad, **_):
     return once
 
 
-def opus_size(folder, pieces, texts, rows, **_):
+def opus_size(folder, pieces, texts, rows, device, **_):
     make_opus_size(folder, pieces)
-    model = transformers.MarianMTModel.from_pretrained(folder).eval()
+    model = transformers.MarianMTModel.from_pretrained(folder).eval().to(device)
     tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
     parts = [texts[first : first + rows] for first in range(0, len(texts), rows)]
 
     def once():
         for part in parts:
             with torch.inference_mode():
-                model.generate(**tokenizer(part, return_tensors="pt", padding=True))
+                model.generate(**tokenizer(part, return_tensors="pt", padding=True).to(device))
 
     return once
 
 
-def ctranslate2(folder, batches, limits, beam, length_penalty, pad, threads, **_):
+def ctranslate2(folder, batches, limits, beam, length_penalty, pad, threads, device, **_):
+    if device != "cpu":
+        sys.exit(print("compared on a CPU alone: --device cpu"))
     try:
         import ctranslate2
         from ctranslate2.converters.transformers import BartLoader, MarianMTLoader
@@ -98,45 +100,54 @@ def ctranslate2(folder, batches, limits, beam, length_penalty, pad, threads, **_
     return once
 
 
-def mask(config, texts, length, **_):
-    config = transformers.GPT2Config(**config, attn_implementation="sdpa")
-    model = transformers.GPT2LMHeadModel(config).eval()
-    tokens = torch.randint(0, config.vocab_size, (texts, length + 1))
+# The output projection of each layer's attention: GPT-2, BERT, Llama
+OUTPUTS = "attn.c_proj", "attention.output.dense", "self_attn.o_proj"
+
+
+def mask(config, texts, length, device, **_):
+    config = transformers.AutoConfig.for_model(**config, attn_implementation="sdpa")
+    is_bert = config.model_type == "bert"
+    kind = transformers.AutoModelForSequenceClassification if is_bert else transformers.AutoModelForCausalLM
+    model = kind.from_config(config).eval().to(device)
+    projections = [module for name, module in model.named_modules() if name.endswith(OUTPUTS)]
+    tokens = torch.randint(0, config.vocab_size, (texts, length + 1), device=device)
     read, labels = tokens[:, :-1], tokens[:, 1:]
-    width = config.n_embd // config.n_head
+    width = config.hidden_size // config.num_attention_heads
 
     def without_first(_module, arguments):
         context, *others = arguments
         context[..., :width] = 0
         return context, *others
 
-    def nats():
+    def outputs():
+        if is_bert:
+            return model(input_ids=read).logits.tolist()
         logits = model(input_ids=read, use_cache=False).logits
         nats = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
         return nats.view(texts, length).sum(-1).tolist()
 
     def once():
-        for block in model.transformer.h:
-            hook = block.attn.c_proj.register_forward_pre_hook(without_first)
+        for projection in projections:
+            hook = projection.register_forward_pre_hook(without_first)
             with torch.inference_mode():
-                nats()
+                outputs()
             hook.remove()
 
     return once
 
 
-def train(family, config, steps, rows, lengths, labels, **_):
+def train(family, config, steps, rows, lengths, labels, device, **_):
     if family == "bert":
         model = transformers.BertForSequenceClassification(transformers.BertConfig(**config, num_labels=labels))
     else:
         model = transformers.MarianMTModel(transformers.MarianConfig(**config))
-    model.train()
+    model.train().to(device)
     adam = torch.optim.AdamW(model.parameters(), lr=1e-5)
-    made_up = [torch.randint(5, config["vocab_size"], (rows, length)) for length in lengths]
+    made_up = [torch.randint(5, config["vocab_size"], (rows, length), device=device) for length in lengths]
 
     def loss():
         if family == "bert":
-            return model(input_ids=made_up[0], labels=torch.randint(0, labels, (rows,))).loss
+            return model(input_ids=made_up[0], labels=torch.randint(0, labels, (rows,), device=device)).loss
         logits = model(input_ids=made_up[0], decoder_input_ids=made_up[1]).logits
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1), made_up[1].flatten(), label_smoothing=0.1)
 
@@ -159,6 +170,8 @@ def main():
     for _ in sys.stdin:
         started = time.perf_counter()
         once()
+        if task["device"] != "cpu":  # which may be at work still
+            torch.cuda.synchronize(task["device"])
         print(time.perf_counter() - started, flush=True)
 
 

@@ -3,7 +3,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
-use tch::Device;
+
+use crate::Context;
 
 /// `peer.py` at work.
 pub struct Peer {
@@ -13,18 +14,18 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts it with a task.
+    /// Starts it with a task, on the device that ours is on.
     ///
     /// # Errors
-    /// In words, if there is no such Python, it lacks a package, or `device` is no CPU.
-    pub fn start(python: &str, device: Device, task: &Value) -> Result<Self, String> {
-        if device != Device::Cpu {
-            return Err("compared on a CPU alone: --device cpu".to_owned());
-        }
+    /// In words, if there is no such Python, it lacks a package, or does the task on a CPU alone.
+    pub fn start(context: &Context, mut task: Value) -> Result<Self, String> {
+        let python = &context.args.python;
+        task["device"] = context.machine.device_name().into();
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/ratios/peer.py");
         let mut process = Command::new(python)
             .arg(script)
             .env_remove("LD_LIBRARY_PATH") // torch of Python has libraries of its own
+            .env_remove("LD_PRELOAD")
             .env_remove("OMP_WAIT_POLICY") // and waits as it does for its users
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -102,7 +102,7 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
         task["threads"] = context.machine.threads.into();
         task["steps"] = steps.into();
         task["rows"] = (lines.len() / steps).into();
-        let ratio = Peer::start(&context.args.python, context.machine.device, &task)
+        let ratio = Peer::start(context, task)
             .map(|mut peer| context.ratio(|| timed(|| drop(trained.train())), || peer.seconds()));
         row(Row { name: format!("{name}, beside eager PyTorch"), ratio, wanted: 1.0 });
     }

@@ -1,0 +1,68 @@
+//! Masking each head of a model in turn, beside plain forward passes and beside a loop over a model of transformers with a hook
+//! before the output projection. Language models make the nats of each text.
+//!
+//! One batch, all of whose products take all threads, as those of transformers do. Whichever head is masked, it costs the
+//! others the same, so they are timed on one head of each layer. Ours is timed on a third of the heads of each layer, which
+//! share less than all heads do.
+use serde_json::{Value, json};
+use tch::Device;
+
+use crate::models::{
+    BERT_BASE, MINILM, Timed, bert_config, classifier, gpt2, gpt2_config, smollm2, smollm2_config,
+};
+use crate::peer::Peer;
+use crate::sweep::{one_by_one, together};
+use crate::{Context, Row};
+
+/// How a model is measured.
+struct Case {
+    name: &'static str,
+    config: Value,
+    /// Texts of the batch, and the length of each in tokens.
+    texts: usize,
+    length: u32,
+    /// On a CPU, beside plain passes and transformers.
+    wanted: [f64; 2],
+}
+
+pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
+    let device = context.machine.device;
+    tch::set_num_threads(context.machine.threads as i32);
+    for (size, wanted) in [(MINILM, [1.5, 1.5]), (BERT_BASE, [1.5, 1.5])] {
+        let case = Case { name: size.0, config: bert_config(size), texts: 12, length: 40, wanted };
+        case.measure(&classifier(size, device), context, row);
+    }
+    let wanted = [1.35, 2.0];
+    let case = Case { name: "GPT-2", config: gpt2_config(), texts: 8, length: 128, wanted };
+    case.measure(&gpt2(device), context, row);
+    let wanted = [1.35, 1.9];
+    let case = Case { name: "SmolLM2 135M", config: smollm2_config(), texts: 8, length: 128, wanted };
+    case.measure(&smollm2(device), context, row);
+}
+
+impl Case {
+    fn measure<M: Timed>(self, model: &M, context: &Context, row: &mut dyn FnMut(Row)) {
+        let batch = model.made_up(self.texts, self.length);
+        let mut heads = model.layout().heads();
+        let layers = 1 + heads.last().unwrap().layer_index();
+        let timed = heads.len() / layers / 3;
+        heads.retain(|id| id.head_index() < timed);
+
+        let mut theirs: Vec<Box<dyn FnMut() -> f64 + '_>> = vec![Box::new(|| one_by_one(model, &batch))];
+        let task = json!({
+            "do": "mask", "threads": context.machine.threads, "config": self.config, "texts": self.texts, "length": self.length,
+        });
+        let mut why = String::new();
+        match Peer::start(context, task) {
+            Ok(mut peer) => theirs.push(Box::new(move || peer.seconds() / layers as f64)),
+            Err(fault) => why = fault,
+        }
+        let ratios = context.ratios(|| together(model, &batch, &heads), &mut theirs);
+
+        let name = |other| format!("all heads of {}, one masked at a time, beside {other}", self.name);
+        let wanted = if context.machine.device == Device::Cpu { self.wanted } else { [1.35, 5.0] };
+        row(Row { name: name("plain forward passes"), ratio: Ok(ratios[0]), wanted: wanted[0] });
+        let of_peer = ratios.get(1).copied().ok_or(why);
+        row(Row { name: name("transformers with a hook"), ratio: of_peer, wanted: wanted[1] });
+    }
+}
