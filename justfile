@@ -201,7 +201,7 @@ named-heads subject="demo-induction" *args: (build "named-heads" "plotting")
 
 # Speed, key-value cache, file size and perplexity in llama.cpp of the models that pruning curves give; needs llama-cpp-python
 [group('beyond the paper')]
-llama-cpp subject="smollm2-135m-instruct" *args: (build "llama-cpp" "export-model" "export-gguf" "plotting")
+llama-cpp subject="smollm2-135m-instruct" *args: (build "llama-cpp" "export-model" "plotting")
     {{ run }} headcount -- llama-cpp "$@"
 
 # The demo of induction: two layers trained on blocks said twice; the cost of each head under each kind of ablation, and what it attends to

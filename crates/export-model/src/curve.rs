@@ -194,8 +194,8 @@ mod tests {
         MeasuredCurve { path: "x.csv".into(), signature: Signature::new(identity, provenance), steps }
     }
 
-    /// Of 6 encoder heads of 18 all may go, of 6 of 6 not. Where steps mask no head or all there is no number to name, so the
-    /// argument is.
+    /// Of 6 encoder heads of 18 all may go, of 6 of 6 not. Where all other steps mask no head or all, there is no number to
+    /// name, so the argument is.
     #[test]
     fn all_heads_of_one_type_may_go_but_not_all_of_the_model() {
         let thirds = curve(6, &[0, 3, 6]);

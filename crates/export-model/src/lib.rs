@@ -7,12 +7,12 @@ use std::process::ExitCode;
 
 use anyhow::ensure;
 use clap::{Parser, ValueEnum};
-use core_masking::Removal;
+use core_masking::{HeadSet, Removal};
 use experiment::{Export, MachineArgs, SubjectArgs};
 use gguf::Precision;
 use records::{PruningRow, Signature};
 use serde_json::{Map, Value};
-use subject::Scored;
+use subject::{Ablation, Scored};
 
 use curve::MeasuredCurve;
 
@@ -48,8 +48,8 @@ struct Args {
     #[arg(long, value_name = "NAME")]
     curve: Option<String>,
 
-    /// Share of the curve's heads to remove, in percent, at which it has a step; 0 writes the model as it is [default: the
-    /// largest whose heads are dispensable]
+    /// Share of the curve's heads to remove, in percent, at which it has a step; 0 writes the model with all its heads [default:
+    /// the largest whose heads are dispensable]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(0..=100))]
     percent: Option<u64>,
 
@@ -138,12 +138,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
 
     let about = about(step, args.form, curve.signature(args.margin));
     let masked = step.masked_heads.parse()?;
-    export.about(about).write(subject.as_ref(), &masked, args.form.removal(), &ablation)?;
+    let (form, ablation) =
+        if masked == HeadSet::none() { (Form::Cut, Ablation::Zero) } else { (args.form, ablation) };
+    export.about(about).write(subject.as_ref(), &masked, form.removal(), &ablation)?;
     words::print_line(args.folder.display())?;
     args.export_gguf.as_deref().map_or(Ok(()), |file| write_gguf(&args.folder, file, args.precision))?;
     if !machine.quiet {
         words::say!("{}", described(step));
-        if args.form == Form::Cut {
+        if args.form == Form::Cut && masked != HeadSet::none() {
             words::say!("{}", for_transformers(&args.folder));
         }
     }

@@ -72,6 +72,14 @@ fn an_exported_model_scores_as_its_row() {
     let kept = fs::read_to_string(folder.path().join("results/cut/ablate-one.csv")).unwrap();
     assert_eq!(kept.lines().count(), 1 + 3, "heads that are gone have no row: {kept}");
 
+    let base = steps(folder.path())[0].base_score;
+    for form in ["cut", "zeros", "uniform"] {
+        let whole = format!("whole-{form}");
+        command(folder.path(), &whole, &["--form", form, "--percent", "0"]).assert().success();
+        assert_eq!(score_of_export(folder.path(), &whole, CLASSIFIER), base, "{form}");
+        assert!(!folder.path().join(whole).join("modeling_headcount.py").exists());
+    }
+
     let message = refusal(folder.path(), &["--percent", "50", "--export-gguf", "model.gguf"]);
     assert!(message.contains("a model of type `bert` is not written as GGUF"), "{message}");
 

@@ -47,7 +47,7 @@ def sha256(path):
 
 def curves(folder):
     """The pruning curves of a subject: a name, the file, the curve in it, and the identity of its signature."""
-    for path in sorted(folder.glob("iterative-prune*.json"), key=lambda path: ("-mean" in path.name, path.name)):
+    for path in sorted(folder.glob("iterative-prune*.json")):
         signature = json.loads(path.read_text())
         identity = signature["identity"]
         kind = identity["arguments"].get("ablation", "zero")
@@ -243,7 +243,8 @@ def main():
     args.folder = args.results / Path(args.subject).name.removesuffix(".toml")
     result = args.folder / "llama-cpp.csv"
     if result.exists() and not args.again:
-        raise Fault(f"`{result}` is there already: --again measures anew")
+        say(f"`{result}` is there already: --again measures anew")
+        return print(result)
     args.text, run = args.text or args.data / "wikitext2" / "wiki.test.raw", provenance()
     text = args.text.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ Tiny random models of each kind lose heads in different ways. In f32, without fl
 that transformers gives with zeros in the heads' place, to 2e-3; the same bits as a file with these zeros, unless a layer keeps
 one head alone; and so the same greedy tokens in f16 and q8_0. With --model a real folder is checked instead of
 these. --gguf names the file of a Llama or Gemma 3 whose folder is then made anew: weights must be equal bit for bit, logits to
-1e-3 (of Gemma to what GELU from a table costs), and the ids of made-up texts all the same.
+1e-3 (of Gemma to what GELU from a table costs), of a text beyond its windows too, and the ids of made-up texts all the same.
 
 Needs llama-cpp-python, gguf, torch, transformers 4 or 5 and safetensors. The last line says `passed`; a fault is one line, and
 the exit code 1.
@@ -32,6 +32,7 @@ except ImportError as error:
     sys.exit(f"check_gguf.py: {error}: install llama-cpp-python, gguf, torch, transformers and safetensors")
 
 LENGTH = 24  # tokens of a prompt; as many are added to it
+BEYOND = 700  # tokens of a text that is longer than the windows of Gemma 3, 512
 D_HEAD = 64
 ROWS = 320
 F32 = 0  # ggml's number, for the cache
@@ -122,9 +123,9 @@ def removed(source, folder, heads, cut):
 class Llama:
     """A file in llama.cpp, without flash attention and with a cache in f32."""
 
-    def __init__(self, path):
+    def __init__(self, path, context=128):
         self.model = llama_cpp.Llama(
-            str(path), n_ctx=1024, n_batch=128, n_threads=2, logits_all=True, verbose=False, flash_attn=False, type_k=F32, type_v=F32
+            str(path), n_ctx=context, n_batch=128, n_threads=2, logits_all=True, verbose=False, flash_attn=False, type_k=F32, type_v=F32
         )
 
     def logits(self, ids):
@@ -269,23 +270,30 @@ def check_import(args, work):
     made = " and in a file made of it" if kind == "llama" else ""
     print(f"ids of {len(all_texts)} texts: all as in llama.cpp, in the folder{made}; {lost} texts are not got back", flush=True)
 
-    plain, model = Llama(work / "plain.gguf"), AutoModelForCausalLM.from_pretrained(again, dtype=torch.float32).eval()
+    plain, model = Llama(work / "plain.gguf", BEYOND), AutoModelForCausalLM.from_pretrained(again, dtype=torch.float32).eval()
     worst, tolerance = 0.0, 1e-3
-    for ids in prompts_of(original, 4) + prompts_of(original, 1, 700):  # Gemma 3 sees 512 tokens in most layers
+    beyond = original.tokenize("".join(all_texts).encode(), add_bos=True)[:BEYOND]
+    for ids in [*prompts_of(original, 4), beyond]:
         with torch.no_grad():
             logits = model(torch.tensor([ids])).logits[0].numpy()
         worst = max(worst, gap(plain.logits(ids), logits))
         if kind == "gemma3":
             tolerance = max(tolerance, 3 * gap(logits, with_rounded_gelu(model, ids)))
+    if kind == "gemma3":
+        unlimited = AutoModelForCausalLM.from_pretrained(again, dtype=torch.float32, sliding_window=BEYOND).eval()
+        with torch.no_grad():
+            without = gap(unlimited(torch.tensor([beyond])).logits[0].numpy(), logits)
+        if not without > tolerance:
+            raise Fault(f"logits without windows differ by {without:.2g}: too little to tell that there are windows")
     if not worst <= tolerance:
         raise Fault(f"logits of the folder and of its file differ by {worst:.2g}, more than {tolerance:.2g}")
     print(f"import-model: all weights bit for bit, logits {worst:.1e} from llama.cpp's ({tolerance:.1g} allowed)", flush=True)
 
 
-def prompts_of(vocabulary, count, length=LENGTH):
+def prompts_of(vocabulary, count):
     text = b" The river rises in the hills north of the town, and 1,250 people lived there in 1931. It was built by the king's own hand."
-    ids = vocabulary.tokenize(text * (1 + length // LENGTH), add_bos=False)
-    return [ids[start : start + length] for start in range(count)]
+    ids = vocabulary.tokenize(text, add_bos=False)
+    return [ids[start : start + LENGTH] for start in range(count)]
 
 
 def real_cuts(config):

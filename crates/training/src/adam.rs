@@ -47,6 +47,8 @@ pub(crate) struct Adam {
     flat: Option<Moments>,
     settings: AdamSettings,
     step: usize,
+    /// Updates of this process that left out what has a learning rate of its own.
+    left_out: usize,
 }
 
 impl Adam {
@@ -70,8 +72,8 @@ impl Adam {
             second: tensor.zeros_like().detach(),
             own_rate: own_rate(name),
         };
-        let mut adam =
-            Self { parameters: trained.map(parameter).collect(), flat: None, settings: *settings, step: 0 };
+        let parameters = trained.map(parameter).collect();
+        let mut adam = Self { parameters, flat: None, settings: *settings, step: 0, left_out: 0 };
         let shares = adam.parameters.iter().any(|own| own.own_rate.is_none());
         adam.flat = (is_flat && shares).then(|| adam.flatten());
         adam
@@ -99,9 +101,15 @@ impl Adam {
         self.step
     }
 
+    /// Updates so far that left out what has a learning rate of its own.
+    pub(crate) fn left_out(&self) -> usize {
+        self.left_out
+    }
+
     /// One update along the gradients of the weights, in the order of [`gradients`], those that share a learning rate clipped to
-    /// an l2 norm of `clip_norm`. Returns their norm before that; if it is not finite, nothing is changed. Where only that of the
-    /// others is not, they alone stay: at low temperatures the gradient through many draws of a subset overflows.
+    /// an l2 norm of `clip_norm`. Returns their norm before that; if it is not finite, nothing is changed. If only the norm of
+    /// those with a learning rate of their own is not finite, they are left out: at low temperatures the gradient through many
+    /// draws of a subset overflows.
     pub(crate) fn update(&mut self, gradients: &[Tensor], learning_rate: f64, clip_norm: f64) -> f64 {
         let (own, shared): (Vec<_>, Vec<_>) =
             self.parameters.iter().zip(gradients).partition(|(parameter, _)| parameter.own_rate.is_some());
@@ -116,14 +124,16 @@ impl Adam {
         if let Some(flat) = &mut self.flat {
             no_grad(|| flat.update(&self.parameters, gradients, &step));
         }
+        self.left_out += usize::from(!own.is_finite());
         self.update_in_chunks(gradients, &step, own.is_finite());
         norm
     }
 
-    /// Updates what is not updated by [`Moments::update`]; `own`: also what has a learning rate of its own.
-    fn update_in_chunks(&self, gradients: &[Tensor], step: &Step, own: bool) {
-        let is_left =
-            |parameter: &Parameter| if parameter.own_rate.is_some() { own } else { self.flat.is_none() };
+    /// Updates what is not updated by [`Moments::update`]: what has a learning rate of its own if it `takes_own`.
+    fn update_in_chunks(&self, gradients: &[Tensor], step: &Step, takes_own: bool) {
+        let is_left = |parameter: &Parameter| {
+            if parameter.own_rate.is_some() { takes_own } else { self.flat.is_none() }
+        };
         let chunks: Vec<Chunk> = self
             .parameters
             .iter()

@@ -101,7 +101,8 @@ impl<O: Objective> Run<O> {
         }
         let started = Instant::now();
         let (mut sum, mut seen) = (0.0, 0);
-        for rows in &self.objective().batches(train, seed) {
+        let (batches, left_out) = (self.objective().batches(train, seed), self.adam.left_out());
+        for rows in &batches {
             let predictions = O::predictions(train, rows);
             let loss = or_full_memory(|| self.step(train, rows, predictions))?;
             if !loss.is_finite() {
@@ -115,10 +116,18 @@ impl<O: Objective> Run<O> {
             self.progress.message(format!("epoch {epoch}  loss {mean:.3}  {speed:.0} predictions/s"));
             self.progress.advance(1);
         }
+        match self.adam.left_out() - left_out {
+            0 => {}
+            all if all == batches.len() => return Err(diverged(epoch, self.adam.steps()).into()),
+            some => words::warn(&format!(
+                "in {some} of the {} steps of epoch {epoch} the gradient of the gates overflowed, which stayed as they were",
+                batches.len()
+            )),
+        }
         Ok(sum / seen as f64)
     }
 
-    /// One update; returns the batch's loss in nats per prediction, or NaN if the gradient is not finite.
+    /// One update; returns the batch's loss in nats per prediction, or NaN if the gradient of the weights is not finite.
     fn step(&mut self, train: &O::Examples, rows: &[usize], predictions: usize) -> Result<f64, O::Error> {
         let needed = rows.len().div_ceil((MOST_TOKENS / longest::<O>(train, rows).max(1)).max(1));
         let parts = divided(rows, self.shards.len().max(needed));

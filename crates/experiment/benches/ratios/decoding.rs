@@ -35,9 +35,10 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     tch::set_num_threads(1);
     for Other { task, name, wanted, search: beside } in OTHERS {
         let search = beside(&search);
+        let threads = machine.evaluators();
         let told = told(&model, &folder, &search, &batches, (task, machine.threads));
         let ratio = Peer::start(context, told).map(|mut peer| {
-            let ours = || timed(|| translate(&search, &model, &batches, machine.threads));
+            let ours = || timed(|| translate(&search, &model, &batches, threads));
             context.ratio(ours, || peer.seconds())
         });
         let (beam, sentences) = (search.beam, sources.len());

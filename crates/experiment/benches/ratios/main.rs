@@ -2,7 +2,7 @@
 //!
 //! Both ways are measured in turn, A B A B, in one run; a ratio is the median over pairs of neighbours, and how many times
 //! as fast ours is, unless the row says otherwise. Rows that compare with transformers need a Python that has it
-//! (`--python`), which works on the same `--device`.
+//! (`--python`), which works on the same `--device`; CTranslate2 is for CPUs.
 #![expect(clippy::unwrap_used, reason = "a benchmark has no one to report an error to")]
 mod ablation;
 mod decoding;
@@ -96,7 +96,8 @@ fn main() {
     std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
     let context = Context { machine: args.machine.build().unwrap(), args };
     let Machine { threads, .. } = context.machine;
-    println!("{:>7} {:>7}  {}, {threads} threads", "ratio", "wanted", context.machine.processor_name());
+    let (device, processor) = (context.machine.device_name(), context.machine.processor_name());
+    println!("{:>7} {:>7}  {device} ({processor}), {threads} threads", "ratio", "wanted");
     for (name, measure) in MEASUREMENTS {
         if context.args.only.is_empty() || context.args.only.iter().any(|only| only == name) {
             measure(&context, &mut |Row { name, ratio, wanted }| match ratio {

@@ -107,7 +107,7 @@ impl Timed for LanguageModel {
     }
 }
 
-/// Under names that transformers takes for it too, as those below.
+/// A BERT, in the words of its `config.json`, as transformers reads them too.
 pub fn bert_config((_, layers, heads, width): Size) -> Value {
     json!({
         "model_type": "bert", "vocab_size": 1000, "hidden_size": width, "num_hidden_layers": layers,

@@ -7,6 +7,7 @@ use std::path::Path;
 use core_masking::HeadSet;
 use serde_json::json;
 use subject::{Description, Scored, Subject};
+use tch::Device;
 use training::{Machine, Memory};
 
 use crate::peer::Peer;
@@ -30,7 +31,9 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
             let base = [HeadSet::none()];
             let ours = || timed(|| subject.evaluate(&scored, &base, &mut |_, _| Ok(())).unwrap());
             let ratio = context.ratio(ours, || peer.seconds());
-            (Ok(ratio), peak().map(|peak| bound(&machine) as f64 / peak as f64))
+            let is_on_cpu = machine.device == Device::Cpu;
+            let peak = if is_on_cpu { peak() } else { Err("measured on a CPU alone".to_owned()) };
+            (Ok(ratio), peak.map(|peak| bound(&machine) as f64 / peak as f64))
         }
     };
     let name = format!("{SENTENCES} sentences of NTREX by a translator of opus-mt's size, beside generate");

@@ -170,7 +170,7 @@ def main():
     for _ in sys.stdin:
         started = time.perf_counter()
         once()
-        if task["device"] != "cpu":  # which may be at work still
+        if task["device"] != "cpu":  # a GPU may still be at work
             torch.cuda.synchronize(task["device"])
         print(time.perf_counter() - started, flush=True)
 

@@ -127,14 +127,24 @@ fn a_tensor_with_a_rate_of_its_own_is_neither_clipped_nor_decayed() {
             gap(&adam.parameters[1].first, [0.06, 0.08]),
         ];
         assert!(found.iter().all(|&gap| gap < 1e-8), "{found:?}");
-        // one that overflows stays where it is, and the other moves on
-        let [gates, w] = ["gates", "w"].map(|name| weights.get(name).unwrap());
-        let [gates_before, w_before] = [&gates, &w].map(|tensor| tensor.detach().copy());
-        let gradients = [[f64::INFINITY, f64::NAN], [3.0, 4.0]].map(|row| Tensor::from_slice2(&[row]));
-        assert_eq!(adam.update(&gradients, 0.1, 1.0), 5.0);
-        assert_eq!(gates, gates_before);
-        assert_ne!(w, w_before);
-        assert!(gap(&adam.parameters[0].first, [10.0, -20.0]) < 1e-8);
+    }
+}
+
+/// With a gradient of (3, 4) beside it or none.
+#[test]
+fn a_gradient_that_overflows_leaves_a_tensor_with_a_rate_of_its_own_as_it_is() {
+    for others in [&["w"][..], &[]] {
+        let tensor = || Tensor::from_slice(&[1.0, 2.0]).set_requires_grad(true);
+        let names = ["gates"].iter().chain(others);
+        let weights = Weights::from_tensors(names.map(|&name| (name.to_owned(), tensor())));
+        let mut adam = Adam::laid_out(&weights, &PLAIN, |name| (name == "gates").then_some(0.25), false);
+        let gradients = [[f64::INFINITY, f64::NAN], [3.0, 4.0]].map(|row| Tensor::from_slice(&row));
+        let norm = adam.update(&gradients[..=others.len()], 0.1, f64::INFINITY);
+        assert_eq!((norm, adam.left_out(), adam.steps()), (5.0 * others.len() as f64, 1, 1));
+        assert_eq!(weights.get("gates").unwrap(), tensor());
+        let parameter = &adam.parameters[0];
+        assert_eq!((&parameter.first + &parameter.second).abs().max().double_value(&[]), 0.0);
+        assert!(others.iter().all(|name| weights.get(name).unwrap() != tensor()));
     }
 }
 
