@@ -489,8 +489,8 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
     let sentences = [
         "encoder-decoder {needed multi30k-en-fr enc-dec}/{heads multi30k-en-fr enc-dec}, \
          MNLI {needed minilm-mnli self}/{heads minilm-mnli self}, \
-         SmolLM2 {needed smollm2-135m-instruct/ablate-one-lambada-first-50 self}/\
-         {heads smollm2-135m-instruct/ablate-one-lambada-first-50 self}, \
+         SmolLM2 {needed smollm2-135m-instruct/ablate-one-lambada-first-150 self}/\
+         {heads smollm2-135m-instruct/ablate-one-lambada-first-150 self}, \
          Gemma {needed gemma-3-270m-q4/ablate-one-first-50 self}/{heads gemma-3-270m-q4/ablate-one-first-50 self}",
         "yes in {layers dispensable multi30k-en-fr} of 18 layers (translator), {layers dispensable minilm-mnli} of 6 (MNLI)",
         "MNLI {r minilm-mnli dev_mismatched_partial}; translator {r multi30k-en-fr test_2017_mscoco}, \
@@ -550,10 +550,11 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          {needed minilm-mnli self} are needed (4:10 costs {greatest minilm-mnli 1}) and {undecided minilm-mnli self} undecided",
         "all {dispensable multi30k-en-fr enc-enc} encoder heads are dispensable; of its {heads multi30k-en-fr enc-dec} \
          encoder-decoder heads {needed multi30k-en-fr enc-dec} is needed and {undecided multi30k-en-fr enc-dec} are undecided",
-        "LAMBADA, {needed smollm2-135m-instruct/ablate-one-lambada-first-50 self} of \
-         {heads smollm2-135m-instruct/ablate-one-lambada-first-50 self} heads are needed and \
-         {undecided smollm2-135m-instruct/ablate-one-lambada-first-50 self} undecided; 2:4 costs \
-         {cell smollm2-135m-instruct/ablate-one-lambada-first-50 score_delta 2 head=self:2:4} nats",
+        "LAMBADA, {needed smollm2-135m-instruct/ablate-one-lambada-first-150 self} of \
+         {heads smollm2-135m-instruct/ablate-one-lambada-first-150 self} heads are needed and \
+         {undecided smollm2-135m-instruct/ablate-one-lambada-first-150 self} undecided; 2:4 costs \
+         {cell smollm2-135m-instruct/ablate-one-lambada-first-150 score_delta 2 head=self:2:4} nats, and 25:5 \
+         {signed smollm2-135m-instruct/ablate-one-lambada-first-150 score_delta 2 head=self:25:5}",
         "passages, {needed gemma-3-270m-q4/ablate-one-first-50 self} of {heads gemma-3-270m-q4/ablate-one-first-50 self} are needed and \
          {undecided gemma-3-270m-q4/ablate-one-first-50 self} undecided; 12:3 costs {cell gemma-3-270m-q4/ablate-one-first-50 score_delta 2 head=self:12:3} nats, \
          and 14:4 {signed gemma-3-270m-q4/ablate-one-first-50 score_delta 2 head=self:14:4}",
