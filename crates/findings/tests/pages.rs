@@ -677,7 +677,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
     assert_eq!([needed("self:2:2"), needed("self:4:10")], [vec![6], vec![3]]);
     let given = "1 if all trainings agree / 0 if knowing one / in 3 of them / two in five of Gemma 3's / [Gemma 3] / 270 million parameters / \
          SmolLM2 and Gemma 3 / Brackets are 95 % intervals / head 1 of layer 2 / above 2 % of the score / p < 0.01 / \
-         all 72 heads / on 50 passages / 135 million parameters / 150 passages / Masking 81 % of one / At 90 % of BLEU / \
+         all 72 heads / 135 million parameters / 150 passages / Masking 81 % of one / At 90 % of BLEU / \
          with 1,043 sentences / on the paper's 9,815 pairs / on 3 % of MNLI / \
          (step 0) / with 75 % of its heads masked / \
          95 % interval / calls p < 0.01 significant";

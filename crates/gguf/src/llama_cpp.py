@@ -246,6 +246,8 @@ def main():
         say(f"`{result}` is there already: --again measures anew")
         return print(result)
     args.text, run = args.text or args.data / "wikitext2" / "wiki.test.raw", provenance()
+    if not args.text.exists():
+        raise Fault(f"`{args.text}` is not there: fetch wikitext2, or name another text by --text")
     text = args.text.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         rows, files, identity = exported(args, Path(folder))
