@@ -588,15 +588,20 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          encoder-decoder attention, {left multi30k-en-fr dec-dec 39 1} in decoder self-attention and \
          {left multi30k-en-fr enc-enc 39 1} in the encoder",
         "{kinds minilm-mrpc needed zero} of {heads minilm-mrpc self} heads are needed with zeros",
-        "{kinds minilm-mrpc needed resample} with other texts: 4:10 costs {kinds minilm-mrpc cost zero self:4:10 2} points of F1 (over six trainings \
-         {cost-in minilm-mrpc self:4:10 1}), {kinds minilm-mrpc cost mean self:4:10 2} and {kinds minilm-mrpc cost resample self:4:10 2}.",
+        "{kinds minilm-mrpc needed resample} with other texts: 4:10 costs {kinds minilm-mrpc cost zero self:4:10 2} points of F1, \
+         {kinds minilm-mrpc cost mean self:4:10 2} and {kinds minilm-mrpc cost resample self:4:10 2}.",
+        "1:7 to 1:9 and 2:4 to 2:6 cost \
+         {cell smollm2-135m-instruct/ablate-one-lambada-first-50 score_delta 2 head=self:2:5} to \
+         {cell smollm2-135m-instruct/ablate-one-lambada-first-50 score_delta 2 head=self:2:4} nats with zeros, and \
+         {signed smollm2-135m-instruct/ablate-one-mean-lambada-first-50 score_delta 2 head=self:1:7} to \
+         {cell smollm2-135m-instruct/ablate-one-mean-lambada-first-50 score_delta 2 head=self:2:4} with",
         "{kinds demo-inference needed zero} of {heads demo-inference self} heads are needed with zeros, \
          {kinds demo-inference needed mean} with means, {kinds demo-inference needed resample} with other texts: 1:8 costs \
          {kinds demo-inference cost zero self:1:8 2} points with zeros and {kinds demo-inference cost resample self:1:8 2} with",
-        "shown to go: {together-by demo-inference/replicate-6/iterative-prune-mean} instead of \
+        "shown to go ({together-by demo-inference/replicate-6/iterative-prune-mean} of 32 instead of \
          {together-by demo-inference/replicate-6/iterative-prune}, \
          {together-by demo-language/replicate-6/iterative-prune-mean} instead of \
-         {together-by demo-language/replicate-6/iterative-prune}.",
+         {together-by demo-language/replicate-6/iterative-prune}).",
         "all eight heads of layer 2 look up what followed a token before ({induction shares} of their attention); masking one costs {induction costs} nats a \
          token.",
         "shown to be dispensable with a probability of at most {power minilm-cola}",
@@ -675,7 +680,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
             .collect::<Vec<_>>()
     };
     assert_eq!([needed("self:2:2"), needed("self:4:10")], [vec![6], vec![3]]);
-    let given = "1 if all trainings agree / 0 if knowing one / in 3 of them / more than half of Gemma 3's / [Gemma 3] / 270 million parameters / \
+    let given = "1 if all trainings agree / 0 if knowing one / in 3 of them / more than half of Gemma 3's / [Gemma 3] / \
          SmolLM2 and Gemma 3 / Brackets are 95 % intervals / head 1 of layer 2 / above 2 % of the score / p < 0.01 / \
          all 72 heads / 135 million parameters / 150 passages / Masking 81 % of one / At 90 % of BLEU / \
          with 1,043 sentences / on the paper's 9,815 pairs / on 3 % of MNLI / \
