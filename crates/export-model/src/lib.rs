@@ -136,10 +136,10 @@ fn run(args: &Args) -> anyhow::Result<()> {
         gguf::check(subject.folder())?;
     }
 
-    let about = about(step, args.form, curve.signature(args.margin));
     let masked = step.masked_heads.parse()?;
     let (form, ablation) =
         if masked == HeadSet::none() { (Form::Cut, Ablation::Zero) } else { (args.form, ablation) };
+    let about = about(step, form, curve.signature(args.margin));
     export.about(about).write(subject.as_ref(), &masked, form.removal(), &ablation)?;
     words::print_line(args.folder.display())?;
     args.export_gguf.as_deref().map_or(Ok(()), |file| write_gguf(&args.folder, file, args.precision))?;

@@ -599,7 +599,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          {kinds demo-inference needed mean} with means, {kinds demo-inference needed resample} with other texts: 1:8 costs \
          {kinds demo-inference cost zero self:1:8 2} points with zeros and {kinds demo-inference cost resample self:1:8 2} with",
         "shown to go ({together-by demo-inference/replicate-6/iterative-prune-mean} of 32 instead of \
-         {together-by demo-inference/replicate-6/iterative-prune}, \
+         {together-by demo-inference/replicate-6/iterative-prune}; `demo-language` \
          {together-by demo-language/replicate-6/iterative-prune-mean} instead of \
          {together-by demo-language/replicate-6/iterative-prune}).",
         "all eight heads of layer 2 look up what followed a token before ({induction shares} of their attention); masking one costs {induction costs} nats a \
@@ -682,7 +682,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
     assert_eq!([needed("self:2:2"), needed("self:4:10")], [vec![6], vec![3]]);
     let given = "1 if all trainings agree / 0 if knowing one / in 3 of them / more than half of Gemma 3's / [Gemma 3] / \
          SmolLM2 and Gemma 3 / Brackets are 95 % intervals / head 1 of layer 2 / above 2 % of the score / p < 0.01 / \
-         all 72 heads / 135 million parameters / 150 passages / Masking 81 % of one / At 90 % of BLEU / \
+         all 72 heads / 135 million parameters / 150 passages / on 50 passages / Masking 81 % of one / At 90 % of BLEU / \
          with 1,043 sentences / on the paper's 9,815 pairs / on 3 % of MNLI / \
          (step 0) / with 75 % of its heads masked / \
          95 % interval / calls p < 0.01 significant";

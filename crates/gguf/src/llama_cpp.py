@@ -92,7 +92,8 @@ def exported(args, work):
             rows.append(dict(removal=name if masked else "nothing", removed=masked, heads=at[masked], model=model))
             files.append(file)
     if len(rows) < 2:
-        raise Fault(f"no curve in `{args.folder}` has a step at {args.percent} %: run iterative-prune first")
+        percents = ", ".join(map(str, args.percent))
+        raise Fault(f"no curve in `{args.folder}` has a step at {percents} %: run iterative-prune first")
     return sorted(rows, key=lambda row: (row["removed"] > 0, row["removal"], row["removed"])), files, identity
 
 
@@ -219,6 +220,15 @@ def write(args, path, lines, files, identity, run):
     print(path)
 
 
+def is_of(result, args):
+    """Whether these results were measured with the same options."""
+    beside = result.with_suffix(".json")
+    identity = json.loads(beside.read_text())["identity"] if beside.exists() else {}
+    known = identity.get("arguments", {})
+    options = {name: getattr(args, name) for name in ("percent", "windows", "rounds")}
+    return identity.get("split") == args.text.stem and options == {name: known.get(name) for name in options}
+
+
 def shares(text):
     found = [int(word) for word in text.split(",")]
     if not all(1 <= share <= 99 for share in found):
@@ -232,7 +242,7 @@ def main():
     parser.add_argument("subject", help="name or file of a Llama, Mistral or Qwen2 with results of iterative-prune")
     parser.add_argument("--text", type=Path, help="text whose perplexity is measured (wikitext2/wiki.test.raw below --data)")
     parser.add_argument("--percent", type=shares, default=[10, 20, 30, 50], help="shares of heads to remove (10,20,30,50)")
-    parser.add_argument("--windows", type=int, default=16, help=f"windows of {WINDOW} tokens, spread over the text (16)")
+    parser.add_argument("--windows", type=int, default=8, help=f"windows of {WINDOW} tokens, spread over the text (8)")
     parser.add_argument("--rounds", type=int, default=10, help="timed rounds over all models (10)")
     parser.add_argument("--again", action="store_true", help="measure anew what is there already")
     parser.add_argument("--results", type=Path, default=Path("results"))
@@ -242,10 +252,12 @@ def main():
         parser.error("an interval needs at least 2 windows and 2 rounds")
     args.folder = args.results / Path(args.subject).name.removesuffix(".toml")
     result = args.folder / "llama-cpp.csv"
+    args.text, run = args.text or args.data / "wikitext2" / "wiki.test.raw", provenance()
     if result.exists() and not args.again:
+        if not is_of(result, args):
+            raise Fault(f"`{result}` is of other options, or has no signature: --again replaces it")
         say(f"`{result}` is there already: --again measures anew")
         return print(result)
-    args.text, run = args.text or args.data / "wikitext2" / "wiki.test.raw", provenance()
     if not args.text.exists():
         raise Fault(f"`{args.text}` is not there: fetch wikitext2, or name another text by --text")
     text = args.text.read_text(encoding="utf-8")

@@ -108,7 +108,7 @@ impl Adam {
 
     /// One update along the gradients of the weights, in the order of [`gradients`], those that share a learning rate clipped to
     /// an l2 norm of `clip_norm`. Returns their norm before that; if it is not finite, nothing is changed. If only the norm of
-    /// those with a learning rate of their own is not finite, they are left out: at low temperatures the gradient through many
+    /// those with a learning rate of their own is not finite, they are left out: at some temperatures the gradient through many
     /// draws of a subset overflows.
     pub(crate) fn update(&mut self, gradients: &[Tensor], learning_rate: f64, clip_norm: f64) -> f64 {
         let (own, shared): (Vec<_>, Vec<_>) =

@@ -116,13 +116,15 @@ impl<O: Objective> Run<O> {
             self.progress.message(format!("epoch {epoch}  loss {mean:.3}  {speed:.0} predictions/s"));
             self.progress.advance(1);
         }
-        match self.adam.left_out() - left_out {
-            0 => {}
-            all if all == batches.len() => return Err(diverged(epoch, self.adam.steps()).into()),
-            some => words::warn(&format!(
-                "in {some} of the {} steps of epoch {epoch} the gradient of the gates overflowed, which stayed as they were",
-                batches.len()
-            )),
+        if self.adam.left_out() == self.adam.steps() {
+            return Err(diverged(epoch, self.adam.steps()).into());
+        }
+        let some = self.adam.left_out() - left_out;
+        if some > 0 {
+            let all = batches.len();
+            words::warn(&format!(
+                "the gates stayed as they were in {some} of the {all} steps of epoch {epoch}, since their gradient overflowed"
+            ));
         }
         Ok(sum / seen as f64)
     }

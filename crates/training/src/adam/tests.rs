@@ -133,11 +133,11 @@ fn a_tensor_with_a_rate_of_its_own_is_neither_clipped_nor_decayed() {
 /// With a gradient of (3, 4) beside it or none.
 #[test]
 fn a_gradient_that_overflows_leaves_a_tensor_with_a_rate_of_its_own_as_it_is() {
-    for others in [&["w"][..], &[]] {
+    for (others, is_flat) in [(&["w"][..], false), (&["w"], true), (&[], false)] {
         let tensor = || Tensor::from_slice(&[1.0, 2.0]).set_requires_grad(true);
         let names = ["gates"].iter().chain(others);
         let weights = Weights::from_tensors(names.map(|&name| (name.to_owned(), tensor())));
-        let mut adam = Adam::laid_out(&weights, &PLAIN, |name| (name == "gates").then_some(0.25), false);
+        let mut adam = Adam::laid_out(&weights, &PLAIN, |name| (name == "gates").then_some(0.25), is_flat);
         let gradients = [[f64::INFINITY, f64::NAN], [3.0, 4.0]].map(|row| Tensor::from_slice(&row));
         let norm = adam.update(&gradients[..=others.len()], 0.1, f64::INFINITY);
         assert_eq!((norm, adam.left_out(), adam.steps()), (5.0 * others.len() as f64, 1, 1));
