@@ -82,8 +82,11 @@ def exported(args, work):
         for percent in shares if rows else [0, *shares]:
             at = {int(row["masked"]): int(row["heads"]) for row in steps(file) if f"{row['attention']}/{row['order']}" == curve}
             masked = -(-max(at.values()) * percent // 100)  # as export-model rounds
-            if masked not in at or (name, masked) in {(row["removal"], row["removed"]) for row in rows}:
-                say(f"{name}: `{file.name}` has no step of its own at {percent} %")
+            if masked not in at:
+                say(f"{name}: `{file.name}` has no step at {percent} %")
+                continue
+            if (name, masked) in {(row["removal"], row["removed"]) for row in rows}:
+                say(f"{name}: `{file.name}` is left out at {percent} %, where another file is taken")
                 continue
             folder, model = work / "model", work / f"{len(rows)}.gguf"
             options = ["--from", file, "--curve", curve, "--percent", percent, "--export-gguf", model, "--data", args.data]
