@@ -136,16 +136,16 @@ fn run(args: &Args) -> anyhow::Result<()> {
         gguf::check(subject.folder())?;
     }
 
-    let masked = step.masked_heads.parse()?;
+    let masked: HeadSet = step.masked_heads.parse()?;
     let (form, ablation) =
-        if masked == HeadSet::none() { (Form::Cut, Ablation::Zero) } else { (args.form, ablation) };
+        if masked.is_empty() { (Form::Cut, Ablation::Zero) } else { (args.form, ablation) };
     let about = about(step, form, curve.signature(args.margin));
     export.about(about).write(subject.as_ref(), &masked, form.removal(), &ablation)?;
     words::print_line(args.folder.display())?;
     args.export_gguf.as_deref().map_or(Ok(()), |file| write_gguf(&args.folder, file, args.precision))?;
     if !machine.quiet {
         words::say!("{}", described(step));
-        if args.form == Form::Cut && masked != HeadSet::none() {
+        if args.form == Form::Cut && !masked.is_empty() {
             words::say!("{}", for_transformers(&args.folder));
         }
     }

@@ -203,8 +203,8 @@ def write(args, path, lines, files, identity, run):
     about = {
         "experiment": "llama-cpp", "subject": args.folder.name, "split": args.text.stem, "limit": None,
         "arguments": {
-            "task": identity["arguments"]["task"], "percent": args.percent, "windows": args.windows, "window": WINDOW,
-            "prompt": PROMPT, "generated": GENERATED, "rounds": args.rounds, "flash_attention": True,
+            "task": identity["arguments"]["task"], "window": WINDOW, "prompt": PROMPT, "generated": GENERATED,
+            "flash_attention": True, **options(args),
         },
         "seed": 1, "precision": "f16", "metric": "nats", "weights": identity["weights"],
         "data": {file.name: sha256(file) for file in [args.text, *files]},
@@ -223,13 +223,16 @@ def write(args, path, lines, files, identity, run):
     print(path)
 
 
+def options(args):
+    """What tells two measurements of one model on one text apart."""
+    return {"percent": args.percent, "windows": args.windows, "rounds": args.rounds}
+
+
 def is_of(result, args):
     """Whether these results were measured with the same options."""
     beside = result.with_suffix(".json")
     identity = json.loads(beside.read_text())["identity"] if beside.exists() else {}
-    known = identity.get("arguments", {})
-    options = {name: getattr(args, name) for name in ("percent", "windows", "rounds")}
-    return identity.get("split") == args.text.stem and options == {name: known.get(name) for name in options}
+    return identity.get("split") == args.text.stem and options(args).items() <= identity["arguments"].items()
 
 
 def shares(text):
