@@ -13,7 +13,7 @@ use crate::unit::Together;
 #[derive(Debug, Clone, clap::Args)]
 pub struct StepArgs {
     /// Heads that are chosen from: all, or those of an attention type (Figure 4); several, separated by commas
-    #[arg(long, value_delimiter = ',', value_name = "TYPES", default_value = "all")]
+    #[arg(long, action = clap::ArgAction::Set, value_delimiter = ',', value_name = "TYPES", default_value = "all")]
     attention: Vec<Selection>,
 
     /// Heads masked at each step, in percent [default: 10 for translators and 5 for other models, as in the paper for BERT]

@@ -1,9 +1,10 @@
 //! A measured curve, and the step of it whose heads are removed.
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use records::rules::MARGIN_PERCENT;
-use records::{FLOOR, PruningRow, Rule, Signature, read_complete};
+use records::{FLOOR, PruningRow, Rule, Signature, is_shard, read_complete};
 use subject::{Ablation, Scored, Subject};
 
 /// Curve that is taken from a file with several.
@@ -27,7 +28,8 @@ impl MeasuredCurve {
     pub fn read(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
         let place = path.display();
         let signature = Signature::read(&Signature::path_beside(path))?.with_context(|| {
-            format!("there is no `{place}`: measure a curve by iterative-prune or joint-search, or name a file by --from")
+            let such = neighbour(path).map_or(String::new(), |found| format!(", such as {}", found.display()));
+            format!("there is no `{place}`: measure a curve by iterative-prune or joint-search, or name a file by --from{such}")
         })?;
         let identity = &signature.identity;
         ensure!(
@@ -103,12 +105,13 @@ impl MeasuredCurve {
         };
         let some: Vec<String> =
             self.steps.iter().filter(can_go).filter(is_found).map(|step| share(step).to_string()).collect();
+        let why = if count == heads { "not all heads can go" } else { "no step masks as many" };
         ensure!(
             !some.is_empty(),
-            "no step masks {count} of {of} heads ({percent} %): no other share has a step, and all heads cannot go; measure a \
-             curve with a smaller --step-percent"
+            "{count} of {of} heads ({percent} %): {why}, and no other share has a step; measure a curve with a smaller \
+             --step-percent"
         );
-        bail!("no step masks {count} of {of} heads ({percent} %): --percent can be {}", some.join(", "))
+        bail!("{count} of {of} heads ({percent} %): {why}; --percent can be {}", some.join(", "))
     }
 
     /// The last step whose heads are dispensable, as are those of all before: the 95 % interval of the loss lies below the margin,
@@ -175,6 +178,18 @@ impl MeasuredCurve {
     }
 }
 
+/// Finished results beside `path` whose name begins as its own does: of other options, such as --limit.
+fn neighbour(path: &Path) -> Option<PathBuf> {
+    let stem = path.file_stem()?.to_str()?;
+    let is_other = |path: &PathBuf| {
+        path.extension().is_some_and(|extension| extension == "csv")
+            && path.file_stem().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(stem))
+            && matches!(Signature::read(&Signature::path_beside(path)), Ok(Some(signature)) if signature.complete.is_some())
+    };
+    let paths = fs::read_dir(path.parent()?).ok()?.flatten().map(|entry| entry.path());
+    paths.filter(|path| is_other(path) && !is_shard(path)).min()
+}
+
 /// Returns true for the rows of curves that one would export: neither reversed nor random, nor the floor.
 fn is_main(row: &PruningRow) -> bool {
     !row.complement && row.order_seed.is_none() && row.order.name() != FLOOR
@@ -203,11 +218,10 @@ mod tests {
         assert_eq!(thirds.step_at(50, 6).unwrap().masked, 3);
         assert_eq!(thirds.step_at(0, 6).unwrap().masked, 0);
         let refusal = thirds.step_at(100, 6).unwrap_err().to_string();
-        assert_eq!(refusal, "no step masks 6 of 6 heads (100 %): --percent can be 50");
+        assert_eq!(refusal, "6 of 6 heads (100 %): not all heads can go; --percent can be 50");
         let refusal = curve(24, &[0, 24]).step_at(50, 24).unwrap_err().to_string();
-        assert!(
-            refusal.ends_with("all heads cannot go; measure a curve with a smaller --step-percent"),
-            "{refusal}"
-        );
+        let expected = "12 of 24 heads (50 %): no step masks as many, and no other share has a step; measure a curve with a smaller \
+                        --step-percent";
+        assert_eq!(refusal, expected);
     }
 }

@@ -221,10 +221,12 @@ fn what_cannot_be_written_is_refused() {
         assert!(message.contains(expected), "{arguments:?}: {message}");
     };
     refused(&[], "there is no `results/tiny/iterative-prune.csv`: measure a curve by iterative-prune");
+    prune(folder.path(), &["--step-percent", "50", "--limit", "1", "--resamples", "0"]);
+    refused(&[], "name a file by --from, such as results/tiny/iterative-prune-first-1.csv");
     prune(folder.path(), &["--step-percent", "50", "--order", "fisher,entropy"]);
     refused(&[], "has no curve `all/importance`: --curve names one, all/entropy, all/fisher");
     let step = ["--curve", "all/entropy", "--percent", "20"];
-    refused(&step, "no step masks 2 of 6 heads (20 %): --percent can be 50");
+    refused(&step, "2 of 6 heads (20 %): no step masks as many; --percent can be 50");
     fs::create_dir(folder.path().join("taken")).unwrap();
     let message = test_support::refusal(&mut command(folder.path(), "taken", &step));
     assert!(message.contains("`taken` is there already"), "{message}");

@@ -9,7 +9,7 @@ mod retrain;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::Parser;
+use clap::{ArgAction, Parser};
 use core_masking::{HeadId, HeadScores, HeadSet};
 use experiment::{
     Estimate, EstimateArgs, HeadSweep, MaskingArgs, MeasuredRows, Oracle, Pool, Retraining, Sampling,
@@ -33,7 +33,7 @@ use curve::Curve;
 #[command(version, args_override_self = true)]
 struct Args {
     /// Order of the heads; several, separated by commas
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "ORDERS", default_value = "importance")]
+    #[arg(long, value_enum, action = ArgAction::Set, value_delimiter = ',', value_name = "ORDERS", default_value = "importance")]
     order: Vec<Order>,
 
     /// Number of random orders, with seeds counting up from --seed

@@ -2,7 +2,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
-use clap::ValueEnum;
+use clap::{ArgAction, ValueEnum};
 use core_masking::HeadLayout;
 use experiment::{EstimateArgs, Export, Selection, SharedArgs, has_duplicates};
 use records::{GateRow, Method, Scope};
@@ -57,7 +57,7 @@ pub struct Args {
 
     /// Controls, separated by commas: models trained further for as many updates, with all heads or with as many as the
     /// gates keep but chosen differently; or trained from scratch with the heads that the gates keep
-    #[arg(long = "control", value_enum, value_delimiter = ',', value_name = "CONTROLS")]
+    #[arg(long = "control", value_enum, action = ArgAction::Set, value_delimiter = ',', value_name = "CONTROLS")]
     pub controls: Vec<Control>,
 
     /// Number of random choices, with seeds counting up from --seed

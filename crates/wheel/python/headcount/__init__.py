@@ -26,6 +26,9 @@ def segments(path):
 
 
 def __getattr__(name):
+    if name == "columns":
+        import importlib
+        return importlib.import_module(".columns", __name__)
     if name == "ResultError":
         from .tables import ResultError
         return ResultError
