@@ -150,6 +150,9 @@ fn number(words: &[&str]) -> String {
             };
             fixed(score("masked=0") - score(&format!("masked={masked}")), digits(places))
         }
+        ["gained", ref trained @ ..] => {
+            number(&[&["trained"], trained].concat()).strip_prefix('-').unwrap().to_owned()
+        }
         ["faster", file, column, ref conditions @ ..] => {
             fixed(100.0 * (find(file, conditions).number(column) - 1.0), 0)
         }
@@ -487,27 +490,29 @@ fn check(page: &str, sentences: &[&str], given: &[&str]) {
 #[test]
 fn numbers_of_the_front_page_are_those_of_the_results() {
     let sentences = [
-        "encoder-decoder {needed multi30k-en-fr enc-dec}/{heads multi30k-en-fr enc-dec}, \
+        "encoder {needed multi30k-en-fr enc-enc}/{heads multi30k-en-fr enc-enc}, \
+         encoder-decoder {needed multi30k-en-fr enc-dec}/{heads multi30k-en-fr enc-dec}, \
          MNLI {needed minilm-mnli self}/{heads minilm-mnli self}, \
          SmolLM2 {needed smollm2-135m-instruct/ablate-one-lambada-first-150 self}/\
          {heads smollm2-135m-instruct/ablate-one-lambada-first-150 self}, \
          Gemma {needed gemma-3-270m-q4/ablate-one-first-150 self}/{heads gemma-3-270m-q4/ablate-one-first-150 self}",
-        "yes in {layers dispensable multi30k-en-fr} of 18 layers (translator), {layers dispensable minilm-mnli} of 6 (MNLI)",
+        "yes in {layers dispensable multi30k-en-fr} of 18 layers (translator), {layers dispensable minilm-sst2}/6 (SST-2), \
+         {layers dispensable minilm-mnli}/6 (MNLI)",
         "MNLI {r minilm-mnli dev_mismatched_partial}; translator {r multi30k-en-fr test_2017_mscoco}, \
          without one head {r multi30k-en-fr test_2017_mscoco enc-dec:2:1}",
-        "SST-2 {together minilm-sst2}, MNLI {together minilm-mnli}, translator and SmolLM2 {together multi30k-en-fr}",
+        "SST-2 {together minilm-sst2}, MNLI {together minilm-mnli}, translator, SmolLM2 {together multi30k-en-fr}",
         "SmolLM2 {together smollm2-135m-instruct/iterative-prune-lambada-first-150}",
         // 39 of 48 heads
-        "81 % masked: {left multi30k-en-fr enc-dec 39 0} BLEU left; decoder {left multi30k-en-fr dec-dec 39 0}, \
+        "81 % masked: {left multi30k-en-fr enc-dec 39 0} of {cell multi30k-en-fr/ablate-one base_score 0} BLEU left; decoder {left multi30k-en-fr dec-dec 39 0}, \
          encoder {left multi30k-en-fr enc-enc 39 0}",
         "demo translator, half masked: {lost demo-translation/replicate-7/compare-methods importance 144 0} BLEU lost, \
-         Fisher {lost demo-translation/replicate-7/compare-methods fisher 144 0}; SST-2: best",
+         Fisher {lost demo-translation/replicate-7/compare-methods fisher 144 0}; SST-2 varies",
         "At most {millions minilm-mrpc/speed-bench-first-512 original_parameters} million parameters",
         "model is {cell minilm-mnli/ablate-one base_score 0} % accurate",
     ];
     let published = "| 26 of 30 layers | / r = 0.56, 0.68 / 20 to 60 % | / 20 to 60 %, by eye / \
          breaks down beyond 60 % / from epoch 10 on / 8 of 96 significant";
-    let given = "NeurIPS 2019 / x86-64 / Python 3.10 / SmolLM2 135, Gemma 270; / \
+    let given = "NeurIPS 2019 / x86-64 / Python 3.10 / SmolLM2 135, Gemma 270 (four-bit weights); / \
          the whole 95 % interval of the loss lies above 2 % of the score / (2019)";
     let page = fs::read_to_string(root().join("README.md")).unwrap();
     let demo = sweep("demo-translation");
@@ -545,9 +550,9 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "{significant demo-language self} heads are significant, but all {dispensable demo-language self} are dispensable: \
          the greatest loss is {greatest demo-language 2} of the perplexity",
         "408 pairs of MRPC {significant minilm-mrpc self} are significant, {needed minilm-mrpc self} is needed (2:2 costs \
-         {greatest minilm-mrpc 1}) and {undecided minilm-mrpc self} are undecided",
+         {loss minilm-mrpc self:2:2 2} points) and {undecided minilm-mrpc self} are undecided",
         "9,815 of MNLI {significant minilm-mnli self} are significant, \
-         {needed minilm-mnli self} are needed (4:10 costs {greatest minilm-mnli 1}) and {undecided minilm-mnli self} undecided",
+         {needed minilm-mnli self} are needed (4:10 costs {loss minilm-mnli self:4:10 2} points) and {undecided minilm-mnli self} undecided",
         "all {dispensable multi30k-en-fr enc-enc} encoder heads are dispensable; of its {heads multi30k-en-fr enc-dec} \
          encoder-decoder heads {needed multi30k-en-fr enc-dec} is needed and {undecided multi30k-en-fr enc-dec} are undecided",
         "LAMBADA, {needed smollm2-135m-instruct/ablate-one-lambada-first-150 self} of \
@@ -588,8 +593,10 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          encoder-decoder attention, {left multi30k-en-fr dec-dec 39 1} in decoder self-attention and \
          {left multi30k-en-fr enc-enc 39 1} in the encoder",
         "{kinds minilm-mrpc needed zero} of {heads minilm-mrpc self} heads are needed with zeros",
-        "{kinds minilm-mrpc needed resample} with other texts: 4:10 costs {kinds minilm-mrpc cost zero self:4:10 2} points of F1, \
+        "{kinds minilm-mrpc needed resample} (2:2) with other texts; 4:10 costs {kinds minilm-mrpc cost zero self:4:10 2} points of F1, \
          {kinds minilm-mrpc cost mean self:4:10 2} and {kinds minilm-mrpc cost resample self:4:10 2}.",
+        "on 50 passages, {needed smollm2-135m-instruct/ablate-one-lambada-first-50 self} heads are needed with zeros and \
+         {needed smollm2-135m-instruct/ablate-one-mean-lambada-first-50 self} with",
         "1:7 to 1:9 and 2:4 to 2:6 cost \
          {cell smollm2-135m-instruct/ablate-one-lambada-first-50 score_delta 2 head=self:2:5} to \
          {cell smollm2-135m-instruct/ablate-one-lambada-first-50 score_delta 2 head=self:2:4} nats with zeros, and \
@@ -602,42 +609,45 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          {together-by demo-inference/replicate-6/iterative-prune}; `demo-language` \
          {together-by demo-language/replicate-6/iterative-prune-mean} instead of \
          {together-by demo-language/replicate-6/iterative-prune}).",
-        "all eight heads of layer 2 look up what followed a token before ({induction shares} of their attention); masking one costs {induction costs} nats a \
-         token.",
+        "where {needed demo-induction self} of {heads demo-induction self} are needed, all eight of layer 2 look up what followed a token before \
+         ({induction shares} of their attention); masking one costs {induction costs} nats a token.",
         "shown to be dispensable with a probability of at most {power minilm-cola}",
         "still {left minilm-mrpc all 72 1}, that of always",
         "in {layers dispensable multi30k-en-fr} of the 18 of `multi30k-en-fr`",
         "needed in {layers needed minilm-mnli} of the 6 of `minilm-mnli`",
         "is {cell minilm-mnli/ablate-one base_score 1} % accurate.",
         "is {speedup minilm-mrpc} faster",
-        "from {spared multi30k-en-fr/training-dynamics-first-500 90} in `multi30k-en-fr`: with 40 % masked",
-        "it keeps {kept score_delta multi30k-en-fr/training-dynamics-first-500 1 58} % of its BLEU at first \
+        "`multi30k-en-fr` keeps {kept score_delta multi30k-en-fr/training-dynamics-first-500 1 58} % of its BLEU after the first epoch \
          ({kept delta_low multi30k-en-fr/training-dynamics-first-500 1 58} to \
          {kept delta_high multi30k-en-fr/training-dynamics-first-500 1 58})",
-        "and {kept score_delta multi30k-en-fr/training-dynamics-first-500 14 58} % at the end \
+        "and {kept score_delta multi30k-en-fr/training-dynamics-first-500 14 58} % after the last \
          ({kept delta_low multi30k-en-fr/training-dynamics-first-500 14 58} to \
-         {kept delta_high multi30k-en-fr/training-dynamics-first-500 14 58})",
-        "rises from {spared multi30k-de-en/training-dynamics-first-500 90}, but with 40 %",
-        "masked {kept score_delta multi30k-de-en/training-dynamics-first-500 1 58} % \
+         {kept delta_high multi30k-en-fr/training-dynamics-first-500 14 58}), `demo-translation`",
+        "{kept score_delta demo-translation/training-dynamics 1 116} % ({kept delta_low demo-translation/training-dynamics 1 116} to \
+         {kept delta_high demo-translation/training-dynamics 1 116}) \
+         and {kept score_delta demo-translation/training-dynamics 5 116} % ({kept delta_low demo-translation/training-dynamics 5 116} to \
+         {kept delta_high demo-translation/training-dynamics 5 116}), but",
+        "`multi30k-de-en` {kept score_delta multi30k-de-en/training-dynamics-first-500 1 58} % \
          ({kept delta_low multi30k-de-en/training-dynamics-first-500 1 58} to \
-         {kept delta_high multi30k-de-en/training-dynamics-first-500 1 58})",
-        "and {kept score_delta multi30k-de-en/training-dynamics-first-500 14 58} % \
-         ({kept delta_low multi30k-de-en/training-dynamics-first-500 14 58} to \
-         {kept delta_high multi30k-de-en/training-dynamics-first-500 14 58}) are kept",
+         {kept delta_high multi30k-de-en/training-dynamics-first-500 1 58}) \
+         and {kept score_delta multi30k-de-en/training-dynamics-first-500 14 58} % ({kept delta_low multi30k-de-en/training-dynamics-first-500 14 58} to \
+         {kept delta_high multi30k-de-en/training-dynamics-first-500 14 58}).",
+        "falls from {spared shakespeare-char/training-dynamics 90} in `shakespeare-char` and from {spared tatoeba-language/training-dynamics 90} in",
         "`minilm-mnli` loses {retrained point minilm-mnli 54 order 2} points \
          ({retrained low minilm-mnli 54 order 2} to {retrained high minilm-mnli 54 order 2})",
         "masking alone costs {masking minilm-mnli 54 1},",
         "`multi30k-en-fr` {retrained point multi30k-en-fr 72 order 2} BLEU with 50 % and \
          {retrained point multi30k-en-fr 108 order 2} with 75 %",
         "`demo-translation` (another training) loses {lost demo-translation/replicate-7/compare-methods importance 144 2} BLEU by importance, \
-         {lost demo-translation/replicate-7/compare-methods modules 144 2} by whole modules, {lost demo-translation/replicate-7/compare-methods fisher 144 2} by Fisher and {lost demo-translation/replicate-7/compare-methods gates 144 2} by trained gates, and \
+         {lost demo-translation/replicate-7/compare-methods modules 144 2} by whole modules, {lost demo-translation/replicate-7/compare-methods fisher 144 2} by Fisher and {lost demo-translation/replicate-7/compare-methods gates 144 2} by learned gates, and \
          {fitted demo-translation/replicate-7/compare-methods importance 144 2}, {fitted demo-translation/replicate-7/compare-methods modules 144 2}, {fitted demo-translation/replicate-7/compare-methods fisher 144 2} and {fitted demo-translation/replicate-7/compare-methods gates 144 2} with the kept heads fitted",
         "importance loses {lost demo-inference/replicate-6/compare-methods importance 16 2} points, Fisher \
          {lost demo-inference/replicate-6/compare-methods fisher 16 2}.",
-        "with 75 % masked {lost minilm-sst2/replicate-4/compare-methods importance 54 2} points, Fisher \
+        "importance loses {lost minilm-sst2/replicate-4/compare-methods importance 36 2} points and Fisher \
+         {lost minilm-sst2/replicate-4/compare-methods fisher 36 2}, but with 75 % masked {lost minilm-sst2/replicate-4/compare-methods importance 54 2} and \
          {lost minilm-sst2/replicate-4/compare-methods fisher 54 2}, whole modules {lost minilm-sst2/replicate-4/compare-methods modules 54 2}.",
-        "with 75 % masked, `demo-translation` loses {trained demo-translation/replicate-7/compare-methods importance 216 2} BLEU by importance beside the model with all heads, and \
-         {trained demo-translation/replicate-7/compare-methods fisher-batches 216 2} by Fisher by batches",
+        "with 75 % masked, `demo-translation` loses {trained demo-translation/replicate-7/compare-methods importance 216 2} BLEU by importance beside the model with all heads, and gains \
+         {gained demo-translation/replicate-7/compare-methods fisher-batches 216 2} by Fisher by batches",
         "`demo-language` has {cell demo-language/replicate-7/compare-methods score 3 order=importance complement=false repair=training masked=24} nats by importance \
          ({cell demo-language/replicate-7/compare-methods score 3 order=importance complement=false repair=none masked=24} before), \
          {cell demo-language/replicate-7/compare-methods score 3 order=random order_seed=8 repair=training masked=24} to \
@@ -680,9 +690,9 @@ fn numbers_of_the_findings_are_those_of_the_results() {
             .collect::<Vec<_>>()
     };
     assert_eq!([needed("self:2:2"), needed("self:4:10")], [vec![6], vec![3]]);
-    let given = "1 if all trainings agree / 0 if knowing one / in 3 of them / more than half of Gemma 3's / [Gemma 3] / \
+    let given = "1 if all trainings agree / 0 if knowing one / in 3 of them / except in Gemma 3 / [Gemma 3] / \
          SmolLM2 and Gemma 3 / Brackets are 95 % intervals / head 1 of layer 2 / above 2 % of the score / p < 0.01 / \
-         all 72 heads / 135 million parameters / 150 passages / on 50 passages / Masking 81 % of one / At 90 % of BLEU / \
+         all 72 heads / 135 million parameters / 150 passages / on 50 passages / Masking 81 % of one / At 90 % of 1/perplexity / With 40 % of its heads / \
          with 1,043 sentences / on the paper's 9,815 pairs / on 3 % of MNLI / \
          (step 0) / with 75 % of its heads masked / \
          95 % interval / calls p < 0.01 significant";
@@ -802,6 +812,7 @@ fn numbers_of_the_worked_examples_are_those_of_the_results() {
         "81 % of the encoder-decoder heads leaves {left multi30k-en-fr enc-dec 39 0}",
         "rises from {cell shakespeare-char/ablate-one base_score 1 head=self:1:4} to \
          {cell shakespeare-char/ablate-one score 1 head=self:1:4}",
+        "{needed shakespeare-char self} of the {heads shakespeare-char self} heads are needed",
         "one head ({together shakespeare-char})",
     ];
     let page = prose("experiments/README.md");
