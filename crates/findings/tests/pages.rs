@@ -575,26 +575,25 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "{together minilm-sst2} of the heads of `minilm-sst2` are dispensable together, {together minilm-mnli} of `minilm-mnli`, \
          {together minilm-mrpc} of `minilm-mrpc` and {together multi30k-en-fr} of `multi30k-en-fr`; without significant loss \
          {paper minilm-sst2}, {paper minilm-mnli}, {paper minilm-mrpc} and {paper multi30k-en-fr} can go",
-        "masking a tenth of the heads costs {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=importance complement=false masked=27} nats by importance \
-         ({cell smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_low 2 order=importance complement=false masked=27} to \
-         {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_high 2 order=importance complement=false masked=27}), and \
-         {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=random complement=false masked=27 order_seed=2} to \
-         {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=random complement=false masked=27 order_seed=1} at random",
-        "masking them costs {signed smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=modules complement=false masked=27} ({signed smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_low 2 order=modules complement=false masked=27} to \
-         {signed smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_high 2 order=modules complement=false masked=27}); six cost \
+        "a tenth costs {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=importance complement=false masked=27} nats by importance \
+         ({cell smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_low 2 order=importance complement=false masked=27} to {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_high 2 order=importance complement=false masked=27}), and \
+         {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=random complement=false masked=27 order_seed=2} to {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=random complement=false masked=27 order_seed=1} at random",
+        "as many heads and cost {signed smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=modules complement=false masked=27} ({signed smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_low 2 order=modules complement=false masked=27} to {signed smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_high 2 order=modules complement=false masked=27}); six cost \
          {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=modules complement=false masked=54}",
-        "removing these three makes the cache {shrunk smollm2-135m-instruct/llama-cpp removal=modules removed=27} % smaller and prompts \
+        "In Gemma 3 a quarter costs {cell gemma-3-270m-q4/iterative-prune-first-150 score_delta 2 order=importance complement=false masked=18} by importance, \
+         {cell gemma-3-270m-q4/iterative-prune-first-150 score_delta 2 order=random complement=false masked=18 order_seed=1} to {cell gemma-3-270m-q4/iterative-prune-first-150 score_delta 2 order=random complement=false masked=18 order_seed=2} at random",
+        "costs {cell smollm2-135m-instruct/llama-cpp nats_delta 2 removal=modules removed=27}, makes the cache {shrunk smollm2-135m-instruct/llama-cpp removal=modules removed=27} % smaller and prompts \
          {faster smollm2-135m-instruct/llama-cpp prompt_ratio removal=modules removed=27} % faster ({faster smollm2-135m-instruct/llama-cpp prompt_ratio_low removal=modules removed=27} to \
-         {faster smollm2-135m-instruct/llama-cpp prompt_ratio_high removal=modules removed=27}) for {cell smollm2-135m-instruct/llama-cpp nats_delta 2 removal=modules removed=27} nats; half of all heads by group \
-         halves the cache and generates {faster smollm2-135m-instruct/llama-cpp generated_ratio removal=importance-by-group removed=135} % faster \
-         ({faster smollm2-135m-instruct/llama-cpp generated_ratio_low removal=importance-by-group removed=135} to {faster smollm2-135m-instruct/llama-cpp generated_ratio_high removal=importance-by-group removed=135}) \
-         for {cell smollm2-135m-instruct/llama-cpp nats_delta 2 removal=importance-by-group removed=135}.",
+         {faster smollm2-135m-instruct/llama-cpp prompt_ratio_high removal=modules removed=27}); half of all heads by group halves the cache and generates \
+         {faster smollm2-135m-instruct/llama-cpp generated_ratio removal=importance-by-group removed=135} % faster \
+         ({faster smollm2-135m-instruct/llama-cpp generated_ratio_low removal=importance-by-group removed=135} to {faster smollm2-135m-instruct/llama-cpp generated_ratio_high removal=importance-by-group removed=135}), \
+         at ten times the perplexity.",
         "leaves {left multi30k-en-fr enc-dec 39 1} of {cell multi30k-en-fr/ablate-one base_score 1} BLEU in \
          encoder-decoder attention, {left multi30k-en-fr dec-dec 39 1} in decoder self-attention and \
          {left multi30k-en-fr enc-enc 39 1} in the encoder",
-        "{kinds minilm-mrpc needed zero} of {heads minilm-mrpc self} heads are needed with zeros",
+        "{kinds minilm-mrpc needed zero} of {heads minilm-mrpc self} heads of `minilm-mrpc` are needed with zeros",
         "{kinds minilm-mrpc needed resample} (2:2) with other texts; 4:10 costs {kinds minilm-mrpc cost zero self:4:10 2} points of F1, \
-         {kinds minilm-mrpc cost mean self:4:10 2} and {kinds minilm-mrpc cost resample self:4:10 2}.",
+         {kinds minilm-mrpc cost mean self:4:10 2} and {kinds minilm-mrpc cost resample self:4:10 2},",
         "on 50 passages, {needed smollm2-135m-instruct/ablate-one-lambada-first-50 self} heads are needed with zeros and \
          {needed smollm2-135m-instruct/ablate-one-mean-lambada-first-50 self} with",
         "1:7 to 1:9 and 2:4 to 2:6 cost \
@@ -602,11 +601,10 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          {cell smollm2-135m-instruct/ablate-one-lambada-first-50 score_delta 2 head=self:2:4} nats with zeros, and \
          {signed smollm2-135m-instruct/ablate-one-mean-lambada-first-50 score_delta 2 head=self:1:7} to \
          {cell smollm2-135m-instruct/ablate-one-mean-lambada-first-50 score_delta 2 head=self:2:4} with",
-        "{kinds demo-inference needed zero} of {heads demo-inference self} heads are needed with zeros, \
-         {kinds demo-inference needed mean} with means, {kinds demo-inference needed resample} with other texts: 1:8 costs \
-         {kinds demo-inference cost zero self:1:8 2} points with zeros and {kinds demo-inference cost resample self:1:8 2} with",
-        "shown to go ({together-by demo-inference/replicate-6/iterative-prune-mean} of 32 instead of \
-         {together-by demo-inference/replicate-6/iterative-prune}; `demo-language` \
+        "1:8 of `demo-inference` costs {kinds demo-inference cost zero self:1:8 2} points, {kinds demo-inference cost mean self:1:8 2} and \
+         {kinds demo-inference cost resample self:1:8 2}.",
+        "(`demo-inference` {together-by demo-inference/replicate-6/iterative-prune-mean} instead of \
+         {together-by demo-inference/replicate-6/iterative-prune}, `demo-language` \
          {together-by demo-language/replicate-6/iterative-prune-mean} instead of \
          {together-by demo-language/replicate-6/iterative-prune}).",
         "where {needed demo-induction self} of {heads demo-induction self} are needed, all eight of layer 2 look up what followed a token before \
@@ -615,7 +613,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "still {left minilm-mrpc all 72 1}, that of always",
         "in {layers dispensable multi30k-en-fr} of the 18 of `multi30k-en-fr`",
         "needed in {layers needed minilm-mnli} of the 6 of `minilm-mnli`",
-        "is {cell minilm-mnli/ablate-one base_score 1} % accurate.",
+        "and {cell minilm-mnli/ablate-one base_score 1} % accurate.",
         "is {speedup minilm-mrpc} faster",
         "`multi30k-en-fr` keeps {kept score_delta multi30k-en-fr/training-dynamics-first-500 1 58} % of its BLEU after the first epoch \
          ({kept delta_low multi30k-en-fr/training-dynamics-first-500 1 58} to \
@@ -641,8 +639,6 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "`demo-translation` (another training) loses {lost demo-translation/replicate-7/compare-methods importance 144 2} BLEU by importance, \
          {lost demo-translation/replicate-7/compare-methods modules 144 2} by whole modules, {lost demo-translation/replicate-7/compare-methods fisher 144 2} by Fisher and {lost demo-translation/replicate-7/compare-methods gates 144 2} by learned gates, and \
          {fitted demo-translation/replicate-7/compare-methods importance 144 2}, {fitted demo-translation/replicate-7/compare-methods modules 144 2}, {fitted demo-translation/replicate-7/compare-methods fisher 144 2} and {fitted demo-translation/replicate-7/compare-methods gates 144 2} with the kept heads fitted",
-        "importance loses {lost demo-inference/replicate-6/compare-methods importance 16 2} points, Fisher \
-         {lost demo-inference/replicate-6/compare-methods fisher 16 2}.",
         "importance loses {lost minilm-sst2/replicate-4/compare-methods importance 36 2} points and Fisher \
          {lost minilm-sst2/replicate-4/compare-methods fisher 36 2}, but with 75 % masked {lost minilm-sst2/replicate-4/compare-methods importance 54 2} and \
          {lost minilm-sst2/replicate-4/compare-methods fisher 54 2}, whole modules {lost minilm-sst2/replicate-4/compare-methods modules 54 2}.",
@@ -681,6 +677,8 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         let [dispensable, heads] = all.map(|words| number(&[words, subject, attention]));
         assert_eq!(dispensable, heads, "all heads of {subject}");
     }
+    let half = find("smollm2-135m-instruct/llama-cpp", &["removal=importance-by-group", "removed=135"]);
+    assert_eq!(fixed(half.number("nats_delta").exp(), 0), "10", "ten times the perplexity");
     let needed = |head: &str| {
         let (found, judge) = replicates("minilm-mrpc");
         let heads = found.heads(Attention::SelfAttention, judge).into_iter();
@@ -692,8 +690,8 @@ fn numbers_of_the_findings_are_those_of_the_results() {
     assert_eq!([needed("self:2:2"), needed("self:4:10")], [vec![6], vec![3]]);
     let given = "1 if all trainings agree / 0 if knowing one / in 3 of them / except in Gemma 3 / [Gemma 3] / \
          SmolLM2 and Gemma 3 / Brackets are 95 % intervals / head 1 of layer 2 / above 2 % of the score / p < 0.01 / \
-         all 72 heads / 135 million parameters / 150 passages / on 50 passages / Masking 81 % of one / At 90 % of 1/perplexity / With 40 % of its heads / \
-         with 1,043 sentences / on the paper's 9,815 pairs / on 3 % of MNLI / \
+         all 72 heads / 135 million parameters / words of 150 passages / on 150 passages / on 50 passages / Masking 81 % of one / At 90 % of 1/perplexity / With 40 % of its heads / \
+         with 1,043 sentences / on 3 % of MNLI / \
          (step 0) / with 75 % of its heads masked / \
          95 % interval / calls p < 0.01 significant";
     check("results/README.md", &sentences, &[given]);
