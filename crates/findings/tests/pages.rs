@@ -163,7 +163,9 @@ fn number(words: &[&str]) -> String {
         }
         ["millions", file, column] => fixed(find(file, &[]).number(column) / 1e6, 0),
         ["loss", subject, head, places] => {
-            fixed(find(&format!("{subject}/ablate-one"), &[&format!("head={head}")]).loss(), digits(places))
+            let file =
+                if subject.contains('/') { subject.to_owned() } else { format!("{subject}/ablate-one") };
+            fixed(find(&file, &[&format!("head={head}")]).loss(), digits(places))
         }
         ["spared", file, kept] => spared(file, kept.parse().unwrap()).join(" to ") + " %",
         ["kept", column, file, epoch, masked] => {
@@ -560,9 +562,10 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          {undecided smollm2-135m-instruct/ablate-one-lambada-first-150 self} undecided; 2:4 costs \
          {cell smollm2-135m-instruct/ablate-one-lambada-first-150 score_delta 2 head=self:2:4} nats, and 25:5 \
          {signed smollm2-135m-instruct/ablate-one-lambada-first-150 score_delta 2 head=self:25:5}",
+        "of BLiMP {needed smollm2-135m-instruct/ablate-one-blimp self} are needed: 2:4 and 1:6, which costs [{loss smollm2-135m-instruct/ablate-one-blimp self:1:6 2} points], but \
+         {cell smollm2-135m-instruct/ablate-one-lambada-first-150 score_delta 2 head=self:1:6} nats on LAMBADA ({signed smollm2-135m-instruct/ablate-one-lambada-first-150 delta_low 2 head=self:1:6} to {cell smollm2-135m-instruct/ablate-one-lambada-first-150 delta_high 2 head=self:1:6}).",
         "passages, {needed gemma-3-270m-q4/ablate-one-first-150 self} of {heads gemma-3-270m-q4/ablate-one-first-150 self} are needed and \
-         {undecided gemma-3-270m-q4/ablate-one-first-150 self} undecided; 12:3 costs {cell gemma-3-270m-q4/ablate-one-first-150 score_delta 2 head=self:12:3} nats, \
-         and 14:4 {signed gemma-3-270m-q4/ablate-one-first-150 score_delta 2 head=self:14:4}",
+         {undecided gemma-3-270m-q4/ablate-one-first-150 self} undecided; 12:3 costs {cell gemma-3-270m-q4/ablate-one-first-150 score_delta 2 head=self:12:3} nats.",
         "r = {pearson minilm-mnli dev_matched-dev_mismatched_partial} \
          ({ends minilm-mnli dev_matched-dev_mismatched_partial}), and nine of the ten",
         "r = {pearson multi30k-en-fr test_2016_flickr-test_2017_mscoco} \
@@ -576,8 +579,9 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          {together minilm-mrpc} of `minilm-mrpc` and {together multi30k-en-fr} of `multi30k-en-fr`; without significant loss \
          {paper minilm-sst2}, {paper minilm-mnli}, {paper minilm-mrpc} and {paper multi30k-en-fr} can go",
         "a tenth costs {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=importance complement=false masked=27} nats by importance \
-         ({cell smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_low 2 order=importance complement=false masked=27} to {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_high 2 order=importance complement=false masked=27}), and \
-         {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=random complement=false masked=27 order_seed=2} to {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=random complement=false masked=27 order_seed=1} at random",
+         ({cell smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_low 2 order=importance complement=false masked=27} to {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_high 2 order=importance complement=false masked=27}), \
+         {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=random complement=false masked=27 order_seed=2} to {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=random complement=false masked=27 order_seed=1} at random, and \
+         {signed smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=oracle complement=false masked=27} by the oracle ({signed smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_low 2 order=oracle complement=false masked=27} to {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_high 2 order=oracle complement=false masked=27}).",
         "as many heads and cost {signed smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=modules complement=false masked=27} ({signed smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_low 2 order=modules complement=false masked=27} to {signed smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_high 2 order=modules complement=false masked=27}); six cost \
          {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=modules complement=false masked=54}",
         "In Gemma 3 a quarter costs {cell gemma-3-270m-q4/iterative-prune-first-150 score_delta 2 order=importance complement=false masked=18} by importance, \
@@ -690,7 +694,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
     assert_eq!([needed("self:2:2"), needed("self:4:10")], [vec![6], vec![3]]);
     let given = "1 if all trainings agree / 0 if knowing one / in 3 of them / except in Gemma 3 / [Gemma 3] / \
          SmolLM2 and Gemma 3 / Brackets are 95 % intervals / head 1 of layer 2 / above 2 % of the score / p < 0.01 / \
-         all 72 heads / 135 million parameters / words of 150 passages / on 150 passages / on 50 passages / Masking 81 % of one / At 90 % of 1/perplexity / With 40 % of its heads / \
+         all 72 heads / 135 million parameters / words of 150 passages / on 150 passages / On 640 minimal pairs / on 50 passages / Masking 81 % of one / At 90 % of 1/perplexity / With 40 % of its heads / \
          with 1,043 sentences / on 3 % of MNLI / \
          (step 0) / with 75 % of its heads masked / \
          95 % interval / calls p < 0.01 significant";
