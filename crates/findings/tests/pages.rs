@@ -495,15 +495,15 @@ fn numbers_of_the_front_page_are_those_of_the_results() {
         "encoder {needed multi30k-en-fr enc-enc}/{heads multi30k-en-fr enc-enc}, \
          encoder-decoder {needed multi30k-en-fr enc-dec}/{heads multi30k-en-fr enc-dec}, \
          MNLI {needed minilm-mnli self}/{heads minilm-mnli self}, \
-         SmolLM2 {needed smollm2-135m-instruct/ablate-one-lambada-first-150 self}/\
-         {heads smollm2-135m-instruct/ablate-one-lambada-first-150 self}, \
+         SmolLM2 {needed smollm2-135m-instruct/ablate-one-first-150 self}/\
+         {heads smollm2-135m-instruct/ablate-one-first-150 self}, \
          Gemma {needed gemma-3-270m-q4/ablate-one-first-150 self}/{heads gemma-3-270m-q4/ablate-one-first-150 self}",
         "yes in {layers dispensable multi30k-en-fr} of 18 layers (translator), {layers dispensable minilm-sst2}/6 (SST-2), \
          {layers dispensable minilm-mnli}/6 (MNLI)",
         "MNLI {r minilm-mnli dev_mismatched_partial}; translator {r multi30k-en-fr test_2017_mscoco}, \
          without one head {r multi30k-en-fr test_2017_mscoco enc-dec:2:1}",
         "SST-2 {together minilm-sst2}, MNLI {together minilm-mnli}, translator, SmolLM2 {together multi30k-en-fr}",
-        "SmolLM2 {together smollm2-135m-instruct/iterative-prune-lambada-first-150}",
+        "SmolLM2 {together smollm2-135m-instruct/iterative-prune-first-150}",
         // 39 of 48 heads
         "81 % masked: {left multi30k-en-fr enc-dec 39 0} of {cell multi30k-en-fr/ablate-one base_score 0} BLEU left; decoder {left multi30k-en-fr dec-dec 39 0}, \
          encoder {left multi30k-en-fr enc-enc 39 0}",
@@ -556,16 +556,16 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "9,815 of MNLI {significant minilm-mnli self} are significant, \
          {needed minilm-mnli self} are needed (4:10 costs {loss minilm-mnli self:4:10 2} points) and {undecided minilm-mnli self} undecided",
         "all {dispensable multi30k-en-fr enc-enc} encoder heads are dispensable; of its {heads multi30k-en-fr enc-dec} \
-         encoder-decoder heads {needed multi30k-en-fr enc-dec} is needed and {undecided multi30k-en-fr enc-dec} are undecided",
-        "LAMBADA, {needed smollm2-135m-instruct/ablate-one-lambada-first-150 self} of \
-         {heads smollm2-135m-instruct/ablate-one-lambada-first-150 self} heads are needed and \
-         {undecided smollm2-135m-instruct/ablate-one-lambada-first-150 self} undecided; 2:4 costs \
-         {cell smollm2-135m-instruct/ablate-one-lambada-first-150 score_delta 2 head=self:2:4} nats, and 25:5 \
-         {signed smollm2-135m-instruct/ablate-one-lambada-first-150 score_delta 2 head=self:25:5}",
+         encoder-decoder heads {needed multi30k-en-fr enc-dec} is needed and {undecided multi30k-en-fr enc-dec} undecided",
+        "LAMBADA, {needed smollm2-135m-instruct/ablate-one-first-150 self} of \
+         {heads smollm2-135m-instruct/ablate-one-first-150 self} heads are needed and \
+         {undecided smollm2-135m-instruct/ablate-one-first-150 self} undecided; 2:4 costs \
+         {cell smollm2-135m-instruct/ablate-one-first-150 score_delta 2 head=self:2:4} nats, 25:5 \
+         {signed smollm2-135m-instruct/ablate-one-first-150 score_delta 2 head=self:25:5}",
         "of BLiMP {needed smollm2-135m-instruct/ablate-one-blimp self} are needed: 2:4 and 1:6, which costs [{loss smollm2-135m-instruct/ablate-one-blimp self:1:6 2} points], but \
-         {cell smollm2-135m-instruct/ablate-one-lambada-first-150 score_delta 2 head=self:1:6} nats on LAMBADA ({signed smollm2-135m-instruct/ablate-one-lambada-first-150 delta_low 2 head=self:1:6} to {cell smollm2-135m-instruct/ablate-one-lambada-first-150 delta_high 2 head=self:1:6}).",
-        "passages, {needed gemma-3-270m-q4/ablate-one-first-150 self} of {heads gemma-3-270m-q4/ablate-one-first-150 self} are needed and \
-         {undecided gemma-3-270m-q4/ablate-one-first-150 self} undecided; 12:3 costs {cell gemma-3-270m-q4/ablate-one-first-150 score_delta 2 head=self:12:3} nats.",
+         {cell smollm2-135m-instruct/ablate-one-first-150 score_delta 2 head=self:1:6} nats on LAMBADA ({signed smollm2-135m-instruct/ablate-one-first-150 delta_low 2 head=self:1:6} to {cell smollm2-135m-instruct/ablate-one-first-150 delta_high 2 head=self:1:6});",
+        "passages of LAMBADA, {needed gemma-3-270m-q4/ablate-one-first-150 self} of {heads gemma-3-270m-q4/ablate-one-first-150 self} are needed and \
+         {undecided gemma-3-270m-q4/ablate-one-first-150 self} undecided.",
         "r = {pearson minilm-mnli dev_matched-dev_mismatched_partial} \
          ({ends minilm-mnli dev_matched-dev_mismatched_partial}), and nine of the ten",
         "r = {pearson multi30k-en-fr test_2016_flickr-test_2017_mscoco} \
@@ -578,12 +578,12 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "{together minilm-sst2} of the heads of `minilm-sst2` are dispensable together, {together minilm-mnli} of `minilm-mnli`, \
          {together minilm-mrpc} of `minilm-mrpc` and {together multi30k-en-fr} of `multi30k-en-fr`; without significant loss \
          {paper minilm-sst2}, {paper minilm-mnli}, {paper minilm-mrpc} and {paper multi30k-en-fr} can go",
-        "a tenth costs {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=importance complement=false masked=27} nats by importance \
-         ({cell smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_low 2 order=importance complement=false masked=27} to {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_high 2 order=importance complement=false masked=27}), \
-         {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=random complement=false masked=27 order_seed=2} to {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=random complement=false masked=27 order_seed=1} at random, and \
-         {signed smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=oracle complement=false masked=27} by the oracle ({signed smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_low 2 order=oracle complement=false masked=27} to {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_high 2 order=oracle complement=false masked=27}).",
-        "as many heads and cost {signed smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=modules complement=false masked=27} ({signed smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_low 2 order=modules complement=false masked=27} to {signed smollm2-135m-instruct/iterative-prune-lambada-first-150 delta_high 2 order=modules complement=false masked=27}); six cost \
-         {cell smollm2-135m-instruct/iterative-prune-lambada-first-150 score_delta 2 order=modules complement=false masked=54}",
+        "a tenth costs {cell smollm2-135m-instruct/iterative-prune-first-150 score_delta 2 order=importance complement=false masked=27} nats by importance \
+         ({cell smollm2-135m-instruct/iterative-prune-first-150 delta_low 2 order=importance complement=false masked=27} to {cell smollm2-135m-instruct/iterative-prune-first-150 delta_high 2 order=importance complement=false masked=27}), \
+         {cell smollm2-135m-instruct/iterative-prune-first-150 score_delta 2 order=random complement=false masked=27 order_seed=2} to {cell smollm2-135m-instruct/iterative-prune-first-150 score_delta 2 order=random complement=false masked=27 order_seed=1} at random, and \
+         {signed smollm2-135m-instruct/iterative-prune-first-150 score_delta 2 order=oracle complement=false masked=27} by the oracle ({signed smollm2-135m-instruct/iterative-prune-first-150 delta_low 2 order=oracle complement=false masked=27} to {cell smollm2-135m-instruct/iterative-prune-first-150 delta_high 2 order=oracle complement=false masked=27}).",
+        "as many heads and cost {signed smollm2-135m-instruct/iterative-prune-first-150 score_delta 2 order=modules complement=false masked=27} ({signed smollm2-135m-instruct/iterative-prune-first-150 delta_low 2 order=modules complement=false masked=27} to {signed smollm2-135m-instruct/iterative-prune-first-150 delta_high 2 order=modules complement=false masked=27}); six cost \
+         {cell smollm2-135m-instruct/iterative-prune-first-150 score_delta 2 order=modules complement=false masked=54}",
         "In Gemma 3 a quarter costs {cell gemma-3-270m-q4/iterative-prune-first-150 score_delta 2 order=importance complement=false masked=18} by importance, \
          {cell gemma-3-270m-q4/iterative-prune-first-150 score_delta 2 order=random complement=false masked=18 order_seed=1} to {cell gemma-3-270m-q4/iterative-prune-first-150 score_delta 2 order=random complement=false masked=18 order_seed=2} at random",
         "costs {cell smollm2-135m-instruct/llama-cpp nats_delta 2 removal=modules removed=27}, makes the cache {shrunk smollm2-135m-instruct/llama-cpp removal=modules removed=27} % smaller and prompts \
@@ -598,13 +598,13 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "{kinds minilm-mrpc needed zero} of {heads minilm-mrpc self} heads of `minilm-mrpc` are needed with zeros",
         "{kinds minilm-mrpc needed resample} (2:2) with other texts; 4:10 costs {kinds minilm-mrpc cost zero self:4:10 2} points of F1, \
          {kinds minilm-mrpc cost mean self:4:10 2} and {kinds minilm-mrpc cost resample self:4:10 2},",
-        "on 50 passages, {needed smollm2-135m-instruct/ablate-one-lambada-first-50 self} heads are needed with zeros and \
-         {needed smollm2-135m-instruct/ablate-one-mean-lambada-first-50 self} with",
+        "on 50 passages, {needed smollm2-135m-instruct/ablate-one-first-50 self} heads are needed with zeros and \
+         {needed smollm2-135m-instruct/ablate-one-mean-first-50 self} with",
         "1:7 to 1:9 and 2:4 to 2:6 cost \
-         {cell smollm2-135m-instruct/ablate-one-lambada-first-50 score_delta 2 head=self:2:5} to \
-         {cell smollm2-135m-instruct/ablate-one-lambada-first-50 score_delta 2 head=self:2:4} nats with zeros, and \
-         {signed smollm2-135m-instruct/ablate-one-mean-lambada-first-50 score_delta 2 head=self:1:7} to \
-         {cell smollm2-135m-instruct/ablate-one-mean-lambada-first-50 score_delta 2 head=self:2:4} with",
+         {cell smollm2-135m-instruct/ablate-one-first-50 score_delta 2 head=self:2:5} to \
+         {cell smollm2-135m-instruct/ablate-one-first-50 score_delta 2 head=self:2:4} nats with zeros, and \
+         {signed smollm2-135m-instruct/ablate-one-mean-first-50 score_delta 2 head=self:1:7} to \
+         {cell smollm2-135m-instruct/ablate-one-mean-first-50 score_delta 2 head=self:2:4} with",
         "1:8 of `demo-inference` costs {kinds demo-inference cost zero self:1:8 2} points, {kinds demo-inference cost mean self:1:8 2} and \
          {kinds demo-inference cost resample self:1:8 2}.",
         "(`demo-inference` {together-by demo-inference/replicate-6/iterative-prune-mean} instead of \
@@ -676,6 +676,9 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         "the second and the fourth choice"
     );
     assert_eq!(number(&["layers", "dispensable", "minilm-sst2"]), "6", "all six layers");
+    let three = ["undecided", "heads"]
+        .map(|words| number(&[words, "smollm2-135m-instruct/ablate-one-wikitext2-first-3", "self"]));
+    assert_eq!(three[0], three[1], "three articles of WikiText-2 decide nothing");
     let all = ["dispensable", "heads"];
     for (subject, attention) in [("demo-language", "self"), ("multi30k-en-fr", "enc-enc")] {
         let [dispensable, heads] = all.map(|words| number(&[words, subject, attention]));

@@ -131,14 +131,17 @@ fn pairs(groups: &Groups, place: usize) -> Vec<Cell> {
     groups.groups.iter().enumerate().map(cell).collect()
 }
 
-/// The groups that are most and least like this one; empty where none can be compared.
+/// The groups that are most and least like this one; `n/a` where none can be compared.
 fn extremes(groups: &Groups, place: usize) -> Vec<Cell> {
     let others = groups.groups.iter().enumerate().filter(|(other, _)| *other != place);
     let known = others.filter_map(|(_, other)| Some((other, groups.groups[place].likeness(other)?)));
     let mut known: Vec<_> = known.collect();
     known.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    let ends = known.first().into_iter().chain(known.last());
-    ends.flat_map(|(other, rho)| [Cell::from(other.name.clone()), Cell::printed(*rho, two_digits)]).collect()
+    let cells = |end: Option<&(&Group, f64)>| match end {
+        Some((other, rho)) => [Cell::from(other.name.clone()), Cell::printed(*rho, two_digits)],
+        None => ["n/a"; 2].map(Cell::gap),
+    };
+    [known.first(), known.last()].into_iter().flat_map(cells).collect()
 }
 
 /// Places of the heads with the smallest p-values in any group, the greater change first among equals, in their order.
