@@ -11,8 +11,8 @@ mod selectors;
 use std::process::ExitCode;
 
 use anyhow::ensure;
-use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgAction, Parser};
 use core_masking::HeadSet;
 use experiment::{
     EstimateArgs, MeasuredRows, Pool, Retraining, RowPlan, RowSet, Sampling, SharedArgs, StepArgs, Together,
@@ -39,13 +39,14 @@ const EXPERIMENT: &str = "compare-methods";
 #[command(version, args_override_self = true, mut_arg("step_percent", |step| step.default_value("25")), mut_arg("shard", |shard| shard.hide(true)))]
 struct Args {
     /// Methods that choose the heads, separated by commas [default: all for which the subject has what they need]
-    #[arg(long, visible_alias = "order", value_delimiter = ',', value_name = "METHODS", value_parser = PossibleValuesParser::new(Order::all().iter().map(|order| order.name())).try_map(|name| name.parse::<Order>()))]
+    #[arg(long, visible_alias = "order", action = ArgAction::Set, value_delimiter = ',', value_name = "METHODS", value_parser = PossibleValuesParser::new(Order::all().iter().map(|order| order.name())).try_map(|name| name.parse::<Order>()))]
     method: Vec<Order>,
 
     /// Repairs of the models that are left, separated by commas
     #[arg(
         long,
         value_enum,
+        action = ArgAction::Set,
         value_delimiter = ',',
         value_name = "REPAIRS",
         default_value = "none,mean,least-squares"

@@ -178,13 +178,18 @@ impl MeasuredCurve {
     }
 }
 
-/// Finished results beside `path` whose name begins as its own does: of other options, such as --limit.
+/// Finished results beside `path` whose name begins as its own does, under the same kind of ablation: of other options, such as
+/// --limit.
 fn neighbour(path: &Path) -> Option<PathBuf> {
     let stem = path.file_stem()?.to_str()?;
+    let is_same = |signature: &Signature| {
+        let ablation = signature.identity.arguments.get("ablation").and_then(|kind| kind.as_str());
+        signature.complete.is_some() && ablation == stem.ends_with("-mean").then_some("mean")
+    };
     let is_other = |path: &PathBuf| {
         path.extension().is_some_and(|extension| extension == "csv")
             && path.file_stem().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(stem))
-            && matches!(Signature::read(&Signature::path_beside(path)), Ok(Some(signature)) if signature.complete.is_some())
+            && matches!(Signature::read(&Signature::path_beside(path)), Ok(Some(signature)) if is_same(&signature))
     };
     let paths = fs::read_dir(path.parent()?).ok()?.flatten().map(|entry| entry.path());
     paths.filter(|path| is_other(path) && !is_shard(path)).min()

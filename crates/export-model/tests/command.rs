@@ -222,6 +222,9 @@ fn what_cannot_be_written_is_refused() {
     };
     refused(&[], "there is no `results/tiny/iterative-prune.csv`: measure a curve by iterative-prune");
     prune(folder.path(), &["--step-percent", "50", "--limit", "1", "--resamples", "0"]);
+    let mean =
+        ["--ablation", "mean", "--step-percent", "50", "--output", "results/tiny/iterative-prune-a.csv"];
+    prune(folder.path(), &mean);
     refused(&[], "name a file by --from, such as results/tiny/iterative-prune-first-1.csv");
     prune(folder.path(), &["--step-percent", "50", "--order", "fisher,entropy"]);
     refused(&[], "has no curve `all/importance`: --curve names one, all/entropy, all/fisher");

@@ -114,8 +114,10 @@ fn attention_types_have_curves_of_their_own() {
         .args(["--attention", "all", "--attention", "enc-dec,dec-dec", "--step-percent", "50"])
         .assert()
         .success();
+    let read = || -> Vec<PruningRow> { rows(folder.path(), "iterative-prune.csv") };
+    assert!(curve(&read(), "all/importance").is_empty());
     command(folder.path()).args(["--attention", "all", "--step-percent", "50"]).assert().success();
-    let rows: Vec<PruningRow> = rows(folder.path(), "iterative-prune.csv");
+    let rows = read();
     for attention in ["enc-dec", "dec-dec"] {
         let curve = curve(&rows, &format!("{attention}/importance"));
         assert_eq!(

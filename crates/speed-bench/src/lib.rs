@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::ensure;
-use clap::Parser;
+use clap::{ArgAction, Parser};
 use core_masking::{HeadId, HeadSet};
 use experiment::{
     AblationArgs, AblationKind, Estimate, EstimateArgs, OpenRows, Sampling, SharedArgs, has_duplicates,
@@ -32,11 +32,11 @@ use timing::{Settling, Timed};
 #[command(version, args_override_self = true)]
 struct Args {
     /// Share of heads that are removed, in percent; several, separated by commas
-    #[arg(long, value_delimiter = ',', value_name = "PERCENT", default_value = "50", value_parser = clap::value_parser!(u64).range(1..=99))]
+    #[arg(long, action = ArgAction::Set, value_delimiter = ',', value_name = "PERCENT", default_value = "50", value_parser = clap::value_parser!(u64).range(1..=99))]
     percent: Vec<u64>,
 
     /// Batch sizes, in segments, separated by commas
-    #[arg(long, value_delimiter = ',', value_name = "N", default_value = "1,4,16,64", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, action = ArgAction::Set, value_delimiter = ',', value_name = "N", default_value = "1,4,16,64", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     batch_size: Vec<u64>,
 
     /// Minimum number of timed passes of each model, after one that warms up

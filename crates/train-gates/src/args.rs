@@ -31,13 +31,13 @@ pub struct Args {
 
     /// Numbers of heads to keep, separated by commas [default: a half, a quarter and an eighth of the heads, unless
     /// --lambda is given]
-    #[arg(long, value_delimiter = ',', value_name = "N", conflicts_with = "lambda")]
+    #[arg(long, action = ArgAction::Set, value_delimiter = ',', value_name = "N", conflicts_with = "lambda")]
     pub heads: Vec<usize>,
 
     /// Penalty for each open gate, in nats per prediction; several, separated by commas. It multiplies the expected
     /// number of open gates, as in the paper. The authors' code divides by the number of attention modules with gates,
     /// so its lambda is larger by that factor
-    #[arg(long, value_delimiter = ',', value_name = "LAMBDA", value_parser = penalty)]
+    #[arg(long, action = ArgAction::Set, value_delimiter = ',', value_name = "LAMBDA", value_parser = penalty)]
     pub lambda: Vec<f64>,
 
     /// Learning rate of the gates, the same in all steps; they have no weight decay

@@ -157,7 +157,7 @@ impl<O: Objective> Learner<O> {
 
     /// The same model under gates. Of its tensors those stay as they are that `is_trained` does not hold for.
     ///
-    /// - `saved`: the folder of an epoch, where trained gates go on from; they begin anew without one
+    /// - `saved`: the folder of an epoch, where learned gates go on from; they begin anew without one
     ///
     /// # Errors
     /// If the gates that were saved are missing, or are of other heads.

@@ -34,7 +34,7 @@ pub struct DrawArgs {
     split: Option<String>,
 
     /// File formats of figures, separated by commas; files of others, from an earlier run, are removed
-    #[arg(long, value_name = "FORMATS", value_enum, value_delimiter = ',', default_values_t = Format::ALL)]
+    #[arg(long, value_name = "FORMATS", value_enum, action = ArgAction::Set, value_delimiter = ',', default_values_t = Format::ALL)]
     pub format: Vec<Format>,
 
     #[command(flatten)]

@@ -22,9 +22,9 @@ pub enum Method {
     Random,
     /// The heads are kept whose gates would close first.
     Complement,
-    /// The heads are kept that trained gates keep; the others were masked from the first update on, and no gate was trained.
+    /// The heads are kept that learned gates keep; the others were masked from the first update on, and no gate was trained.
     Chosen,
-    /// The heads are kept that trained gates keep, in a new model that never had the others: trained for as many epochs as the model
+    /// The heads are kept that learned gates keep, in a new model that never had the others: trained for as many epochs as the model
     /// and what trained it on together (Voita et al. 2019, Section 6.3).
     Scratch,
 }
@@ -42,7 +42,7 @@ impl Method {
         Self::Ungated,
     ];
 
-    /// Returns true if its heads are those that trained gates keep, or hang on them otherwise.
+    /// Returns true if its heads are those that learned gates keep, or hang on them otherwise.
     pub fn hangs_on_gates(self) -> bool {
         matches!(self, Self::Complement | Self::Chosen | Self::Scratch)
     }

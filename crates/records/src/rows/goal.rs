@@ -1,4 +1,4 @@
-//! Goals of trained gates; files name models after it.
+//! Goals of learned gates; files name models after it.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
