@@ -625,6 +625,7 @@ fn numbers_of_the_findings_are_those_of_the_results() {
          {fitted demo-translation/replicate-7/compare-methods importance 144 2}, {fitted demo-translation/replicate-7/compare-methods modules 144 2}, {fitted demo-translation/replicate-7/compare-methods fisher 144 2} and {fitted demo-translation/replicate-7/compare-methods gates 144 2} with the kept heads fitted",
         "loses {lost minilm-sst2/replicate-4/compare-methods importance 36 2} points by importance and {lost minilm-sst2/replicate-4/compare-methods fisher 36 2} by Fisher, but with 75 % {lost minilm-sst2/replicate-4/compare-methods importance 54 2} and \
          {lost minilm-sst2/replicate-4/compare-methods fisher 54 2}, {lost minilm-sst2/replicate-4/compare-methods modules 54 2} by whole modules.",
+        "In SmolLM2 a quarter costs {lost smollm2-135m-instruct/compare-methods-first-150 importance 68 2} nats by importance, and {lost smollm2-135m-instruct/compare-methods-first-150 fisher 68 2} by Fisher or",
         "with 75 % masked, `demo-translation` loses {trained demo-translation/replicate-7/compare-methods importance 216 2} BLEU by importance beside the model with all heads, and gains \
          {gained demo-translation/replicate-7/compare-methods fisher-batches 216 2} by Fisher by batches",
         "`demo-language` has {cell demo-language/replicate-7/compare-methods score 3 order=importance complement=false repair=training masked=24} nats by importance \
@@ -663,6 +664,9 @@ fn numbers_of_the_findings_are_those_of_the_results() {
         let [dispensable, heads] = all.map(|words| number(&[words, subject, attention]));
         assert_eq!(dispensable, heads, "all heads of {subject}");
     }
+    let [fisher, modules] = ["fisher", "modules-by-similarity"]
+        .map(|order| number(&["lost", "smollm2-135m-instruct/compare-methods-first-150", order, "68", "2"]));
+    assert_eq!(fisher, modules, "by Fisher or similar modules");
     let half = find("smollm2-135m-instruct/llama-cpp", &["removal=importance-by-group", "removed=135"]);
     assert_eq!(fixed(half.number("nats_delta").exp(), 0), "10", "ten times the perplexity");
     let needed = |head: &str| {
