@@ -182,17 +182,23 @@ impl MeasuredCurve {
 /// --limit.
 fn neighbour(path: &Path) -> Option<PathBuf> {
     let stem = path.file_stem()?.to_str()?;
-    let is_same = |signature: &Signature| {
-        let ablation = signature.identity.arguments.get("ablation").and_then(|kind| kind.as_str());
-        signature.complete.is_some() && ablation == stem.ends_with("-mean").then_some("mean")
+    let is_same_kind = |signature: &Signature| {
+        matches!(
+            (Ablation::of(&signature.identity), stem.ends_with("-mean")),
+            (Some(Ablation::Zero), false) | (Some(Ablation::Mean(_)), true)
+        )
     };
     let is_other = |path: &PathBuf| {
-        path.extension().is_some_and(|extension| extension == "csv")
-            && path.file_stem().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(stem))
-            && matches!(Signature::read(&Signature::path_beside(path)), Ok(Some(signature)) if is_same(&signature))
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with(stem)
+            && name.ends_with(".csv")
+            && !is_shard(path)
+            && matches!(
+                Signature::read(&Signature::path_beside(path)),
+                Ok(Some(signature)) if signature.complete.is_some() && is_same_kind(&signature)
+            )
     };
-    let paths = fs::read_dir(path.parent()?).ok()?.flatten().map(|entry| entry.path());
-    paths.filter(|path| is_other(path) && !is_shard(path)).min()
+    fs::read_dir(path.parent()?).ok()?.flatten().map(|entry| entry.path()).filter(is_other).min()
 }
 
 /// Returns true for the rows of curves that one would export: neither reversed nor random, nor the floor.

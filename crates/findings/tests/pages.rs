@@ -163,9 +163,8 @@ fn number(words: &[&str]) -> String {
         }
         ["millions", file, column] => fixed(find(file, &[]).number(column) / 1e6, 0),
         ["loss", subject, head, places] => {
-            let file =
-                if subject.contains('/') { subject.to_owned() } else { format!("{subject}/ablate-one") };
-            fixed(find(&file, &[&format!("head={head}")]).loss(), digits(places))
+            let row = sweep(subject).into_iter().find(|row| row.head() == head).unwrap();
+            fixed(row.loss(), digits(places))
         }
         ["spared", file, kept] => spared(file, kept.parse().unwrap()).join(" to ") + " %",
         ["kept", column, file, epoch, masked] => {
