@@ -60,7 +60,7 @@ pub(crate) fn against_control<R: TestedRow>(
             .unzip();
         let Some(&control) = control.first() else { continue };
         let variants: Vec<&Segments> = places.iter().map(|&place| &segments[place]).collect();
-        let compared = test_family(&segments[control], &variants, testing).map_err(within(what));
+        let compared = test_family(&segments[control], &variants, testing, 0.0).map_err(within(what));
         tests.extend(places.into_iter().zip(left_out.keep(compared).unwrap_or_default()));
     }
     tests.iter().for_each(|(place, tests)| results.rows[*place].record(tests));

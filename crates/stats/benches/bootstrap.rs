@@ -32,7 +32,7 @@ fn main() {
     let mut seconds: Vec<f64> = (0..REPEATS)
         .map(|_| {
             let start = Instant::now();
-            let compared = test_family(&base, &variants, TESTING);
+            let compared = test_family(&base, &variants, TESTING, 0.0);
             black_box(compared).expect("the segments are not empty");
             start.elapsed().as_secs_f64()
         })

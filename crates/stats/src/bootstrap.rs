@@ -15,6 +15,9 @@ use crate::family::Testing;
 /// Resamples of intervals, unless fewer are asked for.
 pub const RESAMPLES: usize = 10_000;
 
+/// Resamples of an interval whose end may lie on either side of the margin: [`Resampled::ends_near`].
+pub const MOST_RESAMPLES: usize = 100_000;
+
 /// Resamples that are computed together: few enough that their counts stay in the cache.
 const CHUNK: usize = 128;
 
@@ -65,6 +68,19 @@ impl Resampled {
             self.deltas.iter().filter(|&&resampled| resampled * delta.signum() <= 0.0).count();
         let p = (1 + contradicting) as f64 / (1 + self.deltas.len()) as f64;
         (!self.deltas.is_empty()).then_some(if delta == 0.0 { 1.0 } else { p })
+    }
+
+    /// Returns true if `limit` lies within three Monte-Carlo errors of an end of the interval: the share q of resamples below an end has
+    /// the standard error √(q (1 - q) / B).
+    pub(crate) fn ends_near(&self, limit: f64) -> bool {
+        let resamples = self.deltas.len() as f64;
+        let below = self.deltas.iter().filter(|&&delta| delta < limit).count() as f64 / resamples;
+        let not_above = self.deltas.iter().filter(|&&delta| delta <= limit).count() as f64 / resamples;
+        let is_near = |end: f64| {
+            let error = 3.0 * (end * (1.0 - end) / resamples).sqrt();
+            below - error <= end && end <= not_above + error
+        };
+        [0.025, 0.975].into_iter().any(is_near)
     }
 
     /// The 95 % percentile interval of the difference; absent with fewer than [`LEAST_FOR_INTERVAL`] resamples.

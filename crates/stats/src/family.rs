@@ -1,15 +1,16 @@
 //! A base and its variants, tested one by one and as a family.
 //!
 //! BLEU, F1, Matthews correlation and nats per token, which are no means over segments, by swaps; accuracies by a paired t-test, as in
-//! Michel et al. (2019), Section 3.2. The paired bootstrap gives intervals, and p-values beside. All p-values are two-sided unless
-//! they say otherwise.
+//! Michel et al. (2019), Section 3.2. Intervals are those of the paired bootstrap, Student's t for nats, and Tango's for accuracies.
+//! The bootstrap's p-values are given in addition. P-values are two-sided unless stated otherwise.
 
 use crate::adjust::{benjamini_hochberg, holm};
 use crate::bootstrap::{
-    Interval, RESAMPLES, Resampled, differences, draw_blocks, paired_bootstrap, simultaneous,
+    Interval, MOST_RESAMPLES, RESAMPLES, Resampled, differences, draw_blocks, paired_bootstrap, simultaneous,
 };
 use crate::classification::{ClassificationMetric, Outcome};
-use crate::counted::Variant;
+use crate::clustered::ClusteredMean;
+use crate::counted::{Counted, Variant};
 use crate::proportion::{simultaneous_tango, simultaneous_wilson, tango};
 use crate::swaps::{Swapped, swap_tests};
 use crate::{Error, Segments, mcnemar, t_test};
@@ -20,7 +21,7 @@ pub const ALPHA: f64 = 0.01;
 /// Test sets of fewer segments, or blocks of them, are not tested.
 pub const LEAST_SEGMENTS: usize = 3;
 
-/// Where fewer segments change, an interval is no narrower than if none did.
+/// If fewer segments of a discrete outcome change, an interval is at least as wide as if none did.
 pub(crate) const FEW_CHANGES: usize = 20;
 
 /// Settings of tests.
@@ -57,9 +58,10 @@ pub struct Comparison {
     pub variant: f64,
     /// `variant` minus `base`; whether the variant is worse below 0 is in [`MetricName::direction`](crate::MetricName::direction).
     pub delta: f64,
-    /// 95 % interval of `delta`: percentiles of the bootstrap or, of accuracies, [`tango`]'s; absent if it was not tested, or with
-    /// too few resamples for one. Where fewer than 20 segments change, percentiles are too narrow: neither end is nearer to `delta`
-    /// than if no segment changed, about as far as the score moves with the share of segments that may change elsewhere, by [`wilson`].
+    /// 95% interval of `delta`; `None` if it was not tested, or with too few resamples for one. Accuracies have [`tango`]'s, nats
+    /// Student's t on the mean over tokens (`ClusteredMean`) if there are five segments and most of them change, all others the
+    /// percentiles of the bootstrap. If fewer than 20 segments change, percentiles are too narrow: neither end is closer to `delta` than
+    /// if no segment changed, which is about as far as the score moves with the share of segments that may change elsewhere.
     pub interval: Option<Interval>,
     /// The same that holds for all variants of the family at once: [`simultaneous`], or [`simultaneous_tango`] of accuracies.
     pub simultaneous: Option<Interval>,
@@ -95,6 +97,9 @@ impl Comparison {
 
 /// Tests each of `variants` against `base`, and all of them as one family.
 ///
+/// - `margin`: the loss that a verdict compares intervals with, in the unit of the metric. Percentile intervals with an end within three
+///   Monte-Carlo errors of it are computed again with [`MOST_RESAMPLES`], so that no verdict depends on the draw; 0 if there is none.
+///
 /// # Errors
 /// If there are no segments, or a metric of two classes meets a class above 1.
 ///
@@ -104,6 +109,7 @@ pub fn test_family(
     base: &Segments,
     variants: &[&Segments],
     testing: Testing,
+    margin: f64,
 ) -> Result<Vec<Comparison>, Error> {
     let mut compared: Vec<Comparison> = match base {
         Segments::Classes(_, ClassificationMetric::Accuracy) => {
@@ -115,7 +121,7 @@ pub fn test_family(
             }
             compared
         }
-        _ => compare_by_swaps(base, variants, testing)?,
+        _ => compare_by_swaps(base, variants, (testing, margin))?,
     };
     let controlled = benjamini_hochberg(&p_values(&compared));
     for (comparison, adjusted) in compared.iter_mut().zip(controlled) {
@@ -127,7 +133,7 @@ pub fn test_family(
 fn compare_by_swaps(
     base: &Segments,
     variants: &[&Segments],
-    testing: Testing,
+    (testing, margin): (Testing, f64),
 ) -> Result<Vec<Comparison>, Error> {
     let (counted, changes) = base.beside(variants)?;
     let resampled = paired_bootstrap(&counted, &changes, testing.of_bootstrap())?;
@@ -138,52 +144,106 @@ fn compare_by_swaps(
     let Some(swapped) = swap_tests(&counted, &changes, testing) else {
         return Ok(resampled.iter().map(untested).collect());
     };
-    let all = resampled.iter().zip(&changes).zip(swapped);
-    let of = |((test, change), swapped): ((&Resampled, &Variant), Swapped)| {
-        of_swaps(base, (test, change), swapped, testing)
-    };
-    let mut compared = all.map(of).collect::<Result<Vec<_>, _>>()?;
-    let all = compared.iter_mut().zip(&changes).zip(simultaneous(&resampled));
-    for ((comparison, change), ends) in all {
-        let ends = comparison.interval.zip(ends).map(|(own, ends)| own.joined(ends));
-        let least = least_interval(base, change, comparison.delta, (testing, variants.len()))?;
-        comparison.simultaneous = ends.map(|ends| least.map_or(ends, |least| ends.joined(least)));
+    let side = Side { segments: base, counted: &counted, testing };
+    let mut compared = Vec::with_capacity(variants.len());
+    let all = resampled.iter().zip(&changes).zip(swapped).zip(simultaneous(&resampled));
+    for (((test, change), swapped), of_family) in all {
+        let comparison = side.compare((test, change), swapped, margin)?;
+        let widened = match comparison.interval.zip(of_family) {
+            Some((own, ends)) => Some(side.with_least(own.joined(ends), change, test.delta(), variants.len())?),
+            None => None,
+        };
+        compared.push(Comparison { simultaneous: widened, ..comparison });
     }
     Ok(compared)
 }
 
-fn of_swaps(
-    base: &Segments,
-    (test, change): (&Resampled, &Variant),
-    swapped: Swapped,
+/// A base and the settings of its tests.
+struct Side<'a> {
+    segments: &'a Segments,
+    counted: &'a Counted,
     testing: Testing,
-) -> Result<Comparison, Error> {
-    let least = least_interval(base, change, test.delta(), (testing, 1))?;
-    Ok(Comparison {
-        interval: test.interval().map(|own| least.map_or(own, |least| own.joined(least))),
-        p_value: Some(swapped.p_value),
-        p_adjusted: Some(swapped.p_adjusted),
-        p_bootstrap: test.p_value(),
-        p_koehn: test.p_koehn(),
-        ..Comparison::untested(test.base, test.variant)
-    })
 }
 
-/// The interval that is the least where few segments change, for resamples know nothing of those that may change elsewhere; `None`
-/// where many do.
-///
-/// - `family`: number of variants that it is for at once
-fn least_interval(
-    base: &Segments,
-    change: &Variant,
-    delta: f64,
-    (testing, family): (Testing, usize),
-) -> Result<Option<Interval>, Error> {
-    if change.changed_units(testing.block) >= FEW_CHANGES {
-        return Ok(None);
+impl Side<'_> {
+    fn compare(
+        &self,
+        (test, change): (&Resampled, &Variant),
+        swapped: Swapped,
+        margin: f64,
+    ) -> Result<Comparison, Error> {
+        let interval = match (test.interval(), self.mean_over_tokens(change).and_then(|own| own.interval(0.05))) {
+            (None, _) => None,
+            (Some(_), Some(of_mean)) => Some(of_mean),
+            (Some(own), None) => {
+                let own = self.refined(own, (test, change), margin)?;
+                Some(self.with_least(own, change, test.delta(), 1)?)
+            }
+        };
+        Ok(Comparison {
+            interval,
+            p_value: Some(swapped.p_value),
+            p_adjusted: Some(swapped.p_adjusted),
+            p_bootstrap: test.p_value(),
+            p_koehn: test.p_koehn(),
+            ..Comparison::untested(test.base, test.variant)
+        })
     }
-    let reach = base.reach(simultaneous_wilson(0, testing.units(base), family).high)?;
-    Ok(Some(Interval { low: delta + reach.low, high: delta + reach.high }))
+
+    /// Percentiles of more resamples if one of the ends is so close to the margin that the draw may decide the verdict.
+    fn refined(
+        &self,
+        own: Interval,
+        (test, change): (&Resampled, &Variant),
+        margin: f64,
+    ) -> Result<Interval, Error> {
+        let is_near = margin > 0.0 && [-margin, margin].iter().any(|&limit| test.ends_near(limit));
+        if !is_near || self.testing.resamples < RESAMPLES {
+            return Ok(own);
+        }
+        let testing = Testing { resamples: MOST_RESAMPLES, ..self.testing };
+        let again = paired_bootstrap(self.counted, std::slice::from_ref(change), testing)?;
+        Ok(again[0].interval().unwrap_or(own))
+    }
+
+    /// The change in nats per token with its standard error over segments, or blocks of them. `None` for other metrics, with fewer than
+    /// five segments, and if fewer than 20 and less than half of them change: such nats are as rare as the flips of a classifier.
+    fn mean_over_tokens(&self, change: &Variant) -> Option<ClusteredMean> {
+        let Segments::Nats(documents) = self.segments else { return None };
+        let units = self.testing.units(self.segments);
+        let changed = change.changed_units(self.testing.block);
+        if changed < FEW_CHANGES && 2 * changed < units {
+            return None;
+        }
+        let mut units = vec![(0.0, 0.0); units];
+        for (place, own) in documents.iter().enumerate() {
+            units[place / self.testing.block].1 += f64::from(own.tokens());
+        }
+        for (&segment, difference) in change.changed.iter().zip(change.differences.chunks_exact(self.counted.width())) {
+            units[segment / self.testing.block].0 += difference[0];
+        }
+        ClusteredMean::new(&units)
+    }
+
+    /// The interval, widened if few segments change, since resamples cannot contain those that may change elsewhere: for nats to
+    /// Student's t with Bonferroni's correction, for discrete outcomes to what a set without any change would get.
+    ///
+    /// - `family`: number of variants for which it holds at once
+    fn with_least(&self, own: Interval, change: &Variant, delta: f64, family: usize) -> Result<Interval, Error> {
+        if change.changed_units(self.testing.block) >= FEW_CHANGES {
+            return Ok(own);
+        }
+        let of_mean = self.mean_over_tokens(change).and_then(|mean| mean.interval(0.05 / family as f64));
+        let least = match of_mean {
+            Some(of_mean) => of_mean,
+            None => {
+                let share = simultaneous_wilson(0, self.testing.units(self.segments), family).high;
+                let reach = self.segments.reach(share)?;
+                Interval { low: delta + reach.low, high: delta + reach.high }
+            }
+        };
+        Ok(own.joined(least))
+    }
 }
 
 /// Two of several systems, by their places.
@@ -224,7 +284,8 @@ pub fn test_pairs(systems: &[&Segments], pairs: &[Pair], testing: Testing) -> Re
         let (counted, changes) = base.beside(&[variant])?;
         match swap_tests(&counted, &changes, testing).as_deref() {
             Some(&[swapped]) if testing.units(base) >= LEAST_SEGMENTS => {
-                let comparison = of_swaps(base, (&resampled, &changes[0]), swapped, testing)?;
+                let side = Side { segments: base, counted: &counted, testing };
+                let comparison = side.compare((&resampled, &changes[0]), swapped, 0.0)?;
                 Ok(Comparison { p_adjusted: None, ..comparison })
             }
             _ => Ok(Comparison::untested(resampled.base, resampled.variant)),
@@ -309,7 +370,7 @@ mod tests {
         resamples: usize,
     ) -> Result<Comparison, Error> {
         let [base, variant] = [base, variant].map(|side| Segments::Classes(side.to_vec(), metric));
-        Ok(test_family(&base, &[&variant], Testing { resamples, seed: 1, block: 1 })?[0])
+        Ok(test_family(&base, &[&variant], Testing { resamples, seed: 1, block: 1 }, 0.0)?[0])
     }
 
     #[test]
@@ -355,7 +416,7 @@ mod tests {
         };
         let (base, worse) = (all([1; 4]), all([1, 1, 0, 0]));
         let found =
-            test_family(&base, &[&worse, &base], Testing { resamples: 1, seed: 1, block: 1 }).unwrap();
+            test_family(&base, &[&worse, &base], Testing { resamples: 1, seed: 1, block: 1 }, 0.0).unwrap();
         let p = 0.5 - std::f64::consts::FRAC_1_PI;
         assert_close(found[0].p_adjusted.unwrap(), 2.0 * p, 1e-12);
         assert_close(found[0].p_benjamini_hochberg.unwrap(), 2.0 * p, 1e-12);
@@ -369,7 +430,7 @@ mod tests {
         let of = |correct, count| Segments::Bleu(vec![BleuStatistics::new(4, 4, [correct, 1, 1, 1]); count]);
         let (base, variants) = (of(4, 5), [of(3, 5), of(2, 5), of(1, 5)]);
         let variants: Vec<&Segments> = variants.iter().collect();
-        for found in test_family(&base, &variants, Testing { resamples: 9, seed: 1, block: 1 }).unwrap() {
+        for found in test_family(&base, &variants, Testing { resamples: 9, seed: 1, block: 1 }, 0.0).unwrap() {
             assert_eq!((found.p_bootstrap, found.p_koehn), (Some(0.2), Some(0.1)));
             assert_eq!((found.p_value, found.p_benjamini_hochberg), (Some(0.0625), Some(0.0625)));
             assert!(found.p_adjusted.is_some_and(|p| p >= 0.1), "the smallest of nine swaps");
@@ -387,13 +448,13 @@ mod tests {
         let mut pairs = vec![(bleu(4, 1), bleu(3, 1)), (bleu(4, 2), bleu(3, 2))];
         pairs.extend(METRICS.map(|metric| (classes(1, metric), classes(0, metric))));
         for (base, variant) in &pairs {
-            let found = test_family(base, &[variant], testing).unwrap()[0];
+            let found = test_family(base, &[variant], testing, 0.0).unwrap()[0];
             assert_eq!(found, Comparison::untested(found.base, found.variant));
             let pair = [Pair { base: 0, variant: 1 }];
             assert_eq!(test_pairs(&[base, variant], &pair, testing), Ok(vec![found]));
         }
         let blocks = Testing { block: 20, ..testing };
-        let found = test_family(&bleu(4, 40), &[&bleu(3, 40)], blocks).unwrap()[0];
+        let found = test_family(&bleu(4, 40), &[&bleu(3, 40)], blocks, 0.0).unwrap()[0];
         assert_eq!(found.p_value, None, "two blocks are no better");
     }
 
@@ -428,7 +489,7 @@ mod tests {
                     .map(|_| if lot.random::<f64>() < share { lot.random_range(0.0..2.0) } else { 0.0 })
                     .collect();
                 let interval = |base: Segments, variant: Segments| {
-                    test_family(&base, &[&variant], testing(seed)).unwrap()[0].interval.unwrap()
+                    test_family(&base, &[&variant], testing(seed), 0.0).unwrap()[0].interval.unwrap()
                 };
                 let none = [0.0; 200];
                 let nats = interval(documents(&none), documents(&lost)).high < true_nats;
@@ -440,6 +501,48 @@ mod tests {
             println!("{expected} expected: {missed:?}");
             assert!(missed.iter().all(|&missed| missed <= 0.05), "{expected} expected: {missed:?}");
         }
+    }
+
+    /// Ten paragraphs whose nats all change by about 0.01 per token: the interval is that of Student's t, not ±16% of the score, which is
+    /// what discrete outcomes of ten segments would get.
+    #[test]
+    fn ten_paragraphs_can_decide_a_head() {
+        let documents = |cost: fn(usize) -> f64| {
+            let document = |place| NatsStatistics::new(450.0 + cost(place), 150, 100).unwrap();
+            Segments::Nats((0..10).map(document).collect())
+        };
+        let (base, worse) = (documents(|_| 0.0), documents(|place| 1.5 + 0.3 * (place as f64 - 4.5)));
+        let testing = Testing { resamples: 999, seed: 1, block: 1 };
+        let found = test_family(&base, &[&worse, &base], testing, 0.0198).unwrap();
+        let interval = found[0].interval.unwrap();
+        // the effects 0.15 to 2.85 nats have the deviation 0.9083, and t with 9 degrees of freedom has the quantile 2.262157
+        let reach = 2.262_157 * 0.908_295 / 10.0_f64.sqrt() / 150.0;
+        assert_close(interval.low, 0.01 - reach, 1e-6);
+        assert_close(interval.high, 0.01 + reach, 1e-6);
+        assert!(interval.high < 0.0198);
+        // two variants at once: Bonferroni's 0.9875 quantile of t is 2.685011
+        assert!(found[0].simultaneous.unwrap().high >= 0.01 + reach * 2.685_011 / 2.262_157 - 1e-6);
+    }
+
+    /// F1 of 400 examples: with the margin at an end of the interval the ends come from 100,000 resamples, otherwise from 10,000.
+    #[test]
+    fn an_end_near_the_margin_gets_more_resamples() {
+        let side = |step: usize| {
+            let pairs = (0..400).map(|n| (usize::from(n % 2 == 0), usize::from(n % step != 0 && n % 2 == 0)));
+            Segments::Classes(outcomes(&pairs.collect::<Vec<_>>()), ClassificationMetric::F1 { positive: 1 })
+        };
+        let (base, worse) = (side(14), side(6));
+        let interval = |resamples, margin| {
+            let testing = Testing { resamples, seed: 1, block: 1 };
+            test_family(&base, &[&worse], testing, margin).unwrap()[0].interval.unwrap()
+        };
+        let plain = interval(RESAMPLES, 0.0);
+        assert_eq!(interval(RESAMPLES, 50.0), plain);
+        let testing = Testing { resamples: MOST_RESAMPLES, seed: 1, block: 1 };
+        let of_most = base.resampled(&[&worse], testing).unwrap()[0].interval().unwrap();
+        assert_ne!(of_most, plain);
+        assert_eq!(interval(RESAMPLES, -plain.high), of_most);
+        assert_eq!(interval(RESAMPLES, -plain.low), of_most);
     }
 
     /// Both at once hold for more than each by itself, and where no resample decides, by no less than the own interval.
@@ -454,8 +557,8 @@ mod tests {
         let variants: Vec<&Segments> = variants.iter().collect();
         let testing = Testing { resamples: 999, seed: 1, block: 1 };
         let width = |ends: Interval| ends.high - ends.low;
-        let three = test_family(&base, &variants, testing).unwrap();
-        let one = test_family(&base, &variants[..1], testing).unwrap();
+        let three = test_family(&base, &variants, testing, 0.0).unwrap();
+        let one = test_family(&base, &variants[..1], testing, 0.0).unwrap();
         for found in three.iter().chain(&one) {
             let (own, all) = (found.interval.unwrap(), found.simultaneous.unwrap());
             assert!(all.low <= own.low && own.high <= all.high);
@@ -537,7 +640,7 @@ mod tests {
                 let pairs = [(1, 2), (2, 1), (0, 2)].map(|(base, variant)| Pair { base, variant });
                 let found = test_pairs(&systems, &pairs, testing).unwrap();
                 for (Pair { base, variant }, found) in pairs.into_iter().zip(found) {
-                    let alone = test_family(systems[base], &[systems[variant]], testing).unwrap()[0];
+                    let alone = test_family(systems[base], &[systems[variant]], testing, 0.0).unwrap()[0];
                     let unadjusted =
                         Comparison { p_adjusted: None, p_benjamini_hochberg: None, simultaneous: None, ..alone };
                     prop_assert_eq!(found, unadjusted);

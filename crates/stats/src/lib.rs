@@ -13,6 +13,7 @@ pub mod blocks;
 pub mod bootstrap;
 mod cell;
 pub mod classification;
+mod clustered;
 pub mod correlation;
 mod counted;
 pub mod estimates;

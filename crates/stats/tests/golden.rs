@@ -54,7 +54,7 @@ fn tests_of_accuracies_equal_scipy() {
         Segments::Classes(outcomes.collect(), ClassificationMetric::Accuracy)
     };
     let testing = Testing { resamples: 1, seed: 1, block: 1 };
-    let found = test_family(&segments(&first), &[&segments(&second)], testing).unwrap()[0];
+    let found = test_family(&segments(&first), &[&segments(&second)], testing, 0.0).unwrap()[0];
     assert_close("paired p", found.p_value.unwrap(), number(&correctness["paired_p"]), 1e-10);
     assert_close("unpaired p", found.p_unpaired_t.unwrap(), number(&correctness["unpaired_p"]), 1e-10);
 

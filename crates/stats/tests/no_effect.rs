@@ -83,7 +83,7 @@ fn disturbed(base: &[Outcome], lot: &mut ChaCha8Rng) -> Vec<Outcome> {
 
 fn tested(simulated: &Simulated, heads: usize) -> Vec<Comparison> {
     let variants: Vec<&Segments> = simulated.variants[..heads].iter().collect();
-    test_family(&simulated.base, &variants, Testing { resamples: 1, seed: 1, block: 1 }).unwrap()
+    test_family(&simulated.base, &variants, Testing { resamples: 1, seed: 1, block: 1 }, 0.0).unwrap()
 }
 
 #[test]
