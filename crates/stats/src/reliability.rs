@@ -111,7 +111,7 @@ impl Swept<'_> {
     /// One for each deal.
     ///
     /// - `stream`: of the lots; test sets of one size must not be dealt alike
-    fn without_groups(self, seed: u64, stream: u64) -> Result<Vec<WithoutGroups>, Error> {
+    pub(crate) fn without_groups(self, seed: u64, stream: u64) -> Result<Vec<WithoutGroups>, Error> {
         let groups = GROUPS.min(self.base.len());
         let deal = |deal: usize| shuffled(self.base.len(), seed, 2 * deal as u64 + stream);
         let deals: Vec<Vec<usize>> = (0..DEALS).map(deal).collect();
@@ -135,7 +135,8 @@ impl Swept<'_> {
     }
 }
 
-struct WithoutGroups {
+/// Scores of the variants of a sweep for one deal of the segments into groups.
+pub(crate) struct WithoutGroups {
     /// On the whole test set.
     whole: Vec<f64>,
     /// Without each group.
@@ -143,19 +144,25 @@ struct WithoutGroups {
 }
 
 impl WithoutGroups {
-    /// The reliability that all groups but one show, for each group; `None` with fewer than three groups, or where the scores of the
-    /// variants do not differ.
-    ///
-    /// Cronbach (1951), *Coefficient Alpha and the Internal Structure of Tests*, Psychometrika 16, 297-334: of K groups K / (K - 1)
-    /// (1 - Σ var x_g / var Σ x_g), the mean over all ways to halve them, where x_g is what group g adds: the jackknife's
-    /// pseudo-value G x - (G - 1) x without g. The formula of Spearman and Brown makes of it that of all G groups.
-    fn reliabilities(&self) -> Option<Vec<f64>> {
+    /// What each group adds to the scores of the variants, `[group][variant]`: the jackknife's pseudo-value G x - (G - 1) x without the
+    /// group, whose mean over the groups is the score.
+    pub(crate) fn added(&self) -> Vec<Vec<f64>> {
         let groups = self.without.len() as f64;
         let of_group = |without: &Vec<f64>| -> Vec<f64> {
             let pairs = self.whole.iter().zip(without);
             pairs.map(|(whole, without)| groups * whole - (groups - 1.0) * without).collect()
         };
-        let added: Vec<Vec<f64>> = self.without.iter().map(of_group).collect();
+        self.without.iter().map(of_group).collect()
+    }
+
+    /// The reliability that all groups but one show, for each group; `None` with fewer than three groups, or where the scores of the
+    /// variants do not differ.
+    ///
+    /// Cronbach (1951), *Coefficient Alpha and the Internal Structure of Tests*, Psychometrika 16, 297-334: of K groups K / (K - 1)
+    /// (1 - Σ var x_g / var Σ x_g), the mean over all ways to halve them, where x_g is what group g adds. The formula of Spearman and
+    /// Brown makes of it that of all G groups.
+    fn reliabilities(&self) -> Option<Vec<f64>> {
+        let (groups, added) = (self.without.len() as f64, self.added());
         let total: Vec<f64> =
             (0..self.whole.len()).map(|variant| added.iter().map(|group| group[variant]).sum()).collect();
         let of_groups: f64 = added.iter().map(|group| squares(group)).sum();

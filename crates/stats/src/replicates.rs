@@ -1,138 +1,259 @@
-//! Agreement of replicates: trainings of one model that differ in their seed alone.
+//! Runs of one recipe that differ in their seed alone: how far they agree on what masking each head costs, and which heads differ.
 //!
-//! Shrout and Fleiss (1979), *Intraclass Correlations: Uses in Assessing Rater Reliability*, Psychological Bulletin 86, 420-428:
-//! each replicate rates the same heads by what masking them costs.
+//! Only runs that start from one checkpoint can be compared head by head. In models that are trained from scratch, heads have no
+//! identity across runs: two heads share a number by chance.
+//!
+//! All runs are scored on the same segments, whose noise they share. A correlation over the same segments counts that noise as
+//! agreement. So one run is correlated on some segments with another run on others, and the result is divided by the same quantity
+//! within runs, which is Spearman's correction for attenuation with Cronbach's (1951) mean over all ways to divide the test set.
 
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
-use crate::bootstrap::{Interval, draw, percentile_interval};
-use crate::correlation::pearson;
+use crate::adjust::holm;
+use crate::bootstrap::{Interval, draw};
 use crate::reliability::Swept;
 use crate::{Error, Segments};
 
-/// Resamples of the interval.
-const RESAMPLES: usize = 500;
+/// Resamples that give the covariances of heterogeneity tests.
+const RESAMPLES: usize = 2_000;
 
-/// How far replicates agree on what their heads cost.
+/// The effects of heads vary more than by chance if the variance that segments agree on exceeds so many of its standard errors.
+const SIGNAL: f64 = 2.0;
+
+/// How far runs agree on what masking their heads costs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Agreement {
-    /// Intraclass correlation ICC(3,1), at most 1: the share of the variance between heads that all replicates have in common.
-    pub intraclass: f64,
-    /// Its 95 % interval over other test sets of the same kind and size and other trainings; absent with two replicates. In simulation
-    /// it holds the true share in about 90 % of cases with five replicates, and in about 80 % with three.
-    pub interval: Option<Interval>,
-    /// Pearson's r of each two replicates, where it is defined.
-    pub pairs: Vec<f64>,
+pub enum Agreement {
+    /// The test set does not show that heads differ at all, so there is nothing on which runs could agree.
+    NoSignal,
+    /// It does.
+    Found {
+        /// Correlation between two runs of what their heads truly cost, noise of the test set removed: the mean covariance of two runs
+        /// over the mean variance. Sampling error can move it beyond 1.
+        correlation: f64,
+        /// Its 95% interval over other runs and other test sets of the same size; `None` with two runs.
+        interval: Option<Interval>,
+        /// The correlation of each two runs.
+        pairs: Vec<f64>,
+    },
 }
 
-/// Agreement of replicates on the costs of the same heads; absent with fewer than two replicates or heads, or if all heads cost the
-/// same.
+/// Correlates what masking the same heads costs in several runs; `None` with fewer than two runs, three heads, or three segments.
 ///
-/// ICC(3,1) is (B - E) / (B + (k - 1) E), with the mean squares B between heads and E of the rest, which is the mean covariance of
-/// two replicates over their mean variance. The interval resamples the segments, which all replicates share, and the replicates; of
-/// those drawn, pairs of one replicate with itself do not count, since they agree perfectly. Resampling adds noise, which draws the
-/// correlation towards 0: the percentiles are moved by the bias that the resamples show on average.
+/// The segments are dealt into G = 20 groups, and C_ab is the mean over groups g ≠ h of the covariance over heads of run a on group g
+/// with run b on group h. The correlation is the mean C_ab of two runs over the mean C_aa, averaged over 50 deals. It has a signal if
+/// the mean C_aa is at least twice its standard error, by the jackknife over groups.
 ///
-/// - `replicates`: the same heads masked, on the same segments
+/// The interval is tanh(z ± t s), z = artanh r (Fisher 1921), with the t quantile of one degree of freedom less than there are runs.
+/// s² adds the jackknife over runs, for other seeds, and the jackknife over groups, for other segments.
 ///
 /// # Errors
-/// If the replicates have other numbers of heads or segments, there are no segments, or a metric of two classes meets a class above
-/// 1.
+/// If the runs have different numbers of heads or segments, there are no segments, or a metric of two classes meets a class above 1.
 ///
 /// # Panics
 /// If a variant covers other segments than its base or has another metric.
-pub fn agreement(replicates: &[Swept<'_>], seed: u64) -> Result<Option<Agreement>, Error> {
-    let Some(first) = replicates.first() else { return Ok(None) };
-    let shape = |swept: &Swept<'_>| (swept.variants.len(), swept.base.len());
-    if replicates.iter().any(|swept| shape(swept) != shape(first)) {
-        return Err(Error::Invalid("replicates must have the same heads and segments".to_owned()));
+pub fn agreement(runs: &[Swept<'_>], seed: u64) -> Result<Option<Agreement>, Error> {
+    check_shapes(runs)?;
+    if runs.len() < 2 || runs[0].variants.len() < 3 || runs[0].base.len() < 3 {
+        return Ok(None);
     }
-    let costs = replicates.iter().map(|swept| Costs::of(swept, seed)).collect::<Result<Vec<_>, _>>()?;
-    let of_all = vec![1; costs.len()];
-    let on_test_set: Vec<&[f64]> = costs.iter().map(|costs| costs.on_test_set.as_slice()).collect();
-    let Some(intraclass) = intraclass(&on_test_set, &of_all) else { return Ok(None) };
-    let mut lots = ChaCha8Rng::seed_from_u64(seed);
-    let resampled: Vec<f64> = (0..RESAMPLES)
-        .filter_map(|resample| {
-            let costs: Vec<&[f64]> = costs.iter().map(|costs| costs.resampled[resample].as_slice()).collect();
-            self::intraclass(&costs, &drawn(costs.len(), &mut lots))
-        })
+    let dealt = runs.iter().map(|run| run.without_groups(seed, 0)).collect::<Result<Vec<_>, _>>()?;
+    let of_deal = |deal: usize| Covariances::of(dealt.iter().map(|run| run[deal].added()).collect());
+    let deals: Vec<Covariances> = (0..dealt[0].len()).map(of_deal).collect();
+    let whole = mean_of(&deals, |deal| deal.whole.clone());
+    let all: Vec<usize> = (0..runs.len()).collect();
+    let signal = mean(&all.iter().map(|&run| whole[run][run]).collect::<Vec<_>>());
+    let jackknife_of_groups = |statistic: &dyn Fn(&Matrix) -> f64| {
+        let variance = |deal: &Covariances| jackknife(&deal.without.iter().map(statistic).collect::<Vec<_>>());
+        mean(&deals.iter().map(variance).collect::<Vec<_>>())
+    };
+    let signal_variance = jackknife_of_groups(&|own| mean(&all.iter().map(|&run| own[run][run]).collect::<Vec<_>>()));
+    if !(signal > SIGNAL * signal_variance.sqrt()) {
+        return Ok(Some(Agreement::NoSignal));
+    }
+    let correlation = correlation(&whole, &all);
+    let pairs = all.iter().flat_map(|&one| (0..one).map(move |other| [other, one]));
+    let pairs = pairs.map(|pair| self::correlation(&whole, &pair)).collect();
+    let of_runs: Vec<f64> = all
+        .iter()
+        .map(|left_out| fisher_z(self::correlation(&whole, &all.iter().copied().filter(|run| run != left_out).collect::<Vec<_>>())))
         .collect();
-    let bias = resampled.iter().sum::<f64>() / resampled.len() as f64 - intraclass;
-    let interval = percentile_interval(&resampled).filter(|_| costs.len() > 2);
-    let interval = interval.map(|Interval { low, high }| Interval {
-        low: (low - bias).min(intraclass),
-        high: (high - bias).clamp(intraclass, 1.0),
+    let variance = jackknife(&of_runs) + jackknife_of_groups(&|own| fisher_z(self::correlation(own, &all)));
+    let interval = StudentsT::new(0.0, 1.0, runs.len() as f64 - 1.0).ok().filter(|_| runs.len() > 2).map(|t| {
+        let (z, reach) = (fisher_z(correlation), t.inverse_cdf(0.975) * variance.sqrt());
+        Interval { low: (z - reach).tanh(), high: (z + reach).tanh() }
     });
-    let pairs = (0..on_test_set.len()).flat_map(|one| (0..one).map(move |other| [one, other]));
-    let pairs = pairs.filter_map(|pair| {
-        let [one, other] = pair.map(|place| on_test_set[place]);
-        Some(pearson(one, other).ok()?.coefficient)
-    });
-    Ok(Some(Agreement { intraclass, interval, pairs: pairs.collect() }))
+    Ok(Some(Agreement::Found { correlation, interval, pairs }))
 }
 
-/// Change of the score by masking each head of one replicate.
+/// `[run][run]`
+type Matrix = Vec<Vec<f64>>;
+
+/// Covariances over heads of each two runs on different groups of segments.
+struct Covariances {
+    whole: Matrix,
+    /// Without each group.
+    without: Vec<Matrix>,
+}
+
+impl Covariances {
+    /// - `added`: `[run][group][head]`
+    fn of(mut added: Vec<Vec<Vec<f64>>>) -> Self {
+        for of_heads in added.iter_mut().flatten() {
+            let mean = mean(of_heads);
+            of_heads.iter_mut().for_each(|own| *own -= mean);
+        }
+        let groups = added[0].len();
+        let product = |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(one, other)| one * other).sum::<f64>();
+        let mut found = Self {
+            whole: vec![vec![0.0; added.len()]; added.len()],
+            without: vec![vec![vec![0.0; added.len()]; added.len()]; groups],
+        };
+        for (a, one) in added.iter().enumerate() {
+            for (b, other) in added.iter().enumerate() {
+                // of group g of one run with all other groups of the other run, and the reverse
+                let of_pair = |g: usize, h: usize| product(&one[g], &other[h]);
+                let row = |g: usize| (0..groups).filter(|&h| h != g).map(|h| of_pair(g, h)).sum::<f64>();
+                let column = |h: usize| (0..groups).filter(|&g| g != h).map(|g| of_pair(g, h)).sum::<f64>();
+                let total: f64 = (0..groups).map(row).sum();
+                let count = (groups * (groups - 1)) as f64;
+                found.whole[a][b] = total / count;
+                for (left_out, without) in found.without.iter_mut().enumerate() {
+                    let fewer = ((groups - 1) * (groups - 2)) as f64;
+                    without[a][b] = (total - row(left_out) - column(left_out)) / fewer;
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The mean covariance of two different ones of these runs over their mean variance.
+fn correlation(covariances: &Matrix, runs: &[usize]) -> f64 {
+    let own = mean(&runs.iter().map(|&run| covariances[run][run]).collect::<Vec<_>>());
+    let pairs = runs.iter().flat_map(|&one| runs.iter().filter(move |&&other| other != one).map(move |&other| (one, other)));
+    mean(&pairs.map(|(one, other)| covariances[one][other]).collect::<Vec<_>>()) / own
+}
+
+/// Finite also where sampling error moves a correlation to 1 and beyond; NaN, of too little signal, is none.
+fn fisher_z(correlation: f64) -> f64 {
+    const MOST: f64 = 0.995;
+    if correlation.is_nan() { 0.0 } else { correlation.clamp(-MOST, MOST).atanh() }
+}
+
+/// The variance of a statistic by the values that it has without each unit.
+fn jackknife(without: &[f64]) -> f64 {
+    let (count, mean) = (without.len() as f64, mean(without));
+    (count - 1.0) / count * without.iter().map(|own| (own - mean).powi(2)).sum::<f64>()
+}
+
+fn mean_of(deals: &[Covariances], matrix: impl Fn(&Covariances) -> Matrix) -> Matrix {
+    let mut sum = matrix(&deals[0]);
+    for deal in &deals[1..] {
+        let next = matrix(deal);
+        sum.iter_mut().flatten().zip(next.iter().flatten()).for_each(|(sum, own)| *sum += own);
+    }
+    sum.iter_mut().flatten().for_each(|sum| *sum /= deals.len() as f64);
+    sum
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Whether masking one head costs different amounts in different runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Heterogeneity {
+    /// P-value of the Wald test that the head costs the same in all runs.
+    pub p_value: f64,
+    /// The p-value adjusted by Holm over the heads.
+    pub p_adjusted: f64,
+}
+
+/// Tests for each head whether masking it costs the same in all runs, in the order of the variants.
+///
+/// Wald test: with the costs x in k runs, their covariance V from bootstrap resamples of the segments that all runs share, and the
+/// contrasts C of each run with the first, W = (C x)ᵀ (C V Cᵀ)⁻¹ (C x). Its distribution is that of Hotelling's T² on n segments
+/// (Hotelling 1931, Annals of Mathematical Statistics 2): (n - p) / (p (n - 1)) W is F with p and n - p degrees of freedom, p = k - 1.
+/// Contrasts that do not vary count for none.
+///
+/// # Errors
+/// As for [`agreement`].
+///
+/// # Panics
+/// As for [`agreement`].
+pub fn heterogeneity(runs: &[Swept<'_>], seed: u64) -> Result<Vec<Heterogeneity>, Error> {
+    check_shapes(runs)?;
+    let Some(heads) = runs.first().map(|run| run.variants.len()).filter(|_| runs.len() > 1) else {
+        return Ok(Vec::new());
+    };
+    let costs = runs.iter().map(|run| Costs::of(run, seed)).collect::<Result<Vec<_>, _>>()?;
+    let p_values: Vec<f64> = (0..heads).map(|head| wald(&costs, head, runs[0].base.len())).collect();
+    let adjusted = holm(&p_values);
+    let of = |(p_value, p_adjusted)| Heterogeneity { p_value, p_adjusted };
+    Ok(p_values.into_iter().zip(adjusted).map(of).collect())
+}
+
+/// Changes of the score of one run.
 struct Costs {
+    /// Of each head on the test set.
     on_test_set: Vec<f64>,
-    /// The same on each resample.
+    /// `[head][resample]`
     resampled: Vec<Vec<f64>>,
 }
 
 impl Costs {
-    fn of(swept: &Swept<'_>, seed: u64) -> Result<Self, Error> {
-        let segments = swept.base.len();
-        let scores = swept.base.weighted(swept.variants, RESAMPLES, |stream| draw(segments, seed, stream))?;
-        let of = |resample: usize| -> Vec<f64> {
-            scores.variants.iter().map(|scored| scored[resample] - scores.base[resample]).collect()
-        };
-        let base = swept.base.score()?;
+    fn of(run: &Swept<'_>, seed: u64) -> Result<Self, Error> {
+        let segments = run.base.len();
+        let scores = run.base.weighted(run.variants, RESAMPLES, |stream| draw(segments, seed, stream))?;
+        let base = run.base.score()?;
         let cost = |variant: &&Segments| Ok::<_, Error>(variant.score()? - base);
         Ok(Self {
-            on_test_set: swept.variants.iter().map(cost).collect::<Result<_, _>>()?,
-            resampled: (0..RESAMPLES).map(of).collect(),
+            on_test_set: run.variants.iter().map(cost).collect::<Result<_, _>>()?,
+            resampled: (0..run.variants.len()).map(|head| scores.deltas(head)).collect(),
         })
     }
 }
 
-/// Number of times that each replicate is drawn, of as many draws with at least two different ones.
-fn drawn(replicates: usize, lots: &mut ChaCha8Rng) -> Vec<usize> {
-    loop {
-        let mut times = vec![0; replicates];
-        (0..replicates).for_each(|_| times[lots.random_range(0..replicates)] += 1);
-        if times.iter().filter(|&&times| times > 0).count() > 1 {
-            return times;
+/// P-value of the Wald test for one head.
+fn wald(costs: &[Costs], head: usize, segments: usize) -> f64 {
+    let contrast = |run: &Costs| -> (f64, Vec<f64>) {
+        let resampled = run.resampled[head].iter().zip(&costs[0].resampled[head]).map(|(own, first)| own - first);
+        (run.on_test_set[head] - costs[0].on_test_set[head], resampled.collect())
+    };
+    let mut contrasts: Vec<(f64, Vec<f64>)> = costs[1..].iter().map(contrast).collect();
+    for (_, resampled) in &mut contrasts {
+        let mean = mean(resampled);
+        resampled.iter_mut().for_each(|own| *own -= mean);
+    }
+    // Gram-Schmidt: each contrast less what those before it explain
+    let (mut statistic, mut degrees) = (0.0, 0);
+    let mut before: Vec<(f64, Vec<f64>, f64)> = Vec::new();
+    for (mut difference, mut resampled) in contrasts {
+        let dot = |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(one, other)| one * other).sum::<f64>();
+        let whole = dot(&resampled, &resampled);
+        for (other, of_other, squares) in &before {
+            let slope = dot(&resampled, of_other) / squares;
+            difference -= slope * other;
+            resampled.iter_mut().zip(of_other).for_each(|(own, other)| *own -= slope * other);
+        }
+        let squares = dot(&resampled, &resampled);
+        if squares > 1e-9 * whole {
+            statistic += difference * difference * (RESAMPLES - 1) as f64 / squares;
+            degrees += 1;
+            before.push((difference, resampled, squares));
         }
     }
+    let (segments, degrees) = (segments as f64, f64::from(degrees));
+    let scaled = statistic * (segments - degrees) / (degrees * (segments - 1.0));
+    FisherSnedecor::new(degrees, segments - degrees).map_or(1.0, |distribution| distribution.sf(scaled))
 }
 
-/// The mean covariance of two replicates over their mean variance, each counted as many `times`; absent where it is undefined.
-fn intraclass(costs: &[&[f64]], times: &[usize]) -> Option<f64> {
-    let (mut shared, mut pairs, mut own, mut single) = (0.0, 0.0, 0.0, 0.0);
-    for (one, &costs_of_one) in costs.iter().enumerate() {
-        own += times[one] as f64 * covariance(costs_of_one, costs_of_one);
-        single += times[one] as f64;
-        for other in 0..one {
-            let weight = (times[one] * times[other]) as f64;
-            shared += weight * covariance(costs_of_one, costs[other]);
-            pairs += weight;
-        }
+fn check_shapes(runs: &[Swept<'_>]) -> Result<(), Error> {
+    let shape = |run: &Swept<'_>| (run.variants.len(), run.base.len());
+    if runs.iter().any(|run| shape(run) != shape(&runs[0])) {
+        return Err(Error::Invalid("runs must have the same heads and segments".to_owned()));
     }
-    let found = (shared / pairs) / (own / single);
-    // rounding may pass 1 where all replicates agree
-    found.is_finite().then_some(found.min(1.0))
-}
-
-/// With divisor n, which the ratio does not depend on; 0 where one side does not vary, whatever rounding makes of its mean.
-fn covariance(one: &[f64], other: &[f64]) -> f64 {
-    if [one, other].iter().any(|costs| costs.iter().all(|&cost| cost == costs[0])) {
-        return 0.0;
-    }
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let (mean_of_one, mean_of_other) = (mean(one), mean(other));
-    let products = one.iter().zip(other).map(|(one, other)| (one - mean_of_one) * (other - mean_of_other));
-    products.sum::<f64>() / one.len() as f64
+    Ok(())
 }
 
 #[cfg(test)]
@@ -140,78 +261,156 @@ mod tests {
     use super::*;
     use crate::assert_close;
     use crate::nats::NatsStatistics;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
 
-    /// Shrout and Fleiss (1979), Table 2: six targets, four judges; ICC(3,1) = 0.71 by their Table 4.
-    #[test]
-    fn the_published_example() {
-        let judges = [
-            [9.0, 6.0, 8.0, 7.0, 10.0, 6.0],
-            [2.0, 1.0, 4.0, 1.0, 5.0, 2.0],
-            [5.0, 3.0, 6.0, 2.0, 6.0, 4.0],
-            [8.0, 2.0, 8.0, 6.0, 9.0, 7.0],
-        ];
-        let judges: Vec<&[f64]> = judges.iter().map(<[f64; 6]>::as_slice).collect();
-        // B = 56.21 / 5 and E = 15.29 / 15
-        assert_close(intraclass(&judges, &[1; 4]).unwrap(), 0.7148, 1e-4);
-    }
+    const DOCUMENTS: usize = 60;
+    const HEADS: usize = 40;
 
     fn normal(lots: &mut ChaCha8Rng) -> f64 {
         (0..12).map(|_| lots.random::<f64>()).sum::<f64>() - 6.0
     }
 
-    /// A base, `[replicate][head]` and the common variance: documents of ten tokens each, whose costs are those of the head, which the
-    /// replicates share by half, and noise.
-    fn simulated(lots: &mut ChaCha8Rng, replicates: usize) -> (Segments, Vec<Vec<Segments>>, f64) {
-        const DOCUMENTS: usize = 60;
-        let documents = |nats: &mut dyn FnMut() -> f64| {
-            let document = |_| NatsStatistics::new(nats(), 10, 10).unwrap();
+    /// A base and `[run][head]`: documents of ten tokens. What a head costs in a run has the variance 1, of which runs share `common`.
+    /// Each document adds noise with the deviation `noise`, which is the same in all runs.
+    fn simulated(lots: &mut ChaCha8Rng, runs: usize, common: f64, noise: f64) -> (Segments, Vec<Vec<Segments>>) {
+        let documents = |nats: &mut dyn FnMut(usize) -> f64| {
+            let document = |place| NatsStatistics::new(nats(place), 10, 10).unwrap();
             Segments::Nats((0..DOCUMENTS).map(document).collect())
         };
-        let base = documents(&mut || 30.0);
-        let shared: Vec<f64> = (0..40).map(|_| normal(lots)).collect();
-        let of_replicate = |lots: &mut ChaCha8Rng| -> Vec<Segments> {
-            let of_head = |&shared: &f64| {
-                let cost = 30.0 + shared + normal(lots);
-                documents(&mut || cost + normal(lots))
+        let base = documents(&mut |_| 90.0);
+        let shared: Vec<f64> = (0..HEADS).map(|_| normal(lots)).collect();
+        let of_documents: Vec<Vec<f64>> =
+            (0..HEADS).map(|_| (0..DOCUMENTS).map(|_| noise * normal(lots)).collect()).collect();
+        let mut of_run = || -> Vec<Segments> {
+            let of_head = |head: usize| {
+                let cost = common.sqrt() * shared[head] + (1.0 - common).sqrt() * normal(lots);
+                documents(&mut |place| 90.0 + cost + of_documents[head][place])
             };
-            shared.iter().map(of_head).collect()
+            (0..HEADS).map(of_head).collect()
         };
-        (base, (0..replicates).map(|_| of_replicate(lots)).collect(), covariance(&shared, &shared))
+        (base, (0..runs).map(|_| of_run()).collect())
     }
 
-    /// With five trainings the interval holds the share of the heads at hand in at least 85 of 100 simulations: their common variance
-    /// v of v + 1 + 1 / 60, where 1 is that of single trainings and 1 / 60 the noise of the test set.
+    fn with_swept<T>((base, runs): &(Segments, Vec<Vec<Segments>>), ask: impl Fn(&[Swept<'_>]) -> T) -> T {
+        let variants: Vec<Vec<&Segments>> = runs.iter().map(|run| run.iter().collect()).collect();
+        let swept: Vec<Swept<'_>> = variants.iter().map(|variants| Swept { base, variants }).collect();
+        ask(&swept)
+    }
+
+    fn agreement_of(simulated: &(Segments, Vec<Vec<Segments>>)) -> Agreement {
+        with_swept(simulated, |swept| agreement(swept, 1).unwrap().unwrap())
+    }
+
+    /// Noise with the deviation 8 / √60 of 60 documents, shared by all runs, would make runs without anything in common agree with
+    /// r = 0.5; the correction leaves 0 on average, and the interval contains 0.
     #[test]
-    fn the_interval_holds_the_common_share() {
-        let mut lots = ChaCha8Rng::seed_from_u64(5);
-        let held = (0..100).filter(|_| {
-            let (base, replicates, common) = simulated(&mut lots, 5);
-            let variants: Vec<Vec<&Segments>> =
-                replicates.iter().map(|variants| variants.iter().collect()).collect();
-            let swept: Vec<Swept<'_>> =
-                variants.iter().map(|variants| Swept { base: &base, variants }).collect();
-            let Interval { low, high } = agreement(&swept, 1).unwrap().unwrap().interval.unwrap();
-            (low..high).contains(&(common / (common + 1.0 + 1.0 / 60.0)))
+    fn noise_that_runs_share_is_not_agreement() {
+        let mut lots = ChaCha8Rng::seed_from_u64(3);
+        let (mut sum, mut held, mut found) = (0.0, 0, 0);
+        for _ in 0..40 {
+            let Agreement::Found { correlation, interval, .. } = agreement_of(&simulated(&mut lots, 4, 0.0, 8.0)) else {
+                continue;
+            };
+            let ends = interval.unwrap();
+            found += 1;
+            held += usize::from(ends.low < 0.0 && 0.0 < ends.high);
+            sum += correlation;
+        }
+        assert!(found > 20 && (sum / f64::from(found)).abs() < 0.1, "{sum} in {found}");
+        assert!(held as f64 >= 0.93 * f64::from(found), "{held} of {found}");
+    }
+
+    /// The correlation of what heads truly cost lies in the interval in at least 93 of 100 simulations.
+    #[test]
+    fn the_interval_contains_the_true_correlation() {
+        for (runs, common, seed) in [(3, 0.5, 5), (5, 0.5, 6), (3, 0.9, 7)] {
+            let mut lots = ChaCha8Rng::seed_from_u64(seed);
+            let held = (0..100).filter(|_| {
+                let found = agreement_of(&simulated(&mut lots, runs, common, 2.0));
+                let Agreement::Found { interval, .. } = found else { return false };
+                let ends = interval.unwrap();
+                ends.low < common && common < ends.high
+            });
+            let held = held.count();
+            assert!(held >= 93, "{runs} runs that share {common}: {held} of 100");
+        }
+    }
+
+    /// No head costs anything but noise.
+    #[test]
+    fn noise_alone_is_no_signal() {
+        let mut lots = ChaCha8Rng::seed_from_u64(9);
+        let is_silent = |lots: &mut ChaCha8Rng| {
+            let noise = |lots: &mut ChaCha8Rng| {
+                let document = |_| NatsStatistics::new(90.0 + normal(lots), 10, 10).unwrap();
+                Segments::Nats((0..DOCUMENTS).map(document).collect())
+            };
+            let base = noise(lots);
+            let run: Vec<Segments> = (0..HEADS).map(|_| noise(lots)).collect();
+            agreement_of(&(base, vec![run.clone(), run])) == Agreement::NoSignal
+        };
+        let silent = (0..50).filter(|_| is_silent(&mut lots)).count();
+        assert!(silent >= 44, "{silent} of 50");
+    }
+
+    /// Holm's p-values over 40 heads: without any difference between runs at most 5% of families have one below 0.05, up to two
+    /// standard errors of 200 families; a head that costs 5 standard errors more in one run is found.
+    #[test]
+    fn heads_that_differ_between_runs_are_found_and_others_not() {
+        let mut lots = ChaCha8Rng::seed_from_u64(11);
+        let alarms = (0..200).filter(|_| {
+            let (base, mut runs) = simulated(&mut lots, 1, 1.0, 1.0);
+            let mut again = || -> Vec<Segments> {
+                let noisy = |segments: &Segments| {
+                    let Segments::Nats(documents) = segments else { unreachable!() };
+                    let document = |own: &NatsStatistics| {
+                        NatsStatistics::new(f64::from(own.nats()) + normal(&mut lots), 10, 10).unwrap()
+                    };
+                    Segments::Nats(documents.iter().map(document).collect())
+                };
+                runs[0].iter().map(noisy).collect()
+            };
+            let others = [again(), again(), again()];
+            runs = others.to_vec();
+            let found = with_swept(&(base, runs), |swept| heterogeneity(swept, 1).unwrap());
+            found.iter().any(|head| head.p_adjusted < 0.05)
         });
-        let held = held.count();
-        assert!(held >= 85, "{held} of 100");
+        let alarms = alarms.count();
+        assert!(alarms as f64 <= 200.0 * 0.05 + 2.0 * (200.0_f64 * 0.05 * 0.95).sqrt(), "{alarms} of 200");
+        let (base, runs) = simulated(&mut lots, 1, 1.0, 1.0);
+        let mut other = runs[0].clone();
+        let document = |place: usize| 90.0 + if place % 2 == 0 { 3.0 } else { 1.0 };
+        let documents = (0..DOCUMENTS).map(|place| NatsStatistics::new(document(place), 10, 10).unwrap());
+        other[7] = Segments::Nats(documents.collect());
+        let found = with_swept(&(base, vec![runs[0].clone(), other]), |swept| heterogeneity(swept, 1).unwrap());
+        assert!(found[7].p_adjusted < 1e-3, "{:?}", found[7]);
+        assert!((0..HEADS).all(|head| head == 7 || found[head].p_value == 1.0));
+    }
+
+    /// Two runs with the differences -20.5, -19.5, ..., 38.5 of one head: W = (9 / s)² with the variance s² of the mean under the
+    /// bootstrap, (n² - 1) / 12 / n, and F with 1 and n - 1 degrees of freedom is the squared t.
+    #[test]
+    fn the_wald_statistic_of_two_runs_is_the_squared_t() {
+        let documents = |nats: &dyn Fn(usize) -> f64| {
+            let document = |place| NatsStatistics::new(nats(place), 1, 1).unwrap();
+            Segments::Nats((0..60).map(document).collect())
+        };
+        let (base, one, other) = (documents(&|_| 99.0), documents(&|_| 99.0), documents(&|place| 99.0 + place as f64 - 20.5));
+        let found = with_swept(&(base, vec![vec![one], vec![other]]), |swept| heterogeneity(swept, 1).unwrap())[0];
+        let t: f64 = 9.0 / ((3_600.0 - 1.0) / 12.0 / 60.0_f64).sqrt();
+        let expected = 2.0 * StudentsT::new(0.0, 1.0, 59.0).unwrap().sf(t);
+        // the variance of 2,000 resamples has a relative error of 3%
+        assert_close((found.p_value / expected).ln(), 0.0, 0.5);
     }
 
     #[test]
-    fn equal_trainings_agree_perfectly_and_equal_heads_not_at_all() {
-        let costs = [-3.71, -4.62, -1.44, -3.8, 0.25, -3.6, -3.68, -2.73];
-        let agreement = intraclass(&[costs.as_slice(); 5], &[1; 5]).unwrap();
-        assert!(agreement <= 1.0 && agreement > 1.0 - 1e-12, "{agreement}");
-        assert_eq!(intraclass(&[[-0.1; 7].as_slice(); 2], &[1; 2]), None);
-    }
-
-    #[test]
-    fn replicates_of_other_shapes_are_refused_and_a_single_one_agrees_with_nobody() {
-        let (base, replicates, _) = simulated(&mut ChaCha8Rng::seed_from_u64(1), 2);
-        let [one, other]: [Vec<&Segments>; 2] =
-            [replicates[0].iter().collect(), replicates[1][1..].iter().collect()];
+    fn runs_of_other_shapes_are_refused_and_a_single_one_agrees_with_nobody() {
+        let (base, runs) = simulated(&mut ChaCha8Rng::seed_from_u64(1), 2, 0.5, 1.0);
+        let [one, other]: [Vec<&Segments>; 2] = [runs[0].iter().collect(), runs[1][1..].iter().collect()];
         let [one, other] = [&one, &other].map(|variants| Swept { base: &base, variants });
         assert_eq!(agreement(&[one], 1), Ok(None));
+        assert_eq!(heterogeneity(&[one], 1), Ok(Vec::new()));
         assert!(agreement(&[one, other], 1).unwrap_err().to_string().contains("the same heads"));
     }
 }
