@@ -2,6 +2,7 @@
 use clap::ValueEnum;
 use records::rules::{ALPHA, MARGIN_PERCENT, margin};
 use records::{AblationRow, Rule, TestedRow, Testing, Verdict};
+use stats::adjust::{benjamini_hochberg, p_of_limit};
 use stats::swaps::smallest_p_value;
 use words::{count, short};
 
@@ -162,6 +163,9 @@ impl Verdicts {
     }
 }
 
+/// False discovery rate of [`Judge::verdicts_at_fdr`].
+const FALSE_DISCOVERIES: f64 = 0.05;
+
 /// One of the two rules: the default, that the interval shows that the loss is small, and the paper's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleKind {
@@ -232,6 +236,28 @@ impl Judge {
     ) -> Option<Verdicts> {
         let verdict = |row: &R| row.verdict_by(row.simultaneous_interval(), self.margin_percent);
         Verdicts::of(rows.into_iter().map(verdict))
+    }
+
+    /// Verdicts at a false discovery rate of 5%: of the heads called needed, at most 5% are expected to cost no more than the margin, and
+    /// likewise of those called dispensable. Benjamini and Hochberg on p-values of the margin, read off the 95% intervals; `None` if
+    /// nothing was tested.
+    pub fn verdicts_at_fdr<'a, R: TestedRow + 'a>(self, rows: impl IntoIterator<Item = &'a R>) -> Option<Verdicts> {
+        let p_values = |row: &R| {
+            let tests = row.tests();
+            let ends = tests.interval?;
+            let loss = |delta: f64| -row.direction().gain(delta);
+            let (one, other) = (loss(ends.low), loss(ends.high));
+            let margin = self.margin(tests.base);
+            Some([one.min(other), one.max(other)].map(|end| p_of_limit(loss(tests.delta), end, margin)))
+        };
+        let p_values: Vec<[f64; 2]> = rows.into_iter().filter_map(p_values).collect();
+        let count = |side: usize| {
+            let adjusted = benjamini_hochberg(&p_values.iter().map(|own| own[side]).collect::<Vec<_>>());
+            adjusted.into_iter().filter(|&p| p < FALSE_DISCOVERIES).count()
+        };
+        let (needed, dispensable) = (count(0), count(1));
+        let undecided = p_values.len() - needed - dispensable;
+        (!p_values.is_empty()).then_some(Verdicts { needed, dispensable, undecided })
     }
 
     /// A sentence on what verdicts mean.
@@ -329,6 +355,23 @@ mod tests {
         let tally = CRITERION.tally(&rows);
         assert_eq!(tally, Tally { tested: 3, significant: 2, better: 1 });
         assert_eq!(rows.each_ref().map(|row| CRITERION.is_loss(row)), [false, true, false]);
+    }
+
+    /// Losses of 6, 3.2, 3 and 0 points with intervals of ±1 and the margin 2: unadjusted three heads are needed. The two-sided p-values of
+    /// the margin are those of 7.84, 2.35 and 1.96 standard errors, about 0, 0.0187 and 0.05, which with Benjamini and Hochberg's
+    /// factors 4/1, 4/2 and 4/3 become 0, 0.037 and 0.067.
+    #[test]
+    fn a_false_discovery_rate_counts_fewer_heads() {
+        let row = |loss: f64| AblationRow {
+            delta_low: Some(-loss - 1.0),
+            delta_high: Some(-loss + 1.0),
+            ..AblationRow::untested("self:1:1".parse().unwrap(), MetricName::Accuracy, 100.0, 100.0 - loss)
+        };
+        let rows = [6.0, 3.2, 3.001, 0.0].map(row);
+        let judge = Judge::new(&Metric::new(MetricName::Accuracy), None, CRITERION);
+        let counts = |needed, undecided| Some(Verdicts { needed, dispensable: 1, undecided });
+        assert_eq!(judge.verdicts(&rows), counts(3, 0));
+        assert_eq!(judge.verdicts_at_fdr(&rows), counts(2, 1));
     }
 
     /// 1 / (99 + 1) is 0.01, which is not below 0.01; 1 / 101 is. A t-test has no swaps, so nothing bounds its p.

@@ -4,11 +4,14 @@ use records::{Attention, Order, Row, Scope};
 use serde_json::Value;
 use significance::SEED;
 use stats::Segments;
+use stats::adjust::holm;
 use stats::correlation::spearman;
+use stats::family::{Comparison, Pair, test_pairs};
 use stats::reliability::{Swept, across_halves, ceiling};
 
 use crate::ablations::Ablations;
 use crate::error::{Error, LeftOut, Result, faulty, incomparable, no_segments};
+use crate::metric::Metric;
 use crate::pruning::{Pruning, order_entries};
 use crate::replicates::of_replicates;
 use crate::results::Results;
@@ -56,6 +59,25 @@ pub struct KindAgreement {
 pub struct KindsOfCurves {
     /// Each has a curve over all heads by importance.
     pub all: Vec<(&'static str, Pruning)>,
+}
+
+/// Test of each head for whether masking it costs the same under two kinds of ablation, on the same segments.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KindContrast {
+    /// Place in [`Kinds::all`] of the kind that is compared with zeros.
+    pub kind: usize,
+    /// For each head in the order of the rows, the kind's score minus that with zeros; adjusted by Holm over the heads.
+    pub tests: Vec<Comparison>,
+}
+
+impl KindContrast {
+    /// Heads that cost more with zeros, and heads that cost more with the other kind, of those with such a p-value below alpha.
+    pub fn counts(&self, metric: Metric, alpha: f64, p_value: impl Fn(&Comparison) -> Option<f64>) -> [usize; 2] {
+        let differs = |test: &&Comparison| p_value(test).is_some_and(|p| p < alpha);
+        let gain = |test: &Comparison| metric.direction().gain(test.delta);
+        let count = |sign: f64| self.tests.iter().filter(differs).filter(|test| gain(test) * sign > 0.0).count();
+        [count(1.0), count(-1.0)]
+    }
 }
 
 impl KindsOfCurves {
@@ -220,6 +242,33 @@ impl Kinds {
                     });
                 }
             }
+        }
+        Ok(found)
+    }
+
+    /// Tests each kind of a single draw against zeros, head by head; empty without statistics of segments.
+    ///
+    /// # Errors
+    /// If statistics are damaged.
+    pub fn contrasts_with_zero(&self) -> Result<Vec<KindContrast>> {
+        let zero = self.zero();
+        let of = |sweep: &Ablations| match stored(sweep, || no_segments(&sweep.file)) {
+            Err(Error::NotMeasured(_)) => Ok(None),
+            found => found.map(|(_, heads)| Some(heads)),
+        };
+        let (Some(zeros), Some(testing)) = (of(zero)?, zero.file.testing()) else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for (kind, own) in self.all.iter().enumerate().skip(1) {
+            let [sweep] = &own.draws[..] else { continue };
+            let Some(others) = of(sweep)? else { continue };
+            let systems: Vec<&Segments> = zeros.iter().chain(&others).collect();
+            let pairs: Vec<Pair> =
+                (0..zeros.len()).map(|base| Pair { base, variant: zeros.len() + base }).collect();
+            let tests = test_pairs(&systems, &pairs, testing.of_segments()).map_err(incomparable(&sweep.file))?;
+            let adjusted = holm(&tests.iter().map(|test| test.p_value.unwrap_or(f64::NAN)).collect::<Vec<_>>());
+            let tests = tests.into_iter().zip(adjusted);
+            let tests = tests.map(|(test, p)| Comparison { p_adjusted: test.p_value.and(Some(p)), ..test });
+            found.push(KindContrast { kind, tests: tests.collect() });
         }
         Ok(found)
     }

@@ -1,4 +1,5 @@
-//! Single heads in several trainings of one subject: what all of them have in common, and what is one training's alone.
+//! Single heads in several runs of one recipe, which differ in their seed. Only runs that start from one checkpoint can be compared head
+//! by head; of models that are trained from scratch, counts and sorted effects are compared.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -7,7 +8,7 @@ use records::{AblationRow, Attention, HeadId, Identity, Order, Row, Scope, Verdi
 use significance::SEED;
 use stats::Segments;
 use stats::reliability::Swept;
-use stats::replicates::{Agreement, agreement};
+use stats::replicates::{Agreement, Heterogeneity, agreement, heterogeneity};
 
 use crate::ablations::Ablations;
 use crate::error::{Error, LeftOut, Result, faulty, incomparable, no_segments};
@@ -49,15 +50,24 @@ impl Shares {
     }
 }
 
-/// Changes of the score by masking one head, in each replicate.
+/// Effects of masking one head in each run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeadInAll {
     /// The head.
     pub head: HeadId,
-    /// In the order of the replicates, variant minus base.
+    /// In the order of the runs, score with the head masked minus that of the full model.
     pub changes: Vec<f64>,
-    /// The same as verdicts, where there is one.
+    /// Verdicts in the order of the runs; `None` if not tested.
     pub verdicts: Vec<Option<Verdict>>,
+}
+
+/// What the heads of one attention type have in common across runs that start from one checkpoint.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Correlation of the effects; `None` if it is undefined.
+    pub agreement: Option<Agreement>,
+    /// Test of each head, in their order, for whether its effect differs between runs.
+    pub heterogeneity: Vec<Heterogeneity>,
 }
 
 impl HeadInAll {
@@ -71,7 +81,7 @@ impl HeadInAll {
         ends(&self.changes)
     }
 
-    /// Number of replicates with this verdict.
+    /// Number of runs with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.verdicts.iter().filter(|found| **found == Some(verdict)).count()
     }
@@ -149,12 +159,20 @@ impl Replicates {
         (0..families[0].len()).map(of).collect()
     }
 
-    /// Agreement of the replicates on the heads of each type, of those on which it is defined; none where the statistics of segments
-    /// are missing.
+    /// Returns true if all runs start from one checkpoint, so that heads can be compared by their numbers.
+    pub fn have_same_heads(&self) -> bool {
+        self.sweeps[0].file.kind.is_fine_tuned
+    }
+
+    /// Compares the heads of each attention type across runs; empty if the runs do not start from one checkpoint, or if the statistics
+    /// of segments are missing.
     ///
     /// # Errors
     /// If statistics are damaged.
-    pub fn agreements(&self) -> Result<BTreeMap<Attention, Agreement>> {
+    pub fn comparisons(&self) -> Result<BTreeMap<Attention, Comparison>> {
+        if !self.have_same_heads() {
+            return Ok(BTreeMap::new());
+        }
         let mut segments = Vec::new();
         for sweep in &self.sweeps {
             segments.push(match stored(sweep, || no_segments(&sweep.file)) {
@@ -171,13 +189,13 @@ impl Replicates {
             };
             let variants: Vec<Vec<&Segments>> = segments.iter().map(|(_, variants)| own(variants)).collect();
             let swept = segments.iter().zip(&variants).map(|((base, _), variants)| Swept { base, variants });
-            agreement(&swept.collect::<Vec<_>>(), SEED).map_err(incomparable(&self.sweeps[0].file))
+            let swept: Vec<Swept<'_>> = swept.collect();
+            let compared = agreement(&swept, SEED).and_then(|agreement| {
+                Ok(Comparison { agreement, heterogeneity: heterogeneity(&swept, SEED)? })
+            });
+            Ok((attention, compared.map_err(incomparable(&self.sweeps[0].file))?))
         };
-        let mut all = BTreeMap::new();
-        for attention in self.sweeps[0].attentions() {
-            all.extend(of(attention)?.map(|found| (attention, found)));
-        }
-        Ok(all)
+        self.sweeps[0].attentions().into_iter().map(of).collect()
     }
 }
 
@@ -291,7 +309,7 @@ mod tests {
             assert_eq!((head.mean(), head.range()), (row.score_delta, (row.score_delta, row.score_delta)));
             assert_eq!(head.verdicts, vec![judge.verdict(row); 2]);
         }
-        assert!(found.agreements().unwrap().is_empty(), "no statistics of segments");
+        assert!(found.comparisons().unwrap().is_empty(), "no statistics of segments");
         let found = read(&crate::tiny().results).unwrap().unwrap();
         assert_eq!((found.sweeps.len(), found.curves.len()), (2, 2));
     }

@@ -30,6 +30,8 @@ pub struct SubjectKind {
     pub is_demo: bool,
     /// `true` if that is a language, with a grammar.
     pub has_grammar: bool,
+    /// `true` if its runs start from one checkpoint, so that a head is the same head in all of them.
+    pub is_fine_tuned: bool,
 }
 
 /// The part of the file that counts here; `subject` checks all of it before an experiment.
@@ -38,6 +40,7 @@ struct File {
     description: Option<String>,
     stands_for: Option<StandsFor>,
     data: Option<Data>,
+    checkpoint: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -59,10 +62,11 @@ impl SubjectFile {
             }
         };
         match toml::from_str(&text) {
-            Ok(File { description, stands_for, data }) => {
+            Ok(File { description, stands_for, data, checkpoint }) => {
                 let has_grammar = data.as_ref().is_some_and(|data| data.grammar.is_some());
                 let is_demo = has_grammar || data.is_some_and(|data| data.repeats.is_some());
-                let kind = SubjectKind { stands_for, is_demo, has_grammar };
+                let is_fine_tuned = checkpoint.is_some();
+                let kind = SubjectKind { stands_for, is_demo, has_grammar, is_fine_tuned };
                 Self { text: Some(text), description, kind, fault: None }
             }
             Err(error) => {

@@ -48,14 +48,14 @@ pub const ARTEFACTS: &[Artefact] = &[
         |file, asked, left_out| {
             let sweep = Results::read(file)?;
             let others = replicates_of(&sweep, left_out);
-            let others = others.map(|found| replicates::needed_in_all(&found, asked.criterion).to_vec());
+            let others = others.and_then(|found| replicates::needed_in_all(&found, asked.criterion));
             let chart = heat_map::effects(&sweep, asked.criterion).note(others);
             Ok(vec![sheet(&sweep.file, heat_map::EFFECTS, chart, [])])
         },
     ),
     Artefact::new(
         [replicates::STEM, "reproduce-table1", chapter::SINGLE_HEADS],
-        "What masking each head does in several trainings of the subject, and how far they agree",
+        "Effect of masking each head in several runs with different seeds, and how far the runs agree",
         Reads::Each(experiment::SWEEP),
         |file, asked, left_out| {
             let found = Replicates::read(file.clone(), left_out)?;

@@ -4,6 +4,8 @@
 //! the same threshold as a single test. NaN stands for a test that could not be made: it stays NaN
 //! and does not count.
 
+use statrs::function::erf::erfc;
+
 /// Adjusts for the chance of even one false alarm in the family; valid under any dependence.
 ///
 /// Holm (1979), *A Simple Sequentially Rejective Multiple Test Procedure*, Scandinavian Journal of
@@ -43,6 +45,18 @@ pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
+/// Returns the two-sided p-value of a limit, by the end of a 95% interval on the side of the limit, as of a normal distribution; it is
+/// 0.05 at the end itself, and 1 on the other side of the estimate.
+pub fn p_of_limit(estimate: f64, end: f64, limit: f64) -> f64 {
+    const QUANTILE: f64 = 1.959_963_984_540_054;
+    let (reach, distance) = (end - estimate, limit - estimate);
+    if distance == 0.0 || distance.signum() != reach.signum() {
+        // an interval without width excludes all but its estimate
+        return if reach == 0.0 && distance != 0.0 { 0.0 } else { 1.0 };
+    }
+    erfc(QUANTILE * (distance / reach) / std::f64::consts::SQRT_2)
+}
+
 /// Indices of the p-values that are not NaN, smallest p first.
 fn ascending(p_values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p_values.len()).filter(|&index| !p_values[index].is_nan()).collect();
@@ -57,6 +71,7 @@ fn ascending(p_values: &[f64]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assert_close;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -125,5 +140,14 @@ mod tests {
             prop_assert_eq!(holm(&permute(&raw)), permute(&holm(&raw)));
             prop_assert_eq!(benjamini_hochberg(&permute(&raw)), permute(&benjamini_hochberg(&raw)));
         }
+    }
+
+    /// The limit at the end of the 95% interval has p = 0.05; at 1.314 times the distance, 2.5758 standard errors, it has 0.01.
+    #[test]
+    fn the_end_of_an_interval_has_p_of_five_percent() {
+        assert_close(p_of_limit(3.0, 1.0, 1.0), 0.05, 1e-9);
+        assert_close(p_of_limit(-3.0, -1.0, -3.0 + 2.0 * 2.575_829 / 1.959_964), 0.01, 1e-6);
+        assert_eq!(p_of_limit(3.0, 1.0, 4.0), 1.0);
+        assert_eq!((p_of_limit(3.0, 3.0, 2.0), p_of_limit(3.0, 3.0, 3.0)), (0.0, 1.0));
     }
 }

@@ -4,7 +4,7 @@ use charts::palette::{BLUE, GREY, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::kinds::{Kind, KindAgreement, Kinds};
+use findings::kinds::{Kind, KindAgreement, KindContrast, Kinds};
 use findings::{Criterion, Judge, Result};
 use records::{Attention, HeadId, Verdict};
 use words::{count, fixed};
@@ -18,8 +18,27 @@ const MOST: usize = 20;
 
 pub(crate) fn sheet(found: &Kinds, criterion: Criterion) -> Result<Sheet> {
     let judge = found.zero().judge(criterion);
-    let tables = [Some(agreement(found, &found.agreements()?, judge)), heads(found, judge)];
+    let contrasts = found.contrasts_with_zero()?;
+    let agreement = agreement(found, &found.agreements()?, judge).note(differences(found, &contrasts, criterion));
+    let tables = [Some(agreement), heads(found, judge)];
     Ok(super::sheet(&found.zero().file, STEM, figure(found, judge), tables.into_iter().flatten()))
+}
+
+/// Sentences on the heads for which masking costs more with zeros than with another kind, and the reverse.
+fn differences(found: &Kinds, contrasts: &[KindContrast], criterion: Criterion) -> Vec<String> {
+    let metric = found.zero().metric();
+    let sentence = |own: &KindContrast| {
+        let kind = found.all[own.kind].name;
+        let [more, less] = own.counts(metric, criterion.alpha, |test| test.p_value);
+        let [adjusted_more, adjusted_less] = own.counts(metric, criterion.alpha, |test| test.p_adjusted);
+        format!(
+            "tested as a difference (p < {}), masking costs more with zeros than with {kind} for {}, less for {less}; adjusted by Holm over \
+             the heads, {adjusted_more} and {adjusted_less}",
+            criterion.alpha,
+            count(more, "head")
+        )
+    };
+    contrasts.iter().map(sentence).collect()
 }
 
 /// A verdict of each head of a type under a kind; with several draws that on which all of them agree, or else undecided.

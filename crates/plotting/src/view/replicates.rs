@@ -1,4 +1,4 @@
-//! Several trainings of one subject: what masking each head does in all of them, and how far they agree.
+//! Several runs of one recipe: what masking each head does in all of them, and how far they agree.
 use std::collections::BTreeSet;
 
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
@@ -6,11 +6,11 @@ use charts::palette::{GREY, INK, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::replicates::{HeadInAll, Shares};
-use findings::{Ablations, Criterion, Judge, Replicates, Result};
+use findings::replicates::{Comparison, HeadInAll, Shares};
+use findings::{Ablations, Criterion, Judge, Metric, Replicates, Result};
 use records::{Attention, Verdict};
 use stats::replicates::Agreement;
-use words::{count, fixed};
+use words::{count, fixed, p_value};
 
 pub(crate) const STEM: &str = "replicates";
 
@@ -25,70 +25,107 @@ pub(crate) fn sheet(found: &Replicates, criterion: Criterion) -> Result<Sheet> {
     Ok(super::sheet(&own.file, STEM, figure(found, &types, judge), tables))
 }
 
-/// Heads of one attention type in all replicates.
+/// Heads of one attention type in all runs.
 struct Type {
     attention: Attention,
     heads: Vec<HeadInAll>,
-    agreement: Option<Agreement>,
+    comparison: Option<Comparison>,
 }
 
 impl Type {
-    /// All types of a subject.
+    /// All types of a model.
     fn all(found: &Replicates, judge: Judge) -> Result<Vec<Self>> {
-        let mut agreements = found.agreements()?;
+        let mut comparisons = found.comparisons()?;
         let of = |attention| {
-            let agreement = agreements.remove(&attention);
-            Self { attention, heads: found.heads(attention, judge), agreement }
+            let comparison = comparisons.remove(&attention);
+            Self { attention, heads: found.heads(attention, judge), comparison }
         };
         Ok(found.sweeps[0].attentions().into_iter().map(of).collect())
     }
 
-    /// Heads, those that all trainings need, that some need, that all can spare, and the agreement of `all` trainings.
-    fn cells(&self, all: usize) -> [Cell; 5] {
-        let needed = |is_meant: &dyn Fn(usize) -> bool| Cell::from(self.count(Verdict::Needed, is_meant));
-        let shared = self.agreement.as_ref().map(|found| {
-            let ends =
-                found.interval.map(|ends| format!(" [{}, {}]", fixed(ends.low, 2), fixed(ends.high, 2)));
-            Cell::number(fixed(found.intraclass, 2) + &ends.unwrap_or_default(), found.intraclass)
+    /// Heads that some run needs: their number, and how many of them are needed, undecided somewhere, dispensable somewhere; then heads
+    /// whose effect differs between runs, and the correlation of runs. Of runs that start from one checkpoint.
+    fn cells(&self, all: usize) -> [Cell; 7] {
+        let needed = Needed::of(&self.heads, all);
+        let differing = self.comparison.as_ref().map(|found| {
+            Cell::from(found.heterogeneity.iter().filter(|head| head.p_adjusted < LEVEL).count())
         });
         [
             self.heads.len().into(),
-            needed(&|times| times == all),
-            needed(&|times| times > 0 && times < all),
-            self.count(Verdict::Dispensable, |times| times == all).into(),
-            shared.into(),
+            needed.in_some.into(),
+            needed.in_all.into(),
+            needed.undecided_in_some.into(),
+            needed.dispensable_in_some.into(),
+            differing.into(),
+            self.comparison.as_ref().and_then(|found| found.agreement.as_ref()).map(correlation).into(),
         ]
-    }
-
-    /// Number of heads with a verdict in as many replicates.
-    fn count(&self, verdict: Verdict, is_meant: impl Fn(usize) -> bool) -> usize {
-        self.heads.iter().filter(|head| is_meant(head.count(verdict))).count()
     }
 }
 
-/// `5 trainings: 1 head needed in all, 2 in some; 50 dispensable in all`, of the heads of these types.
+fn correlation(agreement: &Agreement) -> Cell {
+    let Agreement::Found { correlation, interval, .. } = agreement else { return Cell::from("no signal") };
+    let ends = interval.map(|ends| format!(" [{}, {}]", fixed(ends.low, 2), fixed(ends.high, 2)));
+    Cell::number(fixed(*correlation, 2) + &ends.unwrap_or_default(), *correlation)
+}
+
+/// Heads that some run needs, by their verdicts in the other runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Needed {
+    in_some: usize,
+    in_all: usize,
+    undecided_in_some: usize,
+    dispensable_in_some: usize,
+}
+
+impl Needed {
+    fn of(heads: &[HeadInAll], runs: usize) -> Self {
+        let needed = || heads.iter().filter(|head| head.count(Verdict::Needed) > 0);
+        let with = |verdict| needed().filter(|head| head.count(verdict) > 0).count();
+        Self {
+            in_some: needed().count(),
+            in_all: needed().filter(|head| head.count(Verdict::Needed) == runs).count(),
+            undecided_in_some: with(Verdict::Undecided),
+            dispensable_in_some: with(Verdict::Dispensable),
+        }
+    }
+}
+
+/// `3 runs: 5 heads needed in some, 4 of them in all, 1 undecided in another run, 0 dispensable in another run`, of the heads of these
+/// types; counts per run if heads cannot be compared.
 pub fn in_words(found: &Replicates, attentions: &[Attention], criterion: Criterion) -> String {
     let (heads, all) = (heads(found, attentions, criterion), found.sweeps.len());
-    let number = |verdict, is_meant: &dyn Fn(usize) -> bool| {
-        heads.iter().filter(|head| is_meant(head.count(verdict))).count()
-    };
+    if !found.have_same_heads() {
+        let number = |verdict| counts_per_run(&heads, all, verdict);
+        return format!(
+            "{}: {} heads needed per run, {} dispensable",
+            runs(found),
+            number(Verdict::Needed),
+            number(Verdict::Dispensable)
+        );
+    }
+    let Needed { in_some, in_all, undecided_in_some, dispensable_in_some } = Needed::of(&heads, all);
     format!(
-        "{}: {} needed in all, {} in some; {} dispensable in all",
-        trainings(found),
-        count(number(Verdict::Needed, &|times| times == all), "head"),
-        number(Verdict::Needed, &|times| times > 0 && times < all),
-        number(Verdict::Dispensable, &|times| times == all)
+        "{}: {} needed in some, {in_all} of them in all, {undecided_in_some} undecided in another run, {dispensable_in_some} \
+         dispensable in another run",
+        runs(found),
+        count(in_some, "head"),
     )
 }
 
-/// Heads of these types in all replicates.
+/// Smallest and largest number of heads with a verdict in one run.
+fn counts_per_run(heads: &[HeadInAll], runs: usize, verdict: Verdict) -> String {
+    let of_run = |run: usize| heads.iter().filter(|head| head.verdicts[run] == Some(verdict)).count() as f64;
+    range(&(0..runs).map(of_run).collect::<Vec<_>>(), |number| fixed(number, 0))
+}
+
+/// Heads of these types in all runs.
 fn heads(found: &Replicates, attentions: &[Attention], criterion: Criterion) -> Vec<HeadInAll> {
     let judge = found.sweeps[0].judge(criterion);
     attentions.iter().flat_map(|&attention| found.heads(attention, judge)).collect()
 }
 
-/// Names of the heads that all trainings need, below a map of heads.
-pub(crate) fn needed_in_all(found: &Replicates, criterion: Criterion) -> [String; 2] {
+/// Names of the heads that all runs need, below a map of heads; nothing if heads cannot be compared.
+pub(crate) fn needed_in_all(found: &Replicates, criterion: Criterion) -> Option<String> {
     let (all, attentions) = (found.sweeps.len(), found.sweeps[0].attentions());
     let heads = heads(found, &attentions, criterion);
     let needed = heads.iter().filter(|head| head.count(Verdict::Needed) == all);
@@ -97,56 +134,67 @@ pub(crate) fn needed_in_all(found: &Replicates, criterion: Criterion) -> [String
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let named = names[..names.len().min(MOST)].join(", ");
     let named = if named.is_empty() { "none".to_owned() } else { named + &more };
-    [format!("heads needed in all {}: {named}", trainings(found)), NUMBERS.to_owned()]
+    found.have_same_heads().then(|| format!("heads needed in all {}: {named}", runs(found)))
 }
 
 fn title(found: &Replicates, what: &str) -> String {
     let own = &found.sweeps[0];
-    own.file.titled(format!("{what}, in {} with other seeds", trainings(found)))
+    own.file.titled(format!("{what}, in {} with different seeds", runs(found)))
 }
 
-fn trainings(found: &Replicates) -> String {
-    count(found.sweeps.len(), "training")
+fn runs(found: &Replicates) -> String {
+    count(found.sweeps.len(), "run")
 }
 
-/// A row for each attention type: heads by the number of trainings that need them, and how far trainings agree.
+/// A row for each attention type. Runs from one checkpoint: heads that some run needs, their verdicts in the other runs, and how far
+/// runs agree. Other runs: counts and the largest effect per run.
 fn common(found: &Replicates, types: &[Type], judge: Judge) -> Table {
     let (own, all) = (&found.sweeps[0], found.sweeps.len());
+    let metric = own.metric();
     let row = |one: &Type| {
-        let pairs = one.agreement.as_ref().filter(|found| !found.pairs.is_empty()).map(|found| {
-            let mean = found.pairs.iter().sum::<f64>() / found.pairs.len() as f64;
-            Cell::number(format!("{} ({})", fixed(mean, 2), range(&found.pairs, |r| fixed(r, 2))), mean)
-        });
-        let cells = one.cells(all).into_iter().chain([pairs.into()]);
-        Row::new(one.attention.name(), cells)
+        let name = one.attention.name();
+        if found.have_same_heads() {
+            return Row::new(name, one.cells(all));
+        }
+        let per_run = |verdict| Cell::from(counts_per_run(&one.heads, all, verdict));
+        let largest = sorted_by_run(&one.heads, all, metric).iter().map(|run| run[0]).collect::<Vec<_>>();
+        let cells = [
+            one.heads.len().into(),
+            per_run(Verdict::Needed),
+            per_run(Verdict::Undecided),
+            per_run(Verdict::Dispensable),
+            range(&largest, |change| metric.change(change)).into(),
+        ];
+        Row::new(name, cells)
+    };
+    let columns: &[&str] = if found.have_same_heads() {
+        &FINE_TUNED
+    } else {
+        &["heads", "needed per run", "undecided per run", "dispensable per run", "largest cost of a head per run"]
     };
     let bases: Vec<f64> = found.sweeps.iter().map(Ablations::base).collect();
-    let metric = own.metric();
-    Table::new("Replicates", own.file.label(STEM), title(found, "What masking one head costs"))
-        .columns(
-            ["Attention", "Heads"],
-            [
-                "heads",
-                "needed in all",
-                "needed in some",
-                "dispensable in all",
-                "common share of variance",
-                "r of two trainings",
-            ],
-        )
+    Table::new("Runs", own.file.label(STEM), title(found, "What masking one head costs"))
+        .columns(["Attention", "Heads"], columns.iter().copied())
         .rows(types.iter().map(row))
-        .note(format!("base {} of the trainings: {}", metric.label(), range(&bases, |base| metric.amount(base))))
+        .note(format!("{} of the full model: {}", metric.label(), range(&bases, |base| metric.amount(base))))
         .note(shares(&found.shares(judge.criterion)))
         .note(judge.of_verdicts())
-        .note(
-            "common share of variance: intraclass correlation of the changes, with its 95 % interval over segments and trainings, which \
-             is too narrow for three trainings and absent for two; noise can make it negative; r: mean (smallest to greatest)",
-        )
-        .note(NUMBERS)
+        .note(if found.have_same_heads() { CORRELATION } else { FROM_SCRATCH })
         .note(devices(found))
 }
 
-/// A sentence where trainings were measured on unlike devices.
+/// Effects in each run, the most expensive head first.
+fn sorted_by_run(heads: &[HeadInAll], runs: usize, metric: Metric) -> Vec<Vec<f64>> {
+    let gain = |change: &f64| metric.direction().gain(*change);
+    let of_run = |run: usize| {
+        let mut all: Vec<f64> = heads.iter().map(|head| head.changes[run]).collect();
+        all.sort_by(|one, other| gain(one).total_cmp(&gain(other)));
+        all
+    };
+    (0..runs).map(of_run).collect()
+}
+
+/// A sentence if runs were measured on different devices.
 fn devices(found: &Replicates) -> Option<String> {
     let device = |sweep: &Ablations| Some(sweep.file.signature.as_ref()?.runs.last()?.device.clone());
     let devices: BTreeSet<String> = found.sweeps.iter().filter_map(device).collect();
@@ -155,35 +203,37 @@ fn devices(found: &Replicates) -> Option<String> {
         .then(|| format!("trained and measured on {}, which round differently", devices.join(" and ")))
 }
 
-/// A row for each attention type of a subject in the summary.
+/// A row for each attention type of a model in the summary, of runs that start from one checkpoint.
 pub(crate) fn rows(found: &Replicates, criterion: Criterion) -> Result<Vec<Row>> {
     let (own, all) = (&found.sweeps[0], found.sweeps.len());
+    if !found.have_same_heads() {
+        return Ok(Vec::new());
+    }
     let judge = own.judge(criterion);
     let all_shares = found.shares(criterion);
     let ends = |share: fn(&Shares) -> f64| {
         let all: Vec<f64> = all_shares.iter().map(share).collect();
-        let text = range(&all, |share| fixed(share, 0)) + " %";
+        let text = range(&all, |share| fixed(share, 0)) + "%";
         (all.len() > 1).then(|| Cell::number(text, all.iter().copied().fold(f64::INFINITY, f64::min)))
     };
     let row = |one: &Type| {
         let cells = [one.attention.name().into(), all.into()].into_iter().chain(one.cells(all));
-        let shares = [ends(|shares| shares.dispensable), ends(|shares| shares.without_loss)];
-        Row::new(own.file.title(), cells.chain(shares.map(Cell::from)))
+        Row::new(own.file.title(), cells.chain([ends(|shares| shares.dispensable).into()]))
     };
     Ok(Type::all(found, judge)?.iter().map(row).collect())
 }
 
-/// Shares of the heads that can go by importance, each with its range over the trainings.
+/// Shares of the heads that can be masked by importance, each with its range over the runs.
 pub(crate) fn shares(shares: &[Shares]) -> Option<String> {
     let of = |share: fn(&Shares) -> f64| {
         let all: Vec<f64> = shares.iter().map(share).collect();
         let mean = all.iter().sum::<f64>() / all.len() as f64;
-        format!("{} % ({})", fixed(mean, 0), range(&all, |share| fixed(share, 0)))
+        format!("{}% ({})", fixed(mean, 0), range(&all, |share| fixed(share, 0)))
     };
     (shares.len() > 1).then(|| {
         format!(
-            "heads that can go by importance in {}, mean (smallest to greatest): dispensable {}, without a significant loss {}",
-            count(shares.len(), "training"),
+            "heads that can be masked by importance in {}, mean (smallest to largest): dispensable {}, without a significant loss {}",
+            count(shares.len(), "run"),
             of(|shares| shares.dispensable),
             of(|shares| shares.without_loss)
         )
@@ -196,37 +246,79 @@ fn range(values: &[f64], print: impl Fn(f64) -> String) -> String {
     format!("{} to {}", print(low), print(high))
 }
 
-/// The heads that cost most on average, with the range over the trainings and the number of trainings that need them.
+/// The heads that cost most on average, with their verdicts in all runs and the test of whether runs differ; by rank, without names, if
+/// heads cannot be compared.
 fn costly(found: &Replicates, types: &[Type], judge: Judge) -> Table {
     let own = &found.sweeps[0];
     let (metric, all) = (own.metric(), found.sweeps.len());
-    let mut heads: Vec<&HeadInAll> = types.iter().flat_map(|one| &one.heads).collect();
-    heads.sort_by(|one, other| {
-        metric.direction().gain(one.mean()).total_cmp(&metric.direction().gain(other.mean()))
-    });
-    let row = |head: &&HeadInAll| {
+    let what = format!("Heads whose masking costs most: effect on {}", metric.label());
+    let table = Table::new("Costly heads", own.file.label("costly-heads"), title(found, &what));
+    let named = |head: &HeadInAll, differs: Option<f64>| {
         let times = |verdict| format!("{} of {all}", head.count(verdict));
         let cells = [
             Cell::printed(head.mean(), |change| metric.change(change)),
             range(&head.changes, |change| metric.change(change)).into(),
             times(Verdict::Needed).into(),
+            times(Verdict::Undecided).into(),
             times(Verdict::Dispensable).into(),
+            differs.map(|p| Cell::printed(p, p_value)).into(),
         ];
         Row::new(head.head.to_string(), cells)
     };
-    let what = format!("Heads whose masking costs most on average: change of {}", metric.label());
-    Table::new("Costly heads", own.file.label("costly-heads"), title(found, &what))
-        .columns(["Head", "Training"], ["mean", "range", "needed in", "dispensable in"])
-        .rows(heads.iter().take(MOST).map(row))
-        .note(judge.of_verdicts())
-        .note(NUMBERS)
+    if found.have_same_heads() {
+        let differs = |one: &Type, place: usize| Some(one.comparison.as_ref()?.heterogeneity.get(place)?.p_adjusted);
+        let of_type = |one: &Type| {
+            let heads = one.heads.iter().enumerate();
+            heads.map(|(place, head)| (head.mean(), named(head, differs(one, place)))).collect::<Vec<_>>()
+        };
+        let mut rows: Vec<(f64, Row)> = types.iter().flat_map(of_type).collect();
+        let gain = |change: f64| metric.direction().gain(change);
+        rows.sort_by(|one, other| gain(one.0).total_cmp(&gain(other.0)));
+        let columns = ["mean", "range over runs", "needed in", "undecided in", "dispensable in", "p that runs differ"];
+        return table
+            .columns(["Head", "Run"], columns)
+            .rows(rows.into_iter().take(MOST).map(|(_, row)| row))
+            .note(judge.of_verdicts())
+            .note("p that runs differ: Wald test that masking the head costs the same in all runs, adjusted by Holm over the heads");
+    }
+    let heads: Vec<HeadInAll> = types.iter().flat_map(|one| one.heads.clone()).collect();
+    let sorted = sorted_by_run(&heads, all, metric);
+    let row = |rank: usize| {
+        let of_runs: Vec<f64> = sorted.iter().map(|run| run[rank]).collect();
+        let mean = of_runs.iter().sum::<f64>() / all as f64;
+        let change = |change| metric.change(change);
+        Row::new((rank + 1).to_string(), [Cell::printed(mean, change), range(&of_runs, change).into()])
+    };
+    table
+        .columns(["Rank in its run", "Effect"], ["mean", "range over runs"])
+        .rows((0..MOST.min(heads.len())).map(row))
+        .note(FROM_SCRATCH)
 }
 
-/// Limit of what replicates of a model that is trained from scratch can agree on.
-const NUMBERS: &str = "fine-tuned models share the heads of their checkpoint; in models that are trained from scratch two heads have the \
-     same number by chance, and only their layer is the same";
+/// Columns of a table of runs that start from one checkpoint.
+pub(crate) const FINE_TUNED: [&str; 7] = [
+    "heads",
+    "needed in some run",
+    "of these in all",
+    "undecided in a run",
+    "dispensable in a run",
+    "cost differs between runs",
+    "correlation of runs",
+];
+
+/// Adjusted p-values below this show that a head's effect differs between runs.
+const LEVEL: f64 = 0.05;
+
+const CORRELATION: &str = "of the heads that are needed in some run, the next three columns count those that are needed in all, undecided in \
+     another, dispensable in another run; cost differs between runs: Wald tests on resamples that all runs share, p < 0.05 after Holm; \
+     correlation of runs: of what masking each head costs, without the noise that runs share because they are scored on the same segments, \
+     with its 95% interval over runs and segments; no signal: the test set does not show that heads differ";
+
+/// What cannot be compared across models that are trained from scratch.
+const FROM_SCRATCH: &str = "runs are trained from scratch: a head has no identity across runs, so only counts and sorted effects are compared";
 
 const RANGE: Style = Style::line(SILVER, 0.8);
+const RUN: Style = Style::line(INK, 0.6);
 const MARGIN: Style = Style::dashed(GREY, 0.7);
 
 fn mark(needed: usize, all: usize) -> Mark {
@@ -237,7 +329,8 @@ fn mark(needed: usize, all: usize) -> Mark {
     }
 }
 
-/// For each head, in the order of the means, its mean change and a line from the smallest to the greatest.
+/// Runs from one checkpoint: for each head, sorted by mean effect, the mean and the range over runs. Other runs: sorted effects, a line for
+/// each run.
 fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
     let own = &found.sweeps[0];
     let (metric, all) = (own.metric(), found.sweeps.len());
@@ -246,16 +339,15 @@ fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
         [low, high, 0.0]
     }));
     let margin = -metric.direction().gain(judge.margin(own.base()));
-    let panel = |attention: &Attention| {
-        let of_type = |one: &&Type| one.attention == *attention;
-        let mut heads: Vec<&HeadInAll> = types.iter().filter(of_type).flat_map(|one| &one.heads).collect();
+    let place = |rank: usize| rank as f64 + 1.0;
+    let by_head = |heads: &[HeadInAll]| -> Vec<Layer> {
+        let mut heads: Vec<&HeadInAll> = heads.iter().collect();
         heads.sort_by(|one, other| one.mean().total_cmp(&other.mean()));
-        let place = |rank: usize| rank as f64 + 1.0;
-        let lines = heads.iter().enumerate().map(|(rank, head)| {
+        let line = |(rank, head): (usize, &&HeadInAll)| {
             let (low, high) = head.range();
             Layer::Line(vec![(place(rank), low), (place(rank), high)], RANGE)
-        });
-        let means = [0, 1, all].map(|level| {
+        };
+        let marks = |level: usize| {
             let is_level = |head: &HeadInAll| match head.count(Verdict::Needed) {
                 0 => level == 0,
                 times if times == all => level == all,
@@ -263,22 +355,63 @@ fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
             };
             let marked = heads.iter().enumerate().filter(|(_, head)| is_level(head));
             Layer::Points(marked.map(|(rank, head)| (place(rank), head.mean())).collect(), mark(level, all))
-        });
+        };
+        heads.iter().enumerate().map(line).chain([0, 1, all].map(marks)).collect()
+    };
+    let by_run = |heads: &[HeadInAll]| -> Vec<Layer> {
+        let of_run = |run: Vec<f64>| {
+            Layer::Line(run.into_iter().enumerate().map(|(rank, change)| (place(rank), change)).collect(), RUN)
+        };
+        sorted_by_run(heads, all, metric).into_iter().map(of_run).collect()
+    };
+    let (same, what) = (found.have_same_heads(), if found.have_same_heads() { "mean effect" } else { "effect in their run" });
+    let panel = |attention: &Attention| {
+        let heads: Vec<HeadInAll> =
+            types.iter().filter(|one| one.attention == *attention).flat_map(|one| one.heads.clone()).collect();
         let rules = [Layer::Rule(At::Y(0.0), Style::line(GREY, 0.5)), Layer::Rule(At::Y(margin), MARGIN)];
         let axes = [
-            Axis::around("heads by their mean", 1.0, heads.len().max(2) as f64),
+            Axis::around(format!("heads, sorted by {what}"), 1.0, heads.len().max(2) as f64),
             Axis::around(format!("change of {}", metric.label()), ends.0, ends.1),
         ];
-        Panel::new(axes, 120.0, rules.into_iter().chain(lines).chain(means).collect())
+        let layers = if same { by_head(&heads) } else { by_run(&heads) };
+        Panel::new(axes, 120.0, rules.into_iter().chain(layers).collect())
     };
     let attentions: Vec<Attention> = types.iter().map(|one| one.attention).collect();
     let entry = |text: &str, level| Entry::mark(text, mark(level, all));
-    Chart::new("Replicates", own.file.label(STEM), title(found, "Change of the score by masking each head"))
-        .note("mark: mean of the trainings; line: from the smallest to the greatest change")
-        .note(NUMBERS)
+    let entries = if same {
+        vec![entry("needed in all runs", all), entry("in some", 1), entry("in none", 0), Entry::line("range over runs", RANGE)]
+    } else {
+        vec![Entry::line("each run", RUN)]
+    };
+    Chart::new("Runs", own.file.label(STEM), title(found, "Change of the score by masking each head"))
+        .note(if same { "mark: mean over the runs; line: from the smallest to the largest effect, no interval" } else { FROM_SCRATCH })
         .note(judge.of_verdicts())
-        .entries([entry("needed in all", all), entry("in some", 1), entry("in none", 0)])
+        .entries(entries)
         .entries([Entry::line("margin", MARGIN)])
         .beside(&attentions, panel)
         .wide()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(verdicts: [Verdict; 3]) -> HeadInAll {
+        HeadInAll { head: "self:1:2".parse().unwrap(), changes: vec![-1.0; 3], verdicts: verdicts.map(Some).to_vec() }
+    }
+
+    /// Undecided in another run is not dispensable there: of three heads that some run needs, one is dispensable in another.
+    #[test]
+    fn needed_heads_are_counted_by_their_verdicts_in_other_runs() {
+        use Verdict::{Dispensable, Needed as Needs, Undecided};
+        let heads = [
+            head([Needs, Needs, Needs]),
+            head([Needs, Undecided, Undecided]),
+            head([Undecided, Needs, Dispensable]),
+            head([Dispensable, Undecided, Dispensable]),
+        ];
+        let expected = Needed { in_some: 3, in_all: 1, undecided_in_some: 2, dispensable_in_some: 1 };
+        assert_eq!(Needed::of(&heads, 3), expected);
+        assert_eq!(counts_per_run(&heads, 3, Undecided), "1 to 2");
+    }
 }

@@ -180,12 +180,14 @@ fn verdicts_of(judge: Judge, family: &[&AblationRow]) -> Vec<String> {
     let counts = judge.verdicts(family.iter().copied());
     let sentences = |counts: Verdicts| -> Vec<String> {
         let all = count(counts.all(), "head");
+        let at_fdr = judge.verdicts_at_fdr(family.iter().copied());
+        let at_fdr = at_fdr.map(|counts| format!("at a false discovery rate of 5%: {}", counts.in_words()));
         let at_once = judge.verdicts_at_once(family.iter().copied());
         let at_once = at_once.map(|counts| {
             format!("simultaneously, by intervals that hold for all heads at once: {}", counts.in_words())
         });
         let first = [format!("{} of {all}", counts.in_words())];
-        first.into_iter().chain(at_once).chain([judge.of_verdicts(), SIGNS.to_owned()]).collect()
+        first.into_iter().chain(at_fdr).chain(at_once).chain([judge.of_verdicts(), SIGNS.to_owned()]).collect()
     };
     counts.map(sentences).unwrap_or_default()
 }
@@ -323,7 +325,7 @@ fn figure1(
         .note(kinds.is_some().then(|| judge.of_verdicts()))
         .note(significant)
         .note("each stroke below the bars is a head")
-        .note(others.map(|found| on_trainings(found, attentions, criterion).to_vec()))
+        .note(others.map(|found| on_runs(found, attentions, criterion).to_vec()))
         .note(paper)
         .note(sweep.missing_heads())
         .entries([
@@ -331,16 +333,16 @@ fn figure1(
             Entry::mark("each head", Mark::new(Shape::Tick, 2.4, INK)),
         ])
         .entries(kinds.into_iter().flatten())
-        .entries(others.map(|found| Entry::line(count(found.sweeps.len(), "training"), RANGE)))
+        .entries(others.map(|found| Entry::line(format!("range over {}", count(found.sweeps.len(), "run")), RANGE)))
         .panels(1, attentions.iter().enumerate().map(panel).collect())
 }
 
-/// Meaning of the ranges of bins, and the heads that all trainings need.
-fn on_trainings(found: &Replicates, attentions: &[Attention], criterion: Criterion) -> [String; 2] {
-    let trainings = count(found.sweeps.len(), "training");
+/// Meaning of the ranges of bins, and how often heads are needed in all runs.
+fn on_runs(found: &Replicates, attentions: &[Attention], criterion: Criterion) -> [String; 2] {
+    let runs = count(found.sweeps.len(), "run");
     let ranges = format!(
-        "upright lines: from the smallest to the greatest number of heads in a bin over {trainings}, by their change from the base \
-         of each training"
+        "vertical lines: from the smallest to the largest number of heads in a bin over {runs} with different seeds, by the effect in \
+         each run; no intervals"
     );
     [ranges, replicates::in_words(found, attentions, criterion)]
 }

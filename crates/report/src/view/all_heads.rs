@@ -36,7 +36,8 @@ fn columns(subject: &SubjectResults, criterion: Criterion) -> Vec<Column> {
     let mut columns = Vec::new();
     columns.extend(subject.sweep.iter().flat_map(|sweep| tested(sweep, criterion)));
     columns.extend(subject.kinds.iter().flat_map(|kinds| under(kinds, criterion)));
-    columns.extend(subject.replicates.iter().map(|found| trainings(found, criterion)));
+    let comparable = subject.replicates.iter().filter(|found| found.have_same_heads());
+    columns.extend(comparable.map(|found| runs(found, criterion)));
     columns.extend(subject.others.iter().map(elsewhere));
     columns.extend(subject.importance.iter().flat_map(scores));
     columns.extend(subject.relevance.iter().map(relevance));
@@ -141,12 +142,12 @@ fn under(kinds: &Kinds, criterion: Criterion) -> Vec<Column> {
     columns
 }
 
-/// The number of trainings that need each head.
-fn trainings(found: &Replicates, criterion: Criterion) -> Column {
+/// Number of runs that need each head.
+fn runs(found: &Replicates, criterion: Criterion) -> Column {
     let (own, all) = (&found.sweeps[0], found.sweeps.len());
     let judge = own.judge(criterion);
     let heads = own.attentions().into_iter().flat_map(|attention| found.heads(attention, judge));
-    let cell = |head: &HeadInAll| Cell::from(format!("{} of {all} trainings", head.count(Verdict::Needed)));
+    let cell = |head: &HeadInAll| Cell::from(format!("{} of {all} runs", head.count(Verdict::Needed)));
     ("needed in".to_owned(), heads.map(|head| (head.head, cell(&head))).collect())
 }
 

@@ -25,7 +25,7 @@ pub fn single_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let base = format!("BLEU {}", fixed(own.base_bleu, 2));
     let [heads, significant] =
         [own.heads, own.significant].map(|number| Cell::printed(number, |n| n.to_string()));
-    let before = ["enc-enc".into(), base.into(), heads].into_iter().chain([(); 5].map(|()| Cell::default()));
+    let before = ["enc-enc".into(), base.into(), heads].into_iter().chain([(); 6].map(|()| Cell::default()));
     let by_the_papers_p = [Cell::default(), Cell::default(), significant];
     let paper = Row::new("M19: WMT, newstest2013 (Table 1)", before.chain(by_the_papers_p));
     Claim {
@@ -54,10 +54,13 @@ fn counts(sweep: &Ablations, criterion: Criterion) -> Vec<Row> {
         let cells =
             [attention.name().into(), sweep.described_base().into(), family.len().into(), greatest.into()];
         let judge = sweep.judge(criterion);
-        let at_once = judge.verdicts_at_once(rows()).map(|Verdicts { needed, dispensable, undecided }| {
-            Cell::number(format!("{needed} / {dispensable} / {undecided}"), needed as f64)
+        let adjusted = [judge.verdicts_at_fdr(rows()), judge.verdicts_at_once(rows())].map(|found| {
+            let cell = |Verdicts { needed, dispensable, undecided }| {
+                Cell::number(format!("{needed} / {dispensable} / {undecided}"), needed as f64)
+            };
+            Cell::from(found.map(cell))
         });
-        let verdicts = three(judge.verdicts(rows())).into_iter().chain([at_once.into()]);
+        let verdicts = three(judge.verdicts(rows())).into_iter().chain(adjusted);
         Row::new(sweep.file.title(), cells.into_iter().chain(verdicts).chain(significant))
     };
     sweep.attentions().into_iter().map(counts).collect()
