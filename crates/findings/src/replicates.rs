@@ -61,6 +61,33 @@ pub struct HeadInAll {
     pub verdicts: Vec<Option<Verdict>>,
 }
 
+/// Heads that some run needs, by their verdicts in the other runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needed {
+    /// Heads that some run needs.
+    pub in_some: usize,
+    /// Heads of these that all runs need.
+    pub in_all: usize,
+    /// Heads of these that are undecided in another run.
+    pub undecided_in_some: usize,
+    /// Heads of these that are dispensable in another run.
+    pub dispensable_in_some: usize,
+}
+
+impl Needed {
+    /// Counts heads over so many runs.
+    pub fn of(heads: &[HeadInAll], runs: usize) -> Self {
+        let needed = || heads.iter().filter(|head| head.count(Verdict::Needed) > 0);
+        let with = |verdict| needed().filter(|head| head.count(verdict) > 0).count();
+        Self {
+            in_some: needed().count(),
+            in_all: needed().filter(|head| head.count(Verdict::Needed) == runs).count(),
+            undecided_in_some: with(Verdict::Undecided),
+            dispensable_in_some: with(Verdict::Dispensable),
+        }
+    }
+}
+
 /// What the heads of one attention type have in common across runs that start from one checkpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
@@ -335,5 +362,24 @@ mod tests {
             HeadInAll { head: "self:1:2".parse().unwrap(), changes: vec![-3.0, 1.0, -2.0, 0.0], verdicts };
         assert_eq!((head.mean(), head.range()), (-1.0, (-3.0, 1.0)));
         assert_eq!((head.count(Verdict::Needed), head.count(Verdict::Dispensable)), (2, 0));
+    }
+
+    /// Undecided in another run is not dispensable there: of three heads that some run needs, one is dispensable in another.
+    #[test]
+    fn needed_heads_are_counted_by_their_verdicts_in_other_runs() {
+        use Verdict::{Dispensable, Needed as Needs, Undecided};
+        let head = |verdicts: [Verdict; 3]| HeadInAll {
+            head: "self:1:2".parse().unwrap(),
+            changes: vec![-1.0; 3],
+            verdicts: verdicts.map(Some).to_vec(),
+        };
+        let heads = [
+            head([Needs, Needs, Needs]),
+            head([Needs, Undecided, Undecided]),
+            head([Undecided, Needs, Dispensable]),
+            head([Dispensable, Undecided, Dispensable]),
+        ];
+        let expected = Needed { in_some: 3, in_all: 1, undecided_in_some: 2, dispensable_in_some: 1 };
+        assert_eq!(Needed::of(&heads, 3), expected);
     }
 }

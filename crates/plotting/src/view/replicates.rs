@@ -6,7 +6,7 @@ use charts::palette::{GREY, INK, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::replicates::{Comparison, HeadInAll, Shares};
+use findings::replicates::{Comparison, HeadInAll, Needed, Shares};
 use findings::{Ablations, Criterion, Judge, Metric, Replicates, Result};
 use records::{Attention, Verdict};
 use stats::replicates::Agreement;
@@ -66,28 +66,6 @@ fn correlation(agreement: &Agreement) -> Cell {
     let Agreement::Found { correlation, interval, .. } = agreement else { return Cell::from("no signal") };
     let ends = interval.map(|ends| format!(" [{}, {}]", fixed(ends.low, 2), fixed(ends.high, 2)));
     Cell::number(fixed(*correlation, 2) + &ends.unwrap_or_default(), *correlation)
-}
-
-/// Heads that some run needs, by their verdicts in the other runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Needed {
-    in_some: usize,
-    in_all: usize,
-    undecided_in_some: usize,
-    dispensable_in_some: usize,
-}
-
-impl Needed {
-    fn of(heads: &[HeadInAll], runs: usize) -> Self {
-        let needed = || heads.iter().filter(|head| head.count(Verdict::Needed) > 0);
-        let with = |verdict| needed().filter(|head| head.count(verdict) > 0).count();
-        Self {
-            in_some: needed().count(),
-            in_all: needed().filter(|head| head.count(Verdict::Needed) == runs).count(),
-            undecided_in_some: with(Verdict::Undecided),
-            dispensable_in_some: with(Verdict::Dispensable),
-        }
-    }
 }
 
 /// `3 runs: 5 heads needed in some, 4 of them in all, 1 undecided in another run, 0 dispensable in another run`, of the heads of these
@@ -396,22 +374,16 @@ fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
 mod tests {
     use super::*;
 
-    fn head(verdicts: [Verdict; 3]) -> HeadInAll {
-        HeadInAll { head: "self:1:2".parse().unwrap(), changes: vec![-1.0; 3], verdicts: verdicts.map(Some).to_vec() }
-    }
-
-    /// Undecided in another run is not dispensable there: of three heads that some run needs, one is dispensable in another.
     #[test]
-    fn needed_heads_are_counted_by_their_verdicts_in_other_runs() {
-        use Verdict::{Dispensable, Needed as Needs, Undecided};
-        let heads = [
-            head([Needs, Needs, Needs]),
-            head([Needs, Undecided, Undecided]),
-            head([Undecided, Needs, Dispensable]),
-            head([Dispensable, Undecided, Dispensable]),
-        ];
-        let expected = Needed { in_some: 3, in_all: 1, undecided_in_some: 2, dispensable_in_some: 1 };
-        assert_eq!(Needed::of(&heads, 3), expected);
-        assert_eq!(counts_per_run(&heads, 3, Undecided), "1 to 2");
+    fn counts_per_run_have_a_range() {
+        use Verdict::{Dispensable, Needed, Undecided};
+        let head = |verdicts: [Verdict; 3]| HeadInAll {
+            head: "self:1:2".parse().unwrap(),
+            changes: vec![-1.0; 3],
+            verdicts: verdicts.map(Some).to_vec(),
+        };
+        let heads = [head([Needed, Undecided, Undecided]), head([Undecided, Needed, Dispensable])];
+        assert_eq!(counts_per_run(&heads, 3, Needed), "0 to 1");
+        assert_eq!(counts_per_run(&heads, 3, Undecided), "1 to 1");
     }
 }
