@@ -67,7 +67,7 @@ pub fn refuse_adapter(file: &Path) -> Result<(), Error> {
         (true, Some(weights)) => (
             weights,
             "this is an adapter, which would not be measured with the full weights in its folder",
-            "; or move the adapter's files to another folder to measure the full weights without it",
+            "; or move it and `adapter_config.json` to another folder to measure the full weights without it",
         ),
         (true, None) => return Ok(()),
     };

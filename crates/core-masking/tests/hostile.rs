@@ -402,7 +402,8 @@ fn an_adapter_next_to_full_weights_is_refused() {
         fs::write(folder.path().join(name), "").unwrap();
         let message = load(Bert, folder.path()).unwrap_err();
         let path = folder.path().join(name).display().to_string();
-        for part in [&*path, "would not be measured", "merge_and_unload", "move the adapter's files"] {
+        for part in [&*path, "would not be measured", "merge_and_unload", "move it and `adapter_config.json`"]
+        {
             assert!(message.contains(part), "{message}");
         }
     }
