@@ -123,9 +123,9 @@ fn the_first_token_is_the_one_that_is_put_there_or_named() {
     assert_eq!(begin("{}", without), None);
 }
 
-/// What transformers 4.57.1 does with `<s> $A` in `tokenizer.json` or without it, for each class and `add_bos_token`: printed by
-/// `AutoTokenizer.from_pretrained(folder)("a")["input_ids"][0]`. Only `PreTrainedTokenizerFast` with `true` and no template differs
-/// from it: that adds BOS here, as in version 5 and in the class without `Fast`.
+/// Whether transformers 4.57.1 puts BOS first (`AutoTokenizer.from_pretrained(folder)("a")["input_ids"]`) with the template `<s> $A` in
+/// `tokenizer.json` and without one, for each class and `add_bos_token`. Differs from it: without a template, `true` adds BOS in
+/// the first two classes too, as transformers does for GPT-2's lists without a `tokenizer.json`.
 #[test]
 fn bos_is_added_by_template_class_or_setting() {
     // of no statement, true and false
