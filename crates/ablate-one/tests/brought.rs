@@ -155,6 +155,15 @@ fn language_models_open_or_are_refused_as_what_they_are() {
                 Some("this is an adapter and no model: merge it"),
             ),
             (
+                |folder| {
+                    fs::write(folder.join("adapter_config.json"), "{}").unwrap();
+                    fs::write(folder.join("adapter_model.safetensors"), "").unwrap();
+                },
+                Some(
+                    "this is an adapter, which would not be measured with the full weights in its folder: merge it",
+                ),
+            ),
+            (
                 |folder| move_file(folder, WEIGHTS, "pytorch_model.bin"),
                 Some("its weights are only in `pytorch_model.bin`: convert them with python -c"),
             ),

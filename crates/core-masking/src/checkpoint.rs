@@ -47,19 +47,34 @@ pub(crate) fn read_config<F>(
     Ok((json, family))
 }
 
-/// Refuses a folder that lacks `file` and holds an adapter instead of a model.
+/// Weights of an adapter, as PEFT names their file now and named it before.
+const ADAPTER_WEIGHTS: [&str; 2] = ["adapter_model.safetensors", "adapter_model.bin"];
+
+/// Refuses a folder with an adapter: without `file` it contains no model, and next to full weights the adapter would not be
+/// measured. transformers adds such an adapter if PEFT is installed (`find_adapter_config_file` in
+/// <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/auto/auto_factory.py>).
 ///
 /// # Errors
 /// If so; the line of Python that merges the adapter is in the message.
 pub fn refuse_adapter(file: &Path) -> Result<(), Error> {
-    let adapter = file.with_file_name("adapter_config.json");
-    if file.exists() || !adapter.exists() {
+    let settings = file.with_file_name("adapter_config.json");
+    if !settings.exists() {
         return Ok(());
     }
-    let fault = "this is an adapter and no model: merge it into its base model with python -c \"from peft import \
+    let mut weights = ADAPTER_WEIGHTS.iter().map(|name| file.with_file_name(name));
+    let (path, fault, otherwise) = match (file.exists(), weights.find(|path| path.exists())) {
+        (false, _) => (settings, "this is an adapter and no model", ""),
+        (true, Some(weights)) => (
+            weights,
+            "this is an adapter, which would not be measured with the full weights in its folder",
+            "; or move it and `adapter_config.json` to another folder to measure the full weights without it",
+        ),
+        (true, None) => return Ok(()),
+    };
+    let merge = "merge it into its base model with python -c \"from peft import \
          AutoPeftModelForSequenceClassification as M; M.from_pretrained('DIR').merge_and_unload().save_pretrained('NEW')\" \
          (ForCausalLM or ForSeq2SeqLM for other tasks), and copy the tokeniser";
-    Err(Error::file(&adapter, fault))
+    Err(Error::file(&path, format!("{fault}: {merge}{otherwise}")))
 }
 
 /// Refuses variants that are not supported: entries that a `config.json` may have, and the only value that each may have.

@@ -392,6 +392,23 @@ fn an_adapter_is_named_as_one() {
     }
 }
 
+/// transformers with PEFT would add the adapter to the full weights, so their score is not the score of the user's model.
+#[test]
+fn an_adapter_next_to_full_weights_is_refused() {
+    for name in ["adapter_model.safetensors", "adapter_model.bin"] {
+        let folder = folder(Bert);
+        fs::write(folder.path().join("adapter_config.json"), "{}").unwrap();
+        load(Bert, folder.path()).unwrap(); // settings without an adapter
+        fs::write(folder.path().join(name), "").unwrap();
+        let message = load(Bert, folder.path()).unwrap_err();
+        let path = folder.path().join(name).display().to_string();
+        for part in [&*path, "would not be measured", "merge_and_unload", "move it and `adapter_config.json`"]
+        {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+}
+
 /// Old folders of transformers hold the numbers 0, 1, 2 .. as integers; integers in the place of weights are none.
 #[test]
 fn integers_are_ignored_where_nothing_is_read_from_them() {

@@ -42,6 +42,11 @@ pub struct Continuation {
 }
 
 impl Choice {
+    /// Returns true if the context has more than white space, which moves to the continuation.
+    pub fn has_context(&self) -> bool {
+        !self.context.trim_end().is_empty()
+    }
+
     /// The parts of each choice that are given and scored.
     ///
     /// As in lm-evaluation-harness, a space stands between context and choice, and white space at the end of the context

@@ -164,6 +164,17 @@ pub(crate) fn set_prefix_space(inner: &mut Tokenizer, stated: bool) {
 pub(crate) const NAMES: [&str; 7] =
     ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
+/// Classes of tokenizers that replace the template of `tokenizer.json`, and whether theirs begins with BOS unless `add_bos_token`
+/// is stated: `update_post_processor` in
+/// <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/llama/tokenization_llama_fast.py>.
+const OWN_TEMPLATE: [(&str, bool); 5] = [
+    ("CodeLlamaTokenizer", true),
+    ("CohereTokenizer", true),
+    ("GPTNeoXTokenizer", false),
+    ("GemmaTokenizer", true),
+    ("LlamaTokenizer", true),
+];
+
 /// Statements of `tokenizer_config.json`, and of the older `special_tokens_map.json` and `added_tokens.json`.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
@@ -174,8 +185,8 @@ pub(crate) struct Stated {
     pub(crate) tokenize_chinese_chars: Option<bool>,
     /// True if a text is cut into pieces as if a space stood before it.
     pub(crate) add_prefix_space: bool,
-    /// True if `bos_token` is put before texts, whatever `tokenizer.json` says.
-    pub(crate) add_bos_token: bool,
+    /// True if `bos_token` precedes texts, whatever `tokenizer.json` says; see [`Stated::adds_bos`].
+    pub(crate) add_bos_token: Option<bool>,
     pub(crate) truncation_side: Option<String>,
     pub(crate) added_tokens_decoder: BTreeMap<u32, Found>,
     pub(crate) additional_special_tokens: Vec<Name>,
@@ -211,6 +222,16 @@ impl Stated {
         let names = serde_json::from_value(Value::Object(names.collect())).map_err(fault)?;
         let older_list = older_list.into_iter().map(|(token, id)| (id, token)).collect();
         Ok(Self { names, older_list, ..serde_json::from_value(stated.into()).map_err(fault)? })
+    }
+
+    /// Returns true if BOS precedes texts, false if it does not, and `None` if the template of `tokenizer.json` decides.
+    pub(crate) fn adds_bos(&self) -> Option<bool> {
+        let class = self.tokenizer_class.as_deref().unwrap_or_default();
+        let of_class = OWN_TEMPLATE.iter().find(|(name, _)| class.trim_end_matches("Fast") == *name);
+        match (of_class, self.add_bos_token) {
+            (Some((_, by_default)), stated) => Some(stated.unwrap_or(*by_default)),
+            (None, stated) => stated.filter(|stated| *stated),
+        }
     }
 
     /// The special token that a setting names.

@@ -25,6 +25,9 @@ const WEIGHTS: &str = "model.safetensors";
 /// Lists the files of weights that are split, and the tensors in each.
 pub const INDEX: &str = "model.safetensors.index.json";
 
+/// Weights of an adapter, as PEFT names their file now and named it before.
+pub const ADAPTER_WEIGHTS: [&str; 2] = ["adapter_model.safetensors", "adapter_model.bin"];
+
 /// Files that a model may have: settings for generating text, a template of chats, and tokenisers in several formats.
 pub const OPTIONAL: [&str; 18] = [
     "added_tokens.json",
@@ -311,6 +314,12 @@ impl Download<'_> {
 /// index comes last.
 fn required<'a>(files: &[&'a str]) -> Result<Vec<&'a str>, String> {
     let has = |name: &str| files.contains(&name);
+    if let Some(adapter) = ADAPTER_WEIGHTS.iter().find(|name| has(name) && has("adapter_config.json")) {
+        return Err(format!(
+            "it has an adapter, `{adapter}`, which would not be measured: merge it into its base model with \
+             `merge_and_unload` of PEFT, and use that folder"
+        ));
+    }
     if !has(CONFIGURATION) {
         return Err(format!("it has no `{CONFIGURATION}`"));
     }

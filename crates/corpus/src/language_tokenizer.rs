@@ -33,6 +33,8 @@ pub struct LanguageTokenizer {
     /// Ids of the characters, if tokens are characters.
     characters: Option<HashMap<char, u32>>,
     begin: Option<u32>,
+    /// True if the folder's tokenizer puts `begin` before each text.
+    adds_bos: bool,
     end: Option<u32>,
     /// Symbols that `tokenizer.json` puts around texts; for other readers of the file.
     post_processor: Option<PostProcessorWrapper>,
@@ -164,6 +166,12 @@ impl LanguageTokenizer {
         self.begin
     }
 
+    /// Returns the BOS token if transformers puts it before each text, by the template of `tokenizer.json`, the class of the
+    /// tokenizer or `add_bos_token`; `None` for GPT-2, the Qwens and others.
+    pub fn added_bos(&self) -> Option<u32> {
+        self.begin.filter(|_| self.adds_bos)
+    }
+
     /// Id of the token after a document: the one named `eos_token`, or else the one that the folder says is put there, or
     /// else [`END_OF_TEXT`].
     pub fn end(&self) -> Option<u32> {
@@ -213,9 +221,13 @@ impl LanguageTokenizer {
         inner.with_padding(None);
         inner.with_truncation(None).expect("nothing is checked where nothing is cut");
         foreign::set_prefix_space(&mut inner, stated.add_prefix_space);
-        if let (true, Some(token)) = (stated.add_bos_token, stated.name("bos_token")) {
-            let template = begins_with(token, id_of(&inner, token)?)?;
-            inner.with_post_processor(Some(template));
+        match (stated.adds_bos(), stated.name("bos_token")) {
+            (Some(true), Some(token)) => {
+                let template = begins_with(token, id_of(&inner, token)?)?;
+                inner.with_post_processor(Some(template));
+            }
+            (Some(false), _) => drop(inner.with_post_processor(None::<PostProcessorWrapper>)),
+            _ => {}
         }
         let characters = characters::ids(&inner);
         let [first, last] = around(&inner)?;
@@ -229,7 +241,16 @@ impl LanguageTokenizer {
         inner.with_post_processor(None::<PostProcessorWrapper>);
         inner.set_encode_special_tokens(true); // not part of the JSON
         let vocabulary_size = foreign::size(&inner)?;
-        Ok(Self { inner, characters, begin, end, post_processor, vocabulary_size, rows: None })
+        Ok(Self {
+            inner,
+            characters,
+            begin,
+            adds_bos: first.is_some(),
+            end,
+            post_processor,
+            vocabulary_size,
+            rows: None,
+        })
     }
 }
 

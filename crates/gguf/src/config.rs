@@ -73,6 +73,14 @@ impl Config {
     /// # Errors
     /// If it is missing or malformed, or of a model that llama.cpp's `llama` and `deci` cannot hold.
     pub(crate) fn read(folder: &Path) -> Result<Self, Error> {
+        let mut adapters = corpus::hub::ADAPTER_WEIGHTS.iter().map(|name| folder.join(name));
+        if let Some(adapter) =
+            adapters.find(|path| path.exists() && folder.join("adapter_config.json").exists())
+        {
+            let remedy = "merge it into the model with `merge_and_unload` of PEFT, or move its files away";
+            let reason = format!("this is an adapter, which would not be in the GGUF file: {remedy}");
+            return Err(Error::of(&adapter, reason));
+        }
         let path = folder.join("config.json");
         let config = read_json(&path)?;
         let family = config["model_type"].as_str().unwrap_or_default().to_owned();

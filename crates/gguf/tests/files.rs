@@ -294,6 +294,12 @@ fn models_that_llama_cpp_cannot_hold_are_refused_with_the_reason() {
         assert!(message.contains(reason), "{message}");
         assert!(!file.exists());
     }
+    let adapted = folder(&temporary.path().join("adapted"), "gpt2", [&[], &[]], &json!({}));
+    for name in ["adapter_config.json", "adapter_model.safetensors"] {
+        fs::write(adapted.join(name), "{}").unwrap();
+    }
+    let message = refused("export-gguf", [&adapted, &file]);
+    assert!(message.contains("this is an adapter, which would not be in the GGUF file"), "{message}");
     fs::write(&file, "mine").unwrap();
     let no_window = json!({"model_type": "mistral", "sliding_window": null});
     let folder = folder(&temporary.path().join("sound"), "gpt2", [&[], &[]], &no_window);

@@ -158,6 +158,33 @@ fn windows_that_begin_anew_forget_what_stood_before() {
     assert_eq!(signature(folder.path(), "ablate-one.json").identity.arguments["windows"]["begin"], true);
 }
 
+/// The rule is part of a result's identity only if BOS precedes a context, so that older results keep their identity.
+#[test]
+fn bos_precedes_contexts_if_the_tokenizer_adds_it() {
+    let folder = language_model();
+    let settings = folder.path().join("data/models/tiny/tokenizer_config.json");
+    let plain = fs::read_to_string(&settings).unwrap();
+    let row = r#"{"q": "The dog", "a": "sleeps.", "b": "sleep.", "right": 0}"#;
+    fs::write(folder.path().join("data/q.jsonl"), format!("{row}\n")).unwrap();
+    let asked = |tokenizer: &str, context: &str, score: &str| {
+        fs::write(&settings, tokenizer).unwrap();
+        let choices = "choices = [\"a\", \"b\"], answer = { field = \"right\", first = 0 }";
+        let spec = format!(
+            "task = \"language-modelling\"\ndescription = \"\"\ncheckpoint.from = \"models/tiny\"\n{score}\n\
+             data.splits.test = {{ files = [\"q.jsonl\"], choices = {{ kind = \"jsonl\", {context}{choices} }} }}\n"
+        );
+        fs::write(folder.path().join("tiny.toml"), spec).unwrap();
+        command("ablate-one", folder.path()).args(["--resamples", "0", "--again"]).assert().success();
+        signature(folder.path(), "ablate-one.json").identity.arguments.get("context_bos").cloned()
+    };
+    let adds = plain.replacen('{', "{\"add_bos_token\": true,", 1);
+    let context = "context = \"{q}\", ";
+    assert_eq!(asked(&adds, context, ""), Some(true.into()));
+    assert_eq!(asked(&adds, context, "score.context_bos = false"), None);
+    assert_eq!(asked(&adds, "", ""), None);
+    assert_eq!(asked(&plain, context, ""), None);
+}
+
 /// Questions of a file of one's own, and a description, a window or a question that cannot be.
 #[test]
 fn questions_of_a_file_are_asked_as_described() {

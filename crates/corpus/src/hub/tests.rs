@@ -183,6 +183,8 @@ fn what_is_not_there_is_one_clear_line() {
     assert!(lacking(&[CONFIGURATION, "pytorch_model.bin"]).contains("convert them to `model.safetensors`"));
     assert_eq!(lacking(&[CONFIGURATION, "tf_model.h5"]), "it has no `model.safetensors`");
     assert_eq!(lacking(&[WEIGHTS]), "it has no `config.json`");
+    let adapted = lacking(&[CONFIGURATION, WEIGHTS, "adapter_config.json", "adapter_model.safetensors"]);
+    assert!(adapted.starts_with("it has an adapter, `adapter_model.safetensors`, which would"), "{adapted}");
     assert!(!home.model().exists(), "refused before anything is fetched");
     let nowhere = HubOptions { endpoint: Some("ftp://hub".to_owned()), ..home.options(&hub) };
     let fault = fetch("toy/bert", &nowhere).unwrap_err();

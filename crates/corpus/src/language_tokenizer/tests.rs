@@ -18,6 +18,8 @@ struct Expected {
 struct Results {
     size: usize,
     begin: Option<u32>,
+    /// True if `begin` precedes a text.
+    adds: bool,
     end: Option<u32>,
     ids: Vec<Vec<u32>>,
     /// The texts that decoding does not restore, by number.
@@ -49,6 +51,7 @@ fn copied(name: &str, changed: &[(&str, &str)]) -> tempfile::TempDir {
 fn check(tokenizer: &LanguageTokenizer, name: &str, texts: &[String], results: &Results) {
     assert_eq!(tokenizer.vocabulary_size(), results.size, "{name}");
     assert_eq!((tokenizer.begin(), tokenizer.end()), (results.begin, results.end), "{name}");
+    assert_eq!(tokenizer.added_bos(), results.begin.filter(|_| results.adds), "{name}");
     for (place, (text, ids)) in texts.iter().zip(&results.ids).enumerate() {
         assert_eq!(&tokenizer.encode(text).unwrap(), ids, "{name}: {text:?}");
         let decoded = results.decoded.get(&place).unwrap_or(text);
@@ -118,4 +121,39 @@ fn the_first_token_is_the_one_that_is_put_there_or_named() {
     assert_eq!(begin(r#"{"bos_token": "</s>"}"#, without), Some(2), "the named one");
     assert_eq!(begin(r#"{"eos_token": {"content": "</s>"}}"#, without), Some(2), "the end");
     assert_eq!(begin("{}", without), None);
+}
+
+/// Whether transformers 4.57.1 puts BOS first (`AutoTokenizer.from_pretrained(folder)("a")["input_ids"]`) with the template `<s> $A` in
+/// `tokenizer.json` and without one, for each class and `add_bos_token`. Differs from it: without a template, `true` adds BOS in
+/// the first two classes too, as transformers does for GPT-2's lists without a `tokenizer.json`.
+#[test]
+fn bos_is_added_by_template_class_or_setting() {
+    // of no statement, true and false
+    let expected = [
+        ("PreTrainedTokenizerFast", [true, true, true], [false, true, false]),
+        ("GPT2Tokenizer", [true, true, true], [false, true, false]),
+        ("LlamaTokenizerFast", [true, true, false], [true, true, false]),
+        ("LlamaTokenizer", [true, true, false], [true, true, false]),
+        ("GemmaTokenizerFast", [true, true, false], [true, true, false]),
+        ("CodeLlamaTokenizer", [true, true, false], [true, true, false]),
+        ("CohereTokenizerFast", [true, true, false], [true, true, false]),
+        ("GPTNeoXTokenizerFast", [false, true, false], [false, true, false]),
+    ];
+    let text = fs::read_to_string(Path::new(FIXTURES).join("llama2/tokenizer.json")).unwrap();
+    let mut without: Value = serde_json::from_str(&text).unwrap();
+    without["post_processor"] = Value::Null;
+    let without = without.to_string();
+    for (class, with_template, without_template) in expected {
+        for (json, found) in [(&text, with_template), (&without, without_template)] {
+            for (stated, adds) in [Value::Null, true.into(), false.into()].into_iter().zip(found) {
+                let settings = serde_json::json!({
+                    "tokenizer_class": class, "add_bos_token": stated, "bos_token": "<s>", "eos_token": "</s>",
+                });
+                let files = [("tokenizer.json", &**json), ("tokenizer_config.json", &*settings.to_string())];
+                let tokenizer = LanguageTokenizer::load(copied("llama2", &files).path()).unwrap();
+                assert_eq!(tokenizer.added_bos(), adds.then_some(1), "{settings}");
+                assert_eq!(tokenizer.begin(), Some(1), "{settings}: documents begin with BOS in any case");
+            }
+        }
+    }
 }

@@ -14,6 +14,7 @@ use core_masking::language_model::{PredictionBatch, Stop};
 use core_masking::{
     Attention, AttentionMaps, GatedModel, Gates, LanguageModel, ModelDropout, TokenBatch, to_vec,
 };
+use corpus::choices::Choice;
 use corpus::language_tokenizer::LanguageTokenizer;
 use corpus::placed::PlacedToken;
 use corpus::splits::language::{ChoiceRule, Texts, groups};
@@ -33,7 +34,7 @@ use crate::reading::{Input, Reading, Vocabulary, check_length};
 use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
 use crate::task::Task;
-use rows::{Rows, SegmentsOf, Windowing};
+use rows::{Choosing, Rows, SegmentsOf, Windowing};
 use scorer::{Found, Predictions};
 use spec::{LanguageData, LanguageSpec, ScoreSpec};
 
@@ -120,6 +121,10 @@ impl Task for LanguageModelling {
             Texts::Questions(questions) => {
                 identity.metric = "accuracy".to_owned();
                 arguments.insert("choices".to_owned(), self.rule(&identity.split).name().into());
+                // absent where no BOS precedes a context, as from minimal pairs
+                if self.context_bos().is_some() && questions.iter().any(Choice::has_context) {
+                    arguments.insert("context_bos".to_owned(), true.into());
+                }
                 let groups = groups(questions);
                 if !groups.is_empty() {
                     arguments.insert("groups".to_owned(), json!(groups));
@@ -191,8 +196,10 @@ impl Task for LanguageModelling {
                 Rows::of_documents(&self.tokenizer, documents, self.windowing, split)
             }
             Texts::Questions(questions) => {
-                let settings = (self.rule(split), model.config().max_position_embeddings);
-                Rows::of_choices(&self.tokenizer, questions, settings, split)
+                let positions = model.config().max_position_embeddings;
+                let choosing =
+                    Choosing { rule: self.rule(split), context_bos: self.context_bos(), positions };
+                Rows::of_choices(&self.tokenizer, questions, choosing, split)
             }
         }
     }
@@ -336,5 +343,10 @@ impl LanguageModelling {
     fn rule(&self, split: &str) -> ChoiceRule {
         let own = self.data.splits.get(split).and_then(|split| split.rule);
         own.unwrap_or(self.score.choices)
+    }
+
+    /// The BOS token that precedes contexts; `None` if none does.
+    fn context_bos(&self) -> Option<u32> {
+        self.tokenizer.added_bos().filter(|_| self.score.context_bos)
     }
 }

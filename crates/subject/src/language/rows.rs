@@ -59,6 +59,16 @@ pub(crate) struct Windowing {
     pub segments: SegmentKind,
 }
 
+/// Rules by which rows are made of choices.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Choosing {
+    pub rule: ChoiceRule,
+    /// The BOS token that precedes contexts; `None` if none does.
+    pub context_bos: Option<u32>,
+    /// Tokens that the model reads at most.
+    pub positions: i64,
+}
+
 impl Windowing {
     /// Windows as the file asks for them, or as long as the model can and without overlap.
     ///
@@ -197,15 +207,16 @@ impl Rows {
         Ok(Self { rows: (0..tokens.len() - block).map(row).collect(), tokens, segments: no_documents() })
     }
 
-    /// Questions: a row for each choice, of which the continuation is predicted. As in lm-evaluation-harness, the symbol that
-    /// texts begin with stands before a choice that has no context, and before no other.
+    /// Questions: a row for each choice, of which the continuation is predicted. As in lm-evaluation-harness, BOS precedes a
+    /// choice without a context in any case, and a context if the tokenizer adds BOS to texts
+    /// (<https://github.com/EleutherAI/lm-evaluation-harness/blob/5302f2a90838c6e73d88f5847a6b148754cf2155/tests/models/test_bos_handling.py>).
     ///
     /// # Errors
     /// If a text holds what the tokeniser cannot encode, is longer than the model's positions, or has no token to predict.
     pub(super) fn of_choices(
         tokenizer: &LanguageTokenizer,
         questions: &[Choice],
-        (rule, positions): (ChoiceRule, i64),
+        Choosing { rule, context_bos, positions }: Choosing,
         split: &str,
     ) -> Result<Self, Error> {
         let (mut tokens, mut rows, mut starts) = (Vec::new(), Vec::new(), Vec::new());
@@ -215,7 +226,7 @@ impl Rows {
                 let start = tokens.len();
                 // The pieces of the context as it is encoded alone, as lm-evaluation-harness counts them.
                 let context = tokenizer.encode(&part.context)?.len();
-                let begin = tokenizer.begin().filter(|_| part.context.is_empty());
+                let begin = if part.context.is_empty() { tokenizer.begin() } else { context_bos };
                 tokens.extend(begin);
                 tokens.extend(tokenizer.encode(&format!("{}{}", part.context, part.continuation))?);
                 let count = tokens.len() - start;
@@ -372,8 +383,11 @@ fn no_documents() -> SegmentsOf {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use proptest::prelude::*;
+    use serde_json::Value;
 
     fn tokenizer() -> LanguageTokenizer {
         LanguageTokenizer::characters(["ab cd?"].into_iter())
@@ -461,6 +475,10 @@ mod tests {
         assert_eq!(shape(2), (1, 3, 2, 1), "a word longer than a window loses its beginning");
     }
 
+    fn choosing(rule: ChoiceRule, positions: i64) -> Choosing {
+        Choosing { rule, context_bos: None, positions }
+    }
+
     fn question(context: &str, choices: &[&str]) -> Choice {
         let choices = choices.iter().map(|&choice| choice.to_owned()).collect();
         Choice { context: context.to_owned(), choices, answer: 1, group: None }
@@ -470,7 +488,7 @@ mod tests {
     #[test]
     fn what_is_predicted_of_a_choice_is_its_continuation() {
         let questions = [question("", &["ab", "abcd"]), question("ab?", &["c", "cd"])];
-        let of = |rule| Rows::of_choices(&tokenizer(), &questions, (rule, 9), "test").unwrap();
+        let of = |rule| Rows::of_choices(&tokenizer(), &questions, choosing(rule, 9), "test").unwrap();
         let rows = of(ChoiceRule::AccNorm);
         let predicted = |row: usize| (rows.tokens(row).len(), rows.predictions(row), rows.length(row));
         let found: Vec<_> = (0..4).map(predicted).collect();
@@ -478,8 +496,59 @@ mod tests {
         assert_eq!(found, [(3, 2, 2.0), (5, 4, 4.0), (5, 2, 1.0), (6, 3, 2.0)]);
         assert!((0..4).all(|row| of(ChoiceRule::Acc).length(row) == 1.0));
         assert_eq!(rows.padded().collect::<Vec<_>>(), [2 * 4, 2 * 5]);
-        let long = Rows::of_choices(&tokenizer(), &questions, (ChoiceRule::Acc, 4), "test").unwrap_err();
+        let long =
+            Rows::of_choices(&tokenizer(), &questions, choosing(ChoiceRule::Acc, 4), "test").unwrap_err();
         assert_eq!(long.to_string(), "a choice of 5 tokens is longer than the 4 positions of the model");
+    }
+
+    /// As lm-evaluation-harness encodes them: `^` is BOS, and what is predicted follows the bar. The space between context and
+    /// choice, and spaces at the end of the context, belong to the continuation.
+    #[test]
+    fn bos_precedes_contexts_only_by_rule_and_whole_sentences_always() {
+        let tokenizer = tokenizer();
+        let questions =
+            [question("ab?  ", &["c", "cd"]), question("", &["ab", "b"]), question(" ", &["a", "b"])];
+        let rows = |context_bos| {
+            let choosing = Choosing { context_bos, ..choosing(ChoiceRule::Acc, 9) };
+            let rows = Rows::of_choices(&tokenizer, &questions, choosing, "test").unwrap();
+            let shown = |row: usize| {
+                let tokens = rows.tokens(row).iter();
+                let letters: Vec<String> = tokens
+                    .map(
+                        |&id| {
+                            if Some(id) == tokenizer.begin() { "^".to_owned() } else { tokenizer.token(id) }
+                        },
+                    )
+                    .collect();
+                let (context, predicted) = letters.split_at(letters.len() - rows.predictions(row));
+                format!("{}|{}", context.concat(), predicted.concat())
+            };
+            (0..rows.len()).map(shown).collect::<Vec<_>>()
+        };
+        let sentences = ["^|ab", "^|b", "^|  a", "^|  b"];
+        assert_eq!(rows(tokenizer.begin()), [&["^ab?|   c", "^ab?|   cd"][..], &sentences].concat());
+        assert_eq!(rows(None), [&["ab?|   c", "ab?|   cd"][..], &sentences].concat());
+    }
+
+    /// Tokens and predictions of lm-evaluation-harness with tokenizers of seven kinds (`make.py` next to the fixtures), of which
+    /// three add BOS, and two join letters across the end of a context.
+    #[test]
+    fn contexts_and_choices_are_encoded_as_in_the_harness() {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/tests/fixtures/language");
+        let expected: Value =
+            serde_json::from_slice(&std::fs::read(fixtures.join("expected.json")).unwrap()).unwrap();
+        let pairs: Vec<[String; 2]> = serde_json::from_value(expected["pairs"].clone()).unwrap();
+        for (name, results) in expected["folders"].as_object().unwrap() {
+            let tokenizer = LanguageTokenizer::load(&fixtures.join(name)).unwrap();
+            let choosing = Choosing { context_bos: tokenizer.added_bos(), ..choosing(ChoiceRule::Acc, 99) };
+            let known: Vec<(Vec<u32>, usize)> = serde_json::from_value(results["pairs"].clone()).unwrap();
+            for ([context, choice], (tokens, given)) in pairs.iter().zip(known) {
+                let questions = [question(context, &[choice, "x"])];
+                let rows = Rows::of_choices(&tokenizer, &questions, choosing, "test").unwrap();
+                let found = (rows.tokens(0), rows.predictions(0));
+                assert_eq!(found, (&*tokens, tokens.len() - given), "{name}: {context:?} {choice:?}");
+            }
+        }
     }
 
     /// `^ab` goes on with c or with d; of the others one is a part of the other, three are no pair.
@@ -492,7 +561,7 @@ mod tests {
             ("", &["ab", "cd"]),
         ];
         let questions = questions.map(|(context, choices)| question(context, choices));
-        let rows = Rows::of_choices(&tokenizer(), &questions, (ChoiceRule::Acc, 9), "test").unwrap();
+        let rows = Rows::of_choices(&tokenizer(), &questions, choosing(ChoiceRule::Acc, 9), "test").unwrap();
         let id = |letter: &str| tokenizer().encode(letter).unwrap()[0];
         let at =
             |position, token, other| Some(Contrast { row: 1, position, token: id(token), other: id(other) });
@@ -507,7 +576,7 @@ mod tests {
         let mut questions = [("ab?", &["c", "d"][..]), ("", &["abd", "abcd"]), ("a?", &["b", "c", "d"])]
             .map(|(context, choices)| question(context, choices));
         questions[0].answer = 0;
-        let rows = Rows::of_choices(&tokenizer(), &questions, (ChoiceRule::Acc, 9), "test").unwrap();
+        let rows = Rows::of_choices(&tokenizer(), &questions, choosing(ChoiceRule::Acc, 9), "test").unwrap();
         let id = |letter: &str| tokenizer().encode(letter).unwrap()[0];
         let shown = |units: &[usize]| {
             let of = |found: &Contrast| (found.row, found.token, found.other);
@@ -522,7 +591,7 @@ mod tests {
     fn questions_stay_together() {
         let choices = [&["c", "cd", "d"][..], &["a", "b"]];
         let questions: Vec<Choice> = (0..40).map(|place| question("ab?", choices[place % 2])).collect();
-        let rows = Rows::of_choices(&tokenizer(), &questions, (ChoiceRule::Acc, 9), "test").unwrap();
+        let rows = Rows::of_choices(&tokenizer(), &questions, choosing(ChoiceRule::Acc, 9), "test").unwrap();
         assert_eq!((rows.units(), rows.len()), (40, 100));
         assert_eq!(rows.of_units(&[39, 0]), [98, 99, 0, 1, 2]);
     }

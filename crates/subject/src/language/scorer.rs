@@ -210,6 +210,7 @@ impl Scorer for Predictions<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows::Choosing;
     use super::*;
     use crate::evaluation::{Batches, Masks, Purpose, Replace, no_replacement};
     use crate::language::memory;
@@ -263,7 +264,8 @@ mod tests {
             })
             .collect();
         let tokenizer = LanguageTokenizer::characters(["ab cd"].into_iter());
-        Rows::of_choices(&tokenizer, &questions, (ChoiceRule::Acc, 13), "test").unwrap()
+        let choosing = Choosing { rule: ChoiceRule::Acc, context_bos: None, positions: 13 };
+        Rows::of_choices(&tokenizer, &questions, choosing, "test").unwrap()
     }
 
     fn set(names: &[&str]) -> HeadSet {

@@ -114,12 +114,19 @@ pub(crate) enum SegmentKind {
 }
 
 /// Rule of choices.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct ScoreSpec {
     /// `acc` or `acc_norm`.
-    #[serde(default)]
     pub choices: ChoiceRule,
+    /// True if BOS precedes the context of a question wherever the tokenizer adds it to texts.
+    pub context_bos: bool,
+}
+
+impl Default for ScoreSpec {
+    fn default() -> Self {
+        Self { choices: ChoiceRule::default(), context_bos: true }
+    }
 }
 
 impl Spec for LanguageSpec {
