@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use findings::contrasts::Contrast;
 use findings::kinds::KindContrast;
@@ -294,6 +295,16 @@ fn number(words: &[&str]) -> String {
             let (least, most) = heads.iter().find(|own| own.head.to_string() == head).unwrap().range();
             format!("{} to {}", fixed(-most, digits(places)), fixed(-least, digits(places)))
         }
+        ["needed-per-draw", subject] => {
+            let file = Source::subject(&folders(), subject).one(experiment::SWEEP).unwrap();
+            let found = Kinds::read(file).unwrap().unwrap();
+            let judge = found.zero().judge(Criterion { alpha: 0.01, adjustment: Adjustment::None });
+            let draws = &found.all.iter().find(|kind| kind.name == "resample").unwrap().draws;
+            let needed = |sweep: &Ablations| judge.verdicts(&sweep.rows).unwrap().needed.to_string();
+            let counts: Vec<String> = draws.iter().map(needed).collect();
+            let (last, rest) = counts.split_last().unwrap();
+            format!("{} and {last}", rest.join(", "))
+        }
         ["kinds", subject, what, ref kind @ ..] => of_kinds(subject, what, kind),
         ["induction"] => induction(),
         ["two-rarest", subject] => fixed(greatest_share(subject, None), 0),
@@ -310,22 +321,29 @@ const METHODS: [&str; 5] = [
     "smollm2-135m-instruct/compare-methods-first-150",
 ];
 
+/// Areas of all criteria in each file, which take seconds to compare.
+static AREAS: LazyLock<BTreeMap<&str, Vec<MethodArea>>> = LazyLock::new(|| {
+    let of = |file: &&'static str| {
+        let path = folders().results.join(file).with_extension("csv");
+        let own = Source::File { path, experiments: folders().experiments }.one(experiment::METHODS).unwrap();
+        let methods = Methods::read(own, &mut LeftOut::default()).unwrap();
+        (*file, methods.compared(methods.scopes()[0]).unwrap().areas)
+    };
+    METHODS.iter().map(of).collect()
+});
+
 /// Area of a criterion after a repair; `None` if it was not measured there.
-fn area(file: &str, order: &str, repair: &str) -> Option<MethodArea> {
-    let path = folders().results.join(file).with_extension("csv");
-    let file = Source::File { path, experiments: folders().experiments }.one(experiment::METHODS).unwrap();
-    let methods = Methods::read(file, &mut LeftOut::default()).unwrap();
-    let compared = methods.compared(methods.scopes()[0]).unwrap();
-    let is_it = |own: &MethodArea| {
+fn area(file: &str, order: &str, repair: &str) -> Option<&'static MethodArea> {
+    let is_it = |own: &&MethodArea| {
         let Repaired { repair: after, curve } = own.method;
         (curve.order.to_string(), curve.complement, after.to_string()) == (order.to_owned(), false, repair.to_owned())
     };
-    compared.areas.into_iter().find(is_it)
+    AREAS[file].iter().find(is_it)
 }
 
 /// 1 if a criterion without repair loses significantly less than importance over the whole curve, -1 if more, 0 if neither is shown.
 fn area_over_importance(file: &str, order: &str) -> Option<f64> {
-    let over = area(file, order, "none")?.over_importance?;
+    let over = area(file, order, "none")?.over_importance.as_ref()?;
     let is_nats = rows(file)[0].text("metric") == "nats";
     let gain = if is_nats { -over.value } else { over.value };
     Some(if over.p_value? < 0.01 { gain.signum() } else { 0.0 })

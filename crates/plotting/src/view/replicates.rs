@@ -93,7 +93,8 @@ pub fn in_words(found: &Replicates, attentions: &[Attention], criterion: Criteri
 /// Smallest and largest number of heads with a verdict in one run.
 fn counts_per_run(heads: &[HeadInAll], runs: usize, verdict: Verdict) -> String {
     let of_run = |run: usize| heads.iter().filter(|head| head.verdicts[run] == Some(verdict)).count() as f64;
-    range(&(0..runs).map(of_run).collect::<Vec<_>>(), |number| fixed(number, 0))
+    let (least, most) = extent((0..runs).map(of_run));
+    if least == most { fixed(least, 0) } else { format!("{} to {}", fixed(least, 0), fixed(most, 0)) }
 }
 
 /// Heads of these types in all runs.
@@ -384,6 +385,6 @@ mod tests {
         };
         let heads = [head([Needed, Undecided, Undecided]), head([Undecided, Needed, Dispensable])];
         assert_eq!(counts_per_run(&heads, 3, Needed), "0 to 1");
-        assert_eq!(counts_per_run(&heads, 3, Undecided), "1 to 1");
+        assert_eq!(counts_per_run(&heads, 3, Undecided), "1");
     }
 }
