@@ -208,6 +208,9 @@ pub struct Provenance {
     /// The rows that this run wrote, where others wrote rows too; empty for the only run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<String>,
+    /// Warnings of this run, oldest first. Recorded, never compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 impl Provenance {
@@ -236,8 +239,30 @@ impl Provenance {
             duration_seconds: None,
             choosing_seconds: BTreeMap::new(),
             rows: Vec::new(),
+            warnings: Vec::new(),
         }
     }
+
+    /// Adds what this process has warned of until now.
+    pub(crate) fn add_warnings(&mut self) {
+        let here = std::env::current_dir().unwrap_or_default();
+        for warning in words::warnings() {
+            let warning = without_folders(&warning, &here);
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+    }
+}
+
+/// Returns a text whose quoted paths name no folder of the machine.
+fn without_folders(text: &str, here: &Path) -> String {
+    let parts = text.split('`').enumerate();
+    let parts = parts.map(|(place, part)| match place % 2 {
+        1 => without_machine(part, here),
+        _ => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("`")
 }
 
 /// The command line without what is private to a machine: the program by its name, and absolute paths relative to the

@@ -265,6 +265,7 @@ impl<R: Row> RowWriter<R> {
         let rows: String = self.new.rows.values().map(line).collect();
         durable::write(&partial.csv, header::<R>() + &rows)?;
         let mut signature = self.new.signature.clone();
+        self.run.iter_mut().for_each(Provenance::add_warnings);
         signature.runs.extend(self.run.clone());
         signature.write(&partial.signature)?;
         self.is_begun = true;
@@ -305,14 +306,17 @@ impl<R: Row> RowWriter<R> {
         Ok(rows)
     }
 
-    /// The signature with how long this run took and, where there were others, what it wrote. A run that added nothing is
+    /// The signature with the warnings and the duration of this run and, where there were others, what it wrote. A run that added nothing is
     /// left out.
     fn sign_off(&mut self, mut signature: Signature) -> Signature {
         let run = self.run.take().filter(|_| !self.added.is_empty() || signature.runs.is_empty());
-        signature.runs.extend(run.map(|run| Provenance {
-            duration_seconds: Some(self.started.elapsed().as_secs_f64()),
-            rows: std::mem::take(&mut self.added),
-            ..run
+        signature.runs.extend(run.map(|mut run| {
+            run.add_warnings();
+            Provenance {
+                duration_seconds: Some(self.started.elapsed().as_secs_f64()),
+                rows: std::mem::take(&mut self.added),
+                ..run
+            }
         }));
         if let [only] = signature.runs.as_mut_slice() {
             only.rows.clear();

@@ -43,10 +43,53 @@ pub(crate) fn score(sums: &[f64]) -> f64 {
         .score
 }
 
+/// A tokenizer of sacreBLEU. Its tokenizers for Japanese and Korean and those with SentencePiece models need files that are not here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BleuTokenizer {
+    /// Words and ASCII punctuation, as WMT does: `13a`.
+    #[default]
+    Wmt,
+    /// Words and the punctuation of all scripts: `intl`.
+    International,
+    /// Chinese characters one by one, all else nearly as `13a` does: `zh`.
+    Chinese,
+    /// Characters one by one: `char`.
+    Characters,
+    /// Words between white space, for text that is already tokenized: `none`.
+    None,
+}
+
+impl BleuTokenizer {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Wmt, Self::International, Self::Chinese, Self::Characters, Self::None];
+    /// Their names in the same order.
+    pub const NAMES: [&'static str; 5] = ["13a", "intl", "zh", "char", "none"];
+
+    /// Returns the name that sacreBLEU has for it.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// Returns the tokenizer of this name; `None` if it is unknown or not here.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tokenizer| tokenizer.name() == name)
+    }
+
+    /// Returns true if a letter is always a token of its own, whatever is beside it.
+    pub fn separates(self, letter: char) -> bool {
+        match self {
+            Self::Characters => true,
+            Self::Chinese => is_chinese(letter),
+            Self::Wmt | Self::International | Self::None => false,
+        }
+    }
+}
+
 /// Counts the n-grams of segments as sacreBLEU does: one reference, upper and lower case distinct.
 #[derive(Clone, Default)]
 pub struct Bleu {
     metric: sacrebleu_rs::Bleu,
+    tokenizer: BleuTokenizer,
 }
 
 impl Bleu {
@@ -55,14 +98,24 @@ impl Bleu {
         Self::default()
     }
 
+    /// For text that is tokenized in this way.
+    pub fn of(tokenizer: BleuTokenizer) -> Self {
+        // `sacrebleu_rs` takes names that it does not know for `13a`, and has no `zh`
+        let name = if tokenizer == BleuTokenizer::Chinese { BleuTokenizer::None } else { tokenizer }.name();
+        Self { metric: sacrebleu_rs::Bleu { tokenize: name.to_owned(), ..Default::default() }, tokenizer }
+    }
+
     /// For text whose tokens are already separated by white space (`tok:none`).
     pub fn pretokenized() -> Self {
-        Self { metric: sacrebleu_rs::Bleu { tokenize: "none".to_owned(), ..Default::default() } }
+        Self::of(BleuTokenizer::None)
     }
 
     /// The statistics of one hypothesis against its reference.
     pub fn segment(&self, hypothesis: &str, reference: &str) -> BleuStatistics {
-        let [hypothesis, reference] = [hypothesis, reference].map(with_python_spaces);
+        let [hypothesis, reference] = [hypothesis, reference].map(|text| match self.tokenizer {
+            BleuTokenizer::Chinese => chinese(&with_python_spaces(text)).into(),
+            _ => with_python_spaces(text),
+        });
         let counted = self.metric.sentence_score(&hypothesis, &[reference.into_owned()]);
         BleuStatistics {
             hypothesis_length: count(counted.sys_len),
@@ -74,8 +127,58 @@ impl Bleu {
 
     /// sacreBLEU's signature, which names all that changes the score.
     pub fn signature(&self) -> String {
-        self.metric.signature(1)
+        let signature = self.metric.signature(1);
+        match self.tokenizer {
+            BleuTokenizer::Chinese => signature.replace("|tok:none|", "|tok:zh|"),
+            _ => signature,
+        }
     }
+}
+
+/// Tokenizes as sacreBLEU's `zh` does: Chinese characters and ASCII punctuation stand alone, a point or a comma unless it is within a
+/// number, a dash after a digit. Tokens are separated by white space.
+fn chinese(line: &str) -> String {
+    let is_punctuation = |letter: char| letter.is_ascii_punctuation() && !"'-.,".contains(letter);
+    let mut letters = Vec::new();
+    for letter in line.trim().chars() {
+        match is_chinese(letter) || is_punctuation(letter) {
+            true => letters.extend([' ', letter, ' ']),
+            false => letters.push(letter),
+        }
+    }
+    let (digit, point) = (|letter: char| letter.is_ascii_digit(), |letter| matches!(letter, '.' | ','));
+    let letters = replaced(&letters, |a, b| (!digit(a) && point(b)).then_some([a, ' ', b, ' ']));
+    let letters = replaced(&letters, |a, b| (point(a) && !digit(b)).then_some([' ', a, ' ', b]));
+    replaced(&letters, |a, b| (digit(a) && b == '-').then_some([a, ' ', b, ' '])).into_iter().collect()
+}
+
+/// Replaces pairs of neighbours from left to right; none overlap.
+fn replaced(letters: &[char], replacement: impl Fn(char, char) -> Option<[char; 4]>) -> Vec<char> {
+    let (mut result, mut rest) = (Vec::with_capacity(2 * letters.len()), letters);
+    while let [first, others @ ..] = rest {
+        match others.split_first().and_then(|(&second, behind)| Some((replacement(*first, second)?, behind)))
+        {
+            Some((four, behind)) => {
+                result.extend(four);
+                rest = behind;
+            }
+            None => {
+                result.push(*first);
+                rest = others;
+            }
+        }
+    }
+    result
+}
+
+/// Returns true for what sacreBLEU takes for a Chinese character: Han, full-width forms, CJK punctuation, bopomofo and, since it compares
+/// the text "\u20000" instead of U+20000, all symbols from U+2001 to U+2A6D, but no Han beyond U+FFFF.
+fn is_chinese(letter: char) -> bool {
+    matches!(letter,
+        '\u{2001}'..='\u{2a6d}' | '\u{2e80}'..='\u{2fdf}' | '\u{2ff0}'..='\u{303f}' | '\u{3100}'..='\u{312f}'
+        | '\u{31a0}'..='\u{31bf}' | '\u{31c0}'..='\u{31ef}' | '\u{3200}'..='\u{4db5}' | '\u{4e00}'..='\u{9fbb}'
+        | '\u{f900}'..='\u{fa2d}' | '\u{fa30}'..='\u{fa6a}' | '\u{fa70}'..='\u{fad9}' | '\u{fe10}'..='\u{fe1f}'
+        | '\u{fe30}'..='\u{fe4f}' | '\u{ff00}'..='\u{ffef}')
 }
 
 /// Python takes the information separators, U+001C to U+001F, for white space, which ends words; Unicode and Rust do
@@ -139,10 +242,32 @@ mod tests {
         assert_eq!(corpus(segments), expected.score);
     }
 
+    /// `[sacrebleu.BLEU(tokenize=name).corpus_score(["我爱北京天安门。", "他有3.5元-1,000本书, OK."],
+    /// [["我爱天安门广场。", "他有3.5元，1,000本书，OK."]]).score for name in ("13a", "intl", "zh", "char", "none")]`
+    #[test]
+    fn chinese_scores_as_in_sacrebleu() {
+        let pairs = [
+            ("我爱北京天安门。", "我爱天安门广场。"),
+            ("他有3.5元-1,000本书, OK.", "他有3.5元，1,000本书，OK."),
+        ];
+        for (tokenizer, expected) in BleuTokenizer::ALL.into_iter().zip(CHINESE) {
+            let bleu = Bleu::of(tokenizer);
+            let segments = pairs.iter().map(|(own, other)| bleu.segment(own, other)).collect();
+            assert_close(corpus(segments), expected, 1e-9);
+        }
+    }
+    const CHINESE: [f64; 5] =
+        [15.106876986783844, 18.149488227886927, 27.307497700789813, 56.05302184975322, 0.0];
+
     /// As sacreBLEU 2.6.0 prints it, apart from the number of bootstrap resamples.
     #[test]
     fn signature_names_case_tokenizer_and_smoothing() {
         assert_eq!(Bleu::new().signature(), "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0");
         assert!(Bleu::pretokenized().signature().contains("|tok:none|"));
+        for (tokenizer, name) in BleuTokenizer::ALL.into_iter().zip(BleuTokenizer::NAMES) {
+            assert!(Bleu::of(tokenizer).signature().contains(&format!("|tok:{name}|")), "{name}");
+            assert_eq!(BleuTokenizer::named(name), Some(tokenizer));
+        }
+        assert_eq!(BleuTokenizer::named("ja-mecab"), None);
     }
 }

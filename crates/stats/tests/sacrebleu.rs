@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use stats::Segments;
-use stats::bleu::{Bleu, BleuStatistics};
+use stats::bleu::{Bleu, BleuStatistics, BleuTokenizer};
 
 fn fixture() -> Value {
     serde_json::from_str(include_str!("fixtures/sacrebleu.json")).unwrap()
@@ -34,8 +34,8 @@ fn counted(bleu: &Bleu, pairs: &[[String; 2]]) -> Vec<BleuStatistics> {
 }
 
 /// The tokenisers by the names that sacreBLEU has for them.
-fn tokenizers() -> [(&'static str, Bleu); 2] {
-    [("13a", Bleu::new()), ("none", Bleu::pretokenized())]
+fn tokenizers() -> [(&'static str, Bleu); 5] {
+    BleuTokenizer::ALL.map(|tokenizer| (tokenizer.name(), Bleu::of(tokenizer)))
 }
 
 #[test]

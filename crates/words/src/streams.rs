@@ -1,5 +1,4 @@
 //! Output, messages and exit codes of commands. A reader that stops early, such as `head`, is no error.
-use std::collections::BTreeSet;
 use std::fmt::{Arguments, Display};
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
@@ -44,12 +43,22 @@ pub fn say_line(line: Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{}", visible(&line.to_string()));
 }
 
+/// Warnings of this process in one line each, oldest first.
+static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
 /// Says a warning on standard error in one line, once in a run however often it is given.
 pub fn warn(warning: &str) {
-    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(warning.to_owned()) {
-        say!("warning: {}", one_line(warning));
+    let warning = one_line(warning);
+    let mut known = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !known.contains(&warning) {
+        say!("warning: {warning}");
+        known.push(warning);
     }
+}
+
+/// Returns what this process has warned of, oldest first, for the signature of its results.
+pub fn warnings() -> Vec<String> {
+    WARNINGS.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Says an error on standard error, in one line whatever line breaks and control characters it took over from files; that of

@@ -108,6 +108,18 @@ fn commands_name_no_folder_of_the_machine() {
 }
 
 #[test]
+fn warnings_name_no_folder_of_the_machine() {
+    let here = Path::new("/home/someone/project");
+    for (warning, public) in [
+        ("the vocabulary in `/opt/my models/bert` has capitals", "the vocabulary in `.../bert` has capitals"),
+        ("`/home/someone/project/data/a.tsv`, line 3: `x`", "`data/a.tsv`, line 3: `x`"),
+        ("accuracy is 1/3 or 2/3", "accuracy is 1/3 or 2/3"),
+    ] {
+        assert_eq!(without_folders(warning, here), public);
+    }
+}
+
+#[test]
 fn results_that_a_run_replaced_leave_the_code_unmodified() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {

@@ -1,0 +1,149 @@
+//! What a score has to know of the texts that it compares translations with: whether words are told apart by spaces, and whether the
+//! texts are plain.
+use std::fmt;
+
+use words::count;
+
+/// A script whose words follow each other without spaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Script {
+    Han,
+    Kana,
+    Thai,
+    Lao,
+    Khmer,
+    Myanmar,
+}
+
+impl Script {
+    const ALL: [Self; 6] = [Self::Han, Self::Kana, Self::Thai, Self::Lao, Self::Khmer, Self::Myanmar];
+
+    /// Returns the script of a letter; `None` if its words have spaces between them, as in Korean.
+    fn of(letter: char) -> Option<Self> {
+        match letter {
+            '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}' => {
+                Some(Self::Han)
+            }
+            '\u{3041}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{ff66}'..='\u{ff9f}' => Some(Self::Kana),
+            '\u{e01}'..='\u{e5b}' => Some(Self::Thai),
+            '\u{e81}'..='\u{edf}' => Some(Self::Lao),
+            '\u{1780}'..='\u{17ff}' => Some(Self::Khmer),
+            '\u{1000}'..='\u{109f}' | '\u{a9e0}'..='\u{a9ff}' | '\u{aa60}'..='\u{aa7f}' => Some(Self::Myanmar),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::Han => "Han",
+            Self::Kana => "kana",
+            Self::Thai => "Thai",
+            Self::Lao => "Lao",
+            Self::Khmer => "Khmer",
+            Self::Myanmar => "Myanmar",
+        })
+    }
+}
+
+/// Letters per word up to which a text in such a script has been cut into words: Chinese words have 1.5 letters, Thai ones 4 on average.
+const LETTERS_OF_WORD: usize = 6;
+
+/// Returns the scripts of most letters, the most frequent first, if they are written without spaces and no tokenizer separates their
+/// letters. `None` also for texts that have been cut into words.
+///
+/// - `separates`: letters that become tokens of their own
+pub(super) fn without_spaces(references: &[String], separates: impl Fn(char) -> bool) -> Option<Vec<Script>> {
+    let mut found = Script::ALL.map(|script| (0, script));
+    let mut letters = 0;
+    for letter in references.iter().flat_map(|text| text.chars()) {
+        match Script::of(letter) {
+            Some(script) => {
+                letters += 1;
+                found[script as usize].0 += usize::from(!separates(letter));
+            }
+            None => letters += usize::from(letter.is_alphabetic()),
+        }
+    }
+    let fused: usize = found.iter().map(|(letters, _)| letters).sum();
+    let words: usize = references.iter().map(|text| text.split_whitespace().count()).sum();
+    let is_cut = words > 2 * references.len() && letters <= LETTERS_OF_WORD * words;
+    if 2 * fused <= letters || is_cut {
+        return None;
+    }
+    found.sort_by(|left, right| right.cmp(left));
+    // a few letters of another script, such as names, are not worth naming
+    Some(found.into_iter().filter(|(letters, _)| 20 * letters > fused).map(|(_, script)| script).collect())
+}
+
+/// Returns what shows that the texts are not plain, one clause for each sign; empty for plain texts.
+///
+/// - `spaces_count`: whether spaces before punctuation change the score
+pub(super) fn not_plain(references: &[String], spaces_count: bool) -> Vec<String> {
+    let of_all = |some: usize| format!("{some} of {}", count(references.len(), "reference"));
+    let with = |is_sign: fn(&str) -> bool| {
+        let found = |text: &String| text.split_whitespace().find(|word| is_sign(word)).map(str::to_owned);
+        let mut found = references.iter().filter_map(found);
+        let example = found.next()?;
+        let some = 1 + found.count();
+        // a sentence about HTML or a bar of blocks makes no test set a tokenized one
+        (50 * some > references.len()).then_some((words::excerpt(&example), some))
+    };
+    let mut signs = Vec::new();
+    if let Some((example, some)) = with(is_piece) {
+        signs.push(format!("subwords such as `{example}` are not joined in {}", of_all(some)));
+    }
+    if let Some((example, some)) = with(is_escaped) {
+        signs.push(format!("characters are escaped as in `{example}` in {}", of_all(some)));
+    }
+    if spaces_count {
+        let mut marks = [0, 0];
+        for text in references {
+            for word in text.split_whitespace() {
+                if word.ends_with(POINTS) && !word.ends_with("..") {
+                    marks[usize::from(word.chars().count() > 1)] += 1;
+                }
+            }
+        }
+        let [apart, attached] = marks;
+        // plain text has some slips, and tokenized text has abbreviations
+        if apart > 1 && 4 * apart > apart + attached {
+            let all = count(apart + attached, "full stop or comma").replace("commas", "commas");
+            signs.push(format!("a space is before {apart} of {all}"));
+        }
+    }
+    signs
+}
+
+/// Marks that no language puts a space before; French has one before `?`, `!`, `:` and `;`.
+const POINTS: [char; 5] = ['.', ',', '。', '，', '、'];
+
+/// Returns true for pieces of subword tokenizers: `mar@@`, `▁market` and `##ket`, and for the joints of Moses' `@-@`.
+fn is_piece(word: &str) -> bool {
+    let begins_with_letter = |rest: &str| rest.starts_with(char::is_alphabetic);
+    word.len() > 2 && (word.ends_with("@@") || (word.starts_with('@') && word.ends_with('@')))
+        || word.contains('\u{2581}')
+        || word.strip_prefix("##").is_some_and(begins_with_letter)
+}
+
+/// Returns true if a word has an XML entity: `&apos;`, `&#124;`, `&#x27;`.
+fn is_escaped(word: &str) -> bool {
+    let is_entity = |rest: &str| match rest.split_once(';').map(|(name, _)| name) {
+        Some("amp" | "apos" | "quot" | "lt" | "gt" | "nbsp" | "bar" | "bra" | "ket") => true,
+        Some(code) => match code.strip_prefix('#') {
+            Some(code) => {
+                let (digits, radix) = code.strip_prefix(['x', 'X']).map_or((code, 10), |hex| (hex, 16));
+                !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix))
+            }
+            None => false,
+        },
+        None => false,
+    };
+    word.split('&').skip(1).any(is_entity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+}
