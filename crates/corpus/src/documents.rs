@@ -12,6 +12,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::markup;
 use crate::pairs::{self, Member};
 use crate::rows::{self, BadRows, Column, Layout, RowKind};
 
@@ -172,7 +173,7 @@ impl DocumentFormat {
 ///
 /// # Errors
 /// If the description contradicts itself; if a file is missing, empty, torn or not UTF-8, or all its documents are
-/// blank; if a file of WikiText has no title; if there are too few for the sample.
+/// blank; if a file of lines is SGML or XML; if a file of WikiText has no title; if there are too few for the sample.
 ///
 /// # Panics
 /// If there are no files.
@@ -229,6 +230,9 @@ fn texts(
     format: &DocumentFormat,
     bad: &mut BadRows,
 ) -> Result<Vec<String>, Error> {
+    if format.kind == DocumentKind::Lines {
+        markup::refuse(content, path)?;
+    }
     let content = format.share.map_or(content, |share| cut::share(content, share));
     if let (Some(layout), Some(column)) = (format.layout(), &format.text) {
         let key = column.key();

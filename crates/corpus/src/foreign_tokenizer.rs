@@ -72,6 +72,25 @@ pub(crate) fn token(inner: &Tokenizer, id: u32) -> String {
     if text.is_empty() { inner.id_to_token(id).unwrap_or_default() } else { text }
 }
 
+/// Joins punctuation to words after decoding, as transformers does for `clean_up_tokenization_spaces`. The replacements and their
+/// order are those of `clean_up_tokenization`:
+/// <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/tokenization_utils_base.py#L3972>.
+pub(crate) fn join_punctuation(text: &str) -> String {
+    let rules = [
+        (" .", "."),
+        (" ?", "?"),
+        (" !", "!"),
+        (" ,", ","),
+        (" ' ", "'"),
+        (" n't", "n't"),
+        (" 'm", "'m"),
+        (" 's", "'s"),
+        (" 've", "'ve"),
+        (" 're", "'re"),
+    ];
+    rules.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
 /// Reads `tokenizer.json`, if there is one.
 pub(crate) fn read_whole(folder: &Path) -> Result<Option<Tokenizer>, Error> {
     let path = folder.join("tokenizer.json");
@@ -187,6 +206,8 @@ pub(crate) struct Stated {
     pub(crate) add_prefix_space: bool,
     /// True if `bos_token` precedes texts, whatever `tokenizer.json` says; see [`Stated::adds_bos`].
     pub(crate) add_bos_token: Option<bool>,
+    /// True if decoding joins punctuation to words. The default of every fast tokenizer in transformers 4.57 is false.
+    pub(crate) clean_up_tokenization_spaces: bool,
     pub(crate) truncation_side: Option<String>,
     pub(crate) added_tokens_decoder: BTreeMap<u32, Found>,
     pub(crate) additional_special_tokens: Vec<Name>,
@@ -290,6 +311,24 @@ mod tests {
             guarded(|| -> Result<(), Error> { panic!("line 1\nline {}", 2) }, not_encoded).unwrap_err();
         assert_eq!(error.to_string(), r"a text cannot be cut into tokens: its parser fails: line 1\nline 2");
         assert!(guarded(|| Ok(7), not_encoded).is_ok() && !IS_GUARDED.get());
+    }
+
+    /// `PreTrainedTokenizerBase.clean_up_tokenization(text)` of transformers 4.57.1.
+    #[test]
+    fn punctuation_is_joined_as_transformers_joins_it() {
+        for (text, joined) in [
+            ("he does n't see it , is she here ? no !", "he doesn't see it, is she here? no!"),
+            (
+                "it 's old . we 're here , they 've left . i 'm red",
+                "it's old. we're here, they've left. i'm red",
+            ),
+            ("the dog ' s tree ' is", "the dog's tree'is"),
+            ("\" a \" ; b : c ( d ) - e", "\" a \" ; b : c ( d ) - e"),
+            (" . .. ... , , 'd 'll", "......,, 'd 'll"),
+            ("a  .  b \n . c 'more 'stop", "a .  b \n. c'more'stop"),
+        ] {
+            assert_eq!(join_punctuation(text), joined);
+        }
     }
 
     #[test]

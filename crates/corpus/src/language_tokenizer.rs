@@ -39,6 +39,8 @@ pub struct LanguageTokenizer {
     /// Symbols that `tokenizer.json` puts around texts; for other readers of the file.
     post_processor: Option<PostProcessorWrapper>,
     vocabulary_size: usize,
+    /// True if decoding joins punctuation to words.
+    joins_punctuation: bool,
     /// Rows of the embedding table, if known.
     rows: Option<i64>,
 }
@@ -142,7 +144,8 @@ impl LanguageTokenizer {
         Ok(PlacedToken::of(&foreign::encode(&self.inner, self.rows, |inner| inner.encode(text, false))?))
     }
 
-    /// The text of `ids`. Special tokens are left out, and bytes that are not UTF-8 become U+FFFD.
+    /// The text of `ids`. Special tokens are left out, and bytes that are not UTF-8 become U+FFFD. Punctuation is joined to words if
+    /// the folder sets `clean_up_tokenization_spaces`.
     ///
     /// # Errors
     /// If no token has one of the ids, or the tokeniser fails.
@@ -152,7 +155,8 @@ impl LanguageTokenizer {
             return Err(Error::Invalid(format!("no token has the id {id}: ids are below {size}")));
         }
         let decode = || self.inner.decode(ids, true).map_err(foreign::not_encoded);
-        foreign::guarded(decode, foreign::not_encoded)
+        let text = foreign::guarded(decode, foreign::not_encoded)?;
+        Ok(if self.joins_punctuation { foreign::join_punctuation(&text) } else { text })
     }
 
     /// The text of one token, of special ones too.
@@ -212,7 +216,7 @@ impl LanguageTokenizer {
             "bos_token": token(self.begin),
             "eos_token": token(self.end),
             "add_prefix_space": add_prefix_space,
-            "clean_up_tokenization_spaces": false,
+            "clean_up_tokenization_spaces": self.joins_punctuation,
         })
     }
 
@@ -241,6 +245,7 @@ impl LanguageTokenizer {
         inner.with_post_processor(None::<PostProcessorWrapper>);
         inner.set_encode_special_tokens(true); // not part of the JSON
         let vocabulary_size = foreign::size(&inner)?;
+        let joins_punctuation = stated.clean_up_tokenization_spaces;
         Ok(Self {
             inner,
             characters,
@@ -249,6 +254,7 @@ impl LanguageTokenizer {
             end,
             post_processor,
             vocabulary_size,
+            joins_punctuation,
             rows: None,
         })
     }

@@ -40,6 +40,7 @@ pub mod hub;
 pub mod labelled;
 pub mod language_tokenizer;
 pub mod marian_tokenizer;
+mod markup;
 pub mod moses;
 pub mod names;
 pub mod pairs;

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::Error;
 use crate::foreign::{read_if_there, read_json, wrong};
-use crate::foreign_tokenizer::require;
+use crate::foreign_tokenizer::{join_punctuation, require};
 use crate::pieces::Pieces;
 use crate::sentence_tokenizer::SentenceTokenizer;
 use crate::special_tokens::{SpecialToken, SpecialTokens};
@@ -147,24 +147,6 @@ fn split_language_code(text: &str) -> (Option<&str>, &str) {
         }
         _ => (None, text),
     }
-}
-
-/// The rules of transformers' `clean_up_tokenization`, in the same order:
-/// <https://github.com/huggingface/transformers/blob/v4.46.3/src/transformers/tokenization_utils_base.py#L4052>.
-pub(crate) fn join_punctuation(text: &str) -> String {
-    let rules = [
-        (" .", "."),
-        (" ?", "?"),
-        (" !", "!"),
-        (" ,", ","),
-        (" ' ", "'"),
-        (" n't", "n't"),
-        (" 'm", "'m"),
-        (" 's", "'s"),
-        (" 've", "'ve"),
-        (" 're", "'re"),
-    ];
-    rules.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 /// `tokenizer_config.json`

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::Error;
 use crate::compressed;
+use crate::markup;
 use crate::rows::BadRows;
 
 /// Sentences and their translations; both sides are equally long.
@@ -20,7 +21,7 @@ impl ParallelText {
     /// Reads two files with one sentence a line, plain or gzip (`.gz`), and checks that they fit.
     ///
     /// # Errors
-    /// If a file is missing, torn, empty or not UTF-8, has an empty line, or is longer than the other.
+    /// If a file is missing, torn, empty, SGML, XML or not UTF-8, has an empty line, or is longer than the other.
     pub fn read(source: &Path, target: &Path, bad: &mut BadRows) -> Result<Self, Error> {
         let [sources, targets] = [lines(source)?, lines(target)?];
         let lengths = [sources.len(), targets.len()];
@@ -61,7 +62,7 @@ impl ParallelText {
 /// carriage returns.
 ///
 /// Lines end at `\n` only: other line breaks of Unicode occur inside sentences of web text, and a
-/// reader that split there would lose the alignment.
+/// reader that split there would lose the alignment. SGML and XML are refused.
 pub fn read_lines(path: &Path) -> Result<Vec<String>, Error> {
     lines(path)?.into_iter().collect()
 }
@@ -74,6 +75,7 @@ fn lines(path: &Path) -> Result<Vec<Result<String, Error>>, Error> {
         let path = path.display();
         return Err(Error::Invalid(format!("`{path}` is empty: it must hold one sentence a line")));
     }
+    markup::refuse(&String::from_utf8_lossy(bytes), path)?;
     let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let sentence = |(bytes, line)| {
         let text = std::str::from_utf8(bytes).map_err(|_| Error::of_line(path, line, "not valid UTF-8"))?;
@@ -157,6 +159,20 @@ mod tests {
             ("a.gz", b"A dog.\n", "cannot read `a.gz`"),
         ] {
             assert_eq!(lines_of(name, content), Err(reason.to_owned()));
+        }
+    }
+
+    #[test]
+    fn markup_is_refused_in_either_file_even_if_bad_rows_are_left_out() {
+        let folder = TempDir::new().unwrap();
+        let [plain, markup] = ["a.txt", "a.sgm.gz"].map(|name| folder.path().join(name));
+        fs::write(&plain, "A dog.\nIt sleeps.\n").unwrap();
+        fs::write(&markup, gzip(b"\xef\xbb\xbf<refset>\r\n<seg id=\"1\">Ein Hund.</seg>\r\n")).unwrap();
+        for (source, target) in [(&plain, &markup), (&markup, &plain)] {
+            let mut bad = BadRows::new(crate::rows::BadRowRule::Skip);
+            let error = ParallelText::read(source, target, &mut bad).unwrap_err().to_string();
+            let start = format!("`{}`, line 1: `<refset` is SGML or XML", markup.display());
+            assert!(error.starts_with(&start) && !error.contains('\n'), "{error}");
         }
     }
 

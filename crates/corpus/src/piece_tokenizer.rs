@@ -7,7 +7,9 @@ use words::excerpt;
 
 use crate::Error;
 use crate::foreign::wrong;
-use crate::foreign_tokenizer::{WHOLE, encode, guarded, not_encoded, read_whole, require, token};
+use crate::foreign_tokenizer::{
+    Stated, WHOLE, encode, guarded, join_punctuation, not_encoded, read_whole, require, token,
+};
 use crate::placed::PlacedToken;
 use crate::sentence_tokenizer::SentenceTokenizer;
 use crate::tokenizer::{END, PAD};
@@ -35,16 +37,19 @@ pub struct PieceTokenizer {
     pub code: Option<u32>,
     end: u32,
     pad: u32,
+    /// True if decoding joins punctuation to words.
+    joins_punctuation: bool,
 }
 
 impl PieceTokenizer {
-    /// Reads `tokenizer.json` of a folder; `languages` are the codes of source and target, as the tokeniser writes them.
+    /// Reads `tokenizer.json` of a folder, and `clean_up_tokenization_spaces` of its `tokenizer_config.json`; `languages` are the codes of source and target, as the tokeniser writes them.
     ///
     /// # Errors
     /// If the file is missing or malformed, or a code is missing, not wanted or unknown.
     pub fn load(folder: &Path, frame: Frame, languages: [Option<&str>; 2]) -> Result<Self, Error> {
         require(folder, &[WHOLE])?;
         let Some(mut inner) = read_whole(folder)? else { unreachable!("it is there") };
+        let joins_punctuation = Stated::read(folder)?.clean_up_tokenization_spaces;
         inner.with_padding(None);
         inner.with_truncation(None).map_err(not_encoded)?;
         let fault = |reason: String| wrong(&folder.join("tokenizer.json"), reason);
@@ -70,7 +75,7 @@ impl PieceTokenizer {
             }
             _ => [0, 1].map(|_| [vec![], vec![end]]),
         };
-        Ok(Self { code: codes.get(1).copied(), source, target, end, pad, inner })
+        Ok(Self { code: codes.get(1).copied(), source, target, end, pad, joins_punctuation, inner })
     }
 
     fn framed(&self, text: &str, [before, behind]: &[Vec<u32>; 2]) -> Result<Vec<u32>, Error> {
@@ -112,7 +117,8 @@ impl SentenceTokenizer for PieceTokenizer {
 
     fn decode(&self, ids: &[u32]) -> String {
         let decode = || self.inner.decode(ids, true).map_err(not_encoded);
-        guarded(decode, not_encoded).unwrap_or_default()
+        let text = guarded(decode, not_encoded).unwrap_or_default();
+        if self.joins_punctuation { join_punctuation(&text) } else { text }
     }
 
     fn token(&self, id: u32, _: bool) -> String {
@@ -181,5 +187,38 @@ mod tests {
         let message = load(Frame::CodeFirst, [Some("eng_Latn"), None]).unwrap_err().to_string();
         assert!(message.contains("data.target_language is missing"), "{message}");
         assert!(load(Frame::End, both).unwrap_err().to_string().contains("has no codes"));
+    }
+
+    /// `AutoTokenizer.from_pretrained(folder).decode(ids, skip_special_tokens=True)` of transformers 4.57.1, equal for the classes
+    /// `BartTokenizer`, `MBartTokenizer`, `PegasusTokenizer` and `T5Tokenizer`.
+    #[test]
+    fn decoding_joins_punctuation_if_the_folder_asks_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let words = ["<s>", "<pad>", "</s>", "it", "'s", "red", ",", "is", "n't", "old", "?"];
+        let vocabulary: serde_json::Map<String, serde_json::Value> =
+            words.iter().zip(0..).map(|(word, id)| ((*word).to_owned(), id.into())).collect();
+        let added = |id: usize| {
+            serde_json::json!({"id": id, "content": words[id], "single_word": false, "lstrip": false, "rstrip": false,
+                "normalized": false, "special": true})
+        };
+        let json = serde_json::json!({
+            "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
+            "pre_tokenizer": {"type": "Whitespace"}, "decoder": null, "added_tokens": [added(0), added(1), added(2)],
+            "model": {"type": "WordLevel", "unk_token": "red", "vocab": vocabulary},
+        });
+        std::fs::write(folder.path().join("tokenizer.json"), json.to_string()).unwrap();
+        let ids = [0, 3, 4, 5, 6, 7, 8, 3, 9, 10, 2];
+        for (settings, text) in [
+            (None, "it 's red , is n't it old ?"),
+            (Some(r#"{"clean_up_tokenization_spaces": true}"#), "it's red, isn't it old?"),
+            (Some(r#"{"clean_up_tokenization_spaces": false}"#), "it 's red , is n't it old ?"),
+            (Some(r#"{"clean_up_tokenization_spaces": null}"#), "it 's red , is n't it old ?"),
+        ] {
+            if let Some(settings) = settings {
+                std::fs::write(folder.path().join("tokenizer_config.json"), settings).unwrap();
+            }
+            let tokenizer = PieceTokenizer::load(folder.path(), Frame::BeginEnd, [None; 2]).unwrap();
+            assert_eq!(tokenizer.decode(&ids), text, "{settings:?}");
+        }
     }
 }

@@ -444,6 +444,11 @@ impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
                 sets[index].brief(),
                 evaluation.score
             ));
+            if sets[index].is_empty()
+                && let Some(doubt) = scorer.doubt()
+            {
+                words::warn(&format!("split `{}`: {doubt}", scored.split));
+            }
             each(index, evaluation)
         })?;
         if let Some(report) = scorer.report() {

@@ -37,7 +37,7 @@ impl Default for GenerationConfig {
     fn default() -> Self {
         Self {
             num_beams: 1,
-            max_length: 20,
+            max_length: DEFAULT_LENGTH,
             max_new_tokens: None,
             length_penalty: 1.0,
             early_stopping: Value::Bool(false),
@@ -52,6 +52,8 @@ impl Default for GenerationConfig {
     }
 }
 
+/// `max_length` of a folder that does not state it.
+const DEFAULT_LENGTH: usize = 20;
 /// More hypotheses than anyone keeps, and few enough that a forged file cannot exhaust the memory.
 const MOST_BEAMS: usize = 1000;
 /// The power of a length that scores are divided by, at most: that of the longest sentence stays finite.
@@ -150,8 +152,7 @@ impl GenerationConfig {
             let most = STEEPEST_PENALTY;
             return Err(format!("length_penalty ({}) must be from -{most} to {most}", self.length_penalty));
         }
-        // `max_length` counts the start symbol too
-        let longest = self.max_new_tokens.unwrap_or(self.max_length.saturating_sub(1));
+        let longest = self.max_new_tokens.unwrap_or_else(|| self.longest(model));
         if longest == 0 {
             return Err("max_length must be at least 2, and max_new_tokens at least 1".to_owned());
         }
@@ -174,6 +175,17 @@ impl GenerationConfig {
                 shortest: self.min_new_tokens.unwrap_or(self.min_length.saturating_sub(1)),
             }),
         })
+    }
+
+    /// Maximum number of new tokens without `max_new_tokens`. `max_length` counts the start token, except for the default of 20, which
+    /// transformers reads as 20 new tokens, stated or not:
+    /// <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/generation/utils.py#L1677>.
+    fn longest(&self, model: &TranslatorConfig) -> usize {
+        let with_start = match self.max_length {
+            DEFAULT_LENGTH => (DEFAULT_LENGTH + 1).min(model.max_position_embeddings as usize),
+            stated => stated,
+        };
+        with_start.saturating_sub(1)
     }
 
     fn stopping(&self) -> Result<Stopping, String> {
@@ -270,7 +282,7 @@ mod tests {
             beam: 1,
             length_penalty: 1.0,
             stopping: Stopping::Heuristic,
-            length_limit: (0.0, 19),
+            length_limit: (0.0, 20),
             rules: Some(OutputRules::default()),
         };
         assert_eq!(read(OPUS, Some("{}")).unwrap(), expected);
@@ -283,6 +295,11 @@ mod tests {
         assert_eq!(read(r#"{"early_stopping": true}"#).stopping, Stopping::Early);
         assert_eq!(read(r#"{"early_stopping": "never"}"#).stopping, Stopping::Exact);
         assert_eq!(read(r#"{"max_length": 9, "max_new_tokens": 30}"#).length_limit, (0.0, 30));
+        // Tokens that `generate` of transformers 4.57.1 adds to the start token, with a model that never ends.
+        for (length, new) in [(19, 18), (20, 20), (21, 20), (22, 21)] {
+            let text = format!(r#"{{"max_length": {length}}}"#);
+            assert_eq!(read(&text).length_limit, (0.0, new), "{text}");
+        }
         assert_eq!(read(r#"{"length_penalty": 0.6}"#).length_penalty, 0.6);
         // neither the end symbol, which cannot be banned, nor neutral settings
         let rules =
@@ -293,5 +310,21 @@ mod tests {
         let rules = read(text).rules.unwrap();
         assert_eq!((rules.begin, rules.ngram, rules.shortest), (Some(7), 3, 55));
         assert_eq!(read(r#"{"min_length": 9, "min_new_tokens": 2}"#).rules.unwrap().shortest, 2);
+    }
+
+    /// A forced end token takes the last place; a translation that is one token shorter ended of its own accord.
+    #[test]
+    fn translations_are_cut_if_no_end_token_of_their_own_fits_into_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.json");
+        std::fs::write(&path, OPUS).unwrap();
+        let config = TranslatorConfig::read(&path).unwrap();
+        let mut search = opus();
+        for (end_forced, tokens, is_cut) in
+            [(true, 2, false), (true, 3, true), (false, 3, false), (false, 4, true)]
+        {
+            search.rules.as_mut().unwrap().end_forced = end_forced;
+            assert_eq!(search.is_cut(&config, tokens, 4), is_cut, "{end_forced}, {tokens} tokens");
+        }
     }
 }

@@ -169,6 +169,17 @@ impl BeamSearch {
         wanted.clamp(1, config.max_position_embeddings as usize)
     }
 
+    /// Returns true if a translation that reaches the maximum length ends with an end token that costs nothing.
+    fn is_end_forced(&self, config: &TranslatorConfig) -> bool {
+        self.rules.as_ref().map_or_else(|| OutputRules::of(config).end_forced, |rules| rules.end_forced)
+    }
+
+    /// Returns true if a translation of `tokens` target tokens ends because it reached `limit`: without the end token, or with one that
+    /// the search forced. The limit counts the end token, `tokens` does not.
+    pub fn is_cut(&self, config: &TranslatorConfig, tokens: usize, limit: usize) -> bool {
+        tokens + usize::from(self.is_end_forced(config)) >= limit
+    }
+
     /// Target tokens that few translations of `source` tokens have more of, end symbol included on both sides.
     pub(crate) fn likely_length(&self, config: &TranslatorConfig, source: usize) -> usize {
         (2 * source + 16).min(self.limit(config, source))
@@ -247,8 +258,7 @@ impl BeamSearch {
         goes_on: impl Fn(usize) -> bool,
     ) -> Result<(), Error> {
         let config = step.model.config();
-        let end_forced =
-            self.rules.as_ref().map_or_else(|| OutputRules::of(config).end_forced, |rules| rules.end_forced);
+        let end_forced = self.is_end_forced(config);
         while !active.is_empty() && goes_on(step.position as usize) {
             let running: Vec<&Hypotheses> = active.iter().map(|&index| &sentences[index]).collect();
             let candidates = step.candidates(&running)?;

@@ -38,6 +38,16 @@ fn a_line_a_paragraph_or_the_whole_file_is_a_document() {
 }
 
 #[test]
+fn markup_is_refused_only_where_lines_are_documents() {
+    let content = "<doc id=\"1\">\n<seg id=\"1\">A dog.</seg>\n</doc>\n";
+    for format in ["kind = 'lines'", "kind = 'lines'\nshare = [0.5, 1.0]"] {
+        let refusal = fault(content, format);
+        assert!(refusal.starts_with("`a`, line 1: `<doc` is SGML or XML"), "{refusal}");
+    }
+    assert_eq!(texts(content, "kind = 'text'"), [content]);
+}
+
+#[test]
 fn an_article_begins_at_a_title_of_level_one() {
     let content = " \n = Robert = \n \n He acts . \n \n = = Career = = \n \n x = y \n = no = \n \n = A = B = \n \n End . \n";
     let articles = texts(content, "kind = 'wikitext'");

@@ -157,3 +157,23 @@ fn bos_is_added_by_template_class_or_setting() {
         }
     }
 }
+
+/// `AutoTokenizer.from_pretrained(folder).decode(ids)` of transformers 4.57.1.
+#[test]
+fn decoding_joins_punctuation_if_the_folder_asks_for_it() {
+    for (settings, expected) in [
+        (r#"{"clean_up_tokenization_spaces": true}"#, "a dog's, isn't?"),
+        (r#"{"clean_up_tokenization_spaces": false}"#, "a dog 's , is n't ?"),
+        ("{}", "a dog 's , is n't ?"),
+    ] {
+        let folder = copied("gpt2", &[("tokenizer_config.json", settings)]);
+        let tokenizer = LanguageTokenizer::load(folder.path()).unwrap();
+        let decoded = |tokenizer: &LanguageTokenizer| {
+            tokenizer.decode(&tokenizer.encode("a dog 's , is n't ?").unwrap()).unwrap()
+        };
+        assert_eq!(decoded(&tokenizer), expected, "{settings}");
+        let saved = tempfile::tempdir().unwrap();
+        tokenizer.save(&saved.path().join("tokenizer.json")).unwrap();
+        assert_eq!(decoded(&LanguageTokenizer::load(saved.path()).unwrap()), expected, "{settings}, saved");
+    }
+}

@@ -39,6 +39,11 @@ pub(crate) trait Scorer: Sync {
         left: Option<Trunk>,
     ) -> Result<(BySet<Self::Segment>, Trunk), Error>;
 
+    /// Returns a warning about the results of the full model, once all of its segments are scored.
+    fn doubt(&self) -> Option<String> {
+        None
+    }
+
     /// A line on what was done, if there is something to say.
     fn report(&self) -> Option<String> {
         None

@@ -1,4 +1,5 @@
 //! Translation, and all else that makes a text of a text: beam search; BLEU, chrF, ROUGE.
+mod cut;
 mod data;
 pub(crate) mod memory;
 mod objective;
@@ -217,6 +218,7 @@ impl Task for Translation {
             tokenizer: self.tokenizer.as_ref(),
             prepared,
             metric: self.metric,
+            cuts: cut::Cuts::default(),
         })
     }
 

@@ -1,12 +1,13 @@
 //! Sentences translated under many head sets.
 use std::ops::Range;
 
-use core_masking::{Attention, BeamSearch, HeadId, HeadSet, Translation, Translator, Trunk};
+use core_masking::{Attention, BeamSearch, GatedModel, HeadId, HeadSet, Translation, Translator, Trunk};
 use corpus::sentence_tokenizer::SentenceTokenizer;
 use stats::bleu::Bleu;
 use stats::{Cell, Cells, Metric, Segments};
 
 use super::Prepared;
+use super::cut::Cuts;
 use crate::error::Error;
 use crate::evaluation::{BySet, Request, Scorer, neighbours};
 use crate::models::Models;
@@ -17,6 +18,7 @@ pub(crate) struct Sentences<'a> {
     pub(super) tokenizer: &'a dyn SentenceTokenizer,
     pub(super) prepared: &'a Prepared,
     pub(super) metric: Metric,
+    pub(super) cuts: Cuts,
 }
 
 impl Scorer for Sentences<'_> {
@@ -43,6 +45,11 @@ impl Scorer for Sentences<'_> {
         let sources = self.prepared.sources(request.rows);
         let (together, outgrown) = (request.sets_per_batch, || request.rows_at_once);
         let (found, trunk) = self.search.sweep(model, &sources, &variants, together, left, &outgrown)?;
+        for (translations, _) in found.iter().zip(request.sets).filter(|(_, set)| set.is_empty()) {
+            for ((translation, &row), source) in translations.iter().zip(request.rows).zip(&sources) {
+                self.cuts.count((row, source.len()), translation, (self.search, model.config()));
+            }
+        }
         let bleu = Bleu::new();
         let counted = |(translation, &row): (&Translation, &usize)| {
             let (text, reference) =
@@ -56,6 +63,10 @@ impl Scorer for Sentences<'_> {
         };
         let of_set = |found: &Vec<Translation>| found.iter().zip(request.rows).map(counted).collect();
         Ok((found.iter().map(of_set).collect(), trunk))
+    }
+
+    fn doubt(&self) -> Option<String> {
+        self.cuts.doubt()
     }
 }
 
