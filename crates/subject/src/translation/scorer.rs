@@ -3,7 +3,7 @@ use std::ops::Range;
 
 use core_masking::{Attention, BeamSearch, HeadId, HeadSet, Translation, Translator, Trunk};
 use corpus::sentence_tokenizer::SentenceTokenizer;
-use stats::bleu::Bleu;
+use stats::bleu::{Bleu, BleuTokenizer};
 use stats::{Cell, Cells, Metric, Segments};
 
 use super::Prepared;
@@ -17,6 +17,8 @@ pub(crate) struct Sentences<'a> {
     pub(super) tokenizer: &'a dyn SentenceTokenizer,
     pub(super) prepared: &'a Prepared,
     pub(super) metric: Metric,
+    /// Words of BLEU.
+    pub(super) tokenize: BleuTokenizer,
 }
 
 impl Scorer for Sentences<'_> {
@@ -43,7 +45,7 @@ impl Scorer for Sentences<'_> {
         let sources = self.prepared.sources(request.rows);
         let (together, outgrown) = (request.sets_per_batch, || request.rows_at_once);
         let (found, trunk) = self.search.sweep(model, &sources, &variants, together, left, &outgrown)?;
-        let bleu = Bleu::new();
+        let bleu = Bleu::of(self.tokenize);
         let counted = |(translation, &row): (&Translation, &usize)| {
             let (text, reference) =
                 (self.tokenizer.decode(&translation.tokens), &self.prepared.text.target[row]);

@@ -14,9 +14,10 @@ use corpus::splits::{BadRowRule, BadRows};
 use corpus::tokenizer::SubwordTokenizer;
 use corpus::trees::Tree;
 use records::StandsFor;
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize};
 use stats::Metric;
+use stats::bleu::BleuTokenizer;
 use stats::text::TextMetric;
 
 use super::data::{files, read_split};
@@ -65,10 +66,30 @@ pub(crate) struct TranslationSpec {
 
 /// The score that is reported.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct TextScoreSpec {
     /// `bleu`, `chrf`, `rouge1`, `rouge2`, `rougeL` or, shorter, `rouge`, or `exact-match`.
     pub metric: TextScore,
+    /// Words of BLEU, by sacreBLEU's name; `13a` if absent.
+    #[serde(deserialize_with = "tokenizer_of_bleu")]
+    pub tokenize: Option<BleuTokenizer>,
+}
+
+/// Reads the name of a tokenizer.
+fn tokenizer_of_bleu<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BleuTokenizer>, D::Error> {
+    let name = String::deserialize(from)?;
+    BleuTokenizer::named(&name).map(Some).ok_or_else(|| {
+        let unknown = D::Error::unknown_variant(&name, &BleuTokenizer::NAMES);
+        let needs = match name.as_str() {
+            "ja-mecab" | "ko-mecab" => "a dictionary of MeCab",
+            "spm" | "flores101" | "flores200" | "spBLEU-1K" => "a SentencePiece model",
+            _ => return unknown,
+        };
+        D::Error::custom(format!(
+            "{unknown}; sacreBLEU's `{name}` needs {needs}, which is not built in: \"char\" and score.metric = \"chrf\" \
+             score texts without spaces too"
+        ))
+    })
 }
 
 /// A measure of generated texts.
@@ -293,6 +314,11 @@ impl Spec for TranslationSpec {
             files.validate().map_err(|fault| format!("data.splits.{name}: {fault}"))?;
         }
         self.decoding.validate()?;
+        let Self { score: TextScoreSpec { metric, tokenize }, .. } = self;
+        check(&[(
+            "score.tokenize is for BLEU: leave it out, or score.metric",
+            tokenize.is_none() || metric.metric() == Metric::Bleu,
+        )])?;
         if let Some(dynamics) = &self.dynamics {
             dynamics.validate(self.training.map(|training| training.epochs))?;
         }
