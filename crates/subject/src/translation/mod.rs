@@ -120,8 +120,8 @@ impl Translation {
         let signs = references::not_plain(references, spaces_count);
         if !signs.is_empty() {
             words::warn(&format!(
-                "split `{split}`: the references are not plain text: {}; they are compared as they are with what the model \
-                 writes, so detokenize or unescape them",
+                "split `{split}`: the references are not plain text: {}; the score compares them \
+                 as they are with what the model writes, so join subwords, unescape and detokenize them first",
                 signs.join(", ")
             ));
         }

@@ -442,3 +442,35 @@ impl ModelSpec {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokenizers_that_are_not_here_are_refused_with_those_that_are() {
+        let read = |line: &str| toml::from_str::<TextScoreSpec>(line);
+        assert_eq!(read("metric = 'bleu'").unwrap().tokenize, None);
+        assert_eq!(read("tokenize = 'zh'").unwrap().tokenize, Some(BleuTokenizer::Chinese));
+        let fault = |name: &str| read(&format!("tokenize = '{name}'")).unwrap_err().message().to_owned();
+        let known = "expected one of `13a`, `intl`, `zh`, `char`, `none`";
+        assert_eq!(fault("13b"), format!("unknown variant `13b`, {known}"));
+        for (name, needs) in [("ja-mecab", "a dictionary of MeCab"), ("flores200", "a SentencePiece model")] {
+            let reason = format!("{known}; sacreBLEU's `{name}` needs {needs}, which is not built in");
+            assert!(fault(name).contains(&reason), "{}", fault(name));
+        }
+    }
+
+    #[test]
+    fn only_bleu_has_a_tokenizer() {
+        let validated = |metric: &str| {
+            let text = format!(
+                "description = 'a'\ncheckpoint.from = 'a'\ndata.splits.test = {{ source = 'a', target = 'b' }}\n\
+                 score = {{ metric = '{metric}', tokenize = 'char' }}"
+            );
+            toml::from_str::<TranslationSpec>(&text).unwrap().validate()
+        };
+        assert_eq!(validated("bleu"), Ok(()));
+        assert!(validated("chrf").unwrap_err().contains("score.tokenize is for BLEU"));
+    }
+}
