@@ -91,6 +91,41 @@ fn a_translator_is_scored_as_its_subject_says() {
     assert!(message.contains("`data/a.xx`, line 2: empty line"), "{message}");
 }
 
+/// What is doubtful about references is said once and stays in the signature; the tokenizer of BLEU is part of the metric.
+#[test]
+fn references_without_spaces_and_tokenized_ones_are_warned_of_on_record() {
+    let folder = folder("opus");
+    copy_files(&hub_folder(), &folder.path().join("data/opus"));
+    let plain = fs::read_to_string(folder.path().join("data/a.xx")).unwrap();
+    let chinese = "狗看见猫。\n男人在睡觉。\n女孩找到一条船。\n";
+    let tokenized = "lu pesak , lu tivun .\nen fotal .\nlu &apos;s gidul &apos;t .\n";
+    for (references, score, tokenizer, warning) in [
+        (plain.as_str(), "", "13a", None),
+        (chinese, "", "13a", Some("most letters of the references are Han, written without spaces")),
+        (chinese, "score.tokenize = \"zh\"\n", "zh", None),
+        (
+            tokenized,
+            "",
+            "13a",
+            Some("the references are not plain text: a space precedes 4 of 4 full stops and commas"),
+        ),
+        (tokenized, "score.tokenize = \"none\"\n", "none", None),
+    ] {
+        fs::write(folder.path().join("data/a.xx"), references).unwrap();
+        fs::write(folder.path().join("tiny.toml"), format!("{score}{}", spec("opus"))).unwrap();
+        let said = command(folder.path()).arg("--again").assert().success().get_output().stderr.clone();
+        let said = String::from_utf8(said).unwrap();
+        let warnings = format!("{said}{}", signature(folder.path()));
+        assert_eq!(
+            warnings.matches("the references are").count(),
+            2 * usize::from(warning.is_some()),
+            "{warnings}"
+        );
+        assert!(warning.is_none_or(|warning| warnings.matches(warning).count() == 2), "{warnings}");
+        assert!(warnings.contains(&format!("|tok:{tokenizer}|")), "{warnings}");
+    }
+}
+
 /// A vocabulary with codes of languages, one of which a source begins with, or none.
 #[test]
 fn sources_without_the_code_of_a_language_are_warned_of() {

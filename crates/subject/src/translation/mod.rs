@@ -4,6 +4,7 @@ mod data;
 pub(crate) mod memory;
 mod objective;
 mod pairs;
+mod references;
 mod scorer;
 mod spec;
 mod tokenizer;
@@ -22,7 +23,8 @@ use corpus::sentence_tokenizer::{SentenceTokenizer, check_rows};
 use corpus::tokenizer::SubwordTokenizer;
 use records::Identity;
 use serde_json::{Value, json};
-use stats::bleu::Bleu;
+use stats::bleu::{Bleu, BleuTokenizer};
+use stats::text::TextMetric;
 use stats::{Cells, Metric, Segments};
 use tch::Kind;
 use training::Machine;
@@ -36,6 +38,7 @@ use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
 use crate::task::Task;
 use pairs::Pairs;
+use references::Script;
 use scorer::Sentences;
 use spec::{DataSpec, DecodingSpec, TranslationSpec};
 use tokenizer::Published;
@@ -46,6 +49,8 @@ pub(crate) struct Translation {
     search: BeamSearch,
     tokenizer: Arc<dyn SentenceTokenizer>,
     metric: Metric,
+    /// Words of BLEU.
+    tokenize: BleuTokenizer,
     /// Text that each source begins with.
     prefix: String,
     /// Texts one of which a source begins with, as far as the model's folder tells.
@@ -93,6 +98,36 @@ impl Translation {
         }
     }
 
+    /// Warns of references whose words BLEU cannot tell apart, and of those that are not plain text.
+    fn check_references(&self, references: &[String], split: &str) {
+        let (tokenize, is_bleu) = (self.tokenize, self.metric == Metric::Bleu);
+        let separates = |letter| tokenize.separates(letter);
+        if let (true, Some(scripts)) = (is_bleu, references::without_spaces(references, separates)) {
+            let better =
+                if scripts == [Script::Han] { BleuTokenizer::Chinese } else { BleuTokenizer::Characters };
+            let names: Vec<_> = scripts.iter().map(ToString::to_string).collect();
+            words::warn(&format!(
+                "split `{split}`: most letters of the references are {}, written without spaces, and BLEU's tokenizer `{}` makes \
+                 one word of many: score.tokenize = \"{}\" separates them, and score.metric = \"chrf\" needs no words",
+                names.join(" and "),
+                tokenize.name(),
+                better.name()
+            ));
+        }
+        let spaces_count = match self.metric {
+            Metric::Texts(metric) => metric == TextMetric::ExactMatch,
+            _ => !matches!(tokenize, BleuTokenizer::Characters | BleuTokenizer::None),
+        };
+        let signs = references::not_plain(references, spaces_count);
+        if !signs.is_empty() {
+            words::warn(&format!(
+                "split `{split}`: the references are not plain text: {}; the score compares them \
+                 as they are with what the model writes, so join subwords, unescape and detokenize them first",
+                signs.join(", ")
+            ));
+        }
+    }
+
     /// Tokens of a target sentence, each of which the model has a row for.
     fn target(&self, model: &Translator, text: &str) -> Result<Vec<u32>, Error> {
         let ids = self.tokenizer.encode_target(text)?;
@@ -130,7 +165,7 @@ impl Task for Translation {
         is_given: bool,
     ) -> Result<(Self, Models<Translator>), Error> {
         let (name, spec, folder) = (&file.name, &file.spec, places.tokenizer);
-        let metric = spec.score.metric.metric();
+        let (metric, tokenize) = (spec.score.metric.metric(), spec.score.tokenize.unwrap_or_default());
         let model = Translator::load(places.model, machine.options())?;
         model.check_gates()?;
         let DataSpec { source_prefix: prefix, source_language, target_language, .. } = &spec.data;
@@ -152,7 +187,7 @@ impl Task for Translation {
             let prefix = prefix.unwrap_or_default();
             let (search, tokenizer) = (spec.decoding.over(found), tokenizer.into());
             return Ok((
-                Self { search, tokenizer, metric, prefix, openings, known_by, languages },
+                Self { search, tokenizer, metric, tokenize, prefix, openings, known_by, languages },
                 Models::alone(model),
             ));
         }
@@ -164,7 +199,10 @@ impl Task for Translation {
         }
         let (search, tokenizer, prefix) = (search(spec), Arc::new(tokenizer), prefix.unwrap_or_default());
         let (openings, known_by) = (Vec::new(), "");
-        Ok((Self { search, tokenizer, metric, prefix, openings, known_by, languages }, Models::alone(model)))
+        Ok((
+            Self { search, tokenizer, metric, tokenize, prefix, openings, known_by, languages },
+            Models::alone(model),
+        ))
     }
 
     fn metric(&self, _: &str) -> Metric {
@@ -174,7 +212,7 @@ impl Task for Translation {
     fn describe(&self, identity: &mut Identity, _: &ParallelText) {
         identity.metric = match self.metric {
             Metric::Texts(metric) => metric.signature(),
-            _ => format!("BLEU|{}", Bleu::new().signature()),
+            _ => format!("BLEU|{}", Bleu::of(self.tokenize).signature()),
         };
         identity.arguments.insert("decoding".to_owned(), described(&self.search));
         if !self.prefix.is_empty() {
@@ -187,6 +225,7 @@ impl Task for Translation {
 
     fn prepare(&self, model: &Translator, text: ParallelText, split: &str) -> Result<Prepared, Error> {
         self.check_openings(&text, split);
+        self.check_references(&text.target, split);
         let source = |line: &String| self.source(model, line);
         let sources: Vec<Vec<u32>> = text.source.iter().map(source).collect::<Result<_, _>>()?;
         let positions = model.config().max_position_embeddings as usize;
@@ -219,6 +258,7 @@ impl Task for Translation {
             prepared,
             metric: self.metric,
             cuts: cut::Cuts::default(),
+            tokenize: self.tokenize,
         })
     }
 

@@ -21,14 +21,17 @@ impl Script {
     /// Returns the script of a letter; `None` if its words have spaces between them, as in Korean.
     fn of(letter: char) -> Option<Self> {
         match letter {
-            '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}' => {
-                Some(Self::Han)
-            }
+            '\u{3400}'..='\u{4dbf}'
+            | '\u{4e00}'..='\u{9fff}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{20000}'..='\u{323af}' => Some(Self::Han),
             '\u{3041}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{ff66}'..='\u{ff9f}' => Some(Self::Kana),
             '\u{e01}'..='\u{e5b}' => Some(Self::Thai),
             '\u{e81}'..='\u{edf}' => Some(Self::Lao),
             '\u{1780}'..='\u{17ff}' => Some(Self::Khmer),
-            '\u{1000}'..='\u{109f}' | '\u{a9e0}'..='\u{a9ff}' | '\u{aa60}'..='\u{aa7f}' => Some(Self::Myanmar),
+            '\u{1000}'..='\u{109f}' | '\u{a9e0}'..='\u{a9ff}' | '\u{aa60}'..='\u{aa7f}' => {
+                Some(Self::Myanmar)
+            }
             _ => None,
         }
     }
@@ -87,8 +90,8 @@ pub(super) fn not_plain(references: &[String], spaces_count: bool) -> Vec<String
         let mut found = references.iter().filter_map(found);
         let example = found.next()?;
         let some = 1 + found.count();
-        // a sentence about HTML or a bar of blocks makes no test set a tokenized one
-        (50 * some > references.len()).then_some((words::excerpt(&example), some))
+        // plain text may have some, such as a sentence about HTML
+        (some > 1 && 50 * some > references.len()).then(|| (words::excerpt(&example), some))
     };
     let mut signs = Vec::new();
     if let Some((example, some)) = with(is_piece) {
@@ -109,8 +112,7 @@ pub(super) fn not_plain(references: &[String], spaces_count: bool) -> Vec<String
         let [apart, attached] = marks;
         // plain text has some slips, and tokenized text has abbreviations
         if apart > 1 && 4 * apart > apart + attached {
-            let all = count(apart + attached, "full stop or comma").replace("commas", "commas");
-            signs.push(format!("a space is before {apart} of {all}"));
+            signs.push(format!("a space precedes {apart} of {} full stops and commas", apart + attached));
         }
     }
     signs
@@ -146,4 +148,84 @@ fn is_escaped(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn lines(text: &[&str]) -> Vec<String> {
+        text.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_found_unless_their_letters_are_tokens_or_words_are_apart() {
+        use Script::{Han, Kana, Khmer, Lao, Myanmar, Thai};
+        let han = |letter| Script::of(letter) == Some(Han);
+        let none = |_| false;
+        for (text, expected) in [
+            (&["我爱北京天安门。", "他有3本书, OK."][..], Some(vec![Han])),
+            (&["一只狗。"], Some(vec![Han])),
+            (&["犬が庭で寝る。", "彼はコーヒーを飲む。"], Some(vec![Kana, Han])),
+            (&["สุนัขนอนอยู่ในสวน แมวกินปลา"], Some(vec![Thai])),
+            (&["ໝານອນຢູ່ໃນສວນ"], Some(vec![Lao])),
+            (&["ឆ្កែដេកក្នុងសួន"], Some(vec![Khmer])),
+            (&["ခွေးအိပ်နေသည်"], Some(vec![Myanmar])),
+            (&["개가 강을 본다.", "그는 책을 읽는다."], None),
+            (&["The word 狗 means dog.", "A man sleeps."], None),
+            (&["我 爱 北京 天安门 。", "他 有 三 本 书 。"], None),
+            (&["1 2 3", "."], None),
+            (&[], None),
+        ] {
+            assert_eq!(without_spaces(&lines(text), none), expected, "{text:?}");
+        }
+        assert_eq!(without_spaces(&lines(&["我爱北京天安门。"]), han), None);
+        assert_eq!(without_spaces(&lines(&["わたしはいぬがすきです"]), han), Some(vec![Kana]));
+        assert_eq!(without_spaces(&lines(&["สุนัขนอนอยู่ในสวน"]), |_| true), None);
+    }
+
+    #[test]
+    fn tokenized_and_escaped_texts_are_told_from_plain_ones() {
+        let signs = |text: &[&str]| not_plain(&lines(text), true);
+        for plain in [
+            &["A dog sees it. He says \"no\", but it's 3.5 m.", "Mr. Smith, 5 p.m."][..],
+            &["Le chien dort ?", "Quoi : un chat ; deux !", "Il dort, elle mange."],
+            &["It follows...", "He waits ... and waits...", "Well ..."],
+            &["Tom & Jerry; R&D", "AT&T; a &b; &#; &#x;", "mail a@b.c to @ann # 1 ## two"],
+            &["A slip , here.", "None here, none there.", "Not here."],
+            &["我爱北京天安门，他也爱。", "他有书、笔。"],
+            &["One writes &amp; in HTML.", "All others do not.", "No."],
+            &[],
+        ] {
+            assert!(signs(plain).is_empty(), "{plain:?}: {:?}", signs(plain));
+        }
+        for (text, expected) in [
+            (
+                &["A dog sees it .", "It 's a cat , he says ."][..],
+                "a space precedes 3 of 3 full stops and commas",
+            ),
+            (&["我 爱 北京 。", "他 有 书 、 笔 。"], "a space precedes 3 of 3 full stops and commas"),
+            (
+                &["the mar@@ ket", "a bro@@ ther"],
+                "subwords such as `mar@@` are not joined in 2 of 2 references",
+            ),
+            (
+                &["▁the ▁market", "▁a ▁bro ther"],
+                "subwords such as `▁the` are not joined in 2 of 2 references",
+            ),
+            (
+                &["the mar ##ket", "bro ##ther"],
+                "subwords such as `##ket` are not joined in 2 of 2 references",
+            ),
+            (
+                &["a well @-@ known cat", "10 @,@ 5"],
+                "subwords such as `@-@` are not joined in 2 of 2 references",
+            ),
+            (
+                &["it &apos;s a", "can &apos;t", "a"],
+                "characters are escaped as in `&apos;s` in 2 of 3 references",
+            ),
+            (&["a &#124; b", "&quot;c&quot;"], "characters are escaped as in `&#124;` in 2 of 2 references"),
+            (&["a&amp;b", "&#x27;"], "characters are escaped as in `a&amp;b` in 2 of 2 references"),
+        ] {
+            assert_eq!(signs(text), [expected], "{text:?}");
+        }
+        assert_eq!(signs(&["it &apos;s a bro@@ ther .", "can &apos;t be bro@@ thers ."]).len(), 3);
+        assert!(not_plain(&lines(&["A dog sees it .", "A cat ."]), false).is_empty());
+    }
 }

@@ -3,7 +3,7 @@ use std::ops::Range;
 
 use core_masking::{Attention, BeamSearch, GatedModel, HeadId, HeadSet, Translation, Translator, Trunk};
 use corpus::sentence_tokenizer::SentenceTokenizer;
-use stats::bleu::Bleu;
+use stats::bleu::{Bleu, BleuTokenizer};
 use stats::{Cell, Cells, Metric, Segments};
 
 use super::Prepared;
@@ -19,6 +19,8 @@ pub(crate) struct Sentences<'a> {
     pub(super) prepared: &'a Prepared,
     pub(super) metric: Metric,
     pub(super) cuts: Cuts,
+    /// Words of BLEU.
+    pub(super) tokenize: BleuTokenizer,
 }
 
 impl Scorer for Sentences<'_> {
@@ -50,7 +52,7 @@ impl Scorer for Sentences<'_> {
                 self.cuts.count((row, source.len()), translation, (self.search, model.config()));
             }
         }
-        let bleu = Bleu::new();
+        let bleu = Bleu::of(self.tokenize);
         let counted = |(translation, &row): (&Translation, &usize)| {
             let (text, reference) =
                 (self.tokenizer.decode(&translation.tokens), &self.prepared.text.target[row]);

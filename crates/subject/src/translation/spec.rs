@@ -14,9 +14,10 @@ use corpus::splits::{BadRowRule, BadRows};
 use corpus::tokenizer::SubwordTokenizer;
 use corpus::trees::Tree;
 use records::StandsFor;
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize};
 use stats::Metric;
+use stats::bleu::BleuTokenizer;
 use stats::text::TextMetric;
 
 use super::data::{files, read_split};
@@ -65,10 +66,30 @@ pub(crate) struct TranslationSpec {
 
 /// The score that is reported.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct TextScoreSpec {
     /// `bleu`, `chrf`, `rouge1`, `rouge2`, `rougeL` or, shorter, `rouge`, or `exact-match`.
     pub metric: TextScore,
+    /// Words of BLEU, by sacreBLEU's name; `13a` if absent.
+    #[serde(deserialize_with = "tokenizer_of_bleu")]
+    pub tokenize: Option<BleuTokenizer>,
+}
+
+/// Reads the name of a tokenizer.
+fn tokenizer_of_bleu<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BleuTokenizer>, D::Error> {
+    let name = String::deserialize(from)?;
+    BleuTokenizer::named(&name).map(Some).ok_or_else(|| {
+        let unknown = D::Error::unknown_variant(&name, &BleuTokenizer::NAMES);
+        let needs = match name.as_str() {
+            "ja-mecab" | "ko-mecab" => "a dictionary of MeCab",
+            "spm" | "flores101" | "flores200" | "spBLEU-1K" => "a SentencePiece model",
+            _ => return unknown,
+        };
+        D::Error::custom(format!(
+            "{unknown}; sacreBLEU's `{name}` needs {needs}, which is not built in: \"char\" and score.metric = \"chrf\" \
+             score texts without spaces too"
+        ))
+    })
 }
 
 /// A measure of generated texts.
@@ -293,6 +314,11 @@ impl Spec for TranslationSpec {
             files.validate().map_err(|fault| format!("data.splits.{name}: {fault}"))?;
         }
         self.decoding.validate()?;
+        let Self { score: TextScoreSpec { metric, tokenize }, .. } = self;
+        check(&[(
+            "score.tokenize is for BLEU: leave it out, or score.metric",
+            tokenize.is_none() || metric.metric() == Metric::Bleu,
+        )])?;
         if let Some(dynamics) = &self.dynamics {
             dynamics.validate(self.training.map(|training| training.epochs))?;
         }
@@ -414,5 +440,37 @@ impl ModelSpec {
             static_position_embeddings: Some(true),
             pruned_attention_heads: BTreeMap::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokenizers_that_are_not_here_are_refused_with_those_that_are() {
+        let read = |line: &str| toml::from_str::<TextScoreSpec>(line);
+        assert_eq!(read("metric = 'bleu'").unwrap().tokenize, None);
+        assert_eq!(read("tokenize = 'zh'").unwrap().tokenize, Some(BleuTokenizer::Chinese));
+        let fault = |name: &str| read(&format!("tokenize = '{name}'")).unwrap_err().message().to_owned();
+        let known = "expected one of `13a`, `intl`, `zh`, `char`, `none`";
+        assert_eq!(fault("13b"), format!("unknown variant `13b`, {known}"));
+        for (name, needs) in [("ja-mecab", "a dictionary of MeCab"), ("flores200", "a SentencePiece model")] {
+            let reason = format!("{known}; sacreBLEU's `{name}` needs {needs}, which is not built in");
+            assert!(fault(name).contains(&reason), "{}", fault(name));
+        }
+    }
+
+    #[test]
+    fn only_bleu_has_a_tokenizer() {
+        let validated = |metric: &str| {
+            let text = format!(
+                "description = 'a'\ncheckpoint.from = 'a'\ndata.splits.test = {{ source = 'a', target = 'b' }}\n\
+                 score = {{ metric = '{metric}', tokenize = 'char' }}"
+            );
+            toml::from_str::<TranslationSpec>(&text).unwrap().validate()
+        };
+        assert_eq!(validated("bleu"), Ok(()));
+        assert!(validated("chrf").unwrap_err().contains("score.tokenize is for BLEU"));
     }
 }
