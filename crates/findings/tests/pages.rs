@@ -157,9 +157,6 @@ fn number(words: &[&str]) -> String {
             };
             fixed(score("masked=0") - score(&format!("masked={masked}")), digits(places))
         }
-        ["gained", ref trained @ ..] => {
-            number(&[&["trained"], trained].concat()).strip_prefix('-').unwrap().to_owned()
-        }
         ["faster", file, column, ref conditions @ ..] => {
             fixed(100.0 * (find(file, conditions).number(column) - 1.0), 0)
         }
@@ -280,32 +277,6 @@ fn number(words: &[&str]) -> String {
             let greatest = sweep(subject).iter().map(|row| row.number("power")).fold(0.0, f64::max);
             percent(100.0 * greatest)
         }
-        ["together-in", subject] => {
-            let (found, judge) = replicates(subject);
-            let shares = found.shares(judge.criterion);
-            let mut shares: Vec<f64> = shares.iter().map(|shares| shares.dispensable).collect();
-            shares.sort_by(f64::total_cmp);
-            let [low, high] = [shares[0], *shares.last().unwrap()].map(percent);
-            if low == high { low } else { format!("{low} to {high}") }
-        }
-        ["cost-in", subject, head, places] => {
-            let (found, judge) = replicates(subject);
-            let attention: Attention = head.split(':').next().unwrap().parse().unwrap();
-            let heads = found.heads(attention, judge);
-            let (least, most) = heads.iter().find(|own| own.head.to_string() == head).unwrap().range();
-            format!("{} to {}", fixed(-most, digits(places)), fixed(-least, digits(places)))
-        }
-        ["needed-per-draw", subject] => {
-            let file = Source::subject(&folders(), subject).one(experiment::SWEEP).unwrap();
-            let found = Kinds::read(file).unwrap().unwrap();
-            let judge = found.zero().judge(Criterion { alpha: 0.01, adjustment: Adjustment::None });
-            let draws = &found.all.iter().find(|kind| kind.name == "resample").unwrap().draws;
-            let needed = |sweep: &Ablations| judge.verdicts(&sweep.rows).unwrap().needed.to_string();
-            let counts: Vec<String> = draws.iter().map(needed).collect();
-            let (last, rest) = counts.split_last().unwrap();
-            format!("{} and {last}", rest.join(", "))
-        }
-        ["kinds", subject, what, ref kind @ ..] => of_kinds(subject, what, kind),
         ["induction"] => induction(),
         ["two-rarest", subject] => fixed(greatest_share(subject, None), 0),
         _ => panic!("nothing computes {words:?}"),
@@ -375,31 +346,6 @@ fn replicates(subject: &str) -> (Replicates, Judge) {
     let found = Replicates::read(file, &mut LeftOut::default()).unwrap().unwrap();
     let judge = found.sweeps[0].judge(criterion);
     (found, judge)
-}
-
-/// Of single heads under several kinds of ablation: the heads that a kind needs in all draws, or what it costs to mask one, on average
-/// over draws.
-fn of_kinds(subject: &str, what: &str, kind: &[&str]) -> String {
-    let file = Source::subject(&folders(), subject).one(experiment::SWEEP).unwrap();
-    let found = Kinds::read(file).unwrap().unwrap();
-    let place = found.all.iter().position(|own| own.name == kind[0]).unwrap();
-    let draws = &found.all[place].draws;
-    match what {
-        "needed" => {
-            let judge = found.zero().judge(Criterion { alpha: 0.01, adjustment: Adjustment::None });
-            let is_needed = |&head: &usize| {
-                draws.iter().all(|sweep| judge.verdict(&sweep.rows[head]) == Some(Verdict::Needed))
-            };
-            (0..draws[0].rows.len()).filter(is_needed).count().to_string()
-        }
-        _ => {
-            let row = |sweep: &Ablations| {
-                let row = sweep.rows.iter().find(|row| row.head_id().to_string() == kind[1]).unwrap();
-                -row.gain()
-            };
-            fixed(draws.iter().map(row).sum::<f64>() / draws.len() as f64, kind[2].parse().unwrap())
-        }
-    }
 }
 
 /// What the heads of layer 2 of `demo-induction` cost, all eight of which are induction heads.
