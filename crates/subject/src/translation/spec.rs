@@ -85,6 +85,8 @@ fn tokenizer_of_bleu<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BleuTo
             "spm" | "flores101" | "flores200" | "spBLEU-1K" => "a SentencePiece model",
             _ => return unknown,
         };
+        let unknown = unknown.to_string(); // with a line break at its end
+        let unknown = unknown.trim_end();
         D::Error::custom(format!(
             "{unknown}; sacreBLEU's `{name}` needs {needs}, which is not built in: \"char\" and score.metric = \"chrf\" \
              score texts without spaces too"
