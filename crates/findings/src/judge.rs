@@ -241,7 +241,10 @@ impl Judge {
     /// Verdicts at a false discovery rate of 5%: of the heads called needed, at most 5% are expected to cost no more than the margin, and
     /// likewise of those called dispensable. Benjamini and Hochberg on p-values of the margin, read off the 95% intervals; `None` if
     /// nothing was tested.
-    pub fn verdicts_at_fdr<'a, R: TestedRow + 'a>(self, rows: impl IntoIterator<Item = &'a R>) -> Option<Verdicts> {
+    pub fn verdicts_at_fdr<'a, R: TestedRow + 'a>(
+        self,
+        rows: impl IntoIterator<Item = &'a R>,
+    ) -> Option<Verdicts> {
         let p_values = |row: &R| {
             let tests = row.tests();
             let ends = tests.interval?;

@@ -72,10 +72,16 @@ pub struct KindContrast {
 
 impl KindContrast {
     /// Heads that cost more with zeros, and heads that cost more with the other kind, of those with such a p-value below alpha.
-    pub fn counts(&self, metric: Metric, alpha: f64, p_value: impl Fn(&Comparison) -> Option<f64>) -> [usize; 2] {
+    pub fn counts(
+        &self,
+        metric: Metric,
+        alpha: f64,
+        p_value: impl Fn(&Comparison) -> Option<f64>,
+    ) -> [usize; 2] {
         let differs = |test: &&Comparison| p_value(test).is_some_and(|p| p < alpha);
         let gain = |test: &Comparison| metric.direction().gain(test.delta);
-        let count = |sign: f64| self.tests.iter().filter(differs).filter(|test| gain(test) * sign > 0.0).count();
+        let count =
+            |sign: f64| self.tests.iter().filter(differs).filter(|test| gain(test) * sign > 0.0).count();
         [count(1.0), count(-1.0)]
     }
 }
@@ -264,8 +270,10 @@ impl Kinds {
             let systems: Vec<&Segments> = zeros.iter().chain(&others).collect();
             let pairs: Vec<Pair> =
                 (0..zeros.len()).map(|base| Pair { base, variant: zeros.len() + base }).collect();
-            let tests = test_pairs(&systems, &pairs, testing.of_segments()).map_err(incomparable(&sweep.file))?;
-            let adjusted = holm(&tests.iter().map(|test| test.p_value.unwrap_or(f64::NAN)).collect::<Vec<_>>());
+            let tests =
+                test_pairs(&systems, &pairs, testing.of_segments()).map_err(incomparable(&sweep.file))?;
+            let adjusted =
+                holm(&tests.iter().map(|test| test.p_value.unwrap_or(f64::NAN)).collect::<Vec<_>>());
             let tests = tests.into_iter().zip(adjusted);
             let tests = tests.map(|(test, p)| Comparison { p_adjusted: test.p_value.and(Some(p)), ..test });
             found.push(KindContrast { kind, tests: tests.collect() });

@@ -105,7 +105,12 @@ mod tests {
             SubjectFile::read(folder.path(), "a")
         };
         let kind = read("stands_for = \"mnli\"\n[data]\ngrammar = { seed = 1 }").kind;
-        let expected = SubjectKind { stands_for: Some(StandsFor::Mnli), is_demo: true, has_grammar: true, is_fine_tuned: false };
+        let expected = SubjectKind {
+            stands_for: Some(StandsFor::Mnli),
+            is_demo: true,
+            has_grammar: true,
+            is_fine_tuned: false,
+        };
         assert_eq!(kind, expected);
         assert_eq!(kind.shown("a"), "a (demo language)");
         assert_eq!(kind.shown("a/replicate-6"), "a (demo language), training 6");

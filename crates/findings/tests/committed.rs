@@ -31,7 +31,9 @@ fn committed() -> Option<Vec<String>> {
 
 fn signatures(files: &[String]) -> Vec<(String, Signature)> {
     let is_signature = |file: &&String| file.ends_with(".json");
-    let read = |file: &String| (file.clone(), serde_json::from_slice(&fs::read(root().join(file)).unwrap()).unwrap());
+    let read = |file: &String| {
+        (file.clone(), serde_json::from_slice(&fs::read(root().join(file)).unwrap()).unwrap())
+    };
     files.iter().filter(is_signature).map(read).collect()
 }
 
@@ -44,8 +46,12 @@ fn every_result_was_made_by_committed_code() {
     let signatures = signatures(&files);
     assert!(signatures.len() > 100);
     let runs = || signatures.iter().flat_map(|(file, own)| own.runs.iter().map(move |run| (file, run)));
-    let modified: Vec<_> = runs().filter(|(_, run)| run.modified != Some(false)).map(|(file, _)| file).collect();
-    assert!(modified.is_empty(), "made with uncommitted changes, so nobody can check the code: {modified:#?}");
+    let modified: Vec<_> =
+        runs().filter(|(_, run)| run.modified != Some(false)).map(|(file, _)| file).collect();
+    assert!(
+        modified.is_empty(),
+        "made with uncommitted changes, so nobody can check the code: {modified:#?}"
+    );
     if git(&["rev-parse", "--is-shallow-repository"]) != Some(vec!["false".to_owned()]) {
         println!("skipped: a shallow clone does not have all commits");
         return;
@@ -65,12 +71,14 @@ fn results_are_few_and_figures_are_those_of_the_pages() {
     let bytes: u64 = files.iter().map(|file| fs::metadata(root().join(file)).unwrap().len()).sum();
     assert!(files.len() <= MOST_FILES, "{} files", files.len());
     assert!(bytes <= MOST_BYTES, "{bytes} bytes");
-    let pages: String = ["README.md", "results/README.md", "results/voita.md", "results/summary.md", "experiments/README.md"]
-        .iter()
-        .map(|page| fs::read_to_string(root().join(page)).unwrap())
-        .collect();
+    let pages: String =
+        ["README.md", "results/README.md", "results/voita.md", "results/summary.md", "experiments/README.md"]
+            .iter()
+            .map(|page| fs::read_to_string(root().join(page)).unwrap())
+            .collect();
     let is_unused = |file: &&String| {
-        let Some((folder, name)) = file.rsplit_once('/').filter(|(folder, _)| folder.ends_with("/figures")) else {
+        let Some((folder, name)) = file.rsplit_once('/').filter(|(folder, _)| folder.ends_with("/figures"))
+        else {
             return false;
         };
         // a figure comes with its caption

@@ -210,7 +210,8 @@ fn number(words: &[&str]) -> String {
                     Agreement::NoSignal => "no signal".to_owned(),
                     Agreement::Found { correlation, interval, .. } => {
                         let Interval { low, high } = interval.unwrap();
-                        format!("{} ({} to {})", fixed(correlation, 2), signed(low, 2), fixed(high, 2)).replace('+', "")
+                        format!("{} ({} to {})", fixed(correlation, 2), signed(low, 2), fixed(high, 2))
+                            .replace('+', "")
                     }
                 },
             }
@@ -219,8 +220,11 @@ fn number(words: &[&str]) -> String {
             let (sweep, judge) = judged(file);
             let family = sweep.family(attention.parse().unwrap());
             let rows = family.iter().copied();
-            let found =
-                if verdict == "needed-fdr" { judge.verdicts_at_fdr(rows) } else { judge.verdicts_at_once(rows) };
+            let found = if verdict == "needed-fdr" {
+                judge.verdicts_at_fdr(rows)
+            } else {
+                judge.verdicts_at_once(rows)
+            };
             found.unwrap().needed.to_string()
         }
         ["significantly-better", file, attention] => {
@@ -307,7 +311,8 @@ static AREAS: LazyLock<BTreeMap<&str, Vec<MethodArea>>> = LazyLock::new(|| {
 fn area(file: &str, order: &str, repair: &str) -> Option<&'static MethodArea> {
     let is_it = |own: &&MethodArea| {
         let Repaired { repair: after, curve } = own.method;
-        (curve.order.to_string(), curve.complement, after.to_string()) == (order.to_owned(), false, repair.to_owned())
+        (curve.order.to_string(), curve.complement, after.to_string())
+            == (order.to_owned(), false, repair.to_owned())
     };
     AREAS[file].iter().find(is_it)
 }

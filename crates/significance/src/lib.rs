@@ -228,7 +228,8 @@ fn test_one_family<R: TestedRow>(
     }
     let of_family: Vec<&Segments> = tested.iter().map(|&place| &variants[place]).collect();
     let mut curve = Vec::new();
-    let margin = records::rules::margin(base_segments.metric().name(), base_segments.score()?, testing.margin_percent);
+    let margin =
+        records::rules::margin(base_segments.metric().name(), base_segments.score()?, testing.margin_percent);
     let compared = test_family(&base_segments, &of_family, testing.of_segments(), margin)?;
     for (place, comparison) in tested.into_iter().zip(compared) {
         let sides = [&base_segments, &variants[place]];

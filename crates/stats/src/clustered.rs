@@ -31,7 +31,8 @@ impl ClusteredMean {
     ///
     /// Assumes that segments are drawn independently and that the estimate is normally distributed.
     pub(crate) fn new(segments: &[(f64, f64)]) -> Option<Self> {
-        let segments: Vec<(f64, f64)> = segments.iter().copied().filter(|&(_, tokens)| tokens > 0.0).collect();
+        let segments: Vec<(f64, f64)> =
+            segments.iter().copied().filter(|&(_, tokens)| tokens > 0.0).collect();
         if segments.len() < LEAST_SEGMENTS {
             return None;
         }
@@ -98,10 +99,8 @@ mod tests {
             .collect();
         let dot = |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(a, b)| a * b).sum::<f64>();
         let trace: f64 = vectors.iter().map(|own| dot(own, own)).sum();
-        let squares: f64 = vectors
-            .iter()
-            .flat_map(|one| vectors.iter().map(move |other| dot(one, other).powi(2)))
-            .sum();
+        let squares: f64 =
+            vectors.iter().flat_map(|one| vectors.iter().map(move |other| dot(one, other).powi(2))).sum();
         trace * trace / squares
     }
 

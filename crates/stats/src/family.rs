@@ -150,7 +150,9 @@ fn compare_by_swaps(
     for (((test, change), swapped), of_family) in all {
         let comparison = side.compare((test, change), swapped, margin)?;
         let widened = match comparison.interval.zip(of_family) {
-            Some((own, ends)) => Some(side.with_least(own.joined(ends), change, test.delta(), variants.len())?),
+            Some((own, ends)) => {
+                Some(side.with_least(own.joined(ends), change, test.delta(), variants.len())?)
+            }
             None => None,
         };
         compared.push(Comparison { simultaneous: widened, ..comparison });
@@ -172,14 +174,15 @@ impl Side<'_> {
         swapped: Swapped,
         margin: f64,
     ) -> Result<Comparison, Error> {
-        let interval = match (test.interval(), self.mean_over_tokens(change).and_then(|own| own.interval(0.05))) {
-            (None, _) => None,
-            (Some(_), Some(of_mean)) => Some(of_mean),
-            (Some(own), None) => {
-                let own = self.refined(own, (test, change), margin)?;
-                Some(self.with_least(own, change, test.delta(), 1)?)
-            }
-        };
+        let interval =
+            match (test.interval(), self.mean_over_tokens(change).and_then(|own| own.interval(0.05))) {
+                (None, _) => None,
+                (Some(_), Some(of_mean)) => Some(of_mean),
+                (Some(own), None) => {
+                    let own = self.refined(own, (test, change), margin)?;
+                    Some(self.with_least(own, change, test.delta(), 1)?)
+                }
+            };
         Ok(Comparison {
             interval,
             p_value: Some(swapped.p_value),
@@ -219,7 +222,9 @@ impl Side<'_> {
         for (place, own) in documents.iter().enumerate() {
             units[place / self.testing.block].1 += f64::from(own.tokens());
         }
-        for (&segment, difference) in change.changed.iter().zip(change.differences.chunks_exact(self.counted.width())) {
+        for (&segment, difference) in
+            change.changed.iter().zip(change.differences.chunks_exact(self.counted.width()))
+        {
             units[segment / self.testing.block].0 += difference[0];
         }
         ClusteredMean::new(&units)
@@ -229,7 +234,13 @@ impl Side<'_> {
     /// Student's t with Bonferroni's correction, for discrete outcomes to what a set without any change would get.
     ///
     /// - `family`: number of variants for which it holds at once
-    fn with_least(&self, own: Interval, change: &Variant, delta: f64, family: usize) -> Result<Interval, Error> {
+    fn with_least(
+        &self,
+        own: Interval,
+        change: &Variant,
+        delta: f64,
+        family: usize,
+    ) -> Result<Interval, Error> {
         if change.changed_units(self.testing.block) >= FEW_CHANGES {
             return Ok(own);
         }
@@ -430,7 +441,8 @@ mod tests {
         let of = |correct, count| Segments::Bleu(vec![BleuStatistics::new(4, 4, [correct, 1, 1, 1]); count]);
         let (base, variants) = (of(4, 5), [of(3, 5), of(2, 5), of(1, 5)]);
         let variants: Vec<&Segments> = variants.iter().collect();
-        for found in test_family(&base, &variants, Testing { resamples: 9, seed: 1, block: 1 }, 0.0).unwrap() {
+        for found in test_family(&base, &variants, Testing { resamples: 9, seed: 1, block: 1 }, 0.0).unwrap()
+        {
             assert_eq!((found.p_bootstrap, found.p_koehn), (Some(0.2), Some(0.1)));
             assert_eq!((found.p_value, found.p_benjamini_hochberg), (Some(0.0625), Some(0.0625)));
             assert!(found.p_adjusted.is_some_and(|p| p >= 0.1), "the smallest of nine swaps");

@@ -63,10 +63,12 @@ pub fn agreement(runs: &[Swept<'_>], seed: u64) -> Result<Option<Agreement>, Err
     let all: Vec<usize> = (0..runs.len()).collect();
     let signal = mean(&all.iter().map(|&run| whole[run][run]).collect::<Vec<_>>());
     let jackknife_of_groups = |statistic: &dyn Fn(&Matrix) -> f64| {
-        let variance = |deal: &Covariances| jackknife(&deal.without.iter().map(statistic).collect::<Vec<_>>());
+        let variance =
+            |deal: &Covariances| jackknife(&deal.without.iter().map(statistic).collect::<Vec<_>>());
         mean(&deals.iter().map(variance).collect::<Vec<_>>())
     };
-    let signal_variance = jackknife_of_groups(&|own| mean(&all.iter().map(|&run| own[run][run]).collect::<Vec<_>>()));
+    let signal_variance =
+        jackknife_of_groups(&|own| mean(&all.iter().map(|&run| own[run][run]).collect::<Vec<_>>()));
     if !(signal > SIGNAL * signal_variance.sqrt()) {
         return Ok(Some(Agreement::NoSignal));
     }
@@ -75,13 +77,19 @@ pub fn agreement(runs: &[Swept<'_>], seed: u64) -> Result<Option<Agreement>, Err
     let pairs = pairs.map(|pair| self::correlation(&whole, &pair)).collect();
     let of_runs: Vec<f64> = all
         .iter()
-        .map(|left_out| fisher_z(self::correlation(&whole, &all.iter().copied().filter(|run| run != left_out).collect::<Vec<_>>())))
+        .map(|left_out| {
+            fisher_z(self::correlation(
+                &whole,
+                &all.iter().copied().filter(|run| run != left_out).collect::<Vec<_>>(),
+            ))
+        })
         .collect();
     let variance = jackknife(&of_runs) + jackknife_of_groups(&|own| fisher_z(self::correlation(own, &all)));
-    let interval = StudentsT::new(0.0, 1.0, runs.len() as f64 - 1.0).ok().filter(|_| runs.len() > 2).map(|t| {
-        let (z, reach) = (fisher_z(correlation), t.inverse_cdf(0.975) * variance.sqrt());
-        Interval { low: (z - reach).tanh(), high: (z + reach).tanh() }
-    });
+    let interval =
+        StudentsT::new(0.0, 1.0, runs.len() as f64 - 1.0).ok().filter(|_| runs.len() > 2).map(|t| {
+            let (z, reach) = (fisher_z(correlation), t.inverse_cdf(0.975) * variance.sqrt());
+            Interval { low: (z - reach).tanh(), high: (z + reach).tanh() }
+        });
     Ok(Some(Agreement::Found { correlation, interval, pairs }))
 }
 
@@ -103,7 +111,8 @@ impl Covariances {
             of_heads.iter_mut().for_each(|own| *own -= mean);
         }
         let groups = added[0].len();
-        let product = |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(one, other)| one * other).sum::<f64>();
+        let product =
+            |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(one, other)| one * other).sum::<f64>();
         let mut found = Self {
             whole: vec![vec![0.0; added.len()]; added.len()],
             without: vec![vec![vec![0.0; added.len()]; added.len()]; groups],
@@ -130,7 +139,9 @@ impl Covariances {
 /// The mean covariance of two different ones of these runs over their mean variance.
 fn correlation(covariances: &Matrix, runs: &[usize]) -> f64 {
     let own = mean(&runs.iter().map(|&run| covariances[run][run]).collect::<Vec<_>>());
-    let pairs = runs.iter().flat_map(|&one| runs.iter().filter(move |&&other| other != one).map(move |&other| (one, other)));
+    let pairs = runs
+        .iter()
+        .flat_map(|&one| runs.iter().filter(move |&&other| other != one).map(move |&other| (one, other)));
     mean(&pairs.map(|(one, other)| covariances[one][other]).collect::<Vec<_>>()) / own
 }
 
@@ -217,7 +228,8 @@ impl Costs {
 /// P-value of the Wald test for one head.
 fn wald(costs: &[Costs], head: usize, segments: usize) -> f64 {
     let contrast = |run: &Costs| -> (f64, Vec<f64>) {
-        let resampled = run.resampled[head].iter().zip(&costs[0].resampled[head]).map(|(own, first)| own - first);
+        let resampled =
+            run.resampled[head].iter().zip(&costs[0].resampled[head]).map(|(own, first)| own - first);
         (run.on_test_set[head] - costs[0].on_test_set[head], resampled.collect())
     };
     let mut contrasts: Vec<(f64, Vec<f64>)> = costs[1..].iter().map(contrast).collect();
@@ -229,7 +241,8 @@ fn wald(costs: &[Costs], head: usize, segments: usize) -> f64 {
     let (mut statistic, mut degrees) = (0.0, 0);
     let mut before: Vec<(f64, Vec<f64>, f64)> = Vec::new();
     for (mut difference, mut resampled) in contrasts {
-        let dot = |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(one, other)| one * other).sum::<f64>();
+        let dot =
+            |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(one, other)| one * other).sum::<f64>();
         let whole = dot(&resampled, &resampled);
         for (other, of_other, squares) in &before {
             let slope = dot(&resampled, of_other) / squares;
@@ -273,7 +286,12 @@ mod tests {
 
     /// A base and `[run][head]`: documents of ten tokens. What a head costs in a run has the variance 1, of which runs share `common`.
     /// Each document adds noise with the deviation `noise`, which is the same in all runs.
-    fn simulated(lots: &mut ChaCha8Rng, runs: usize, common: f64, noise: f64) -> (Segments, Vec<Vec<Segments>>) {
+    fn simulated(
+        lots: &mut ChaCha8Rng,
+        runs: usize,
+        common: f64,
+        noise: f64,
+    ) -> (Segments, Vec<Vec<Segments>>) {
         let documents = |nats: &mut dyn FnMut(usize) -> f64| {
             let document = |place| NatsStatistics::new(nats(place), 10, 10).unwrap();
             Segments::Nats((0..DOCUMENTS).map(document).collect())
@@ -309,7 +327,9 @@ mod tests {
         let mut lots = ChaCha8Rng::seed_from_u64(3);
         let (mut sum, mut held, mut found) = (0.0, 0, 0);
         for _ in 0..40 {
-            let Agreement::Found { correlation, interval, .. } = agreement_of(&simulated(&mut lots, 4, 0.0, 8.0)) else {
+            let Agreement::Found { correlation, interval, .. } =
+                agreement_of(&simulated(&mut lots, 4, 0.0, 8.0))
+            else {
                 continue;
             };
             let ends = interval.unwrap();
@@ -383,7 +403,8 @@ mod tests {
         let document = |place: usize| 90.0 + if place % 2 == 0 { 3.0 } else { 1.0 };
         let documents = (0..DOCUMENTS).map(|place| NatsStatistics::new(document(place), 10, 10).unwrap());
         other[7] = Segments::Nats(documents.collect());
-        let found = with_swept(&(base, vec![runs[0].clone(), other]), |swept| heterogeneity(swept, 1).unwrap());
+        let found =
+            with_swept(&(base, vec![runs[0].clone(), other]), |swept| heterogeneity(swept, 1).unwrap());
         assert!(found[7].p_adjusted < 1e-3, "{:?}", found[7]);
         assert!((0..HEADS).all(|head| head == 7 || found[head].p_value == 1.0));
     }
@@ -396,8 +417,10 @@ mod tests {
             let document = |place| NatsStatistics::new(nats(place), 1, 1).unwrap();
             Segments::Nats((0..60).map(document).collect())
         };
-        let (base, one, other) = (documents(&|_| 99.0), documents(&|_| 99.0), documents(&|place| 99.0 + place as f64 - 20.5));
-        let found = with_swept(&(base, vec![vec![one], vec![other]]), |swept| heterogeneity(swept, 1).unwrap())[0];
+        let (base, one, other) =
+            (documents(&|_| 99.0), documents(&|_| 99.0), documents(&|place| 99.0 + place as f64 - 20.5));
+        let found =
+            with_swept(&(base, vec![vec![one], vec![other]]), |swept| heterogeneity(swept, 1).unwrap())[0];
         let t: f64 = 9.0 / ((3_600.0 - 1.0) / 12.0 / 60.0_f64).sqrt();
         let expected = 2.0 * StudentsT::new(0.0, 1.0, 59.0).unwrap().sf(t);
         // the variance of 2,000 resamples has a relative error of 3%

@@ -19,7 +19,8 @@ const MOST: usize = 20;
 pub(crate) fn sheet(found: &Kinds, criterion: Criterion) -> Result<Sheet> {
     let judge = found.zero().judge(criterion);
     let contrasts = found.contrasts_with_zero()?;
-    let agreement = agreement(found, &found.agreements()?, judge).note(differences(found, &contrasts, criterion));
+    let agreement =
+        agreement(found, &found.agreements()?, judge).note(differences(found, &contrasts, criterion));
     let tables = [Some(agreement), heads(found, judge)];
     Ok(super::sheet(&found.zero().file, STEM, figure(found, judge), tables.into_iter().flatten()))
 }

@@ -149,7 +149,13 @@ fn common(found: &Replicates, types: &[Type], judge: Judge) -> Table {
     let columns: &[&str] = if found.have_same_heads() {
         &FINE_TUNED
     } else {
-        &["heads", "needed per run", "undecided per run", "dispensable per run", "largest cost of a head per run"]
+        &[
+            "heads",
+            "needed per run",
+            "undecided per run",
+            "dispensable per run",
+            "largest cost of a head per run",
+        ]
     };
     let bases: Vec<f64> = found.sweeps.iter().map(Ablations::base).collect();
     Table::new("Runs", own.file.label(STEM), title(found, "What masking one head costs"))
@@ -245,7 +251,8 @@ fn costly(found: &Replicates, types: &[Type], judge: Judge) -> Table {
         Row::new(head.head.to_string(), cells)
     };
     if found.have_same_heads() {
-        let differs = |one: &Type, place: usize| Some(one.comparison.as_ref()?.heterogeneity.get(place)?.p_adjusted);
+        let differs =
+            |one: &Type, place: usize| Some(one.comparison.as_ref()?.heterogeneity.get(place)?.p_adjusted);
         let of_type = |one: &Type| {
             let heads = one.heads.iter().enumerate();
             heads.map(|(place, head)| (head.mean(), named(head, differs(one, place)))).collect::<Vec<_>>()
@@ -253,7 +260,8 @@ fn costly(found: &Replicates, types: &[Type], judge: Judge) -> Table {
         let mut rows: Vec<(f64, Row)> = types.iter().flat_map(of_type).collect();
         let gain = |change: f64| metric.direction().gain(change);
         rows.sort_by(|one, other| gain(one.0).total_cmp(&gain(other.0)));
-        let columns = ["mean", "range over runs", "needed in", "undecided in", "dispensable in", "p that runs differ"];
+        let columns =
+            ["mean", "range over runs", "needed in", "undecided in", "dispensable in", "p that runs differ"];
         return table
             .columns(["Head", "Run"], columns)
             .rows(rows.into_iter().take(MOST).map(|(_, row)| row))
@@ -339,14 +347,23 @@ fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
     };
     let by_run = |heads: &[HeadInAll]| -> Vec<Layer> {
         let of_run = |run: Vec<f64>| {
-            Layer::Line(run.into_iter().enumerate().map(|(rank, change)| (place(rank), change)).collect(), RUN)
+            Layer::Line(
+                run.into_iter().enumerate().map(|(rank, change)| (place(rank), change)).collect(),
+                RUN,
+            )
         };
         sorted_by_run(heads, all, metric).into_iter().map(of_run).collect()
     };
-    let (same, what) = (found.have_same_heads(), if found.have_same_heads() { "mean effect" } else { "effect in their run" });
+    let (same, what) = (
+        found.have_same_heads(),
+        if found.have_same_heads() { "mean effect" } else { "effect in their run" },
+    );
     let panel = |attention: &Attention| {
-        let heads: Vec<HeadInAll> =
-            types.iter().filter(|one| one.attention == *attention).flat_map(|one| one.heads.clone()).collect();
+        let heads: Vec<HeadInAll> = types
+            .iter()
+            .filter(|one| one.attention == *attention)
+            .flat_map(|one| one.heads.clone())
+            .collect();
         let rules = [Layer::Rule(At::Y(0.0), Style::line(GREY, 0.5)), Layer::Rule(At::Y(margin), MARGIN)];
         let axes = [
             Axis::around(format!("heads, sorted by {what}"), 1.0, heads.len().max(2) as f64),
@@ -358,12 +375,21 @@ fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
     let attentions: Vec<Attention> = types.iter().map(|one| one.attention).collect();
     let entry = |text: &str, level| Entry::mark(text, mark(level, all));
     let entries = if same {
-        vec![entry("needed in all runs", all), entry("in some", 1), entry("in none", 0), Entry::line("range over runs", RANGE)]
+        vec![
+            entry("needed in all runs", all),
+            entry("in some", 1),
+            entry("in none", 0),
+            Entry::line("range over runs", RANGE),
+        ]
     } else {
         vec![Entry::line("each run", RUN)]
     };
     Chart::new("Runs", own.file.label(STEM), title(found, "Change of the score by masking each head"))
-        .note(if same { "mark: mean over the runs; line: from the smallest to the largest effect, no interval" } else { FROM_SCRATCH })
+        .note(if same {
+            "mark: mean over the runs; line: from the smallest to the largest effect, no interval"
+        } else {
+            FROM_SCRATCH
+        })
         .note(judge.of_verdicts())
         .entries(entries)
         .entries([Entry::line("margin", MARGIN)])

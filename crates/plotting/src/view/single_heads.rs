@@ -187,7 +187,12 @@ fn verdicts_of(judge: Judge, family: &[&AblationRow]) -> Vec<String> {
             format!("simultaneously, by intervals that hold for all heads at once: {}", counts.in_words())
         });
         let first = [format!("{} of {all}", counts.in_words())];
-        first.into_iter().chain(at_fdr).chain(at_once).chain([judge.of_verdicts(), SIGNS.to_owned()]).collect()
+        first
+            .into_iter()
+            .chain(at_fdr)
+            .chain(at_once)
+            .chain([judge.of_verdicts(), SIGNS.to_owned()])
+            .collect()
     };
     counts.map(sentences).unwrap_or_default()
 }
@@ -333,7 +338,10 @@ fn figure1(
             Entry::mark("each head", Mark::new(Shape::Tick, 2.4, INK)),
         ])
         .entries(kinds.into_iter().flatten())
-        .entries(others.map(|found| Entry::line(format!("range over {}", count(found.sweeps.len(), "run")), RANGE)))
+        .entries(
+            others
+                .map(|found| Entry::line(format!("range over {}", count(found.sweeps.len(), "run")), RANGE)),
+        )
         .panels(1, attentions.iter().enumerate().map(panel).collect())
 }
 
