@@ -17,7 +17,7 @@ use findings::{
     Ablations, Adjustment, Contrasts, Criterion, Folders, Gates, Judge, Kinds, LeftOut, Methods, Replicates,
     Results, Retrained, Source,
 };
-use records::{AblationRow, Attention, Method, PruningRow, TestedRow as _, Verdict};
+use records::{AblationRow, Attention, Method, PruningRow, TestedRow as _};
 use stats::bootstrap::Interval;
 use stats::correlation::pearson;
 use stats::family::Comparison;

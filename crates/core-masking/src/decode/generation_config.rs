@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn each_entry_changes_what_it_is_about() {
-        let read = |text| read(OPUS, Some(text)).unwrap();
+        let read = |text: &str| read(OPUS, Some(text)).unwrap();
         assert_eq!(read(r#"{"early_stopping": true}"#).stopping, Stopping::Early);
         assert_eq!(read(r#"{"early_stopping": "never"}"#).stopping, Stopping::Exact);
         assert_eq!(read(r#"{"max_length": 9, "max_new_tokens": 30}"#).length_limit, (0.0, 30));
