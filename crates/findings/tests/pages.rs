@@ -18,7 +18,6 @@ use findings::{
     Results, Retrained, Source,
 };
 use records::{AblationRow, Attention, Method, PruningRow, TestedRow as _};
-use stats::bootstrap::Interval;
 use stats::correlation::pearson;
 use stats::family::Comparison;
 use stats::reliability::{Swept, ceiling, split_half};
@@ -208,10 +207,9 @@ fn number(words: &[&str]) -> String {
                 }
                 _ => match compared().agreement.unwrap() {
                     Agreement::NoSignal => "no signal".to_owned(),
-                    Agreement::Found { correlation, interval, .. } => {
-                        let Interval { low, high } = interval.unwrap();
-                        format!("{} ({} to {})", fixed(correlation, 2), signed(low, 2), fixed(high, 2))
-                            .replace('+', "")
+                    Agreement::Found { correlation, pairs, .. } => {
+                        let ends = [f64::min, f64::max].map(|end| pairs.iter().copied().reduce(end).unwrap());
+                        format!("{} ({} to {})", fixed(correlation, 2), fixed(ends[0], 2), fixed(ends[1], 2))
                     }
                 },
             }
@@ -470,21 +468,11 @@ fn retrained(subject: &str, masked: usize, complement: bool) -> [f64; 3] {
     [-gains[0], -gains[1].max(gains[2]), -gains[1].min(gains[2])]
 }
 
-/// The chance that heads which cost nothing would be shown to be dispensable, by the normal distribution: the greatest of all steps.
+/// The largest chance, over the steps by importance, that heads which cost nothing would be shown to be dispensable.
 fn power(subject: &str) -> f64 {
     let rows = curves(subject);
-    let of_step = |row: &Row| {
-        let error = (row.number("delta_high") - row.number("delta_low")) / (2.0 * 1.96);
-        normal(0.02 * row.number("base_score") / error - 1.96)
-    };
-    rows.iter().filter(|row| row.text("order") == "importance").map(of_step).fold(0.0, f64::max)
-}
-
-/// The distribution function of the normal distribution, by the midpoint rule.
-fn normal(z: f64) -> f64 {
-    let density = |x: f64| (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
-    let step = (z + 8.0) / 10_000.0;
-    (0..10_000).map(|n| density(-8.0 + (f64::from(n) + 0.5) * step) * step).sum()
+    let of_curve = rows.iter().filter(|row| row.text("order") == "importance");
+    of_curve.map(|row| row.number("power")).fold(0.0, f64::max)
 }
 
 /// `0.69`: the greatest r that the noise of the standard split and another one allows, without some of the heads.

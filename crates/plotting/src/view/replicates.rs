@@ -63,10 +63,16 @@ impl Type {
 }
 
 fn correlation(agreement: &Agreement) -> Cell {
-    let Agreement::Found { correlation, interval, .. } = agreement else { return Cell::from("no signal") };
-    let ends = interval.map(|ends| format!(" [{}, {}]", fixed(ends.low, 2), fixed(ends.high, 2)));
-    Cell::number(fixed(*correlation, 2) + &ends.unwrap_or_default(), *correlation)
+    let Agreement::Found { correlation, interval, pairs } = agreement else { return Cell::from("no signal") };
+    let ends = match interval.filter(|_| pairs.len() >= PAIRS_FOR_INTERVAL) {
+        Some(ends) => format!(" [{}, {}]", fixed(ends.low, 2), fixed(ends.high, 2)),
+        None => format!(" ({})", range(pairs, |r| fixed(r, 2))),
+    };
+    Cell::number(fixed(*correlation, 2) + &ends, *correlation)
 }
+
+/// Pairs of four runs. With three runs the interval covers nearly everything, so the range over pairs is shown instead.
+const PAIRS_FOR_INTERVAL: usize = 6;
 
 /// `3 runs: 5 heads needed in some, 4 of them in all, 1 undecided in another run, 0 dispensable in another run`, of the heads of these
 /// types; counts per run if heads cannot be compared.
@@ -299,7 +305,7 @@ const LEVEL: f64 = 0.05;
 const CORRELATION: &str = "of the heads that are needed in some run, the next three columns count those that are needed in all, undecided in \
      another, dispensable in another run; cost differs between runs: Wald tests on resamples that all runs share, p < 0.05 after Holm; \
      correlation of runs: of what masking each head costs, without the noise that runs share because they are scored on the same segments, \
-     with its 95% interval over runs and segments; no signal: the test set does not show that heads differ";
+     with its 95% interval over runs and segments in brackets or, for fewer than four runs, the range over pairs of runs; no signal: the test set does not show that heads differ";
 
 /// What cannot be compared across models that are trained from scratch.
 const FROM_SCRATCH: &str = "runs are trained from scratch: a head has no identity across runs, so only counts and sorted effects are compared";
