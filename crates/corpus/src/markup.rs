@@ -16,7 +16,7 @@ fn opening(line: &str) -> Option<&str> {
     let length = tag.find(|letter: char| letter.is_whitespace() || ['>', '/'].contains(&letter));
     let name = &tag[..length.unwrap_or(tag.len())];
     let is_known = |known: &&str| name.eq_ignore_ascii_case(known);
-    ELEMENTS.iter().chain(&DECLARATIONS).any(|known| is_known(known)).then(|| &line[..=name.len()])
+    ELEMENTS.iter().chain(&DECLARATIONS).any(is_known).then(|| &line[..=name.len()])
 }
 
 /// Refuses a file of one segment per line whose first line that is not blank begins with markup.

@@ -46,7 +46,7 @@ pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
 }
 
 /// Returns the two-sided p-value of a limit, by the end of a 95% interval on the side of the limit, as of a normal distribution; it is
-/// 0.05 at the end itself, and 1 on the other side of the estimate.
+/// 0.05 at the end itself, and 1 on the other side of the estimate. Too small for intervals of Student's t with few degrees of freedom.
 pub fn p_of_limit(estimate: f64, end: f64, limit: f64) -> f64 {
     const QUANTILE: f64 = 1.959_963_984_540_054;
     let (reach, distance) = (end - estimate, limit - estimate);

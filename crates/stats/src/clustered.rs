@@ -56,6 +56,11 @@ impl ClusteredMean {
         })
     }
 
+    /// Satterthwaite's degrees of freedom.
+    pub(crate) fn degrees_of_freedom(&self) -> f64 {
+        self.degrees_of_freedom
+    }
+
     /// The interval that contains the difference in all but a share `error` of the samples, half of it on each side.
     pub(crate) fn interval(&self, error: f64) -> Option<Interval> {
         let distribution = StudentsT::new(0.0, 1.0, self.degrees_of_freedom).ok()?;

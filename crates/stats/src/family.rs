@@ -98,7 +98,8 @@ impl Comparison {
 /// Tests each of `variants` against `base`, and all of them as one family.
 ///
 /// - `margin`: the loss that a verdict compares intervals with, in the unit of the metric. Percentile intervals with an end within three
-///   Monte-Carlo errors of it are computed again with [`MOST_RESAMPLES`], so that no verdict depends on the draw; 0 if there is none.
+///   Monte-Carlo errors of it are computed again with [`MOST_RESAMPLES`], so that few verdicts depend on the draw; simultaneous intervals are not. 0 if there is no
+///   margin.
 ///
 /// # Errors
 /// If there are no segments, or a metric of two classes meets a class above 1.
@@ -231,7 +232,8 @@ impl Side<'_> {
     }
 
     /// The interval, widened if few segments change, since resamples cannot contain those that may change elsewhere: for nats to
-    /// Student's t with Bonferroni's correction, for discrete outcomes to what a set without any change would get.
+    /// Student's t with Bonferroni's correction (also if a few long documents leave few degrees of freedom), for discrete outcomes to what
+    /// a set without any change would get.
     ///
     /// - `family`: number of variants for which it holds at once
     fn with_least(
@@ -241,10 +243,13 @@ impl Side<'_> {
         delta: f64,
         family: usize,
     ) -> Result<Interval, Error> {
-        if change.changed_units(self.testing.block) >= FEW_CHANGES {
+        let mean = self.mean_over_tokens(change);
+        let units = change.changed_units(self.testing.block) as f64;
+        let effective = mean.map_or(units, |mean| units.min(mean.degrees_of_freedom()));
+        if effective >= FEW_CHANGES as f64 {
             return Ok(own);
         }
-        let of_mean = self.mean_over_tokens(change).and_then(|mean| mean.interval(0.05 / family as f64));
+        let of_mean = mean.and_then(|mean| mean.interval(0.05 / family as f64));
         let least = match of_mean {
             Some(of_mean) => of_mean,
             None => {

@@ -30,7 +30,8 @@ pub enum Agreement {
         /// Correlation between two runs of what their heads truly cost, noise of the test set removed: the mean covariance of two runs
         /// over the mean variance. Sampling error can move it beyond 1.
         correlation: f64,
-        /// Its 95% interval over other runs and other test sets of the same size; `None` with two runs.
+        /// Its 95% interval over other runs and other test sets of the same size; `None` with two runs, beyond ±0.995, or if a run has too
+        /// little signal.
         interval: Option<Interval>,
         /// The correlation of each two runs.
         pairs: Vec<f64>,
@@ -69,7 +70,7 @@ pub fn agreement(runs: &[Swept<'_>], seed: u64) -> Result<Option<Agreement>, Err
     };
     let signal_variance =
         jackknife_of_groups(&|own| mean(&all.iter().map(|&run| own[run][run]).collect::<Vec<_>>()));
-    if !(signal > SIGNAL * signal_variance.sqrt()) {
+    if signal.is_nan() || signal <= SIGNAL * signal_variance.sqrt() {
         return Ok(Some(Agreement::NoSignal));
     }
     let correlation = correlation(&whole, &all);
@@ -85,11 +86,11 @@ pub fn agreement(runs: &[Swept<'_>], seed: u64) -> Result<Option<Agreement>, Err
         })
         .collect();
     let variance = jackknife(&of_runs) + jackknife_of_groups(&|own| fisher_z(self::correlation(own, &all)));
-    let interval =
-        StudentsT::new(0.0, 1.0, runs.len() as f64 - 1.0).ok().filter(|_| runs.len() > 2).map(|t| {
-            let (z, reach) = (fisher_z(correlation), t.inverse_cdf(0.975) * variance.sqrt());
-            Interval { low: (z - reach).tanh(), high: (z + reach).tanh() }
-        });
+    let has_interval = runs.len() > 2 && correlation.abs() < LARGEST && variance.is_finite();
+    let interval = StudentsT::new(0.0, 1.0, runs.len() as f64 - 1.0).ok().filter(|_| has_interval).map(|t| {
+        let (z, reach) = (fisher_z(correlation), t.inverse_cdf(0.975) * variance.sqrt());
+        Interval { low: (z - reach).tanh(), high: (z + reach).tanh() }
+    });
     Ok(Some(Agreement::Found { correlation, interval, pairs }))
 }
 
@@ -136,20 +137,23 @@ impl Covariances {
     }
 }
 
-/// The mean covariance of two different ones of these runs over their mean variance.
+/// The mean covariance of two different ones of these runs over their mean variance; NaN if that is not above 0.
 fn correlation(covariances: &Matrix, runs: &[usize]) -> f64 {
     let own = mean(&runs.iter().map(|&run| covariances[run][run]).collect::<Vec<_>>());
     let pairs = runs
         .iter()
         .flat_map(|&one| runs.iter().filter(move |&&other| other != one).map(move |&other| (one, other)));
-    mean(&pairs.map(|(one, other)| covariances[one][other]).collect::<Vec<_>>()) / own
+    let shared = mean(&pairs.map(|(one, other)| covariances[one][other]).collect::<Vec<_>>());
+    if own > 0.0 { shared / own } else { f64::NAN }
 }
 
-/// Finite also where sampling error moves a correlation to 1 and beyond; NaN, of too little signal, is none.
+/// Fisher's z, finite also if sampling error moves a correlation to 1 and beyond; NaN without a signal.
 fn fisher_z(correlation: f64) -> f64 {
-    const MOST: f64 = 0.995;
-    if correlation.is_nan() { 0.0 } else { correlation.clamp(-MOST, MOST).atanh() }
+    correlation.clamp(-LARGEST, LARGEST).atanh()
 }
+
+/// Correlations beyond this have no interval.
+const LARGEST: f64 = 0.995;
 
 /// The variance of a statistic by the values that it has without each unit.
 fn jackknife(without: &[f64]) -> f64 {
@@ -184,7 +188,8 @@ pub struct Heterogeneity {
 ///
 /// Wald test: with the costs x in k runs, their covariance V from bootstrap resamples of the segments that all runs share, and the
 /// contrasts C of each run with the first, W = (C x)ᵀ (C V Cᵀ)⁻¹ (C x). Its distribution is that of Hotelling's T² on n segments
-/// (Hotelling 1931, Annals of Mathematical Statistics 2): (n - p) / (p (n - 1)) W is F with p and n - p degrees of freedom, p = k - 1.
+/// (Hotelling 1931, Annals of Mathematical Statistics 2): since V has the divisor n² and not n (n - 1), (n - p) / (p n) W is F with p and
+/// n - p degrees of freedom, p = k - 1.
 /// Contrasts that do not vary count for none.
 ///
 /// # Errors
@@ -257,7 +262,7 @@ fn wald(costs: &[Costs], head: usize, segments: usize) -> f64 {
         }
     }
     let (segments, degrees) = (segments as f64, f64::from(degrees));
-    let scaled = statistic * (segments - degrees) / (degrees * (segments - 1.0));
+    let scaled = statistic * (segments - degrees) / (degrees * segments);
     FisherSnedecor::new(degrees, segments - degrees).map_or(1.0, |distribution| distribution.sf(scaled))
 }
 
@@ -297,7 +302,11 @@ mod tests {
             Segments::Nats((0..DOCUMENTS).map(document).collect())
         };
         let base = documents(&mut |_| 90.0);
-        let shared: Vec<f64> = (0..HEADS).map(|_| normal(lots)).collect();
+        // the mean 0 and the variance 1 exactly, so that these heads have the correlation `common`
+        let drawn: Vec<f64> = (0..HEADS).map(|_| normal(lots)).collect();
+        let center = mean(&drawn);
+        let spread = mean(&drawn.iter().map(|own| (own - center).powi(2)).collect::<Vec<_>>()).sqrt();
+        let shared: Vec<f64> = drawn.iter().map(|own| (own - center) / spread).collect();
         let of_documents: Vec<Vec<f64>> =
             (0..HEADS).map(|_| (0..DOCUMENTS).map(|_| noise * normal(lots)).collect()).collect();
         let mut of_run = || -> Vec<Segments> {
@@ -344,16 +353,21 @@ mod tests {
     /// The correlation of what heads truly cost lies in the interval in at least 93 of 100 simulations.
     #[test]
     fn the_interval_contains_the_true_correlation() {
-        for (runs, common, seed) in [(3, 0.5, 5), (5, 0.5, 6), (3, 0.9, 7)] {
-            let mut lots = ChaCha8Rng::seed_from_u64(seed);
+        for (runs, common, seed, widest) in [(3, 0.5, 5, 1.9), (5, 0.5, 6, 1.0), (8, 0.8, 7, 0.5)] {
+            let (mut lots, mut widths) = (ChaCha8Rng::seed_from_u64(seed), Vec::new());
             let held = (0..100).filter(|_| {
                 let found = agreement_of(&simulated(&mut lots, runs, common, 2.0));
-                let Agreement::Found { interval, .. } = found else { return false };
-                let ends = interval.unwrap();
+                let Agreement::Found { interval: Some(ends), .. } = found else { return false };
+                widths.push(ends.high - ends.low);
                 ends.low < common && common < ends.high
             });
             let held = held.count();
-            assert!(held >= 93, "{runs} runs that share {common}: {held} of 100");
+            let width = mean(&widths);
+            println!("{runs} runs that share {common}: {held} of 100, width {width}");
+            assert!(
+                held >= 93 && width < widest,
+                "{runs} runs that share {common}: {held} of 100, width {width}"
+            );
         }
     }
 
@@ -409,8 +423,8 @@ mod tests {
         assert!((0..HEADS).all(|head| head == 7 || found[head].p_value == 1.0));
     }
 
-    /// Two runs with the differences -20.5, -19.5, ..., 38.5 of one head: W = (9 / s)² with the variance s² of the mean under the
-    /// bootstrap, (n² - 1) / 12 / n, and F with 1 and n - 1 degrees of freedom is the squared t.
+    /// Two runs with the differences -20.5, -19.5, ..., 38.5 of one head: Student's t of their mean 9, whose variance is that of the
+    /// numbers 1 to 60, 60 * 61 / 12, over 60.
     #[test]
     fn the_wald_statistic_of_two_runs_is_the_squared_t() {
         let documents = |nats: &dyn Fn(usize) -> f64| {
@@ -421,7 +435,7 @@ mod tests {
             (documents(&|_| 99.0), documents(&|_| 99.0), documents(&|place| 99.0 + place as f64 - 20.5));
         let found =
             with_swept(&(base, vec![vec![one], vec![other]]), |swept| heterogeneity(swept, 1).unwrap())[0];
-        let t: f64 = 9.0 / ((3_600.0 - 1.0) / 12.0 / 60.0_f64).sqrt();
+        let t: f64 = 9.0 / (61.0 / 12.0_f64).sqrt();
         let expected = 2.0 * StudentsT::new(0.0, 1.0, 59.0).unwrap().sf(t);
         // the variance of 2,000 resamples has a relative error of 3%
         assert_close((found.p_value / expected).ln(), 0.0, 0.5);
