@@ -414,7 +414,7 @@ mod tests {
         assert!(alarms as f64 <= 200.0 * 0.05 + 2.0 * (200.0_f64 * 0.05 * 0.95).sqrt(), "{alarms} of 200");
         let (base, runs) = simulated(&mut lots, 1, 1.0, 1.0);
         let mut other = runs[0].clone();
-        let document = |place: usize| 90.0 + if place % 2 == 0 { 3.0 } else { 1.0 };
+        let document = |place: usize| 90.0 + if place.is_multiple_of(2) { 3.0 } else { 1.0 };
         let documents = (0..DOCUMENTS).map(|place| NatsStatistics::new(document(place), 10, 10).unwrap());
         other[7] = Segments::Nats(documents.collect());
         let found =
