@@ -306,8 +306,8 @@ impl<R: Row> RowWriter<R> {
         Ok(rows)
     }
 
-    /// The signature with the warnings and the duration of this run and, where there were others, what it wrote. A run that added nothing is
-    /// left out.
+    /// The signature with the warnings and the duration of this run and, where there were others, what it wrote. A run that added nothing
+    /// is left out.
     fn sign_off(&mut self, mut signature: Signature) -> Signature {
         let run = self.run.take().filter(|_| !self.added.is_empty() || signature.runs.is_empty());
         signature.runs.extend(run.map(|mut run| {

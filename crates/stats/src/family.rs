@@ -98,8 +98,8 @@ impl Comparison {
 /// Tests each of `variants` against `base`, and all of them as one family.
 ///
 /// - `margin`: the loss that a verdict compares intervals with, in the unit of the metric. Percentile intervals with an end within three
-///   Monte-Carlo errors of it are computed again with [`MOST_RESAMPLES`], so that few verdicts depend on the draw; simultaneous intervals are not. 0 if there is no
-///   margin.
+///   Monte-Carlo errors of it are computed again with [`MOST_RESAMPLES`], so that few verdicts depend on the draw; simultaneous intervals
+///   are not. 0 if there is no margin.
 ///
 /// # Errors
 /// If there are no segments, or a metric of two classes meets a class above 1.
@@ -149,10 +149,11 @@ fn compare_by_swaps(
     let mut compared = Vec::with_capacity(variants.len());
     let all = resampled.iter().zip(&changes).zip(swapped).zip(simultaneous(&resampled));
     for (((test, change), swapped), of_family) in all {
-        let comparison = side.compare((test, change), swapped, margin)?;
+        let mean = side.mean_over_tokens(change);
+        let comparison = side.compare((test, change, mean), swapped, margin)?;
         let widened = match comparison.interval.zip(of_family) {
             Some((own, ends)) => {
-                Some(side.with_least(own.joined(ends), change, test.delta(), variants.len())?)
+                Some(side.with_least(own.joined(ends), (test, change, mean), variants.len())?)
             }
             None => None,
         };
@@ -160,6 +161,9 @@ fn compare_by_swaps(
     }
     Ok(compared)
 }
+
+/// A variant on resamples, what it changes, and its mean over tokens.
+type Tested<'a> = (&'a Resampled, &'a Variant, Option<ClusteredMean>);
 
 /// A base and the settings of its tests.
 struct Side<'a> {
@@ -171,19 +175,18 @@ struct Side<'a> {
 impl Side<'_> {
     fn compare(
         &self,
-        (test, change): (&Resampled, &Variant),
+        (test, change, mean): Tested<'_>,
         swapped: Swapped,
         margin: f64,
     ) -> Result<Comparison, Error> {
-        let interval =
-            match (test.interval(), self.mean_over_tokens(change).and_then(|own| own.interval(0.05))) {
-                (None, _) => None,
-                (Some(_), Some(of_mean)) => Some(of_mean),
-                (Some(own), None) => {
-                    let own = self.refined(own, (test, change), margin)?;
-                    Some(self.with_least(own, change, test.delta(), 1)?)
-                }
-            };
+        let interval = match (test.interval(), mean.and_then(|mean| mean.interval(0.05))) {
+            (None, _) => None,
+            (Some(_), Some(of_mean)) => Some(of_mean),
+            (Some(own), None) => {
+                let own = self.refined(own, (test, change), margin)?;
+                Some(self.with_least(own, (test, change, mean), 1)?)
+            }
+        };
         Ok(Comparison {
             interval,
             p_value: Some(swapped.p_value),
@@ -239,11 +242,9 @@ impl Side<'_> {
     fn with_least(
         &self,
         own: Interval,
-        change: &Variant,
-        delta: f64,
+        (test, change, mean): Tested<'_>,
         family: usize,
     ) -> Result<Interval, Error> {
-        let mean = self.mean_over_tokens(change);
         let units = change.changed_units(self.testing.block) as f64;
         let effective = mean.map_or(units, |mean| units.min(mean.degrees_of_freedom()));
         if effective >= FEW_CHANGES as f64 {
@@ -255,7 +256,7 @@ impl Side<'_> {
             None => {
                 let share = simultaneous_wilson(0, self.testing.units(self.segments), family).high;
                 let reach = self.segments.reach(share)?;
-                Interval { low: delta + reach.low, high: delta + reach.high }
+                Interval { low: test.delta() + reach.low, high: test.delta() + reach.high }
             }
         };
         Ok(own.joined(least))
@@ -301,7 +302,8 @@ pub fn test_pairs(systems: &[&Segments], pairs: &[Pair], testing: Testing) -> Re
         match swap_tests(&counted, &changes, testing).as_deref() {
             Some(&[swapped]) if testing.units(base) >= LEAST_SEGMENTS => {
                 let side = Side { segments: base, counted: &counted, testing };
-                let comparison = side.compare((&resampled, &changes[0]), swapped, 0.0)?;
+                let mean = side.mean_over_tokens(&changes[0]);
+                let comparison = side.compare((&resampled, &changes[0], mean), swapped, 0.0)?;
                 Ok(Comparison { p_adjusted: None, ..comparison })
             }
             _ => Ok(Comparison::untested(resampled.base, resampled.variant)),

@@ -102,7 +102,7 @@ fn ceiling_variance(without: [Vec<f64>; 2], whole: [Option<f64>; 2]) -> Option<f
         // Below 0 there is no less agreement than at 0.
         let noise = |own: &f64| (1.0 - own.max(0.0) * whole[1 - side]?).max(f64::MIN_POSITIVE).ln().into();
         let noises: Option<Vec<f64>> = without[side].iter().map(noise).collect();
-        noises.map(|noises| inflation(noises.len()) * squares(&noises))
+        noises.map(|noises| jackknife(&noises))
     };
     Some(part(0)? + part(1)?)
 }
@@ -188,10 +188,14 @@ fn variance(first: &WithoutGroups, second: &WithoutGroups) -> Option<f64> {
         (of_first.collect::<Option<Vec<_>>>()?, of_second.collect::<Option<Vec<_>>>()?);
     let row = |first: &Vec<f64>| second.without.iter().map(|second| fisher_z(first, second)).collect();
     let of_both: Vec<Vec<f64>> = first.without.iter().map(row).collect::<Option<_>>()?;
-    let parts =
-        (inflation(of_first.len()) * squares(&of_first), inflation(of_second.len()) * squares(&of_second));
+    let parts = (jackknife(&of_first), jackknife(&of_second));
     let shared = inflation(of_first.len()) * inflation(of_second.len()) * squares_of_both(&of_both);
     Some((parts.0 + parts.1 - shared).max(parts.0).max(parts.1))
+}
+
+/// The variance of a statistic by the values that it has without each unit (Efron 1982).
+pub(crate) fn jackknife(without: &[f64]) -> f64 {
+    inflation(without.len()) * squares(without)
 }
 
 /// Factor of the squares of the jackknife.
@@ -319,7 +323,7 @@ pub fn across_halves(
     Ok(all.iter().map(|one| all.iter().map(|other| rho(one, other)).collect()).collect())
 }
 
-fn mean(values: &[f64]) -> f64 {
+pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 

@@ -11,7 +11,7 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
 use crate::adjust::holm;
 use crate::bootstrap::{Interval, draw};
-use crate::reliability::Swept;
+use crate::reliability::{Swept, jackknife, mean};
 use crate::{Error, Segments};
 
 /// Resamples that give the covariances of heterogeneity tests.
@@ -112,24 +112,22 @@ impl Covariances {
             of_heads.iter_mut().for_each(|own| *own -= mean);
         }
         let groups = added[0].len();
-        let product =
-            |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(one, other)| one * other).sum::<f64>();
         let mut found = Self {
             whole: vec![vec![0.0; added.len()]; added.len()],
             without: vec![vec![vec![0.0; added.len()]; added.len()]; groups],
         };
         for (a, one) in added.iter().enumerate() {
             for (b, other) in added.iter().enumerate() {
-                // of group g of one run with all other groups of the other run, and the reverse
-                let of_pair = |g: usize, h: usize| product(&one[g], &other[h]);
-                let row = |g: usize| (0..groups).filter(|&h| h != g).map(|h| of_pair(g, h)).sum::<f64>();
-                let column = |h: usize| (0..groups).filter(|&g| g != h).map(|g| of_pair(g, h)).sum::<f64>();
+                // of group g of one run with group h of the other
+                let of_pairs: Vec<Vec<f64>> =
+                    one.iter().map(|of_g| other.iter().map(|of_h| dot(of_g, of_h)).collect()).collect();
+                let row = |g: usize| of_pairs[g].iter().sum::<f64>() - of_pairs[g][g];
+                let column = |h: usize| of_pairs.iter().map(|of_g| of_g[h]).sum::<f64>() - of_pairs[h][h];
                 let total: f64 = (0..groups).map(row).sum();
-                let count = (groups * (groups - 1)) as f64;
-                found.whole[a][b] = total / count;
+                found.whole[a][b] = total / (groups * (groups - 1)) as f64;
                 for (left_out, without) in found.without.iter_mut().enumerate() {
-                    let fewer = ((groups - 1) * (groups - 2)) as f64;
-                    without[a][b] = (total - row(left_out) - column(left_out)) / fewer;
+                    let pairs = ((groups - 1) * (groups - 2)) as f64;
+                    without[a][b] = (total - row(left_out) - column(left_out)) / pairs;
                 }
             }
         }
@@ -155,10 +153,8 @@ fn fisher_z(correlation: f64) -> f64 {
 /// Correlations beyond this have no interval.
 const LARGEST: f64 = 0.995;
 
-/// The variance of a statistic by the values that it has without each unit.
-fn jackknife(without: &[f64]) -> f64 {
-    let (count, mean) = (without.len() as f64, mean(without));
-    (count - 1.0) / count * without.iter().map(|own| (own - mean).powi(2)).sum::<f64>()
+fn dot(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
 
 fn mean_of(deals: &[Covariances], matrix: impl Fn(&Covariances) -> Matrix) -> Matrix {
@@ -169,10 +165,6 @@ fn mean_of(deals: &[Covariances], matrix: impl Fn(&Covariances) -> Matrix) -> Ma
     }
     sum.iter_mut().flatten().for_each(|sum| *sum /= deals.len() as f64);
     sum
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// Whether masking one head costs different amounts in different runs.
@@ -246,8 +238,6 @@ fn wald(costs: &[Costs], head: usize, segments: usize) -> f64 {
     let (mut statistic, mut degrees) = (0.0, 0);
     let mut before: Vec<(f64, Vec<f64>, f64)> = Vec::new();
     for (mut difference, mut resampled) in contrasts {
-        let dot =
-            |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(one, other)| one * other).sum::<f64>();
         let whole = dot(&resampled, &resampled);
         for (other, of_other, squares) in &before {
             let slope = dot(&resampled, of_other) / squares;
