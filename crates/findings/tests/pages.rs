@@ -15,7 +15,7 @@ use findings::segments::stored;
 use findings::source::experiment;
 use findings::{
     Ablations, Adjustment, Contrasts, Criterion, Folders, Gates, Judge, Kinds, LeftOut, Methods, Replicates,
-    Results, Retrained, Source,
+    ResultFile, Results, Retrained, Source,
 };
 use records::{AblationRow, Attention, Method, PruningRow, TestedRow as _};
 use stats::correlation::pearson;
@@ -297,9 +297,7 @@ const METHODS: [&str; 5] = [
 /// Areas of all criteria in each file, which take seconds to compare.
 static AREAS: LazyLock<BTreeMap<&str, Vec<MethodArea>>> = LazyLock::new(|| {
     let of = |file: &&'static str| {
-        let path = folders().results.join(file).with_extension("csv");
-        let own = Source::File { path, experiments: folders().experiments }.one(experiment::METHODS).unwrap();
-        let methods = Methods::read(own, &mut LeftOut::default()).unwrap();
+        let methods = Methods::read(result_file(file, experiment::METHODS), &mut LeftOut::default()).unwrap();
         (*file, methods.compared(methods.scopes()[0]).unwrap().areas)
     };
     METHODS.iter().map(of).collect()
@@ -323,21 +321,23 @@ fn area_over_importance(file: &str, order: &str) -> Option<f64> {
     Some(if over.p_value? < 0.01 { gain.signum() } else { 0.0 })
 }
 
+/// A file of an experiment, by its path in `results/` without the extension.
+fn result_file(name: &str, experiment: &str) -> ResultFile {
+    let Folders { results, experiments } = folders();
+    Source::File { path: results.join(name).with_extension("csv"), experiments }.one(experiment).unwrap()
+}
+
 /// The sweep in a file, and what judges it.
 fn judged(file: &str) -> (Ablations, Judge) {
     let criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
-    let path = folders().results.join(file).with_extension("csv");
-    let file = Source::File { path, experiments: folders().experiments }.one(experiment::SWEEP).unwrap();
-    let sweep = Ablations::read(file).unwrap();
+    let sweep = Ablations::read(result_file(file, experiment::SWEEP)).unwrap();
     let judge = sweep.judge(criterion);
     (sweep, judge)
 }
 
 /// Kinds of ablation next to the sweep with zeros in a file, and their differences from zeros.
 fn kinds(file: &str) -> (Kinds, Vec<KindContrast>) {
-    let path = folders().results.join(file).with_extension("csv");
-    let file = Source::File { path, experiments: folders().experiments }.one(experiment::SWEEP).unwrap();
-    let found = Kinds::read(file).unwrap().unwrap();
+    let found = Kinds::read(result_file(file, experiment::SWEEP)).unwrap().unwrap();
     let contrasts = found.contrasts_with_zero().unwrap();
     (found, contrasts)
 }
@@ -478,10 +478,8 @@ fn power(subject: &str) -> f64 {
 /// `0.69`: the greatest r that the noise of the standard split and another one allows, without some of the heads.
 fn allowed_by_noise(subject: &str, other: &str, without: &[&str]) -> String {
     let reliability = |split: &str| {
-        let folders = folders();
-        let path = folders.results.join(subject).join(split).with_extension("csv");
-        let file = Source::File { path, experiments: folders.experiments };
-        let results = Results::<AblationRow>::read(file.one(experiment::SWEEP).unwrap()).unwrap();
+        let file = result_file(&format!("{subject}/{split}"), experiment::SWEEP);
+        let results = Results::<AblationRow>::read(file).unwrap();
         let (base, masked) = stored(&results, || panic!("no segments of {subject}")).unwrap();
         let heads = results.rows.iter().map(|row| row.head_id().to_string()).zip(&masked);
         let is_kept = |(head, _): &(String, _)| !without.contains(&head.as_str());

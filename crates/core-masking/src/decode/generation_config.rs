@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(read(r#"{"min_length": 9, "min_new_tokens": 2}"#).rules.unwrap().shortest, 2);
     }
 
-    /// A forced end token takes the last place; a translation that is one token shorter ended of its own accord.
+    /// A forced end token takes the last place; a translation that is one token shorter ended by itself at an end token.
     #[test]
     fn translations_are_cut_if_no_end_token_of_their_own_fits_into_the_limit() {
         let folder = tempfile::tempdir().unwrap();
