@@ -2,12 +2,15 @@
 use std::path::Path;
 use std::process::Command;
 
+use assert_cmd::cargo::cargo_bin;
+
 fn run_python_tests(folder: &str, arguments: &[&str]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let run = Command::new(&python)
         .args(["-B", "-m", "unittest"])
         .args(arguments)
+        .env("HEADCOUNT_PLOTTING", cargo_bin("plotting"))
         .current_dir(folder)
         .output()
         .unwrap_or_else(|error| panic!("the set-up needs Python, but `{python}` does not run: {error}"));
