@@ -221,11 +221,11 @@ fn announce(scored: &Scored, segments: usize, sets: usize) {
         _ => "the first",
     };
     words::say!(
-        "masking {} on {which} {} of split `{}`: {} over the data; if stopped, resume with `{}`",
+        "masking {} on {which} {} of split `{}`: {} of the split; if stopped, resume with `{}`",
         words::count(sets, "head set"),
         words::count(segments, "segment"),
         scored.split,
-        words::count(sets + 1, "pass"),
+        words::count(sets + 1, "evaluation"),
         words::command_line()
     );
 }

@@ -86,9 +86,14 @@ pub const GROUPS: &[Group] = &[
     Group {
         title: "Which heads does the model need?",
         commands: &[
-            experiment("heads", "mask each head alone: a table, a map, verdicts", CLASSIFIER, "ablate-one")
-                .draws(&["table1 --attention all --with-figure", "heads"])
-                .shares("--attention"),
+            experiment(
+                "heads",
+                "mask each head alone: a table, a map, verdicts",
+                "demo-induction",
+                "ablate-one",
+            )
+            .draws(&["table1 --attention all --with-figure", "heads"])
+            .shares("--attention"),
             experiment("layers", "mask all heads of a layer but one", CLASSIFIER, "ablate-all-but-one")
                 .draws(&["table2"]),
             experiment(

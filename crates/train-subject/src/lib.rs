@@ -1,4 +1,6 @@
 //! Trains the model of a subject, as its TOML file says, and writes the training curve.
+pub mod init;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -37,6 +37,12 @@ pub fn command_line() -> String {
     })
 }
 
+/// Returns the command in front of names, `headcount` or `just`, as it was typed.
+pub fn front() -> String {
+    let typed = env::var(TYPED).unwrap_or_default();
+    typed.split(' ').next().filter(|front| !front.is_empty()).unwrap_or("headcount").to_owned()
+}
+
 /// Joins arguments to a line for a shell; those with special characters are quoted.
 pub fn quoted(arguments: impl IntoIterator<Item = String>) -> String {
     let is_plain = |text: &str| {
