@@ -71,7 +71,15 @@ impl Claim {
     /// Returns the table for the template; `None` if nothing was measured.
     fn shown(self) -> Option<Value> {
         let width = self.measured.iter().map(|row| row.cells.len()).max()?;
-        let rows = self.published.into_iter().chain(self.measured).map(|row| row.cut(width));
+        let rows = self.published.into_iter().chain(self.measured).map(|row| compact(row.cut(width)));
         Some(context! { remarks => self.remarks, ..of_rows(&rows.collect::<Vec<_>>(), width) })
     }
+}
+
+/// Writes percentages of other views without a space.
+fn compact(mut row: Row) -> Row {
+    for cell in &mut row.cells {
+        cell.text = cell.text.replace(" %", "%");
+    }
+    row
 }
