@@ -266,7 +266,7 @@ impl Judge {
     /// A sentence on what verdicts mean.
     pub fn of_verdicts(self) -> String {
         format!(
-            "needed: the whole 95% interval of the loss lies above {margin}; dispensable: it lies below; otherwise undecided",
+            "needed: the whole 95% interval of the loss is above {margin}; dispensable: it is below; otherwise undecided",
             margin = self.margin_in_words()
         )
     }
@@ -331,7 +331,7 @@ impl Judge {
     /// Both rules in words; `tests` is what a family has several of.
     pub fn rules(self, tests: &str) -> Vec<String> {
         let dispensable =
-            format!("dispensable: the whole 95% interval of the loss lies below {}", self.margin_in_words());
+            format!("dispensable: the whole 95% interval of the loss is below {}", self.margin_in_words());
         let criterion = self.description(tests);
         let no_loss = format!(
             "no significant loss, the paper's rule: not worse than the base at {criterion}; {CAUTION}"

@@ -1,6 +1,7 @@
 //! The tables of columns in `results/FILES.md` are the doc comments of the row types; `GOLDEN=write cargo test -p records --test columns`
 //! writes them.
 #![expect(clippy::unwrap_used, reason = "a page or a file that cannot be read should fail the test")]
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,14 +36,12 @@ fn documented(file: &str, row_type: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Returns the table of a row type without columns that the first row type describes in the same words.
-fn table(file: &str, row_type: &str) -> String {
-    let first = documented("ablation.rs", "AblationRow");
+/// Returns the table of a row type without columns that an earlier table describes in the same words.
+fn table(file: &str, row_type: &str, described: &mut BTreeSet<(String, String)>) -> String {
     let mut table = "| column | meaning |\n|---|---|\n".to_owned();
     for column in documented(file, row_type) {
-        if row_type == "AblationRow" || !first.contains(&column) {
-            let (name, meaning) = column;
-            writeln!(table, "| `{name}` | {meaning} |").unwrap();
+        if described.insert(column.clone()) {
+            writeln!(table, "| `{}` | {} |", column.0, column.1).unwrap();
         }
     }
     table
@@ -52,13 +51,14 @@ fn table(file: &str, row_type: &str) -> String {
 fn tables_of_columns_are_the_comments_of_the_row_types() {
     let path = root().join("results/FILES.md");
     let page = fs::read_to_string(&path).unwrap();
+    let mut described = BTreeSet::new();
     let mut parts = page.split("<!-- columns: ");
     let mut expected = parts.next().unwrap().to_owned();
     for part in parts {
         let (row, rest) = part.split_once(" -->\n").unwrap();
         let (file, row_type) = row.split_once(' ').unwrap();
         let after = rest.split_once("<!-- end of columns -->").unwrap().1;
-        let table = table(file, row_type);
+        let table = table(file, row_type, &mut described);
         write!(expected, "<!-- columns: {row} -->\n{table}<!-- end of columns -->{after}").unwrap();
     }
     if std::env::var_os("GOLDEN").is_some_and(|value| value == "write") {
