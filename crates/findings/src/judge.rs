@@ -213,13 +213,13 @@ impl Judge {
         margin(self.metric.name(), base, self.margin_percent)
     }
 
-    /// Returns the margin in words: `2% of the base`.
+    /// The margin in words: `2 % of the base`.
     pub fn margin_in_words(self) -> String {
         let of = if self.metric.is_nats() { "perplexity" } else { "base" };
-        format!("{}% of the {of}", short(self.margin_percent))
+        format!("{} % of the {of}", short(self.margin_percent))
     }
 
-    /// Returns the verdict of the 95% interval of the loss; `None` without an interval.
+    /// What the 95 % interval of the loss says; absent where there is none.
     pub fn verdict(self, row: &impl TestedRow) -> Option<Verdict> {
         row.verdict(self.margin_percent)
     }
@@ -266,8 +266,8 @@ impl Judge {
     /// A sentence on what verdicts mean.
     pub fn of_verdicts(self) -> String {
         format!(
-            "needed: the whole 95% interval of the loss is above {margin}; dispensable: it is below; otherwise undecided",
-            margin = self.margin_in_words()
+            "needed, dispensable: the whole 95 % interval of the loss lies above, below {}; else undecided",
+            self.margin_in_words()
         )
     }
 
@@ -331,7 +331,7 @@ impl Judge {
     /// Both rules in words; `tests` is what a family has several of.
     pub fn rules(self, tests: &str) -> Vec<String> {
         let dispensable =
-            format!("dispensable: the whole 95% interval of the loss is below {}", self.margin_in_words());
+            format!("dispensable: the whole 95 % interval of the loss lies below {}", self.margin_in_words());
         let criterion = self.description(tests);
         let no_loss = format!(
             "no significant loss, the paper's rule: not worse than the base at {criterion}; {CAUTION}"

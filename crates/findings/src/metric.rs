@@ -52,11 +52,9 @@ impl Metric {
         self.units().map_or(self.label().to_owned(), |[unit, _]| format!("{} ({unit})", self.label()))
     }
 
-    /// Formats a score with its unit, rounded: `36.05`, `83.40%`, `57.31 points`, `3.217` nats per token.
+    /// A score with its unit, rounded: `36.05`, `83.40 %`, `57.31 points`, `3.217` nats per token.
     pub fn amount(self, score: f64) -> String {
-        let unit = self.units().map_or(String::new(), |[unit, _]| {
-            if unit == "%" { unit.to_owned() } else { format!(" {unit}") }
-        });
+        let unit = self.units().map_or(String::new(), |[unit, _]| format!(" {unit}"));
         fixed(score, if self.is_nats() { 3 } else { 2 }) + &unit
     }
 
@@ -140,7 +138,7 @@ mod tests {
     fn scores_have_the_unit_of_their_metric_and_nats_their_perplexity() {
         let amounts = [MetricName::Bleu, MetricName::Accuracy, MetricName::F1]
             .map(|name| Metric::new(name).amount(83.401));
-        assert_eq!(amounts, ["83.40", "83.40%", "83.40 points"]);
+        assert_eq!(amounts, ["83.40", "83.40 %", "83.40 points"]);
         let (nats, bleu) = (Metric::new(MetricName::Nats), Metric::new(MetricName::Bleu));
         assert_eq!(nats.described(3.217), "3.217 nats per token, perplexity 24.95");
         assert_eq!(nats.described(30.0), "30.000 nats per token, perplexity 1.07e13");
