@@ -129,6 +129,15 @@ fn tables_of_the_summary_have_as_many_cells_as_heads() {
     }
 }
 
+#[test]
+fn every_table_of_the_summary_is_explained_in_at_most_forty_words() {
+    let page = summary_page();
+    let explained: Vec<&str> = page.lines().filter(|line| line.starts_with("How to read it: ")).collect();
+    assert_eq!(explained.len(), page.lines().filter(|line| line.starts_with("## ")).count());
+    let long: Vec<_> = explained.iter().filter(|line| line.split_whitespace().count() > 40).collect();
+    assert!(long.is_empty(), "{long:?}");
+}
+
 /// A folder of results may have any name; it stands in front of what could not be checked.
 #[test]
 fn names_of_folders_show_as_themselves_in_the_summary() {
