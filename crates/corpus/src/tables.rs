@@ -199,8 +199,8 @@ mod tests {
         assert_eq!(read_as("a.csv", "text,label\n").unwrap_err(), "`a.csv` has a header and no rows");
         assert_eq!(read_as("a.csv", "").unwrap_err(), "`a.csv` holds no examples");
         assert_eq!(
-            read_as("a.csv", "a,b\n1,2\n3\n").unwrap_err(),
-            "`a.csv`, line 3: 1 column, but column 2 is needed"
+            read_as("a.tsv", "a\tb\n1\t2\n3\n").unwrap_err(),
+            "`a.tsv`, line 3: 1 column, but column 2 is needed"
         );
     }
 }

@@ -20,30 +20,27 @@ pub struct SharedArgs {
     #[expect(missing_docs, reason = "clap would take it for the text of --help")]
     pub subject: SubjectArgs,
 
-    /// Seed for every random choice; equal seeds give equal files [default: 1; tests of existing results keep theirs]
+    /// Seed of random orders, samples and resamples; tests of existing results keep theirs [default: 1]
     #[arg(long, value_name = "SEED")]
     pub seed: Option<u64>,
 
-    /// Split to score [default: the subject's test split]
+    /// Split to score [default: the test split]
     #[arg(long, value_name = "SPLIT")]
     pub split: Option<String>,
 
-    /// Score a random sample of N segments of the split, drawn with --seed; `first:N` takes the first N, of a split with groups the
-    /// first of each group in proportion
+    /// Score a random sample of N segments, drawn with --seed; `first:N` takes the first N, of each group in proportion [default: all]
     #[arg(long, value_name = "N|first:N", value_parser = limit)]
     pub limit: Option<Limit>,
 
-    /// Result file [default: `<results>/<subject>/<experiment>.csv`, with the split and the limit in its name]
+    /// Result file; split and limit are in the default name [default: `<results>/<setup>/<experiment>.csv`]
     #[arg(long, value_name = "FILE.csv", conflicts_with = "replicate")]
     pub output: Option<PathBuf>,
 
-    /// Compute the results again, or replace those of another run; the old ones stay until the new ones are complete.
-    /// Results of other experiments that this one needs are reused if they fit
+    /// Compute everything again; old results stay until the new ones are complete
     #[arg(long)]
     pub again: bool,
 
-    /// Measure only every N-th row, starting at row I, such as 2/8, in a file of its own; `just merge` joins the shards.
-    /// Shards may run at once or one after another
+    /// Measure every N-th row from row I on, such as `2/8`; `merge` joins the shards
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
 
@@ -51,7 +48,7 @@ pub struct SharedArgs {
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub results: PathBuf,
 
-    /// Number format of the model
+    /// Number format of the model; bf16 repeats close decisions in f32
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Precision::F32)]
     pub precision: Precision,
 
@@ -80,12 +77,11 @@ fn limit(text: &str) -> Result<Limit, String> {
 /// The subject, and which of its models.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SubjectArgs {
-    /// Subject to experiment on: a file of `experiments/`, or its name without `.toml`; its model is trained on first use
-    #[arg(value_name = "SUBJECT")]
+    /// Setup to experiment on: a TOML file, or its name in `experiments/`; its model is trained on first use
+    #[arg(value_name = "SETUP")]
     pub subject: PathBuf,
 
-    /// Replicate, of those that `replicates` in section [training] of the subject's file asks for, or all, one after another; results
-    /// of the N-th lie in `<results>/<subject>/replicate-<N>/`, of the first in `<results>/<subject>/` [default: 1]
+    /// Run to measure, of those that `replicates` in [training] asks for, or `all` [default: 1]
     #[arg(long, value_name = "N", value_parser = replicate)]
     pub replicate: Option<Replicate>,
 }
@@ -262,16 +258,15 @@ pub struct MachineArgs {
     #[arg(long, value_name = "DIR", default_value = "data")]
     pub data: PathBuf,
 
-    /// Threads of the computation [default: all cores]
+    /// CPU threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     pub threads: Option<usize>,
 
-    /// Device of the model: auto, cpu or cuda:N
+    /// Device: auto (the first GPU, otherwise the CPU), cpu or cuda:N
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: String,
 
-    /// Memory that evaluating head sets and measuring heads may take besides the model, such as 500M or 8G [default: 80 %
-    /// of what the machine or the GPU has free, less the model, or 2G where the system does not tell]
+    /// Memory in addition to the model, such as 500M or 8G [default: 80% of what is free]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub memory: Option<u64>,
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use clap::{Args, Command, ValueEnum};
+use clap::{Arg, Args, Command, ValueEnum};
 use core_masking::families::{CLASSIFIERS, LANGUAGE_MODELS, TRANSLATORS};
 use experiment::{AblationKind, SharedArgs};
 use records::{Attention, Method, Order};
@@ -136,9 +136,9 @@ fn the_families_are_those_of_each_task() {
 
 /// `-cola` behind `minilm-sst2` is `minilm-cola`.
 #[test]
-fn the_subjects_are_the_files_of_experiments() {
+fn the_setups_are_the_files_of_experiments() {
     let mut on_page = Names::new();
-    for row in rows("Subjects", None) {
+    for row in rows("Setups", None) {
         let mut stem = "";
         for name in code(&row[0]) {
             if !name.starts_with('-') {
@@ -157,8 +157,8 @@ fn orders_searches_controls_attention_types_and_kinds_of_ablation_are_those_of_t
     let can_be_asked_for = |order: &Order| order.to_possible_value().is_some();
     let (orders, searches): (Vec<_>, Vec<_>) = Order::all().iter().copied().partition(can_be_asked_for);
     let named = |orders: Vec<Order>| names(orders.into_iter().map(Order::name));
-    assert_eq!(names_on_page("Orders of heads", Some("`--order`")), named(orders));
-    assert_eq!(names_on_page("Orders of heads", Some("`--method`")), named(searches));
+    assert_eq!(names_on_page("Rankings and searches", Some("`--order`")), named(orders));
+    assert_eq!(names_on_page("Rankings and searches", Some("`--method`")), named(searches));
     let controls = Method::ALL.into_iter().filter(|method| *method != Method::Gates);
     assert_eq!(names_on_page("Controls", None), names(controls.map(Method::name)));
     assert_eq!(names_on_page("Names of heads", None), names(Attention::ALL.map(Attention::name)));
@@ -167,26 +167,50 @@ fn orders_searches_controls_attention_types_and_kinds_of_ablation_are_those_of_t
     assert_eq!(names_on_page("Kinds of ablation", None), names(kinds.iter().map(|kind| kind.get_name())));
 }
 
+/// A row of the table of options: the option, its default, and its help without the default.
+fn option_row(option: &Arg) -> Option<String> {
+    let long = option.get_long()?;
+    let help = option.get_help()?.to_string();
+    let (help, told) = match help.split_once(" [default: ") {
+        Some((help, told)) => (help, told.trim_end_matches(']').to_owned()),
+        None => (help.as_str(), String::new()),
+    };
+    let set = option.get_default_values().iter().map(|value| value.to_string_lossy());
+    let default = match (told, set.collect::<Vec<_>>().join(",")) {
+        (told, set) if told.is_empty() && (set.is_empty() || set == "false") => "off".to_owned(),
+        (told, set) if told.is_empty() => set,
+        (told, _) => told,
+    };
+    Some(format!("| `--{long}` | {default} | {help} |\n"))
+}
+
+/// `GOLDEN=write cargo test -p experiment --test reference` writes the table.
 #[test]
-fn the_options_are_those_that_every_experiment_takes() {
+fn the_table_of_options_is_what_help_prints() {
+    const MARKS: [&str; 2] = ["<!-- options: begin -->\n", "<!-- options: end -->"];
+    let path = format!("{ROOT}/experiments/REFERENCE.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(MARKS[0]).unwrap();
+    let after = rest.split_once(MARKS[1]).unwrap().1;
     let command = SharedArgs::augment_args(Command::new("any"));
-    let options = names(command.get_arguments().filter_map(|option| option.get_long()));
-    let on_page = rows("Options of every experiment", None);
-    let on_page =
-        names(on_page.iter().flat_map(|row| code(&row[0])).map(|name| name.trim_start_matches('-')));
-    assert_eq!(on_page, options);
+    let rows: String = command.get_arguments().filter_map(option_row).collect();
+    let table = format!("| option | default | meaning |\n|---|---|---|\n{rows}");
+    let expected = format!("{before}{}{table}{}{after}", MARKS[0], MARKS[1]);
+    if std::env::var_os("GOLDEN").is_some_and(|value| value == "write") {
+        fs::write(&path, &expected).unwrap();
+    }
+    assert_eq!(fs::read_to_string(path).unwrap(), expected, "GOLDEN=write writes the table");
 }
 
 #[test]
-fn every_recipe_that_runs_an_experiment_or_shows_results_has_a_row() {
+fn every_command_has_a_row() {
     let justfile = fs::read_to_string(format!("{ROOT}/justfile")).unwrap();
-    let recipes = ["paper", "experiments", "beyond the paper", "results"].map(|group| {
-        let group = format!("[group('{group}')]\n");
-        justfile.split(&group).skip(1).filter_map(|below| below.split([' ', ':']).next()).collect::<Vec<_>>()
-    });
+    let groups = justfile.split("[group('").skip(1).filter(|group| !group.starts_with('9'));
+    let recipes = groups.filter_map(|group| group.split_once("\n")?.1.split([' ', ':']).next());
     let rows = rows("What to run", None);
     let on_page = rows.iter().flat_map(|row| code(&row[0])).filter_map(|code| code.split(' ').nth(1));
-    // recipes that prepare or check the repository have rows where readers of this page need them
-    let on_page = names(on_page.filter(|recipe| !["bench", "fetch"].contains(recipe)));
-    assert_eq!(on_page, names(recipes.concat()));
+    // benches and the set-up of libtorch are for those who change the code
+    let (on_page, recipes) =
+        (on_page.filter(|name| *name != "bench"), recipes.filter(|name| !name.starts_with("setup")));
+    assert_eq!(names(on_page), names(recipes));
 }

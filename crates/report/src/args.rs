@@ -13,14 +13,14 @@ use findings::{Folders, parse_alpha};
 #[command(version)]
 pub struct Args {
     /// Subject, a folder in the results, or the file that describes it
-    #[arg(value_name = "SUBJECT", default_value = "demo-translation")]
+    #[arg(value_name = "SETUP", default_value = "demo-translation")]
     subject: String,
 
     /// Report on all subjects, with an index, `report.html`, and all beside each other, `comparison.html`
     #[arg(long, conflicts_with_all = ["subject", "out"])]
     pub all: bool,
 
-    /// File to write, which ends in `.html`; by default `<RESULTS>/<SUBJECT>/report.html`
+    /// File to write, which ends in `.html`; by default `<RESULTS>/<SETUP>/report.html`
     #[arg(long, value_name = "FILE", value_parser = html_file)]
     pub out: Option<PathBuf>,
 

@@ -339,9 +339,18 @@ fn every_link_of_the_pages_leads_somewhere() {
 #[test]
 fn pages_stay_short_enough_to_be_read() {
     let read = |page| fs::read_to_string(root().join(page)).unwrap();
-    for (page, most) in [("README.md", 900), ("results/README.md", 1_800), ("experiments/README.md", 1_500)] {
+    let limits = [
+        ("README.md", 900),
+        ("results/README.md", 1_800),
+        ("experiments/README.md", 1_500),
+        ("experiments/REFERENCE.md", 6_000),
+    ];
+    for (page, most) in limits {
         let words = read(page).split_whitespace().count();
         assert!(words <= most, "{page} has {words} words, more than {most}");
+        if page == "experiments/REFERENCE.md" {
+            continue; // its tables list everything
+        }
         let text = read(page);
         let mut cells = text.lines().filter(|line| line.starts_with('|')).flat_map(|row| row.split('|'));
         let long = cells.find(|cell| cell.split_whitespace().count() > 12);

@@ -26,7 +26,7 @@ pub struct CommonArgs {
 pub struct DrawArgs {
     /// Subject of the experiments, a folder in the results such as `demo-translation`, or the file that describes it; or a
     /// result file, such as `results/demo-translation/ablate-one-first-500.csv`
-    #[arg(value_name = "SUBJECT|FILE.csv")]
+    #[arg(value_name = "SETUP|FILE.csv")]
     subject: String,
 
     /// Split that was scored [default: that of the standard files]

@@ -19,7 +19,7 @@ use words::{exit_code, print_error, print_line};
 struct Args {
     /// A subject, all of whose shards are joined, or the result file that shards are to become, such as
     /// results/demo-translation/ablate-one.csv
-    #[arg(value_name = "SUBJECT or FILE.csv")]
+    #[arg(value_name = "SETUP or FILE.csv")]
     target: PathBuf,
 
     /// Join the shards of this experiment only, such as ablate-one

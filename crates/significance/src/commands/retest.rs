@@ -17,7 +17,7 @@ use words::{exit_code, print_error, print_line};
 #[command(name = "retest", version)]
 struct Args {
     /// A subject, whose results are all tested, or a result file [default: all subjects]
-    #[arg(value_name = "SUBJECT or FILE.csv")]
+    #[arg(value_name = "SETUP or FILE.csv")]
     target: Option<PathBuf>,
 
     /// Seed that draws the resamples
