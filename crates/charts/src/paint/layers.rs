@@ -37,6 +37,7 @@ pub fn draw(canvas: &mut Canvas, plane: &Plane<'_>) {
             }
             Layer::Rule(at, style) => canvas.line(&spots(&rule(plane.panel, *at)), *style),
             Layer::Cells(cells) => draw_cells(canvas, plane, cells),
+            Layer::Label(at, text) => draw_label(canvas, plane, *at, text),
             Layer::Ends(ends) => draw_ends(canvas, plane, ends),
             Layer::Tops(tops) => draw_tops(canvas, plane, tops),
             Layer::Brackets(spans) => draw_brackets(canvas, plane, spans),
@@ -112,6 +113,14 @@ pub fn draw_stripes(canvas: &mut Canvas, [(left, top), (right, bottom)]: [Spot; 
         let y = top + (bottom - top) * third / 3;
         canvas.line(&[(left, y), (right, y)], Style::line(WHITE, 0.7));
     }
+}
+
+/// A text to the right of a place in the left half of the panel, else to its left.
+fn draw_label(canvas: &mut Canvas, plane: &Plane<'_>, at: (f64, f64), text: &str) {
+    let ((x, y), Place { left, right, .. }) = (plane.at(at), plane.place);
+    let is_left = points(x) > (left + right) / 2.0;
+    let (anchor, gap) = if is_left { (HPos::Right, -4.0) } else { (HPos::Left, 4.0) };
+    TextStyle { size: SMALL, color: INK, anchor }.write_centered(canvas, text, (points(x) + gap, points(y)));
 }
 
 /// Names at the right end, with a leader to each; those that would overlap move apart.

@@ -3,7 +3,6 @@ use charts::chart::{At, Axis, Color, Entry, Layer, Mark, Shape, Style};
 use charts::palette::GREY;
 use charts::scale::extent;
 use findings::Metric;
-use stats::Direction;
 
 /// An axis of scores spans at least this many points, or nats, so that noise does not look like a curve.
 const FLAT: f64 = 0.5;
@@ -21,14 +20,6 @@ pub struct Point {
     pub ends: Option<(f64, f64)>,
     /// `true` if the score is significantly worse than the base.
     pub is_worse: bool,
-}
-
-impl Point {
-    /// The place at height `y` on the way to another point.
-    fn towards(self, other: Self, y: f64) -> Self {
-        let part = (y - self.y) / (other.y - self.y);
-        Self { x: self.x + part * (other.x - self.x), y, ends: None, is_worse: self.is_worse }
-    }
 }
 
 /// A line in pieces between which something is missing.
@@ -57,22 +48,6 @@ impl Curve {
     /// The same, further to the right.
     pub fn shifted(mut self, by: f64) -> Self {
         self.pieces.iter_mut().flatten().for_each(|point| point.x += by);
-        self
-    }
-
-    /// The same up to a score: the line ends where it first gets worse, and intervals end there.
-    pub fn up_to(mut self, worst: f64, direction: Direction) -> Self {
-        for piece in &mut self.pieces {
-            if let Some(place) = piece.iter().position(|point| direction.is_better(worst, point.y)) {
-                let crossing = place.checked_sub(1).map(|before| piece[before].towards(piece[place], worst));
-                piece.truncate(place);
-                piece.extend(crossing);
-            }
-            let within = |end| if direction.is_better(worst, end) { worst } else { end };
-            piece
-                .iter_mut()
-                .for_each(|point| point.ends = point.ends.map(|(low, high)| (within(low), within(high))));
-        }
         self
     }
 

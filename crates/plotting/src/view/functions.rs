@@ -167,5 +167,5 @@ pub fn figure1c(functions: &Functions) -> Chart {
     Chart::new("Figures 1c and 2b", functions.file.label(CENSUS), functions.file.titled(title))
         .note("numbers: heads of a layer; the darker, the greater their share of it")
         .note(format!("a head counts that {}; it may have several functions", thresholds()))
-        .beside(&attentions, panel)
+        .beside(&attentions, Attention::in_words, panel)
 }

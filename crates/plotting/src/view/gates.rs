@@ -135,7 +135,7 @@ pub fn figure7(gates: &Gates, before: f64, pruning: Option<&Pruning>, criterion:
         .entries(UNTRAINED.iter().filter(|(order, _)| orders.contains(&order.name())).map(untrained_entry))
         .entries([base_entry("before,", &metric, before)])
         .entries(has_published.then(|| Entry::mark("paper, WMT", PUBLISHED)))
-        .beside(&scopes, panel)
+        .beside(&scopes, Scope::in_words, panel)
 }
 
 /// Controls that are missing, and what cannot be said without them.
@@ -178,9 +178,8 @@ fn shift(gates: &Gates, method: Method) -> f64 {
 /// `encoder `, where it is these that can be closed.
 fn whose(scope: Scope) -> String {
     match scope {
-        Scope::One(Attention::EncEnc) => "encoder ".to_owned(),
         Scope::One(Attention::SelfAttention) | Scope::All => String::new(),
-        Scope::One(attention) => format!("{attention} "),
+        Scope::One(attention) => format!("{} ", attention.in_words()),
     }
 }
 
@@ -295,7 +294,7 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
         let most = all.map(|(row, layer)| of(row, layer)).max().unwrap_or(0);
         let kept = rows.iter().map(|row| row.kept);
         counts(("layer", 1..=deepest), ("in all", kept), |row, layer| (of(row, layer + 1), most))
-            .named(attention.name())
+            .named(attention.in_words())
             .in_row(place)
     };
     distinct(heads().map(|head| head.attention())).into_iter().enumerate().map(panel).collect()

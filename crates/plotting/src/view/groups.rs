@@ -200,8 +200,11 @@ fn head_names(groups: &Groups, heads: &[usize]) -> Vec<String> {
     let name = |&place: &usize| {
         let (attention, layer, head) = groups.heads[place].numbers();
         let is_new = before.replace((attention, layer)) != Some((attention, layer));
-        let kind =
-            if attention == Attention::SelfAttention { String::new() } else { format!("{attention} ") };
+        let kind = if attention == Attention::SelfAttention {
+            String::new()
+        } else {
+            format!("{} ", attention.in_words())
+        };
         let layer = if is_new { format!("{kind}L{layer}") } else { String::new() };
         format!("{head}\n{layer}")
     };

@@ -252,5 +252,5 @@ fn figure(found: &Kinds, judge: Judge) -> Chart {
         .note(draws(&found.all))
         .entries(entries)
         .entries([Entry::line("equal", EQUAL), Entry::line("margin", Style::line(GREY, 0.4))])
-        .beside(&attentions, panel)
+        .beside(&attentions, Attention::in_words, panel)
 }

@@ -132,7 +132,7 @@ fn figure4(pruning: &Pruning, criterion: Criterion) -> Result<Chart> {
         let mark = mark(attention, 1.6);
         let (width, shape) =
             if is_random(series) { (THIN, None) } else { (1.0, Some((mark.shape, mark.radius))) };
-        let look = Curve::look(attention.name(), mark.color, width, shape);
+        let look = Curve::look(attention.in_words(), mark.color, width, shape);
         (series, curve(series, look, criterion))
     };
     let drawn: Vec<_> = pruning.types()?.into_iter().map(drawn).collect();
@@ -141,7 +141,7 @@ fn figure4(pruning: &Pruning, criterion: Criterion) -> Result<Chart> {
     for (scope, row) in &pruning.floors {
         let Scope::One(attention) = *scope else { continue };
         rules.push(Layer::Rule(At::Y(row.score), Style::dotted(mark(attention, 1.0).color, 0.7)));
-        floors.push(format!("{scope} {}", metric.amount(row.score)));
+        floors.push(format!("{} {}", scope.in_words(), metric.amount(row.score)));
     }
     let title = format!("{} over the share of masked heads of each attention type", metric.label());
     let has_floor = !floors.is_empty();
@@ -329,7 +329,7 @@ pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
         .entries(complement_entry(has_complement))
         .entries(has_untrained.then(|| Entry::line("not retrained", Style::dotted(INK, 0.8))))
         .entries([base_entry("base", &metric, base)])
-        .beside(&scopes, panel)
+        .beside(&scopes, Scope::in_words, panel)
 }
 
 /// One row for each step of each curve, of random draws together: heads and order, then the score with and without training.

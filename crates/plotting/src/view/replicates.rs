@@ -399,7 +399,7 @@ fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
         .note(judge.of_verdicts())
         .entries(entries)
         .entries([Entry::line("margin", MARGIN)])
-        .beside(&attentions, panel)
+        .beside(&attentions, Attention::in_words, panel)
         .wide()
 }
 

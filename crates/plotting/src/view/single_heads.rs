@@ -308,7 +308,7 @@ fn figure1(
         if last == 0 {
             return Panel::new([x, y], 100.0, layers);
         }
-        Panel::new([x, y], 58.0, layers).named(format!("{attention} ({})", sweep.file.description(attention)))
+        Panel::new([x, y], 58.0, layers).named(sweep.file.description(attention))
     };
     let all = || families.iter().flatten().copied();
     let kinds = judge.verdicts(all()).map(|Verdicts { needed, dispensable, undecided }| {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use charts::table::{Cell, Row, Table};
 use findings::methods::{
-    Compared, Kind, LightModules, Masked, MethodArea, OverRandom, Recommended, Repaired, is_of_modules,
+    Compared, Kind, LightModules, Masked, MethodArea, OverRandom, Recommended, Repaired,
 };
 use findings::pruning::share;
 use findings::{Criterion, Draws, Methods, Speed};
@@ -43,15 +43,18 @@ impl Ranking<'_> {
         methods
     }
 
-    /// The best method after a repair that does not stand out anyway.
-    pub(super) fn best(&self, repair: Repair) -> Option<CurveId> {
-        let is_meant = |area: &&MethodArea| {
-            let Repaired { repair: own, curve } = area.method;
-            let stands_out = matches!(curve.order, Order::Importance | Order::Oracle | Order::Random);
-            own == repair && !curve.complement && !stands_out && !is_of_modules(curve)
+    /// The two methods with the best mean rank over the repairs, apart from importance, the oracle and random orders.
+    pub(super) fn best_others(&self) -> Vec<CurveId> {
+        let is_meant = |curve: &CurveId| {
+            !curve.complement && !matches!(curve.order, Order::Importance | Order::Oracle | Order::Random)
         };
-        let best = self.areas.iter().filter(is_meant).min_by_key(|area| self.rank(area));
-        best.map(|area| area.method.curve)
+        let mut others: Vec<CurveId> =
+            self.methods().into_iter().map(|area| area.method.curve).filter(is_meant).collect();
+        // Last where it was not measured.
+        let rank = |repair, curve| self.of(repair, curve).map_or(self.areas.len(), |area| self.rank(area));
+        others.sort_by_key(|&curve| self.repairs.iter().map(|&repair| rank(repair, curve)).sum::<usize>());
+        others.truncate(2);
+        others
     }
 
     fn change(&self, area: &Area) -> String {
