@@ -193,6 +193,12 @@ impl Panel {
         Self::new([Axis::named(across, columns), Axis::named(down, rows).downwards()], height, vec![cells])
     }
 
+    /// A row of data for each name, as high as a line of text, the first one on top: row `n` is at `n + 0.5` of the y axis.
+    pub fn rows(x: Axis, names: Vec<String>, layers: Vec<Layer>) -> Self {
+        let height = 13.0 * names.len() as f64;
+        Self::new([x, Axis::named("", names).downwards()], height, layers)
+    }
+
     /// The same with a name above it.
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }

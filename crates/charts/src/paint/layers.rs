@@ -76,7 +76,7 @@ fn draw_cells(canvas: &mut Canvas, plane: &Plane<'_>, cells: &[Cell]) {
         [plane.at((x, y)), plane.at((x + 1.0, y + 1.0))]
     };
     for cell in cells {
-        let paint = Paint { outline: Some(Style::line(LIGHT, 0.0)), ..Paint::area(paper(cell)) };
+        let paint = Paint { outline: Some(Style::line(LIGHT, 0.3)), ..Paint::area(paper(cell)) };
         canvas.rectangle(corners(cell), paint);
     }
     // kind by kind, since what looks alike takes less room side by side
@@ -87,6 +87,12 @@ fn draw_cells(canvas: &mut Canvas, plane: &Plane<'_>, cells: &[Cell]) {
             Some(_) => {}
         }
     }
+    // one size for all: smaller digits would look like a smaller number
+    let fit = |cell: &Cell| {
+        let [from, to] = corners(cell);
+        SMALL * (points(to.0 - from.0) - 2.0) / width(&cell.text, SMALL).max(1.0)
+    };
+    let size = cells.iter().map(fit).fold(SMALL, f64::min);
     for cell in cells {
         let [from, to] = corners(cell);
         let middle = ((from.0 + to.0) / 2, (from.1 + to.1) / 2);
@@ -99,8 +105,6 @@ fn draw_cells(canvas: &mut Canvas, plane: &Plane<'_>, cells: &[Cell]) {
             }
             None => {}
         }
-        let room = points(to.0 - from.0) - 2.0;
-        let size = (SMALL * room / width(&cell.text, SMALL)).min(SMALL);
         let color = if cell.value.is_some() { ink } else { GREY };
         let style = TextStyle { size, color, anchor: HPos::Center };
         style.write_centered(canvas, &cell.text, (points(middle.0), points(middle.1)));

@@ -1,6 +1,6 @@
 //! Agreement of the orders of heads, by rank correlation over all heads (Michel et al. 2019, Section 4.1). The
 //! paper has no such table; it compares orders by what they do to the score.
-use charts::chart::{self, Chart, Panel};
+use charts::chart::{self, Chart, Entry, Panel};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::error::incomparable;
@@ -79,7 +79,8 @@ fn figure(orders: &Orders, matrix: &Matrix) -> Chart {
         };
         chart::Cell { value, text, ..chart::Cell::default() }
     };
-    let rows = all.iter().zip(1..).map(|(order, number)| format!("{} {number}", order.label));
+    let rows = all.iter().map(|order| &order.label);
+    let columns = all.iter().map(|order| order.label.replace("+ ", "+\u{a0}").replace(' ', "\n"));
     let label = importance.file.label(&format!("{STEM}-matrix"));
     let heads = count(importance.heads().len(), "head");
     let title = format!("How far the orders of heads agree; {}, {heads}", importance.title());
@@ -91,7 +92,9 @@ fn figure(orders: &Orders, matrix: &Matrix) -> Chart {
         .note(DIRECTION)
         .note(orders.notes())
         .note(importance.unknown())
-        .panels(1, vec![Panel::matrix(("", 1..=all.len()), ("", rows), 16.0, cell)])
+        .entries([Entry::text("above the diagonal: Kendall's \u{3c4}-b; below the diagonal: Spearman's \u{3c1}")])
+        .panels(1, vec![Panel::matrix(("", columns), ("", rows), 16.0, cell)])
+        .wide()
         .bar("rank correlation", chart::BAR_COLORS.map(|rho| typeset(rho, 1)))
 }
 

@@ -8,8 +8,8 @@ use findings::Metric;
 const FLAT: f64 = 0.5;
 const FLAT_NATS: f64 = 0.05;
 
-/// The score of the model that others are compared with.
-pub const BASE: Style = Style::dashed(GREY, 0.6);
+/// The score of the model that others are compared with; dashes are for complements.
+pub const BASE: Style = Style::line(GREY, 0.6);
 
 /// A place on a curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,12 +45,6 @@ impl Curve {
         Entry { line: self.line, mark: self.mark, ..Entry::text(&self.name) }
     }
 
-    /// The same, further to the right.
-    pub fn shifted(mut self, by: f64) -> Self {
-        self.pieces.iter_mut().flatten().for_each(|point| point.x += by);
-        self
-    }
-
     /// All points of its pieces.
     pub fn points(&self) -> impl Iterator<Item = &Point> {
         self.pieces.iter().flatten()
@@ -70,14 +64,6 @@ impl Curve {
         let ends = |point: &Point| point.ends.map(|(low, high)| (point.x, low, high));
         let bands = self.pieces.iter().map(|piece| piece.iter().filter_map(ends).collect::<Vec<_>>());
         bands.filter(|band| band.len() > 1).map(|band| Layer::Band(band, line.color)).collect()
-    }
-
-    /// An upright line for the interval of each point.
-    pub fn bars(&self) -> Vec<Layer> {
-        let Some(mark) = self.mark else { return Vec::new() };
-        let style = Style::line(mark.color, 0.5);
-        let ends = self.points().filter_map(|point| Some((point.x, point.ends?)));
-        ends.map(|(x, (low, high))| Layer::Line(vec![(x, low), (x, high)], style)).collect()
     }
 
     /// `true` if a mark is hollow.

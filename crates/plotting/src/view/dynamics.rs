@@ -1,7 +1,7 @@
 //! Figure 5: what masking heads does to the score while a model is trained, in pictures and in numbers (Michel et al. 2019,
 //! Section 6).
 use charts::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Ticks};
-use charts::palette::{BLUE, GREEN, PURPLE, SKY, ramp};
+use charts::palette::ramp;
 use charts::scale::{LogAxis, extent};
 use charts::table::{Cell, Row, Table};
 use findings::dynamics::share;
@@ -169,17 +169,25 @@ fn over_training(dynamics: &Dynamics, log: LogAxis) -> Vec<Curve> {
     shares.iter().enumerate().map(of_share).collect()
 }
 
-/// A line for each of the first two and the last two checkpoints; nothing is drawn across a missing step.
+/// A line for each of the first two and the last two checkpoints, the darker the later; nothing is drawn across a missing step.
 fn over_shares(dynamics: &Dynamics, comparable: &[&Checkpoint]) -> Vec<Curve> {
     let is_chosen = |index: usize| index < 2 || index + 2 >= comparable.len();
     let chosen = comparable.iter().enumerate().filter(|(index, _)| is_chosen(*index)).map(|(_, one)| *one);
-    let looks =
-        [(SKY, Shape::Circle), (GREEN, Shape::Square), (PURPLE, Shape::Triangle), (BLUE, Shape::Diamond)];
-    let of_checkpoint = |(one, (color, shape)): (&Checkpoint, _)| {
+    let shapes = [Shape::Circle, Shape::Square, Shape::Triangle, Shape::Diamond];
+    let last = chosen.clone().count().saturating_sub(1).max(1);
+    let of_checkpoint = |(place, one): (usize, &Checkpoint)| {
         let pieces = one.steps.chunk_by(|left, right| right.step == left.step + 1);
         let at = |row: &DynamicsRow| point(one, row, share(row));
         let pieces = pieces.map(|piece| piece.iter().filter_map(at).collect()).collect();
-        Curve { pieces, ..Curve::look(dynamics.name(one), color, 0.9, Some((shape, 1.4))) }
+        Curve {
+            pieces,
+            ..Curve::look(
+                dynamics.name(one),
+                ramp(place as f64 / last as f64),
+                0.9,
+                Some((shapes[place], 1.4)),
+            )
+        }
     };
-    chosen.zip(looks).map(of_checkpoint).collect()
+    chosen.enumerate().map(of_checkpoint).collect()
 }

@@ -91,7 +91,12 @@ pub fn scores_of(
     importance: &Importance,
     verdicts: &BTreeMap<HeadId, Verdict>,
 ) -> impl Iterator<Item = (HeadScore, Values)> {
-    importance.known().into_iter().map(|score| {
+    importance.known().into_iter().map(|mut score| {
+        if score.values.iter().all(|value| *value <= 0.0) {
+            // A negated score, such as entropy, would only give a map of stripes.
+            score.values.iter_mut().for_each(|value| *value = -*value);
+            score.label = score.label.trim_start_matches('\u{2212}').to_owned();
+        }
         let heads = importance.heads().into_iter().zip(&score.values);
         let values =
             Values::new(0.0, heads.map(|(head, &number)| (head, (number, verdicts.get(&head).copied()))));
@@ -159,7 +164,7 @@ pub fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Cri
     for (place, (score, values)) in known.iter().enumerate() {
         let end = typeset(values.end, decimals(values.end));
         let unit = if score.unit.is_empty() { String::new() } else { format!(" {}", score.unit) };
-        let row = format!("{}, to \u{b1}{end}{unit}{}", score.label, values.scale());
+        let row = format!("{}, up to {end}{unit}{}", score.label, values.scale());
         let is_last = (known.len() - place) * attentions.len() <= columns;
         for (index, &attention) in attentions.iter().enumerate() {
             let name = match (index, place) {
@@ -174,8 +179,8 @@ pub fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Cri
     let label = importance.file.label(SCORES);
     Chart::new("Heads by score", label, format!("What heads can be ordered by; {}", importance.title()))
         .note(
-            "orange is above 0, blue and striped below; the name of a row says where its colours end, and where they go by \
-             the square root",
+            "orange: above 0; blue, striped: below 0; the colours of each score end at its maximum, which is in its title; entropy \
+             orders heads the other way round, highest first",
         )
         .note(what_signs_are)
         .note(importance.notes())
@@ -183,7 +188,7 @@ pub fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Cri
         .entries(sweep.map(|sweep| legend(sweep, criterion)).unwrap_or_default())
         .panels(columns, panels)
         .bar(
-            "score of a head, or its square root, as a share of the greatest in its row",
+            "score of a head, relative to the maximum of that score",
             BAR_COLORS.map(|color| typeset(color, 1)),
         )
 }

@@ -3,7 +3,7 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use charts::chart::{Axis, Chart, Color, Panel, Shape};
+use charts::chart::{Axis, Chart, Color, Entry, Panel, Shape};
 use charts::palette::{GREEN, PURPLE, SILVER};
 use charts::write::Sheet;
 use findings::methods::{Repaired, is_of_modules};
@@ -11,7 +11,7 @@ use findings::pruning::share;
 use findings::{Criterion, Draws, LeftOut, Methods, Result, Series, Speed};
 use records::{CurveId, Order, PruningRow, Repair, Scope};
 
-use super::curve::{Curve, Point, base_entry, over_base, scores};
+use super::curve::{BASE, Curve, Point, over_base, scores};
 use super::pruning_curves::{curve, is_random, legend, look};
 use super::{Asked, BANDS};
 use tables::{Ranking, modules_table, recommendation, steps_table};
@@ -59,7 +59,7 @@ const BEST: [(Color, Shape); 2] = [(GREEN, Shape::Triangle), (PURPLE, Shape::Dia
 /// A panel for each repair with at most five curves, which look the same in all panels: importance, the oracle, random orders and the
 /// two best of all other methods. The tables have the rest.
 fn figure(found: &Methods, scope: Scope, ranking: &Ranking<'_>, criterion: Criterion) -> Chart {
-    let (file, metric, base) = (&found.results.file, found.results.metric(), found.results.base());
+    let (file, metric) = (&found.results.file, found.results.metric());
     let best = ranking.best_others();
     let drawn = |repair: Repair| -> Vec<(&Series, Curve)> {
         let own = found.repairs[&repair].series.iter().filter(|series| series.curve.attention == scope);
@@ -67,7 +67,7 @@ fn figure(found: &Methods, scope: Scope, ranking: &Ranking<'_>, criterion: Crite
         own.filter_map(|series| Some((series, drawn_curve(series, base, &best, criterion)?))).collect()
     };
     let all: Vec<(&Series, Curve)> = ranking.repairs.iter().flat_map(|&repair| drawn(repair)).collect();
-    let y = scores(&metric, all.iter().flat_map(|(_, curve)| curve.heights()).chain([base]));
+    let y = scores(&metric, all.iter().flat_map(|(_, curve)| curve.heights()));
     let panel = |repair: &Repair| {
         let curves: Vec<Curve> = drawn(*repair).into_iter().map(|(_, curve)| curve).collect();
         let layers = over_base(found.repairs[repair].results.base(), &curves.iter().collect::<Vec<_>>());
@@ -87,7 +87,7 @@ fn figure(found: &Methods, scope: Scope, ranking: &Ranking<'_>, criterion: Crite
         .note(has_random.then_some("random: the mean over the orders; its band is the range over the orders, no interval"))
         .note((!found.others.is_empty()).then_some("curves of the first run that has them"))
         .entries(legend(&all))
-        .entries([base_entry("full model", &metric, base)])
+        .entries([Entry::line("full model", BASE)])
         .beside(&ranking.repairs, in_words, panel);
     if ranking.repairs.len() > 1 { chart.wide() } else { chart }
 }
@@ -148,7 +148,7 @@ fn repairs(all: &[Repair]) -> String {
             "least-squares: kept heads are rescaled so that the output of each module is closest to its output with all heads"
         }
         Repair::Training => {
-            "training: all weights are trained further, compared with the full model after the same training (dashed there)"
+            "training: all weights are trained further, compared with the full model after the same training (grey there)"
         }
     };
     format!("repairs: {}", all.iter().map(about).collect::<Vec<_>>().join("; "))

@@ -285,8 +285,8 @@ pub(super) fn look(series: &Series) -> Curve {
     Curve::look(name, color, width, mark)
 }
 
-/// The curves after training without the heads, with their intervals; a panel for each set of heads. Dotted are those of the same
-/// orders before training. The papers have no such figure: they prune without training.
+/// The curves after training without the heads, with their intervals; a panel for each set of heads. Dotted lines are the same
+/// orders before training, without complements. The papers have no such figure: they prune without training.
 pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
     let (results, scopes) = (&retrained.after.results, retrained.scopes());
     let (metric, base) = (results.metric(), retrained.base);
@@ -298,8 +298,11 @@ pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
     };
     let series = &retrained.after.series;
     let after: Vec<(&Series, Curve)> = series.iter().map(|series| (series, of(series))).collect();
-    let before: Vec<(&Series, Curve)> =
-        series.iter().filter_map(|series| Some((series, before(series)?))).collect();
+    let before: Vec<(&Series, Curve)> = series
+        .iter()
+        .filter(|one| !one.curve.complement)
+        .filter_map(|one| Some((one, before(one)?)))
+        .collect();
     let all = || after.iter().chain(&before).map(|(_, curve)| curve);
     let y = scores(&metric, all().flat_map(Curve::heights).chain([base]));
     let panel = |scope: &Scope| {
@@ -324,7 +327,7 @@ pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
         ))
         .note(all().any(Curve::has_hollow).then(|| format!("hollow: {}", worse_than_control(&metric, criterion))))
         .note(has_untrained.then_some("dotted: the same heads masked, without retraining"))
-        .note(has_complement.then_some(format!("dashed: {COMPLEMENT}")))
+        .note(has_complement.then_some(format!("dashed, complement: {COMPLEMENT}")))
         .entries(legend(&after))
         .entries(complement_entry(has_complement))
         .entries(has_untrained.then(|| Entry::line("not retrained", Style::dotted(INK, 0.8))))

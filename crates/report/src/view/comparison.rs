@@ -2,7 +2,7 @@
 //! single heads do (no such page is in the paper).
 use std::collections::BTreeSet;
 
-use charts::chart::{self, At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use charts::chart::{self, At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use charts::palette::{BLUE, GREY, INK, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
@@ -14,12 +14,6 @@ use plotting::view::three;
 use records::rules::MARGIN_PERCENT;
 use records::{AblationRow, Attention, TestedRow as _, Verdict};
 use words::{range, tenths, typeset};
-
-/// A panel with a row for each name, as high as a line of text.
-fn rows(x: Axis, names: Vec<String>, layers: Vec<Layer>) -> Vec<Panel> {
-    let height = 15.0 * names.len() as f64;
-    vec![Panel::new([x, Axis::named("", names).downwards()], height, layers)]
-}
 
 /// The share of heads that can go: in a subject of ours, in one of the paper's, or in both where they are alike.
 #[derive(Clone, Copy)]
@@ -103,7 +97,7 @@ pub fn shares(all: &[SubjectResults], criterion: Criterion) -> Option<Sheet> {
             Entry::mark("ours, with 95 % interval", ours),
             Entry::mark("paper, same kind of task, judged by eye", theirs),
         ])
-        .panels(1, rows(Axis::percent("share of heads (%)"), subjects.collect(), layers))
+        .panels(1, vec![Panel::rows(Axis::percent("share of heads (%)"), subjects.collect(), layers)])
         .wide();
     Some(Sheet::new("comparison-shares", chart, [table]))
 }
@@ -176,12 +170,12 @@ fn of_verdicts() -> String {
 /// One row of marks for each family, with another mark for each verdict; heads without one look like dispensable ones.
 fn chart_of_effects(families: &[Family<'_>], criterion: Criterion) -> Chart {
     let points = |verdict: Verdict| -> Vec<(f64, f64)> {
-        let each = families.iter().enumerate().flat_map(|(place, (sweep, attention))| {
+        let each = families.iter().enumerate().flat_map(|(height, (sweep, attention))| {
             let judge = sweep.judge(criterion);
             let own =
                 move |row: &&AblationRow| judge.verdict(*row).unwrap_or(Verdict::Dispensable) == verdict;
             let rows = sweep.family(*attention).into_iter().filter(own);
-            rows.map(move |row| (loss(sweep, row), place as f64 + 0.5))
+            rows.map(move |row| (loss(sweep, row), height as f64 + 0.5))
         });
         each.collect()
     };
@@ -198,25 +192,42 @@ fn chart_of_effects(families: &[Family<'_>], criterion: Criterion) -> Chart {
     });
     let intervals: Vec<(f64, (f64, f64))> = intervals.collect();
     let ends = intervals.iter().flat_map(|(_, (low, high))| [*low, *high]);
-    let x = extent(points.iter().flatten().map(|(loss, _)| *loss).chain(ends).chain([0.0]));
-    let x = Axis::of_at_least("loss with the head masked (%)", x, 1.0);
+    let x = symmetric_log(extent(points.iter().flatten().map(|(loss, _)| *loss).chain(ends).chain([0.0])));
     let of_greatest = Style::line(INK, 0.5);
     let mut layers = vec![Layer::Rule(At::X(0.0), Style::dashed(GREY, 0.6))];
+    layers.extend(intervals.into_iter().map(|(height, (low, high))| {
+        Layer::Line(vec![(place(low), height), (place(high), height)], of_greatest)
+    }));
+    let on_axis =
+        |points: Vec<(f64, f64)>| points.into_iter().map(|(loss, height)| (place(loss), height)).collect();
+    layers.extend(points.into_iter().zip(marks).map(|(points, mark)| Layer::Points(on_axis(points), mark)));
     layers.extend(
-        intervals
-            .into_iter()
-            .map(|(height, (low, high))| Layer::Line(vec![(low, height), (high, height)], of_greatest)),
+        [-1.0, 1.0].map(|side| Layer::Rule(At::X(place(side * MARGIN_PERCENT)), Style::line(GREY, 0.4))),
     );
-    layers.extend(points.into_iter().zip(marks).map(|(points, mark)| Layer::Points(points, mark)));
-    let names = families.iter().map(|(sweep, one)| format!("{}, {one}", sweep.file.subject)).collect();
+    let names =
+        families.iter().map(|(sweep, one)| format!("{}, {}", sweep.file.subject, one.in_words())).collect();
     Chart::new(EFFECTS, "comparison-effects-chart", TITLE_OF_EFFECTS)
         .note("a mark for each head; one on the right of 0 is useful")
         .note(of_verdicts())
         .note(CHOSEN)
         .entries(kinds.into_iter().zip(marks).map(|(verdict, mark)| Entry::mark(verdict.to_string(), mark)))
-        .entries([Entry::line("95 % interval of the greatest", of_greatest)])
-        .panels(1, rows(x, names, layers))
+        .entries([Entry::line("95% interval of the largest loss", of_greatest)])
+        .entries([Entry::line(format!("margin (±{MARGIN_PERCENT}%)"), Style::line(GREY, 0.4))])
+        .panels(1, vec![Panel::rows(x, names, layers)])
         .wide()
+}
+
+/// Place of a loss on an axis that is linear within the margin and logarithmic beyond it.
+fn place(percent: f64) -> f64 {
+    (percent / MARGIN_PERCENT).asinh()
+}
+
+fn symmetric_log((low, high): (f64, f64)) -> Axis {
+    let ticks = [-100.0, -10.0, -MARGIN_PERCENT, 0.0, MARGIN_PERCENT, 10.0, 100.0, 1000.0, 10000.0];
+    let ticks = ticks.into_iter().filter(|tick| (low..=high).contains(tick));
+    let ticks = ticks.map(|tick| (place(tick), vec![typeset(tick, 0)])).collect();
+    let label = "loss with the head masked (%, symmetric log scale)";
+    Axis { ticks: Ticks::Names(ticks), ..Axis::of_at_least(label, (place(low), place(high)), 1.0) }
 }
 
 fn greatest(sweep: &Ablations, attention: Attention) -> Option<&AblationRow> {
