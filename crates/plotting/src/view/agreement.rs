@@ -36,7 +36,7 @@ pub fn sheet(orders: &Orders) -> Result<Sheet> {
     Ok(super::sheet(&importance.file, STEM, figure(orders, &matrix), tables))
 }
 
-const DIRECTION: &str = "heads with the least value are masked first; entropy is negated, so that heads with spread-out \
+const DIRECTION: &str = "heads with the lowest value are masked first; entropy is negated, so that heads with spread-out \
      attention come first";
 
 /// The matrix with numbered columns, since the names are long.
@@ -85,14 +85,13 @@ fn figure(orders: &Orders, matrix: &Matrix) -> Chart {
     let heads = count(importance.heads().len(), "head");
     let title = format!("How far the orders of heads agree; {}, {heads}", importance.title());
     Chart::new("Agreement of orders", label, title)
-        .note(
-            "above the diagonal Kendall's \u{3c4}-b, below Spearman's \u{3c1}; \u{2013}: all heads are equal in one of the \
-             two orders",
-        )
+        .note("\u{2013}: all heads are equal in one of the two orders")
         .note(DIRECTION)
         .note(orders.notes())
         .note(importance.unknown())
-        .entries([Entry::text("above the diagonal: Kendall's \u{3c4}-b; below the diagonal: Spearman's \u{3c1}")])
+        .entries([Entry::text(
+            "above the diagonal: Kendall's \u{3c4}-b; below the diagonal: Spearman's \u{3c1}",
+        )])
         .panels(1, vec![Panel::matrix(("", columns), ("", rows), 16.0, cell)])
         .wide()
         .bar("rank correlation", chart::BAR_COLORS.map(|rho| typeset(rho, 1)))

@@ -27,7 +27,7 @@ pub const HOW_TO_READ: &str = "reliability: the share of the variation between h
 pub const COLUMNS: [&str; 10] = [
     "heads",
     "r",
-    "95 % interval",
+    "95% interval",
     "p of r",
     "reliability",
     "ceiling of r",
@@ -46,7 +46,8 @@ pub(crate) fn sheet(pair: &Pair) -> Sheet {
 fn table(pair: &Pair) -> Table {
     let [first, second] = &pair.sweeps;
     let metric = first.metric();
-    let base = |sweep: &Ablations, split: &str| format!("base {} on {split}", metric.amount(sweep.base()));
+    let base =
+        |sweep: &Ablations, split: &str| format!("full model: {} on {split}", metric.amount(sweep.base()));
     let title = format!(
         "Pearson's r and Spearman's \u{3c1} between the scores with one head masked, {}; {}",
         metric.label(),
@@ -155,7 +156,7 @@ fn figure2(pair: &Pair) -> Chart {
     Chart::new("Figure 2", label(pair), format!("{title}; {}; {}", pair.title(), count(row.heads, "head")))
         .note(format!("Pearson {}", correlation(row)))
         .note(influential.map(|head| {
-            format!("{}: the most influential head, whose removal from the comparison changes r most", head.in_words())
+            format!("{}: the most influential head, the one that changes r most if it is left out", head.in_words())
         }))
         .note(reading(row))
         .note(others.iter().map(of_type).collect::<Vec<_>>())

@@ -55,7 +55,7 @@ fn percentages(dynamics: &Dynamics) -> Table {
 fn removable(dynamics: &Dynamics) -> Table {
     let paper = dynamics.metric.is_bleu().then(paper_remark);
     let remark = dynamics.file.open_question().or(paper);
-    let columns = KEPT.map(|least| format!("{} % kept", tenths(least)));
+    let columns = KEPT.map(|least| format!("{}% kept", tenths(least)));
     let found: Vec<_> =
         dynamics.checkpoints.iter().map(|one| KEPT.map(|least| one.removable(least))).collect();
     let row = |(checkpoint, found): (&Checkpoint, &[Option<(f64, bool)>; 2])| {
@@ -65,7 +65,7 @@ fn removable(dynamics: &Dynamics) -> Table {
         Row::new(dynamics.number(checkpoint), std::iter::once(unpruned).chain(shares))
     };
     let title = format!(
-        "Largest share of heads, in percent, that can be masked with {} % of the unpruned {} kept",
+        "Largest share of heads, in percent, that can be masked with {}% of the unpruned {} kept",
         KEPT.map(tenths).join(" and "),
         dynamics.metric.proportional()
     );
@@ -93,7 +93,7 @@ fn paper_remark() -> String {
     let epochs = PAPER.epochs.iter().map(epoch).collect::<Vec<_>>().join(", ");
     let share = tenths(PAPER.summary.prunable_percent);
     format!(
-        "paper: Michel et al. (2019), Figure 5, IWSLT: {share} % of heads from epoch 10 on, with 85 to 90 % of BLEU kept; \
+        "paper: Michel et al. (2019), Figure 5, IWSLT: {share}% of heads from epoch 10 on, with 85 to 90% of BLEU kept; \
          epochs and their unpruned BLEU {epochs}"
     )
 }
@@ -133,7 +133,7 @@ pub fn figure5(dynamics: &Dynamics) -> Result<Chart> {
     Ok(Chart::new("Figure 5", dynamics.file.label("figure5-curves"), dynamics.file.titled(title))
         .note(dynamics.file.of_orders())
         .note(BANDS)
-        .note("the axis ends at the lowest curve, not at 0")
+        .note("the axis ends at the lowest curve, not at 0; the darker a curve of a checkpoint, the later")
         .note(dynamics.left_out())
         .entries([Entry::line("unpruned", BASE)])
         .panels(2, panels))
@@ -163,7 +163,7 @@ fn over_training(dynamics: &Dynamics, log: LogAxis) -> Vec<Curve> {
         let points: Vec<_> = dynamics.checkpoints.iter().map(at).collect();
         let pieces = points.split(Option::is_none).filter(|piece| !piece.is_empty());
         let color = ramp(index as f64 / shares.len().saturating_sub(1).max(1) as f64);
-        let look = Curve::look(format!("{} %", tenths(percent)), color, 0.9, Some((shapes[index % 5], 1.2)));
+        let look = Curve::look(format!("{}%", tenths(percent)), color, 0.9, Some((shapes[index % 5], 1.2)));
         Curve { pieces: pieces.map(|piece| piece.iter().flatten().copied().collect()).collect(), ..look }
     };
     shares.iter().enumerate().map(of_share).collect()

@@ -90,7 +90,7 @@ pub fn figure7(gates: &Gates, before: f64, criterion: Criterion) -> Chart {
         .note(paper_remark(gates))
         .entries(shown().map(|shown| look(shown).entry()))
         .entries(has_control.then(|| Entry::line("all heads, trained further", CONTROL)))
-        .entries([base_entry("before", &metric, before)])
+        .entries([base_entry("before this training", &metric, before)])
         .beside(&scopes, Scope::in_words, panel)
 }
 
@@ -186,7 +186,7 @@ pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
             .note(
                 "numbers: heads with this function before the gates were trained; the darker, the larger their share of the heads kept",
             )
-            .note("the first column is the model before; a head may have several functions")
+            .note("first column: the model before this training; a head may have several functions")
             .note(has_none.then_some("no head reaches a threshold of the paper, before or after"))
             .note(gates.recipe())
             .panels(1, panels)
@@ -199,7 +199,7 @@ pub fn figure9(gates: &Gates) -> Option<Chart> {
     let title = "Heads that the gates keep, by attention type and layer (Voita et al. 2019)";
     (!panels.is_empty()).then(|| {
         Chart::new("Figures 9 and 10", gates.file.label(LAYERS), gates.file.titled(title))
-            .note("numbers: heads kept in a layer; the darker, the more of those in the panel")
+            .note("numbers: heads kept in a layer; darker cells have more")
             .note(gates.recipe())
             .panels(panels.len().min(3), panels)
     })
@@ -251,7 +251,7 @@ pub fn table(gates: &Gates, before: f64, criterion: Criterion) -> Table {
         [Method::Ungated, Method::Gates].into_iter().flat_map(move |method| gates.of(scope, method))
     });
     let title = format!(
-        "Heads kept, and {} after training further with these alone, with the 95 % interval of the change from all \
+        "Heads kept, and {} after training further with these alone, with the 95% interval of the change from all \
          heads with the same training (no gates) in brackets (Voita et al. 2019)",
         metric.label()
     );
@@ -284,7 +284,7 @@ pub fn contrasts(contrasts: &Contrasts, criterion: Criterion) -> Table {
     let columns = measured.iter().map(|(contrast, _)| contrast.map(name).join(" \u{2212} "));
     let columns = columns.chain(draws.iter().map(|(method, _)| format!("{} \u{2212} random", name(*method))));
     let title = format!(
-        "Differences in {} between trained models with equally many heads, with 95 % intervals",
+        "Differences in {} between trained models with equally many heads, with 95% intervals",
         metric.label()
     );
     let better = if metric.direction().gain(1.0) > 0.0 { "above" } else { "below" };

@@ -130,7 +130,7 @@ fn legend(sweep: &Ablations, criterion: Criterion) -> Vec<Entry> {
 pub fn effects(sweep: &Ablations, criterion: Criterion) -> Chart {
     let values = effects_of(sweep, criterion);
     let (label, numbers) = effects_bar(sweep, &values);
-    let title = format!("What masking one head does to {}", sweep.metric().label());
+    let title = format!("Effect of masking one head on {}", sweep.metric().label());
     let attentions = sweep.attentions();
     Chart::new("Heads", sweep.file.label(EFFECTS), sweep.file.titled(title))
         .note(sweep.base_line())
@@ -177,7 +177,7 @@ pub fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Cri
         }
     }
     let label = importance.file.label(SCORES);
-    Chart::new("Heads by score", label, format!("What heads can be ordered by; {}", importance.title()))
+    Chart::new("Heads by score", label, format!("Rankings of heads; {}", importance.title()))
         .note(
             "orange: above 0; blue, striped: below 0; the colours of each score end at its maximum, which is in its title; entropy \
              orders heads the other way round, highest first",
@@ -198,11 +198,11 @@ pub fn relevance(relevance: &Relevance) -> Chart {
     let (file, rows) = (&relevance.file, &relevance.rows);
     let attentions = distinct(rows.iter().map(|row| row.attention));
     let values = Values::new(0.0, rows.iter().map(|row| (row.head_id(), (row.relevance, None))));
-    let title = "Relevance of each head for the greatest logit (Voita et al. 2019)";
+    let title = "Relevance of each head for the largest logit (Voita et al. 2019)";
     Chart::new("Figures 1a and 2a", file.label(RELEVANCE), file.titled(title))
         .note(format!("rules: {}", relevance.rules()))
         .note(
-            "mean over target positions of the share of the layer's absolute relevance; orange: for the greatest logit; blue, \
+            "mean over target positions of the share of the layer's absolute relevance; orange: in favour of the largest logit; blue, \
              striped: against it",
         )
         .note(relevance.doubt())

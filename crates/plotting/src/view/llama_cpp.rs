@@ -55,14 +55,14 @@ fn table(found: &Results<LlamaCppRow>) -> Table {
             .chain([cache, file]);
         Row::new(name(row), cells)
     };
-    let names = ["perplexity", "change (nats)", "95 % interval", "prompt", "change (%)", "95 % interval"];
+    let names = ["perplexity", "change (nats)", "95% interval", "prompt", "change (%)", "95% interval"];
     let names =
-        names.into_iter().chain(["generation", "change (%)", "95 % interval", "cache (MiB)", "file (MiB)"]);
+        names.into_iter().chain(["generation", "change (%)", "95% interval", "cache (MiB)", "file (MiB)"]);
     let first = &found.rows[0];
     Table::new("llama.cpp", found.file.label(STEM), found.file.titled("Pruned models in llama.cpp"))
         .columns(["Removed", "Model"], names)
         .rows(found.rows.iter().map(row))
-        .mark("the 95 % interval of the change of speed does not hold 0".to_owned())
+        .mark("the 95% interval of the change of speed does not hold 0".to_owned())
         .note(format!(
             "prompt, generation: tokens a second that are read at once, and one by one behind them, on two threads, in f16 with flash \
              attention; changes are geometric means over {} rounds, in each of which all models take turns",

@@ -67,7 +67,7 @@ fn table(found: &Named, judge: Option<Judge>) -> Table {
     };
     let rows = FunctionName::NAMED.iter().flat_map(|&score| found.of(score).into_iter().take(MOST).map(row));
     let kinds = found.kinds.iter().map(|kind| format!("change: {}", kind.name));
-    let columns = ["score", "95 % interval", "spread evenly"].map(str::to_owned);
+    let columns = ["score", "95% interval", "spread evenly"].map(str::to_owned);
     let what = "The heads with the greatest scores";
     let what = metric.map_or(what.to_owned(), |metric| {
         format!("{what}, and the change of {} by masking each", metric.label())

@@ -389,7 +389,7 @@ fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
     } else {
         vec![Entry::line("each run", RUN)]
     };
-    Chart::new("Runs", own.file.label(STEM), title(found, "Change of the score by masking each head"))
+    Chart::new("Runs", own.file.label(STEM), title(found, "Effect of masking each head"))
         .note(if same {
             "mark: mean over the runs; grey area: range of the effect over the runs, not an interval"
         } else {

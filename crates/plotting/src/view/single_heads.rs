@@ -239,7 +239,7 @@ fn paper_remark(sweep: &Ablations, attention: Attention) -> Option<String> {
     }
     let [base, lowest, highest] = figure1b(sweep, &[attention])?;
     Some(format!(
-        "Michel et al. (2019), Figure 1b, BERT on MNLI matched: base accuracy {base} %, {lowest} to {highest} % with one head \
+        "Michel et al. (2019), Figure 1b, BERT on MNLI matched: base accuracy {base}%, {lowest} to {highest}% with one head \
          masked"
     ))
 }
@@ -322,19 +322,19 @@ fn figure1(
     let significant = (tally.tested > 0)
         .then(|| format!("the paper's reading: {} with {}", tally.in_words(), judge.description("heads")));
     let paper = figure1b(sweep, attentions).map(|[base, lowest, highest]| {
-        format!("Figure 1b of the paper (MNLI): {base} %, masked {lowest} to {highest} %")
+        format!("Figure 1b of the paper (MNLI): {base}%, masked {lowest} to {highest}%")
     });
     let name = if sweep.model() == Model::Classifier { "Figure 1b" } else { "Figure 1" };
     Chart::new(name, sweep.file.label(name_of(sweep, HISTOGRAMS)), sweep.file.titled(label))
-        .note(format!("{}, dashed, is an edge of the bins", sweep.base_line()))
+        .note(format!("{} (dashed), which is an edge of the bins", sweep.base_line()))
         .note(kinds.is_some().then(|| judge.of_verdicts()))
         .note(significant)
-        .note("each stroke below the bars is a head")
+        .note("strokes below the bars: one for each head")
         .note(others.map(|found| on_runs(found, attentions, criterion).to_vec()))
         .note(paper)
         .note(sweep.missing_heads())
         .entries([
-            Entry::line(format!("base {}", metric.amount(base)), BASE),
+            Entry::line(format!("full model {}", metric.amount(base)), BASE),
             Entry::mark("each head", Mark::new(Shape::Tick, 2.4, INK)),
         ])
         .entries(kinds.into_iter().flatten())

@@ -61,7 +61,7 @@ impl Compared<'_> {
 
 fn of_shares() -> String {
     format!(
-        "masked by importance. The dot is the share up to which the measured loss is within the margin, {MARGIN_PERCENT} % of the score \
+        "masked by importance. The dot is the share up to which the measured loss is within the margin, {MARGIN_PERCENT}% of the score \
          (of the perplexity, for nats) unless the files say otherwise. Up to the lower end of the interval heads are dispensable \
          together; beyond the upper end they are needed. The interval is that of the score at each step by itself, and as fine as the steps. The paper's shares are \
          judged by eye; they are of other models and other data"
@@ -94,7 +94,7 @@ pub fn shares(all: &[SubjectResults], criterion: Criterion) -> Option<Sheet> {
     let chart = Chart::new(name, "comparison-shares-chart", title)
         .note(of_shares())
         .entries([
-            Entry::mark("ours, with 95 % interval", ours),
+            Entry::mark("ours, with 95% interval", ours),
             Entry::mark("paper, same kind of task, judged by eye", theirs),
         ])
         .panels(1, vec![Panel::rows(Axis::percent("share of heads (%)"), subjects.collect(), layers)])
@@ -109,8 +109,7 @@ const EFFECTS: &str = "Effect sizes";
 const TITLE_OF_EFFECTS: &str =
     "What masking one head costs, in percent of the score or, for nats per token, of the perplexity";
 
-const CHOSEN: &str =
-    "the greatest loss is selected from many, and its interval does not account for this selection";
+const CHOSEN: &str = "the largest loss is selected from many, which its interval does not account for";
 
 /// Effects of single heads: for each family of tests the range of changes, as shares of the score.
 pub fn effects(all: &[SubjectResults], criterion: Criterion) -> Option<Sheet> {
@@ -149,7 +148,7 @@ fn table_of_effects(families: &[Family<'_>], criterion: Criterion) -> Table {
         "least (%)",
         "median (%)",
         "greatest (%)",
-        "its 95 % interval",
+        "its 95% interval",
         "significant, adjusted",
     ];
     Table::new(EFFECTS, "comparison-effects", TITLE_OF_EFFECTS)
@@ -162,8 +161,8 @@ fn table_of_effects(families: &[Family<'_>], criterion: Criterion) -> Table {
 
 fn of_verdicts() -> String {
     format!(
-        "needed, dispensable: the whole 95 % interval lies above, below {MARGIN_PERCENT} %, the margin unless the files say \
-         otherwise"
+        "needed: the whole 95% interval of the loss is above the margin of {MARGIN_PERCENT}% (unless the files have another one); \
+         dispensable: it is below"
     )
 }
 
@@ -207,7 +206,7 @@ fn chart_of_effects(families: &[Family<'_>], criterion: Criterion) -> Chart {
     let names =
         families.iter().map(|(sweep, one)| format!("{}, {}", sweep.file.subject, one.in_words())).collect();
     Chart::new(EFFECTS, "comparison-effects-chart", TITLE_OF_EFFECTS)
-        .note("a mark for each head; one on the right of 0 is useful")
+        .note("a mark for each head; masking heads on the right of 0 makes the score worse; the axis is linear within the margin and logarithmic beyond it")
         .note(of_verdicts())
         .note(CHOSEN)
         .entries(kinds.into_iter().zip(marks).map(|(verdict, mark)| Entry::mark(verdict.to_string(), mark)))
@@ -235,7 +234,7 @@ fn greatest(sweep: &Ablations, attention: Attention) -> Option<&AblationRow> {
     rows.max_by(|one, other| loss(sweep, one).total_cmp(&loss(sweep, other)))
 }
 
-/// The 95 % interval of the same.
+/// The 95% interval of the same.
 fn interval_of_loss(sweep: &Ablations, row: &AblationRow) -> Option<(f64, f64)> {
     let ends = row.delta_interval()?;
     let [one, other] = [ends.0, ends.1].map(|delta| percent_lost(sweep, delta));
@@ -275,7 +274,7 @@ fn chart_of_tasks(pairings: &[Pairing], title: &str) -> Chart {
         Panel::matrix(("", 1..=tasks.len()), ("", numbered), 18.0, cell).named(*model)
     };
     Chart::new("One pretrained model, several tasks", "comparison-tasks-chart", title)
-        .note("below the diagonal r over the heads, above it the 95 % interval")
+        .note("below the diagonal r over the heads, above it the 95% interval")
         .panels(1, models.iter().map(panel).collect())
         .bar("r", chart::BAR_COLORS.map(|r| typeset(r, 1)))
 }

@@ -87,7 +87,7 @@ impl Ranking<'_> {
             Row::new(name(curve), self.repairs.iter().map(of).chain(costs))
         };
         let title = format!(
-            "Area under the curve of each method: mean change of {} over the numbers of heads, with 95 % intervals, and rank",
+            "Area under the curve of each method: mean change of {} over the numbers of heads, with 95% intervals, and rank",
             metric.label()
         );
         let columns = self.repairs.iter().map(|repair| repair.name());
@@ -144,7 +144,7 @@ fn is_sure(area: &Area) -> bool {
 pub(super) fn recommendation(found: &Methods, compared: &Compared) -> Table {
     let (file, metric) = (&found.results.file, found.results.metric());
     let row = |own: &Recommended| {
-        Row::new(format!("{} %, {}", tenths(own.percent), with_training(own)), recommended(found, own))
+        Row::new(format!("{}%, {}", tenths(own.percent), with_training(own)), recommended(found, own))
     };
     let optimism = compared.recommended.iter().map(|own| own.optimism).fold(0.0, f64::max);
     let optimism = metric.change(optimism);
@@ -245,7 +245,7 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
     };
     let light = |modules: &Option<LightModules>| {
         let modules = modules.as_ref()?;
-        Some(marked(&modules.over_heads, format!("{} %: ", tenths(modules.percent))))
+        Some(marked(&modules.over_heads, format!("{}%: ", tenths(modules.percent))))
     };
     let has_light = all.iter().any(|own| own.at_its_projections.is_some());
     let has_light_cache = all.iter().any(|own| own.at_its_cache.is_some());
@@ -261,7 +261,7 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
             .chain(has_light.then(|| light(&own.at_its_projections).into()))
             .chain(has_light_cache.then(|| light(&own.at_its_cache).into()));
         let speed = timed.then(|| speedup(own, speeds).into());
-        let label = format!("{} %: {}", tenths(share(&own.row)), name(own.row.curve()));
+        let label = format!("{}%: {}", tenths(share(&own.row)), name(own.row.curve()));
         Row::new(label, shares.into_iter().chain(cache).chain(scores).chain(speed))
     };
     let title = format!(
@@ -331,7 +331,7 @@ pub(super) fn steps_table(found: &Methods, scope: Scope, criterion: Criterion) -
         let (repairs, of_step, cell) = (&repairs, &of_step, &cell);
         methods.iter().map(move |&method| {
             let cells = repairs.iter().map(|&repair| cell(of_step(repair, method, step)));
-            Row::new(format!("{} %: {}", tenths(share), name(method)), cells)
+            Row::new(format!("{}%: {}", tenths(share), name(method)), cells)
         })
     });
     let title = format!("{} with some heads masked, by method and repair", metric.label());
