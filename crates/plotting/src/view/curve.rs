@@ -58,12 +58,16 @@ impl Curve {
         })
     }
 
-    /// The area of the intervals of each piece of the line.
+    /// The area of the intervals of each piece of the line; for a piece of one point an upright line.
     pub fn bands(&self) -> Vec<Layer> {
         let Some(line) = self.line else { return Vec::new() };
         let ends = |point: &Point| point.ends.map(|(low, high)| (point.x, low, high));
         let bands = self.pieces.iter().map(|piece| piece.iter().filter_map(ends).collect::<Vec<_>>());
-        bands.filter(|band| band.len() > 1).map(|band| Layer::Band(band, line.color)).collect()
+        let layer = |band: Vec<_>| match band[..] {
+            [(x, low, high)] => Layer::Line(vec![(x, low), (x, high)], Style::line(line.color, 0.5)),
+            _ => Layer::Band(band, line.color),
+        };
+        bands.filter(|band| !band.is_empty()).map(layer).collect()
     }
 
     /// `true` if a mark is hollow.
