@@ -270,11 +270,10 @@ fn chart_of_tasks(pairings: &[Pairing], title: &str) -> Chart {
             let value = if row == column { Some(0.0) } else { found.and_then(|row| row.pearson) };
             chart::Cell { value, text: text.unwrap_or_default(), ..chart::Cell::default() }
         };
-        let numbered = tasks.iter().zip(1..).map(|(task, number)| format!("{task} {number}"));
-        Panel::matrix(("", 1..=tasks.len()), ("", numbered), 18.0, cell).named(*model)
+        Panel::matrix(("", &tasks), ("", &tasks), 18.0, cell).named(*model)
     };
     Chart::new("One pretrained model, several tasks", "comparison-tasks-chart", title)
-        .note("below the diagonal r over the heads, above it the 95% interval")
+        .entries([Entry::text("below the diagonal: r over the heads; above the diagonal: its 95% interval")])
         .panels(1, models.iter().map(panel).collect())
         .bar("r", chart::BAR_COLORS.map(|r| typeset(r, 1)))
 }
