@@ -50,7 +50,7 @@ fn counts(sweep: &Ablations, criterion: Criterion) -> Vec<Row> {
         let metric = sweep.metric();
         let loss = |row: &AblationRow| metric.percent_lost(row.score_delta, row.base_score);
         let greatest = rows().map(loss).max_by(f64::total_cmp);
-        let greatest = greatest.map(|loss| Cell::printed(loss, |loss| format!("{}%", fixed(loss, 2))));
+        let greatest = greatest.map(|loss| Cell::printed(loss, |loss| format!("{} %", fixed(loss, 2))));
         let cells =
             [attention.name().into(), sweep.described_base().into(), family.len().into(), greatest.into()];
         let judge = sweep.judge(criterion);
@@ -153,7 +153,7 @@ pub fn across_domains(all: &[SubjectResults], _: Criterion) -> Claim {
 pub fn removable(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let theirs = PAPER.shares.iter().map(|share| {
         let before = ["importance", "", "", "", "", ""].map(Cell::from);
-        let percent = Cell::number(format!("{}%", tenths(share.percent)), share.percent);
+        let percent = Cell::number(format!("{} %", tenths(share.percent)), share.percent);
         Row::new(format!("M19: {} ({})", share.task, share.figure), before.into_iter().chain([percent]))
     });
     let measured = all.iter().filter_map(|subject| subject.pruning.as_ref());
@@ -210,7 +210,7 @@ fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) ->
         .and_then(|found| found.power)
         .map(|power| Cell::printed(power, |power| fixed(power, 2)));
     let [dispensable, no_loss] = [dispensable, no_loss]
-        .map(|found| Cell::from(found.map(|found| Cell::number(share(&found, "%"), found.percent))));
+        .map(|found| Cell::from(found.map(|found| Cell::number(share(&found, " %"), found.percent))));
     let [change, change_without_loss] = changes;
     [dispensable, change, power.into(), no_loss, change_without_loss]
 }
@@ -231,7 +231,7 @@ pub fn methods(all: &[SubjectResults], _: Criterion) -> Claim {
     let rows = |found: &Methods, scope: Scope| {
         let row = |own: &Recommended| {
             let of = if scope == Scope::All { String::new() } else { format!(" of {scope}") };
-            let first = [format!("{}%{of}", tenths(own.percent)), with_training(own).to_owned()];
+            let first = [format!("{} %{of}", tenths(own.percent)), with_training(own).to_owned()];
             Row::new(
                 found.results.file.title(),
                 first.map(Cell::from).into_iter().chain(recommended(found, own)),
@@ -247,7 +247,7 @@ pub fn methods(all: &[SubjectResults], _: Criterion) -> Claim {
 /// Section 5: attention from decoder to encoder needs its heads most.
 pub fn by_type(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let model = "M19: WMT, newstest2013 (Figure 4)";
-    let breaks = format!("breaks down after {}%", tenths(PAPER.summary.breakdown_percent));
+    let breaks = format!("breaks down after {} %", tenths(PAPER.summary.breakdown_percent));
     let left = |attention| {
         let before = [attention, "", "", "", "", "", ""].map(Cell::from);
         Row::new(model, before.into_iter().chain([Cell::printed(PAPER.summary.bleu_left, tenths)]))
@@ -289,7 +289,7 @@ fn published_training() -> Option<Row> {
     let (last, percent) = (PAPER.epochs.last()?, PAPER.summary.prunable_percent);
     let epoch = format!("epoch {} (the same from 10 on)", last.epoch);
     let base = format!("BLEU {}", fixed(last.unpruned_bleu, 1));
-    let share = Cell::number(format!("{}%", tenths(percent)), percent);
+    let share = Cell::number(format!("{} %", tenths(percent)), percent);
     Some(Row::new("M19: IWSLT (Figure 5)", [epoch.into(), base.into(), Cell::default(), share]))
 }
 
@@ -301,7 +301,7 @@ fn measured_training(dynamics: &Dynamics) -> Option<Row> {
     let heads = last.steps.first()?.heads;
     let share_of = |checkpoint: &Checkpoint, least: f64| {
         let share =
-            |(percent, is_open)| Cell::number(format!("{}%", words::share(percent, is_open)), percent);
+            |(percent, is_open)| Cell::number(format!("{} %", words::share(percent, is_open)), percent);
         Cell::from(checkpoint.removable(least).map(share))
     };
     let [most, more] = [85.0, 90.0].map(|least| share_of(last, least));
