@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use test_support::{CLASSIFIER, TRANSLATOR, rows, trained};
 
 fn folder() -> TempDir {
-    trained(TRANSLATOR, "ablate-all-but-one", &["--limit", "1", "--attention", "enc-enc"])
+    trained(TRANSLATOR, "ablate-all-but-one", &["--limit", "first:1", "--attention", "enc-enc"])
 }
 
 fn command(folder: &Path) -> Command {
@@ -66,7 +66,7 @@ fn heads_are_chosen_on_one_split_and_scored_on_another() {
 #[test]
 fn in_a_layer_of_two_heads_it_is_the_same_as_masking_one() {
     static TWO_HEADS: LazyLock<String> = LazyLock::new(|| CLASSIFIER.replace("heads = 3", "heads = 2"));
-    let folder = trained(&TWO_HEADS, "ablate-all-but-one", &["--limit", "1"]);
+    let folder = trained(&TWO_HEADS, "ablate-all-but-one", &["--limit", "first:1"]);
     command(folder.path()).assert().success();
     test_support::command("ablate-one", folder.path()).args(["--resamples", "99"]).assert().success();
     let kept: Vec<AblationRow> = rows(folder.path(), "ablate-all-but-one.csv");
@@ -88,7 +88,7 @@ fn splits_that_make_no_sense_are_refused() {
         "error: --select-on test is the split that is scored: leave it out, or name another\n"
     );
     let message = refusal(folder.path(), &["--select-on", "newstest"]);
-    assert!(message.contains("no split `newstest`: this subject has train, dev, test, shifted"), "{message}");
+    assert!(message.contains("no split `newstest`: this setup has train, dev, test, shifted"), "{message}");
     command(folder.path()).args(["--select-limit", "3"]).assert().code(2).stderr(contains("--select-on"));
 }
 

@@ -16,7 +16,7 @@ type Case = (fn(&Path), Option<&'static str>);
 
 /// A subject that takes the folder of a trained model as it is.
 fn brought(spec: &'static str) -> TempDir {
-    let folder = trained(spec, "ablate-one", &["--limit", "1"]);
+    let folder = trained(spec, "ablate-one", &["--limit", "first:1"]);
     let (head, _) = spec.split_once("[tokenizer]").unwrap();
     let head = head.split_once("[model]").map_or(head, |(head, _)| head);
     let checkpoint = format!("{head}[checkpoint]\nfrom = \"models/tiny\"\n");

@@ -10,7 +10,7 @@ use test_support::{CLASSIFIER, REGRESSION, read, trained};
 
 /// A folder with a trained model, and a subject that may be another.
 fn folder(spec: &str) -> TempDir {
-    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "1"]);
+    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "first:1"]);
     fs::write(folder.path().join("tiny.toml"), spec).unwrap();
     folder
 }
@@ -178,7 +178,7 @@ fn a_folder_that_holds_no_such_model_is_refused() {
 
 /// A folder with a model of one output, and a subject that takes it as it is.
 fn one_output(metric: &str) -> TempDir {
-    let folder = trained(REGRESSION, "ablate-one", &["--limit", "9"]);
+    let folder = trained(REGRESSION, "ablate-one", &["--limit", "first:9"]);
     let (head, _) = REGRESSION.split_once("tokenizer.vocabulary").unwrap();
     let spec = format!("{}checkpoint.from = \"models/tiny\"\n", head.replace("\"pearson\"", metric));
     fs::write(folder.path().join("tiny.toml"), spec).unwrap();

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, kill_when, trained};
 
 fn folder() -> TempDir {
-    trained(TRANSLATOR, "ablate-one", &["--limit", "1", "--attention", "enc-enc"])
+    trained(TRANSLATOR, "ablate-one", &["--limit", "first:1", "--attention", "enc-enc"])
 }
 
 fn command(folder: &Path) -> Command {
@@ -54,8 +54,8 @@ fn every_head_has_one_row_with_its_test() {
 #[test]
 fn too_little_memory_means_small_batches() {
     let (ample, scarce) = (folder(), folder());
-    command(ample.path()).args(["--limit", "5"]).assert().success();
-    command(scarce.path()).args(["--limit", "5", "--memory", "1K"]).assert().success();
+    command(ample.path()).args(["--limit", "first:5"]).assert().success();
+    command(scarce.path()).args(["--limit", "first:5", "--memory", "1K"]).assert().success();
     let table = |folder: &TempDir| fs::read(folder.path().join("results/tiny/ablate-one-first-5.csv"));
     assert_eq!(table(&ample).unwrap(), table(&scarce).unwrap());
 }
@@ -90,7 +90,7 @@ fn runs_of_other_numbers_leave_results_as_they_are() {
     command(folder.path()).args(enc_enc).assert().success();
     let before = fs::read(table(folder.path())).unwrap();
     command(folder.path())
-        .args(["--attention", "dec-dec", "--limit", "3", "--split", "shifted", "--resamples", "0"])
+        .args(["--attention", "dec-dec", "--limit", "first:3", "--split", "shifted", "--resamples", "0"])
         .assert()
         .success()
         .stdout("results/tiny/ablate-one-shifted-first-3.csv\n");
@@ -152,7 +152,7 @@ fn faults_are_named_in_one_line() {
     let folder = folder();
     fs::write(folder.path().join("file"), "").unwrap();
     for (arguments, expected) in [
-        (["--split", "newstest"], "no split `newstest`: this subject has train, dev, test, shifted"),
+        (["--split", "newstest"], "no split `newstest`: this setup has train, dev, test, shifted"),
         (["--attention", "self"], "no `self` attention in this model: it has enc-enc, enc-dec, dec-dec"),
         (["--output", "file/ablate-one.csv"], "error: cannot write `file`"),
         (["--output", "ablate-one.txt"], "whose name ends in `.csv`"),
@@ -195,7 +195,7 @@ fn faults_are_named_in_one_line() {
 fn other_texts_are_the_same_however_they_are_read() {
     const RESAMPLE: [&str; 4] = ["--ablation", "resample", "--reference-limit", "30"];
     for spec in [CLASSIFIER, TRANSLATOR, LANGUAGE_MODEL] {
-        let folder = trained(spec, "ablate-one", &["--limit", "1"]);
+        let folder = trained(spec, "ablate-one", &["--limit", "first:1"]);
         let scores = |arguments: &[&str], file: &str| {
             command(folder.path()).args(RESAMPLE).args(arguments).assert().success();
             let rows: Vec<records::AblationRow> = test_support::rows(folder.path(), file);

@@ -18,7 +18,7 @@ const ROWS: usize = 2 * 3 * 3;
 const TESTS: [&str; 2] = ["--resamples", "99"];
 
 fn folder() -> TempDir {
-    trained(TRANSLATOR, "ablate-one", &["--limit", "1", "--attention", "enc-enc"])
+    trained(TRANSLATOR, "ablate-one", &["--limit", "first:1", "--attention", "enc-enc"])
 }
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {

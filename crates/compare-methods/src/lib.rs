@@ -84,7 +84,7 @@ struct Args {
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
-    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
+    experiment::run_each(words::parse::<Args>(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -113,7 +113,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let retraining = retraining.transpose()?;
     let sampling = Sampling { seed: args.shared.seed(), rescale: false };
     let estimate = args.estimate.estimate(&description, sampling, &machine)?;
-    let scored = Scored::first(split, args.shared.limit, false);
+    let scored = args.shared.scored(split, false);
     if estimate.on.split == scored.split {
         words::say!(
             "heads are chosen on the split that is scored, `{}`: scores are optimistic",

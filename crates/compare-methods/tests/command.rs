@@ -63,8 +63,8 @@ fn repairs_are_those_of_other_programs() {
 #[test]
 fn all_methods_are_compared_on_each_task() {
     for (subject, modules, follows_relevance) in [(TRANSLATOR, 3, true), (LANGUAGE_MODEL, 1, false)] {
-        let folder = trained(subject, "ablate-one", &["--limit", "1", "--resamples", "0"]);
-        let mut arguments = vec!["--random-orders", "1", "--step-percent", "50", "--limit", "6"];
+        let folder = trained(subject, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
+        let mut arguments = vec!["--random-orders", "1", "--step-percent", "50", "--limit", "first:6"];
         arguments.extend(["--search-limit", "3", "--evaluations", "4"]);
         command("compare-methods", folder.path(), &arguments).assert().success();
         let found: Vec<RepairedRow> = rows(folder.path(), "compare-methods-first-6.csv");
@@ -97,7 +97,7 @@ fn all_methods_are_compared_on_each_task() {
 /// the heads of the first step begins as importance does.
 #[test]
 fn training_has_a_control() {
-    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "1", "--resamples", "0"]);
+    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
     let methods = ["--method", "importance,importance-recomputed", "--step-percent", "50"];
     command("compare-methods", folder.path(), &[&methods[..], &["--repair", "none,training"]].concat())
         .assert()
@@ -115,7 +115,7 @@ fn training_has_a_control() {
 /// ablation begins with the two heads that cost least in its sweep.
 #[test]
 fn choices_are_those_of_other_programs() {
-    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "1", "--resamples", "0"]);
+    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
     let folder = folder.path();
     let arguments = ["--method", "importance-recomputed,oracle-mean", "--repair", "none"];
     command("compare-methods", folder, &arguments).assert().success();
@@ -141,7 +141,7 @@ fn choices_are_those_of_other_programs() {
 /// as they are. What was chosen is not chosen again.
 #[test]
 fn sets_are_searched_for_and_trained_for_once() {
-    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "1", "--resamples", "0"]);
+    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
     let folder = folder.path();
     let methods = "greedy-forward,swap,gates,subset-pruning,subset-straight-through";
     let choose = |repair| {
@@ -191,7 +191,7 @@ fn sets_are_searched_for_and_trained_for_once() {
 
 #[test]
 fn what_cannot_be_compared_is_said() {
-    let folder = trained(LANGUAGE_MODEL, "ablate-one", &["--limit", "1", "--resamples", "0"]);
+    let folder = trained(LANGUAGE_MODEL, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
     for (arguments, expected) in [
         (&["--shard", "1/2"][..], "--shard 1/2: methods share what they measure"),
         (&["--order", "logit-attribution"], "choices"),

@@ -15,6 +15,7 @@
 //! - [`splits`] says where the texts of a split are, as the file of a subject has it.
 //! - [`parallel`] reads line-parallel text files.
 //! - [`pairs`] reads tables of sentence pairs, and chooses some of the pairs of a file.
+//! - [`tables`] reads tables that nobody has described yet.
 //! - [`tokenizer`] trains, saves and loads byte-level BPE subwords.
 //! - [`sentence_tokenizer`] is what the tokenisers of translators have in common.
 //! - [`batches`] groups sentences of like length.
@@ -54,6 +55,7 @@ mod rows;
 pub mod sentence_tokenizer;
 mod special_tokens;
 pub mod splits;
+pub mod tables;
 pub mod tokenizer;
 mod transfer;
 pub mod trees;

@@ -1,4 +1,4 @@
-//! Tables of sentence pairs, one pair a line in columns separated by tabs, and the choice of some of their pairs.
+//! Tables of sentence pairs, one pair per row, and the choice of some of their pairs.
 //!
 //! Sentences are kept as they stand in the file. The French of Tatoeba and of NTREX has no-break spaces (U+00A0,
 //! U+202F) where that of Multi30k has plain ones: BLEU does not see it, since its tokenisation ends with a split at
@@ -24,18 +24,20 @@ pub struct PairTable {
     pub path: PathBuf,
     /// The name of the table in the archive; not needed if a single `.txt` or `.tsv` there has tabs.
     pub inside: Option<String>,
-    /// The column of the source sentences, counted from 1.
-    pub source: usize,
-    /// The column of their translations, counted from 1.
-    pub target: usize,
+    /// Kind of rows; a tab-separated table without a header if absent.
+    pub kind: Option<RowKind>,
+    /// The column of the source sentences.
+    pub source: Column,
+    /// The column of their translations.
+    pub target: Column,
 }
 
 impl PairTable {
     /// Finds what is wrong with the description itself, before there is a file.
     pub fn validate(&self) -> Result<(), Error> {
         let Self { path, source, target, .. } = self;
-        let reason = if [*source, *target].contains(&0) {
-            "there is no column 0: columns are counted from 1".to_owned()
+        let reason = if let Some(fault) = self.layout().fault([source, target].into_iter()) {
+            fault
         } else if source == target {
             format!("source and target are both column {source}")
         } else if self.inside.is_some() && !is_zip(path) {
@@ -46,14 +48,23 @@ impl PairTable {
         Err(Error::of_format(reason))
     }
 
+    /// Columns with names need a header.
+    fn layout(&self) -> Layout {
+        let is_named = matches!(self.source, Column::Name(_));
+        match self.kind {
+            None => Layout { kind: RowKind::Tsv, header: Some(false), quoting: Some(false) },
+            Some(RowKind::Jsonl) => Layout { kind: RowKind::Jsonl, header: None, quoting: None },
+            Some(kind) => Layout { kind, header: Some(is_named), quoting: None },
+        }
+    }
+
     /// Reads the pairs in their order. Of those with the same source sentence only the first is kept, so that none
     /// weighs more than another.
     pub fn read(&self, bad: &mut BadRows) -> Result<ParallelText, Error> {
         self.validate()?;
         let Member { path, bytes } = content(&self.path, self.inside.as_deref())?;
-        let layout = Layout { kind: RowKind::Tsv, header: Some(false), quoting: Some(false) };
-        let columns = [Column::Number(self.source), Column::Number(self.target)];
-        let rows = layout.read(&rows::text(bytes, &path)?, &path, &columns.each_ref())?;
+        let columns = [&self.source, &self.target];
+        let rows = self.layout().read(&rows::text(bytes, &path)?, &path, &columns)?;
         if rows.is_empty() {
             return Err(Error::no_examples(&path));
         }
@@ -61,7 +72,7 @@ impl PairTable {
         let mut seen = HashSet::new();
         let pair = |row: Record| {
             let cell = |column| row.filled(column).map_err(|reason| Error::of_line(&path, row.line, reason));
-            Ok((cell(&columns[0])?, cell(&columns[1])?))
+            Ok((cell(columns[0])?, cell(columns[1])?))
         };
         for (source, target) in bad.sift_all(rows.into_iter().map(|row| row.and_then(pair)))? {
             if seen.insert(source.clone()) {
@@ -202,8 +213,8 @@ mod tests {
         let path = folder.path().join(name);
         fs::write(&path, content).unwrap();
         let prefix = format!("{}/", folder.path().display());
-        let [source, target] = columns;
-        let table = PairTable { path, inside: inside.map(str::to_owned), source, target };
+        let [source, target] = columns.map(Column::Number);
+        let table = PairTable { path, inside: inside.map(str::to_owned), kind: None, source, target };
         table.read(&mut BadRows::default()).map_err(|error| error.to_string().replace(&prefix, ""))
     }
 
@@ -239,6 +250,22 @@ mod tests {
         let content = "\u{feff}Go. \tVa\u{202f}!\nRun\u{2028}now.\t«\u{a0}Cours\u{a0}»\n";
         let expected = text(&["Go. ", "Run\u{2028}now."], &["Va\u{202f}!", "«\u{a0}Cours\u{a0}»"]);
         assert_eq!(read("a.tsv", content.as_bytes(), None, [1, 2]), Ok(expected));
+    }
+
+    #[test]
+    fn columns_have_names_in_tables_of_other_kinds() {
+        let folder = TempDir::new().unwrap();
+        for (kind, content, [source, target]) in [
+            (RowKind::Csv, "id,en,fr\n1,Go.,\"Va, va\"\n", ["en", "fr"]),
+            (RowKind::Tsv, "en\tfr\nGo.\tVa, va\n", ["en", "fr"]),
+            (RowKind::Jsonl, r#"{"pair": {"en": "Go.", "fr": "Va, va"}}"#, ["pair.en", "pair.fr"]),
+        ] {
+            let path = folder.path().join("a");
+            fs::write(&path, content).unwrap();
+            let [source, target] = [source, target].map(|name| Column::Name(name.to_owned()));
+            let table = PairTable { path, inside: None, kind: Some(kind), source, target };
+            assert_eq!(table.read(&mut BadRows::default()).unwrap(), text(&["Go."], &["Va, va"]));
+        }
     }
 
     #[test]

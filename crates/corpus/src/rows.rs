@@ -147,6 +147,11 @@ impl Layout {
         })
     }
 
+    /// Number of cells in the first row of a table; `None` if there is none.
+    pub(crate) fn width(self, text: &str) -> Option<usize> {
+        Rows::new(text, self).next().map(|row| row.cells.len())
+    }
+
     /// Reads the rows of `text`, with these columns if it is a table, and the faults of others; `path` is for messages.
     pub(crate) fn read(
         self,

@@ -9,6 +9,7 @@ use corpus::choices::{self, ChoiceFormat};
 use corpus::documents::{self, DocumentFormat};
 use corpus::fetch::{Catalogue, Origin, fetch};
 use corpus::labelled;
+use corpus::labelled::Column;
 use corpus::language_tokenizer::LanguageTokenizer;
 use corpus::pairs::{PairTable, Selection};
 use corpus::parallel::ParallelText;
@@ -85,9 +86,9 @@ fn every_source_sentence_of_tatoeba_is_there_once() {
         [("fra-eng.zip", [1, 2], 98_659), ("deu-eng.zip", [1, 2], 135_534), ("deu-eng.zip", [2, 1], 159_223)]
     {
         let path = shared.join("tatoeba").join(file);
-        let text = PairTable { path: path.clone(), inside: None, source, target }
-            .read(&mut BadRows::default())
-            .unwrap();
+        let [from, to] = [source, target].map(Column::Number);
+        let table = PairTable { path: path.clone(), inside: None, kind: None, source: from, target: to };
+        let text = table.read(&mut BadRows::default()).unwrap();
         assert_eq!((text.len(), distinct(&text.source)), (size, size), "{file}, column {source}");
         if file == "fra-eng.zip" {
             assert_eq!([&text.source[1], &text.target[1]], ["Run!", "Cours\u{202f}!"], "the first of two");

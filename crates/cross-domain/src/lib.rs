@@ -38,7 +38,7 @@ struct Args {
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
-    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
+    experiment::run_each(words::parse::<Args>(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -57,7 +57,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     }
     let layout = description.layout(&machine)?;
     let ablation = args.masking.ablation.build(args.shared.seed(), &description, &machine)?;
-    let limit = args.shared.limit.map_or(String::new(), |limit| format!("-first-{limit}"));
+    let limit = args.shared.scored(first.clone(), false).limit_suffix();
     let file = format!("cross-domain{}-{first}-{second}{limit}.csv", ablation.suffix());
     let path = args.shared.results.join(description.name()).join(file);
     let path = args.shared.output.clone().unwrap_or(path);
@@ -73,8 +73,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
             names[1]
         );
     }
-    let scored =
-        |split| Scored::first(split, args.shared.limit, args.masking.rescale).under(ablation.clone());
+    let scored = |split| args.shared.scored(split, args.masking.rescale).under(ablation.clone());
     let scored = [first, second].map(scored);
     let sweep = |scored: &Scored| -> anyhow::Result<PathBuf> {
         let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, TestArgs::default());

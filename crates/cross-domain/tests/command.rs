@@ -10,7 +10,7 @@ use test_support::{CLASSIFIER, TRANSLATOR, read, rows, trained};
 const FILE: &str = "cross-domain-test-shifted.csv";
 
 fn folder() -> TempDir {
-    trained(TRANSLATOR, "cross-domain", &["--limit", "3"])
+    trained(TRANSLATOR, "cross-domain", &["--limit", "first:3"])
 }
 
 fn command(folder: &Path) -> Command {
@@ -67,7 +67,7 @@ fn sweeps_that_are_there_are_used_and_rows_do_not_change() {
     command(folder.path()).assert().success();
     assert_eq!(files.each_ref().map(|file| read(folder.path(), file)), before);
     command(folder.path())
-        .args(["--limit", "2"])
+        .args(["--limit", "first:2"])
         .assert()
         .success()
         .stdout("results/tiny/cross-domain-test-shifted-first-2.csv\n");
@@ -126,8 +126,8 @@ fn two_different_splits_are_needed() {
     let message = refusal(folder.path(), &["--against", "test"]);
     assert_eq!(message, "error: split `test` is given twice: the second must be another\n");
     let message = refusal(folder.path(), &["--against", "newstest"]);
-    assert!(message.contains("no split `newstest`: this subject has train, dev, test, shifted"), "{message}");
-    let reviews = trained(CLASSIFIER, "cross-domain", &["--limit", "3", "--against", "dev"]);
+    assert!(message.contains("no split `newstest`: this setup has train, dev, test, shifted"), "{message}");
+    let reviews = trained(CLASSIFIER, "cross-domain", &["--limit", "first:3", "--against", "dev"]);
     let message = refusal(reviews.path(), &[]);
     assert_eq!(message, "error: which split to compare with? name it by --against\n");
     let spec = fs::read_to_string(reviews.path().join("tiny.toml")).unwrap();

@@ -28,9 +28,10 @@ pub struct SharedArgs {
     #[arg(long, value_name = "SPLIT")]
     pub split: Option<String>,
 
-    /// Score only the first N segments of the split; of a split with groups, the first of each in proportion
-    #[arg(long, value_name = "N", value_parser = positive)]
-    pub limit: Option<usize>,
+    /// Score a random sample of N segments of the split, drawn with --seed; `first:N` takes the first N, of a split with groups the
+    /// first of each group in proportion
+    #[arg(long, value_name = "N|first:N", value_parser = limit)]
+    pub limit: Option<Limit>,
 
     /// Result file [default: `<results>/<subject>/<experiment>.csv`, with the split and the limit in its name]
     #[arg(long, value_name = "FILE.csv", conflicts_with = "replicate")]
@@ -57,6 +58,23 @@ pub struct SharedArgs {
     #[command(flatten)]
     #[expect(missing_docs, reason = "clap would take it for the text of --help")]
     pub machine: MachineArgs,
+}
+
+/// Number of segments to score, and how they are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// A random sample.
+    Sample(usize),
+    /// The first ones.
+    First(usize),
+}
+
+fn limit(text: &str) -> Result<Limit, String> {
+    match text.strip_prefix("first:") {
+        Some(first) => positive(first).map(Limit::First),
+        None => positive(text).map(Limit::Sample),
+    }
+    .map_err(|fault| format!("{fault}, such as 200, or first:200"))
 }
 
 /// The subject, and which of its models.
@@ -148,6 +166,17 @@ impl SharedArgs {
     /// The seed of all that is measured.
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or(SEED)
+    }
+
+    /// The segments of a split that --limit leaves.
+    ///
+    /// - `rescale`: multiply the kept heads of a layer by heads / kept
+    pub fn scored(&self, split: String, rescale: bool) -> Scored {
+        match self.limit {
+            Some(Limit::Sample(size)) => Scored::sample(split, size, self.seed(), rescale),
+            Some(Limit::First(size)) => Scored::first(split, Some(size), rescale),
+            None => Scored::first(split, None, rescale),
+        }
     }
 
     /// Arguments for results of other experiments that this one is made of: stored ones that fit are used.
@@ -293,6 +322,14 @@ pub fn has_duplicates<T: PartialEq>(items: &[T]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_is_a_random_sample_unless_the_first_are_asked_for() {
+        assert_eq!((limit("5"), limit("first:5")), (Ok(Limit::Sample(5)), Ok(Limit::First(5))));
+        for wrong in ["0", "first:0", "last:5", "first:", "-1", "5%"] {
+            assert!(limit(wrong).unwrap_err().contains("at least 1, such as 200, or first:200"), "{wrong}");
+        }
+    }
 
     #[test]
     fn sizes_have_units() {

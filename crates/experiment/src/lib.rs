@@ -16,7 +16,7 @@ mod retraining;
 mod search;
 mod unit;
 
-pub use args::{MachineArgs, OpenRows, Replicate, SharedArgs, SubjectArgs, has_duplicates, run_each};
+pub use args::{Limit, MachineArgs, OpenRows, Replicate, SharedArgs, SubjectArgs, has_duplicates, run_each};
 pub use curve::check_heads;
 pub use error::Error;
 pub use exit::exit_code;

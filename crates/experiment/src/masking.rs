@@ -98,6 +98,6 @@ impl MaskingArgs {
                  name another by --reference-on"
             )));
         }
-        Ok(Scored::first(split, shared.limit, self.rescale).under(ablation))
+        Ok(shared.scored(split, self.rescale).under(ablation))
     }
 }

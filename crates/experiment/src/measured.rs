@@ -50,6 +50,7 @@ pub struct MeasuredRows<R: TestedRow> {
     part: Option<Part>,
     writer: RowWriter<R>,
     bases: BTreeMap<String, Segments>,
+    quiet: bool,
 }
 
 impl<R: TestedRow> MeasuredRows<R> {
@@ -81,7 +82,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         let OpenRows { path, mut writer } = shared.open_rows(path, &signature)?;
         let tested = writer.tested().or(of_whole);
         writer.signature_mut().testing = Some(test.testing(tested, shared.seed));
-        Ok(Self { path, part, writer, bases: BTreeMap::new() })
+        Ok(Self { path, part, writer, bases: BTreeMap::new(), quiet: machine.quiet })
     }
 
     /// The rows that are there.
@@ -133,7 +134,11 @@ impl<R: TestedRow> MeasuredRows<R> {
         if sets.is_empty() {
             return Ok(());
         }
-        self.measure_on(subject.evaluator(scored, 0)?.as_mut(), base, sets)
+        let mut evaluator = subject.evaluator(scored, 0)?;
+        if !self.quiet {
+            announce(scored, evaluator.segments(), sets.len());
+        }
+        self.measure_on(evaluator.as_mut(), base, sets)
     }
 
     /// [`measure`](Self::measure) on a split that is ready.
@@ -206,6 +211,23 @@ impl<R: TestedRow> MeasuredRows<R> {
             )?;
         Ok(Finished { path, rows })
     }
+}
+
+/// Says what is to be measured, and how to resume it.
+fn announce(scored: &Scored, segments: usize, sets: usize) {
+    let which = match (scored.limit, scored.sample) {
+        (None, _) => "all",
+        (_, Some(_)) => "a random sample of",
+        _ => "the first",
+    };
+    words::say!(
+        "masking {} on {which} {} of split `{}`: {} of the split; if stopped, resume with `{}`",
+        words::count(sets, "head set"),
+        words::count(segments, "segment"),
+        scored.split,
+        words::count(sets + 1, "evaluation"),
+        words::command_line()
+    );
 }
 
 /// A warning where the classes of a classifier in another order would be right far more often.

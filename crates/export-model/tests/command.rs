@@ -14,7 +14,7 @@ const CURVE: [&str; 6] = ["--resamples", "99", "--estimate-limit", "40", "--step
 
 /// A folder with a trained model and its curve.
 fn folder(spec: &'static str, arguments: &[&str]) -> TempDir {
-    let folder = test_support::trained(spec, "ablate-one", &["--limit", "1", "--resamples", "0"]);
+    let folder = test_support::trained(spec, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
     prune(folder.path(), arguments);
     folder
 }
@@ -215,13 +215,13 @@ fn gpt2_is_trained_and_what_is_cut_out_of_it_is_called_as_transformers_calls_it(
 
 #[test]
 fn what_cannot_be_written_is_refused() {
-    let folder = test_support::trained(CLASSIFIER, "ablate-one", &["--limit", "1", "--resamples", "0"]);
+    let folder = test_support::trained(CLASSIFIER, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
     let refused = |arguments: &[&str], expected: &str| {
         let message = refusal(folder.path(), arguments);
         assert!(message.contains(expected), "{arguments:?}: {message}");
     };
     refused(&[], "there is no `results/tiny/iterative-prune.csv`: measure a curve by iterative-prune");
-    prune(folder.path(), &["--step-percent", "50", "--limit", "1", "--resamples", "0"]);
+    prune(folder.path(), &["--step-percent", "50", "--limit", "first:1", "--resamples", "0"]);
     let mean =
         ["--ablation", "mean", "--step-percent", "50", "--output", "results/tiny/iterative-prune-a.csv"];
     prune(folder.path(), &mean);

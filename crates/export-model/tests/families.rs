@@ -323,7 +323,7 @@ fn check_subjects<'a>(families: impl Iterator<Item = &'a str>) {
         tiny.write(&snapshot);
 
         let (subject, results) = (subject.display().to_string(), format!("results-{family}"));
-        let common = [&subject, "--quiet", "--limit", "3", "--results", &results];
+        let common = [&subject, "--quiet", "--limit", "first:3", "--results", &results];
         let table = run("ablate-one", &[&common[..], &["--attention", "paper"]].concat());
         let steps = ["--order", "importance,oracle,random", "--random-orders", "1", "--step-percent", "50"];
         let unit = ["--unit", if family == "albert" { "group" } else { "head" }]; // its heads go from all turns
@@ -339,7 +339,7 @@ fn check_subjects<'a>(families: impl Iterator<Item = &'a str>) {
         run("export-model", &[&[&subject, &cut, "--results", &results][..], &step].concat());
         let exported = folder.path().join(&cut).display().to_string();
         fs::write(folder.path().join("own.toml"), spec.replace(&format!("hub:{model}"), &exported)).unwrap();
-        let table = run("ablate-one", &["own.toml", "--quiet", "--limit", "3", "--results", &cut]);
+        let table = run("ablate-one", &["own.toml", "--quiet", "--limit", "first:3", "--results", &cut]);
         let first: BTreeMap<String, String> = rows(&table).deserialize().next().unwrap().unwrap();
         let again: f64 = first["base_score"].parse().unwrap();
         assert!((again - row.score).abs() < 1e-5, "{family}: {again}, but {} when masked", row.score);

@@ -316,10 +316,11 @@ pub(crate) fn is_of(stem: &str, name: &str) -> bool {
     rest(stem, name).is_some()
 }
 
-/// The number of segments in `<stem>-first-<N>.csv`; the greatest there is for `<stem>.csv`.
+/// The number of segments in `<stem>-sample-<N>.csv` or `<stem>-first-<N>.csv`; the maximum for `<stem>.csv`.
 fn size(name: &str, stem: &str) -> Option<usize> {
     let rest = rest(stem, name)?;
-    if rest.is_empty() { Some(usize::MAX) } else { rest.strip_prefix("first-")?.parse().ok() }
+    let limit = || rest.strip_prefix("sample-").or_else(|| rest.strip_prefix("first-"));
+    if rest.is_empty() { Some(usize::MAX) } else { limit()?.parse().ok() }
 }
 
 /// The file's stem without `standard`, where it starts with that.
@@ -338,16 +339,17 @@ pub(crate) fn names(folder: &Path) -> Result<Vec<String>> {
 /// The folder of a subject, if it is there; `experiment` would make it.
 pub fn folder(results: &Path, subject: &str, experiment: &str) -> Result<PathBuf> {
     if !is_plain_name(subject) {
-        let what = "is not the name of a subject: it is the name of a folder in the results, such as";
+        let what = "is not the name of a setup: it is the name of a folder in the results, such as";
         return Err(Error::Invalid(format!("`{subject}` {what} `demo-translation`")));
     }
     let folder = results.join(subject);
     if !folder.is_dir() {
         let names = subjects(results)?;
         let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let meant = words::did_you_mean(subject, names.iter().map(String::as_str));
         let (results, command) = (results.display(), command(experiment, subject));
-        let has = format!("`{results}` has {known}; make it with `{command}`");
-        return Err(Error::Invalid(format!("unknown subject `{subject}`: {has}")));
+        let has = format!("`{results}` has {known}; `{command}` measures it{meant}");
+        return Err(Error::Invalid(format!("unknown setup `{subject}`: {has}")));
     }
     Ok(folder)
 }

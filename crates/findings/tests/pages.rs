@@ -47,12 +47,12 @@ impl Row {
         ["attention", "layer", "head"].map(|column| self.text(column)).join(":")
     }
 
-    /// Loss against the base; in nats more is worse.
+    /// Returns the loss compared with the full model; in nats, more is worse.
     fn loss(&self) -> f64 {
         if self.text("metric") == "nats" { self.number("score_delta") } else { -self.number("score_delta") }
     }
 
-    /// A change of the score as a loss in percent: of the base or, for nats, of the perplexity.
+    /// Returns a change of the score as a loss in percent of the full model's score or, for nats, of its perplexity.
     fn percent_lost(&self, column: &str) -> f64 {
         let delta = self.number(column);
         100.0
@@ -63,7 +63,7 @@ impl Row {
             }
     }
 
-    /// The ends of the 95 % interval of the loss beside the margin of 2 %.
+    /// Compares the 95% interval of the loss with a margin of 2%.
     fn verdict(&self) -> &'static str {
         let ends = ["delta_low", "delta_high"].map(|column| self.percent_lost(column));
         let is_all = |holds: fn(f64) -> bool| ends.into_iter().all(holds);
@@ -392,7 +392,7 @@ fn significant(subject: &str, attention: &str) -> String {
     format!("{} of {}", heads.iter().filter(|row| row.is_significant()).count(), heads.len())
 }
 
-/// `10.8 %`: the greatest loss by a single head.
+/// Formats the largest loss by a single head: `10.8%`.
 fn greatest_loss(subject: &str, digits: usize) -> String {
     let losses = sweep(subject).into_iter().map(|row| row.percent_lost("score_delta"));
     format!("{}%", fixed(losses.fold(0.0, f64::max), digits))
@@ -489,7 +489,7 @@ fn allowed_by_noise(subject: &str, other: &str, without: &[&str]) -> String {
     fixed(ceiling(reliability("ablate-one"), reliability(&format!("ablate-one-{other}"))).unwrap(), 2)
 }
 
-/// `21 to 26 %`: how much faster without half of the heads, in batches of all sizes.
+/// Formats the speedup without half of the heads, over batch sizes: `21 to 26%`.
 fn speedup(subject: &str) -> String {
     let rows = rows(&format!("{subject}/speed-bench-first-512"));
     let mut faster: Vec<f64> = rows.iter().map(|row| 100.0 * (row.number("ratio") - 1.0)).collect();
@@ -732,7 +732,7 @@ fn numbers_on_learned_gates_and_functions_are_those_of_the_results() {
         &page,
         &[
             "{gates-keep minilm-sst2 18 syntactic} (`minilm-sst2`), {gates-keep minilm-mnli 18 syntactic} (`minilm-mnli`)",
-            "`multi30k-en-fr`: at most {two-rarest multi30k-en-fr} %",
+            "`multi30k-en-fr`: at most {two-rarest multi30k-en-fr}%",
             "72 of 144 left: \
              {cell multi30k-en-fr/train-gates-all kept_enc_enc 0 method=gates kept=72} encoder, \
              {cell multi30k-en-fr/train-gates-all kept_dec_dec 0 method=gates kept=72} decoder, \
@@ -746,7 +746,7 @@ fn numbers_on_learned_gates_and_functions_are_those_of_the_results() {
     let mut rare = ["minilm-mnli", "minilm-mrpc", "minilm-sst2"]
         .map(|subject| greatest_share(subject, Some("self:1:10")));
     rare.sort_by(f64::total_cmp);
-    says(format!("{} to {} %", fixed(rare[0], 0), fixed(rare[2], 0)));
+    says(format!("{} to {}%", fixed(rare[0], 0), fixed(rare[2], 0)));
     let relevance = rows("minilm-mnli/relevance-alpha-beta");
     let of = |head: &str| relevance.iter().find(|row| row.head() == head).unwrap().number("relevance");
     assert_eq!(

@@ -30,7 +30,7 @@ struct Args {
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
-    exit_code(run(&Args::parse()))
+    exit_code(run(&words::parse::<Args>()))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {

@@ -32,7 +32,7 @@ enum Kind {
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = words::parse::<Args>();
     let written = crate::import(&args.file, &args.folder, args.kind == Kind::Bf16);
     exit_code(
         written.map_err(anyhow::Error::from).and_then(|()| Ok(words::print_line(args.folder.display())?)),

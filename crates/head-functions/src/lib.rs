@@ -74,7 +74,7 @@ const FREQUENT: usize = 500;
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
-    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
+    experiment::run_each(words::parse::<Args>(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -85,7 +85,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let description = args.shared.subject.read()?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let mut texts = Texts::read(&args.trees, args.shared.split.as_deref(), &description, &machine)?;
-    texts.trees.truncate(args.shared.limit.unwrap_or(usize::MAX));
+    let places = args.scored(&texts, &description).places(&[texts.trees.len()]);
+    texts.trees = places.iter().map(|&place| texts.trees[place].clone()).collect();
     let counted = texts::frequencies(args.frequencies.as_deref(), &description, &machine)?;
     let frequent = args.frequent.or(description.frequent_tokens()).unwrap_or(FREQUENT);
     let path = args.shared.output_path("head-functions", &description, &args.scored(&texts, &description));
@@ -159,7 +160,7 @@ impl Args {
     /// Split that names the result file: the test split if the sentences are of files.
     fn scored(&self, texts: &Texts, description: &Description) -> Scored {
         let split = if texts.source == TREES { description.test_split() } else { &texts.source };
-        Scored::first(split.to_owned(), self.shared.limit, false)
+        self.shared.scored(split.to_owned(), false)
     }
 
     /// - `frequencies`: with the number of tokens that are not rare
@@ -171,7 +172,7 @@ impl Args {
     ) -> Identity {
         let mut identity = subject.identity_of_model("head-functions");
         identity.split.clone_from(&texts.source);
-        identity.limit = self.shared.limit;
+        self.shared.scored(texts.source.clone(), false).describe_limit(&mut identity);
         identity.seed = Some(self.shared.seed());
         identity.metric = "share".to_owned();
         identity.data.insert(texts.source.clone(), texts.sha256());

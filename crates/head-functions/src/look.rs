@@ -47,7 +47,7 @@ fn text(text: &str) -> Result<String, &'static str> {
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
-    experiment::exit_code(run(&Args::parse()))
+    experiment::exit_code(run(&words::parse::<Args>()))
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {

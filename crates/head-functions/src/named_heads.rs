@@ -12,7 +12,7 @@ use records::{HeadFunctionRow, Signature};
 use scores::{Counts, Sequence};
 use sha2::{Digest, Sha256};
 use stats::ratio::{RatioStatistics, best, resampled_shares};
-use subject::{Scored, Subject};
+use subject::Subject;
 
 /// Name of the results.
 const EXPERIMENT: &str = "named-heads";
@@ -40,7 +40,7 @@ struct Args {
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
-    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
+    experiment::run_each(words::parse::<Args>(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -52,9 +52,10 @@ fn run(args: &Args) -> anyhow::Result<()> {
     description.check_language_model()?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
-    let mut texts = description.sentences(&split, &machine)?;
-    texts.truncate(args.shared.limit.unwrap_or(usize::MAX));
-    let scored = Scored::first(split.clone(), args.shared.limit, false);
+    let texts = description.sentences(&split, &machine)?;
+    let scored = args.shared.scored(split.clone(), false);
+    let texts: Vec<String> =
+        scored.places(&[texts.len()]).iter().map(|&place| texts[place].clone()).collect();
     let path = args.shared.output_path(EXPERIMENT, &description, &scored);
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
@@ -67,7 +68,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
 
     let mut identity = subject.identity_of_model(EXPERIMENT);
     identity.split.clone_from(&split);
-    identity.limit = args.shared.limit;
+    scored.describe_limit(&mut identity);
     identity.seed = Some(args.shared.seed());
     identity.metric = "share".to_owned();
     identity.data.insert(split, sha256(&texts));

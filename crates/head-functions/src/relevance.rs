@@ -8,7 +8,7 @@ use experiment::{OpenRows, SharedArgs};
 use records::rows::relevance::PAPER_RULES;
 use records::{RelevanceRow, Signature};
 use stats::ratio::{RatioStatistics, ResampledShare, resampled_shares};
-use subject::{Scored, SegmentRelevance};
+use subject::SegmentRelevance;
 
 /// Beginning of the names of results; the rules follow.
 const EXPERIMENT: &str = "relevance";
@@ -65,7 +65,7 @@ impl Lrp {
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
-    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
+    experiment::run_each(words::parse::<Args>(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -77,7 +77,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     description.check_relevance()?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
-    let scored = Scored::first(split, args.shared.limit, false);
+    let scored = args.shared.scored(split, false);
     let name = format!("{EXPERIMENT}-{}", args.lrp.name());
     let path = args.shared.output_path(&name, &description, &scored);
     args.shared.check_writable(&path)?;

@@ -13,7 +13,7 @@ use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, copy_files, read, tra
 const TABLE: &str = "head-functions.csv";
 
 fn folder(spec: &'static str) -> TempDir {
-    trained(spec, "head-functions", &["--resamples", "0", "--limit", "2"])
+    trained(spec, "head-functions", &["--resamples", "0", "--limit", "first:2"])
 }
 
 fn command(folder: &Path) -> Command {
@@ -205,7 +205,7 @@ fn trees_and_splits_that_are_none_are_refused_in_one_line() {
     for (arguments, said) in [
         (&["--trees", "data/a.conllu"], "`data/a.conllu`, line 1: 3 columns instead of 10"),
         (&["--trees", "data/b.conllu"], "cannot read `data/b.conllu`"),
-        (&["--frequencies", "nowhere"], "no split `nowhere`: this subject has"),
+        (&["--frequencies", "nowhere"], "no split `nowhere`: this setup has"),
         (&["--shard", "1/2"], "no row can be had by itself"),
     ] {
         let message = refusal(folder.path(), arguments);

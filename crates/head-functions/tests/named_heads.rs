@@ -7,10 +7,10 @@ const TABLE: &str = "named-heads-first-20.csv";
 
 #[test]
 fn every_head_has_a_row_of_each_score_whose_sums_are_those_of_its_sequences() {
-    let folder = trained(LANGUAGE_MODEL, "ablate-one", &["--limit", "2", "--resamples", "0"]);
+    let folder = trained(LANGUAGE_MODEL, "ablate-one", &["--limit", "first:2", "--resamples", "0"]);
     let run = |arguments: &[&str]| {
         let mut command = test_support::command("named-heads", folder.path());
-        command.args(["--resamples", "99", "--limit", "20"]).args(arguments);
+        command.args(["--resamples", "99", "--limit", "first:20"]).args(arguments);
         command.assert().success().stdout(format!("results/tiny/{TABLE}\n"));
         read(folder.path(), &format!("results/tiny/{TABLE}"))
     };

@@ -8,12 +8,12 @@ use tempfile::TempDir;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, trained};
 
 fn folder(spec: &'static str) -> TempDir {
-    trained(spec, "head-functions", &["--resamples", "0", "--limit", "2"])
+    trained(spec, "head-functions", &["--resamples", "0", "--limit", "first:2"])
 }
 
 fn command(folder: &Path) -> Command {
     let mut command = test_support::command("relevance", folder);
-    command.args(["--resamples", "99", "--limit", "6"]);
+    command.args(["--resamples", "99", "--limit", "first:6"]);
     command
 }
 

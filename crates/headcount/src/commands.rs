@@ -1,276 +1,380 @@
-//! What `headcount` can do, in the order in which people need it.
+//! The commands of `headcount`, in the order in which people need them.
+//!
+//! A command runs a program; an experiment's command then draws what the program measured. The justfile has a recipe of the same name
+//! for each command, and `reproduce-<name>` for the papers' tables and figures.
 
 /// Commands under a heading of the help.
 #[derive(Debug, Clone, Copy)]
 pub struct Group {
     /// The heading.
     pub title: &'static str,
-    /// Programs of the workspace.
-    pub programs: &'static [Program],
-    /// Recipes.
-    pub recipes: &'static [Recipe],
+    /// The commands, in the order of use.
+    pub commands: &'static [Entry],
 }
 
-impl Group {
-    /// The name of each command, and what it does.
-    pub fn commands(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let programs = self.programs.iter().map(|program| (program.name, program.about));
-        programs.chain(self.recipes.iter().map(|recipe| (recipe.name, recipe.about)))
+/// A command.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in at most ten words.
+    pub about: &'static str,
+    /// Names that it had before, which still work.
+    pub aliases: &'static [&'static str],
+    /// The program that it runs, with the first arguments, separated by spaces; the user's arguments follow.
+    pub run: &'static str,
+    /// The setup where none is named; `None` if the program has a default of its own, or needs none.
+    pub setup: Option<&'static str>,
+    /// A program that runs first, with the setup and few options.
+    pub before: Option<&'static str>,
+    /// Further runs of the program: arguments that follow the user's.
+    pub again: &'static [&'static str],
+    /// Tables and figures that are drawn of the file whose path the program prints, with options; if empty, the program takes the
+    /// place of this process.
+    pub views: &'static [&'static str],
+    /// An option of the user's that the views take too.
+    pub shared: Option<&'static str>,
+}
+
+impl Entry {
+    /// Returns true if a name is that of this command, today or before.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
     }
 }
 
-/// A program of the workspace.
-#[derive(Debug, Clone, Copy)]
-pub struct Program {
-    /// Its name, which is a command too.
-    pub name: &'static str,
-    /// What it does.
-    pub about: &'static str,
+/// Returns the command with this name.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    GROUPS.iter().flat_map(|group| group.commands).find(|entry| entry.is_called(name))
 }
 
-/// An experiment, and what is drawn of the file whose path it prints. Programs stand with their arguments, separated by spaces.
-#[derive(Debug, Clone, Copy)]
-pub struct Recipe {
-    /// Its command.
-    pub name: &'static str,
-    /// What it shows.
-    pub about: &'static str,
-    /// The subject where none is named.
-    pub subject: &'static str,
-    /// A program that runs first, with the subject and few options.
-    pub before: Option<&'static str>,
-    /// The experiment whose file is drawn; the user's arguments follow.
-    pub run: &'static str,
-    /// Arguments of further runs of it, behind the user's.
-    pub again: &'static [&'static str],
-    /// Table or figure, with options.
-    pub view: &'static str,
-    /// An option of the user's that the view takes too.
-    pub shared: Option<&'static str>,
-}
+/// The title of the groups whose commands are named after a paper's tables and figures; their recipes begin with `reproduce-`.
+pub const PAPERS: [&str; 2] =
+    ["Tables and figures of Michel et al. (2019):", "Tables and figures of Voita et al. (2019):"];
 
 const TRANSLATOR: &str = "demo-translation";
 const CLASSIFIER: &str = "demo-inference";
 const LANGUAGE_MODEL: &str = "demo-language";
 
-/// All commands.
-pub const GROUPS: &[Group] = &[
-    programs(
-        "Data and models",
-        &[
-            program("fetch", "a data set, MiniLM or SmolLM2; --list names them"),
-            program("import-model", "a Hugging Face folder of a GGUF file"),
-            program("train-subject", "train the model of a subject, or resume its training"),
-        ],
-    ),
-    recipes(
-        "Michel et al. (2019): measure, print the table, draw the figure",
-        &[
-            Recipe {
-                shared: Some("--attention"),
-                ..recipe(
-                    ["table1", "one head masked at a time, of a translator's encoder; Figure 1 too"],
-                    TRANSLATOR,
-                    ["ablate-one --attention paper", "table1 --with-figure"],
-                )
-            },
-            recipe(
-                ["figure1b", "the same of a classifier or a language model"],
-                CLASSIFIER,
-                ["ablate-one --attention self", "table1 --with-figure"],
-            ),
-            recipe(
-                ["table2", "the best single head of each layer"],
-                TRANSLATOR,
-                ["ablate-all-but-one", "table2"],
-            ),
-            recipe(["table3", "the same of a classifier"], CLASSIFIER, ["ablate-all-but-one", "table3"]),
-            recipe(
-                ["table4", "speed without half of the heads"],
-                CLASSIFIER,
-                ["speed-bench --limit 512", "table4"],
-            ),
-            recipe(
-                ["table5", "Table 2, heads chosen on another split"],
-                TRANSLATOR,
-                ["ablate-all-but-one --select-on dev", "table5"],
-            ),
-            recipe(
-                ["table6", "Table 3, heads chosen on 5,000 training examples"],
-                CLASSIFIER,
-                ["ablate-all-but-one --select-on train --select-limit 5000", "table6"],
-            ),
-            recipe(
-                ["figure2", "one head at a time on two kinds of text"],
-                TRANSLATOR,
-                ["cross-domain", "figure2"],
-            ),
-            recipe(
-                ["figure3", "more and more heads masked, in three orders"],
-                TRANSLATOR,
-                ["iterative-prune --order importance,oracle,random", "figure3"],
-            ),
-            recipe(
-                ["figure4", "the same, one attention type at a time"],
-                TRANSLATOR,
-                ["iterative-prune --attention enc-enc,enc-dec,dec-dec --order importance,random", "figure4"],
-            ),
-            recipe(
-                ["figure5", "the same at each epoch of the training"],
-                TRANSLATOR,
-                ["training-dynamics", "figure5"],
-            ),
-            recipe(
-                ["figure6", "Figure 3 of a classifier"],
-                CLASSIFIER,
-                ["iterative-prune --order importance,oracle,random", "figure6"],
-            ),
-        ],
-    ),
-    recipes(
-        "Voita et al. (2019)",
-        &[
-            recipe(
-                ["v19-table1", "the best head for each function"],
-                TRANSLATOR,
-                ["head-functions", "v19-table1"],
-            ),
-            recipe(["v19-figure1a", "relevance of each head"], TRANSLATOR, ["relevance", "v19-figure1a"]),
-            recipe(["v19-figure1c", "functions by layer"], TRANSLATOR, ["head-functions", "v19-figure1c"]),
-            recipe(
-                ["v19-figure7", "the score with the heads that gates keep"],
-                TRANSLATOR,
-                ["train-gates --epochs 3 --control ungated,chosen,importance,random", "v19-figure7"],
-            ),
-            Recipe {
-                before: Some("head-functions"),
-                ..recipe(
-                    ["v19-figure8", "functions of these heads"],
-                    TRANSLATOR,
-                    ["train-gates --epochs 3", "v19-figure8"],
-                )
-            },
-            recipe(
-                ["v19-figure9", "gates on all heads, by attention type"],
-                TRANSLATOR,
-                ["train-gates --epochs 3 --attention all", "v19-figure9"],
-            ),
-            recipe(
-                ["v19-table2", "gates on all heads, and the same heads from scratch"],
-                TRANSLATOR,
-                ["train-gates --epochs 3 --attention all --control importance,scratch", "v19-table2"],
-            ),
-        ],
-    ),
-    recipes(
-        "Beyond the papers",
-        &[
-            recipe(
-                ["compare-methods", "methods that choose heads, with repairs"],
-                LANGUAGE_MODEL,
-                ["compare-methods", "compare-methods"],
-            ),
-            recipe(
-                ["importance", "scores of all heads, and how they agree"],
-                TRANSLATOR,
-                ["importance", "agreement"],
-            ),
-            recipe(
-                ["prune-and-retrain", "Figure 3 with training after each step"],
-                TRANSLATOR,
-                ["iterative-prune --retrain 1 --step-percent 25", "prune-and-retrain"],
-            ),
-            Recipe {
-                again: &[
-                    "--ablation mean",
-                    "--ablation resample --draw 1",
-                    "--ablation resample --draw 2",
-                    "--ablation resample --draw 3",
-                    "--ablation resample --draw 4",
-                    "--ablation resample --draw 5",
-                ],
-                ..recipe(
-                    ["ablation-kinds", "one head at a time: zeros, means, other texts"],
-                    LANGUAGE_MODEL,
-                    ["ablate-one", "ablation-kinds"],
-                )
-            },
-            Recipe {
-                again: &["--ablation mean", "--ablation resample"],
-                ..recipe(
-                    ["pruning-kinds", "more and more heads: zeros, means, other texts"],
-                    LANGUAGE_MODEL,
-                    ["iterative-prune", "pruning-kinds"],
-                )
-            },
-            recipe(
-                ["groups", "accuracy by group of questions"],
-                LANGUAGE_MODEL,
-                ["ablate-one --split agreement", "groups"],
-            ),
-            recipe(
-                ["named-heads", "induction, previous-token and other known heads"],
-                "demo-induction",
-                ["named-heads", "named-heads"],
-            ),
-            recipe(
-                ["llama-cpp", "pruned models in llama.cpp: speed, cache, perplexity"],
-                "smollm2-135m-instruct",
-                ["llama-cpp", "llama-cpp"],
-            ),
-        ],
-    ),
-    programs(
-        "A model and its heads",
-        &[
-            program("say", "what a model makes of a text, with heads masked too"),
-            program("look", "the attention of every head on a text, as one HTML file"),
-            program("export-model", "the model without heads that can go, as a Hugging Face folder"),
-            program("export-gguf", "a GGUF file for llama.cpp"),
-        ],
-    ),
-    programs(
-        "Results",
-        &[
-            program("plotting", "tables and figures: all, summary, table1 and more"),
-            program("report", "all about a subject, as one HTML file"),
-            program("retest", "test again, from stored statistics, without the model"),
-            program("merge", "join what runs with --shard have measured"),
-        ],
-    ),
-    programs(
-        "Experiments alone, which print the path of their CSV file",
-        &[
-            program("ablate-one", "one head at a time"),
-            program("ablate-all-but-one", "all heads of a layer but one"),
-            program("iterative-prune", "more and more heads, the least important first"),
-            program("joint-search", "search for heads that can go together"),
-            program("cross-domain", "one head at a time, on two splits"),
-            program("training-dynamics", "more and more heads, at each epoch of the training"),
-            program("speed-bench", "the model with all heads and with half of them, timed"),
-            program("head-functions", "positions, dependencies, rare tokens"),
-            program("relevance", "layer-wise relevance propagation"),
-            program("train-gates", "gates that learn which heads to keep"),
-        ],
-    ),
+/// Kinds of ablation after the first, which masks with zeros.
+const DRAWS: &[&str] = &[
+    "--ablation mean",
+    "--ablation resample --draw 1",
+    "--ablation resample --draw 2",
+    "--ablation resample --draw 3",
+    "--ablation resample --draw 4",
+    "--ablation resample --draw 5",
 ];
 
-const fn programs(title: &'static str, programs: &'static [Program]) -> Group {
-    Group { title, programs, recipes: &[] }
+/// All commands.
+pub const GROUPS: &[Group] = &[
+    Group {
+        title: "Set up:",
+        commands: &[
+            program("init", "describe a model and its data: init NAME MODEL [FILES…]", "init"),
+            program("fetch", "fetch data or a small model; --list names them", "fetch"),
+            experiment(
+                "train",
+                "train the model of a setup, or resume its training",
+                TRANSLATOR,
+                "train-subject",
+            )
+            .also(&["train-subject"]),
+            program("import-model", "convert a GGUF file to a Hugging Face folder", "import-model"),
+        ],
+    },
+    Group {
+        title: "Which heads does the model need?",
+        commands: &[
+            experiment(
+                "heads",
+                "mask each head alone: a table, a map, verdicts",
+                "demo-induction",
+                "ablate-one",
+            )
+            .draws(&["table1 --attention all --with-figure", "heads"])
+            .shares("--attention"),
+            experiment("layers", "mask all heads of a layer but one", CLASSIFIER, "ablate-all-but-one")
+                .draws(&["table2"]),
+            experiment(
+                "prune",
+                "mask more and more heads: how many can go?",
+                CLASSIFIER,
+                "iterative-prune --order importance,oracle,random",
+            )
+            .draws(&["figure3"]),
+            experiment(
+                "retrain",
+                "mask more and more heads and retrain each time",
+                TRANSLATOR,
+                "iterative-prune --retrain 1 --step-percent 25",
+            )
+            .draws(&["prune-and-retrain"])
+            .also(&["prune-and-retrain"]),
+            experiment(
+                "speed",
+                "time the model with half of its heads",
+                CLASSIFIER,
+                "speed-bench --limit first:512",
+            )
+            .draws(&["table4"]),
+        ],
+    },
+    Group {
+        title: "Does that hold elsewhere?",
+        commands: &[
+            experiment("domains", "mask each head alone on two test sets", TRANSLATOR, "cross-domain")
+                .draws(&["figure2"]),
+            experiment(
+                "training",
+                "mask more and more heads at each checkpoint",
+                TRANSLATOR,
+                "training-dynamics",
+            )
+            .draws(&["figure5"]),
+            experiment(
+                "groups",
+                "which heads each group of questions needs",
+                LANGUAGE_MODEL,
+                "ablate-one --split agreement",
+            )
+            .draws(&["groups"]),
+            experiment(
+                "kinds",
+                "replace each head by zeros, means, other texts",
+                LANGUAGE_MODEL,
+                "ablate-one",
+            )
+            .repeats(DRAWS)
+            .draws(&["ablation-kinds"])
+            .also(&["ablation-kinds"]),
+            experiment(
+                "pruning-kinds",
+                "replace more and more heads by zeros, means, other texts",
+                LANGUAGE_MODEL,
+                "iterative-prune",
+            )
+            .repeats(&["--ablation mean", "--ablation resample"])
+            .draws(&["pruning-kinds"]),
+        ],
+    },
+    Group {
+        title: "What do the heads do?",
+        commands: &[
+            experiment(
+                "functions",
+                "find positional, syntactic and rare-token heads",
+                TRANSLATOR,
+                "head-functions",
+            )
+            .draws(&["v19-table1", "v19-figure1c"]),
+            experiment(
+                "named-heads",
+                "find induction, previous-token and other known heads",
+                "demo-induction",
+                "named-heads",
+            )
+            .draws(&["named-heads"]),
+            experiment("relevance", "trace each prediction back to the heads", TRANSLATOR, "relevance")
+                .draws(&["v19-figure1a"]),
+            program("look", "show the attention of every head on a text", "look"),
+            program("say", "answer a text with and without some heads", "say"),
+        ],
+    },
+    Group {
+        title: "Which heads should go?",
+        commands: &[
+            experiment(
+                "gates",
+                "train gates that choose which heads to keep",
+                TRANSLATOR,
+                "train-gates --epochs 3 --control ungated,chosen,importance,random",
+            )
+            .draws(&["v19-figure7"]),
+            experiment(
+                "methods",
+                "compare rankings, searches and repairs",
+                LANGUAGE_MODEL,
+                "compare-methods",
+            )
+            .draws(&["compare-methods"])
+            .also(&["compare-methods"]),
+            experiment(
+                "importance",
+                "rank all heads in every way and compare rankings",
+                TRANSLATOR,
+                "importance",
+            )
+            .draws(&["agreement"]),
+            experiment("joint-search", "search for heads that can go together", CLASSIFIER, "joint-search"),
+            program("export", "save the model without heads it can do without", "export-model")
+                .also(&["export-model"]),
+            program("export-gguf", "convert a model, also a pruned one, for llama.cpp", "export-gguf"),
+            experiment(
+                "llama-cpp",
+                "run pruned models in llama.cpp: speed, cache, perplexity",
+                "smollm2-135m-instruct",
+                "llama-cpp",
+            )
+            .draws(&["llama-cpp"]),
+        ],
+    },
+    Group {
+        title: "Results:",
+        commands: &[
+            program("report", "collect all results of a setup in one HTML file", "report"),
+            experiment("figures", "draw all tables and figures of a setup again", TRANSLATOR, "plotting all"),
+            program("summary", "print the paper's claims next to all results", "plotting summary"),
+            program("retest", "repeat all tests from stored statistics, without models", "retest"),
+            program("merge", "join the results of runs with --shard", "merge"),
+            program("bench", "measure speed as ratios (in a clone of the repository)", "bench"),
+        ],
+    },
+    Group {
+        title: PAPERS[0],
+        commands: &[
+            experiment(
+                "table1",
+                "heads of the encoder, or of a model without one",
+                TRANSLATOR,
+                "ablate-one --attention paper",
+            )
+            .draws(&["table1 --with-figure"])
+            .shares("--attention"),
+            experiment("figure1b", "heads of a classifier", CLASSIFIER, "ablate-one --attention self")
+                .draws(&["table1 --with-figure"]),
+            experiment("table2", "layers of a translator", TRANSLATOR, "ablate-all-but-one")
+                .draws(&["table2"]),
+            experiment("table3", "layers of a classifier", CLASSIFIER, "ablate-all-but-one")
+                .draws(&["table3"]),
+            experiment("table4", "speed of a classifier", CLASSIFIER, "speed-bench --limit first:512")
+                .draws(&["table4"]),
+            experiment(
+                "table5",
+                "Table 2 with heads chosen on another split",
+                TRANSLATOR,
+                "ablate-all-but-one --select-on dev",
+            )
+            .draws(&["table5"]),
+            experiment(
+                "table6",
+                "Table 3 with heads chosen on 5,000 training examples",
+                CLASSIFIER,
+                "ablate-all-but-one --select-on train --select-limit 5000",
+            )
+            .draws(&["table6"]),
+            experiment("figure2", "domains", TRANSLATOR, "cross-domain").draws(&["figure2"]),
+            experiment(
+                "figure3",
+                "prune a translator",
+                TRANSLATOR,
+                "iterative-prune --order importance,oracle,random",
+            )
+            .draws(&["figure3"]),
+            experiment(
+                "figure4",
+                "prune one attention type at a time",
+                TRANSLATOR,
+                "iterative-prune --attention enc-enc,enc-dec,dec-dec --order importance,random",
+            )
+            .draws(&["figure4"]),
+            experiment("figure5", "training", TRANSLATOR, "training-dynamics").draws(&["figure5"]),
+            experiment(
+                "figure6",
+                "prune a classifier",
+                CLASSIFIER,
+                "iterative-prune --order importance,oracle,random",
+            )
+            .draws(&["figure6"]),
+        ],
+    },
+    Group {
+        title: PAPERS[1],
+        commands: &[
+            experiment("v19-table1", "the best head for each function", TRANSLATOR, "head-functions")
+                .draws(&["v19-table1"]),
+            experiment("v19-figure1a", "relevance of each head", TRANSLATOR, "relevance")
+                .draws(&["v19-figure1a"]),
+            experiment("v19-figure1c", "functions by layer", TRANSLATOR, "head-functions")
+                .draws(&["v19-figure1c"]),
+            experiment(
+                "v19-figure7",
+                "gates, with controls",
+                TRANSLATOR,
+                "train-gates --epochs 3 --control ungated,chosen,importance,random",
+            )
+            .draws(&["v19-figure7"]),
+            experiment(
+                "v19-figure8",
+                "functions of the heads that gates keep",
+                TRANSLATOR,
+                "train-gates --epochs 3",
+            )
+            .after("head-functions")
+            .draws(&["v19-figure8"]),
+            experiment(
+                "v19-figure9",
+                "gates on all attention types",
+                TRANSLATOR,
+                "train-gates --epochs 3 --attention all",
+            )
+            .draws(&["v19-figure9"]),
+            experiment(
+                "v19-table2",
+                "gates on all heads, and the same heads from scratch",
+                TRANSLATOR,
+                "train-gates --epochs 3 --attention all --control importance,scratch",
+            )
+            .draws(&["v19-table2"]),
+        ],
+    },
+];
+
+/// Programs that commands run, which can be called by their own names as well: they measure, print the path of their CSV file, and
+/// draw nothing.
+pub const PROGRAMS: [&str; 9] = [
+    "ablate-one",
+    "ablate-all-but-one",
+    "iterative-prune",
+    "cross-domain",
+    "training-dynamics",
+    "speed-bench",
+    "head-functions",
+    "train-gates",
+    "plotting",
+];
+
+const fn program(name: &'static str, about: &'static str, run: &'static str) -> Entry {
+    Entry { name, about, aliases: &[], run, setup: None, before: None, again: &[], views: &[], shared: None }
 }
 
-const fn recipes(title: &'static str, recipes: &'static [Recipe]) -> Group {
-    Group { title, programs: &[], recipes }
+const fn experiment(
+    name: &'static str,
+    about: &'static str,
+    setup: &'static str,
+    run: &'static str,
+) -> Entry {
+    Entry { setup: Some(setup), ..program(name, about, run) }
 }
 
-const fn program(name: &'static str, about: &'static str) -> Program {
-    Program { name, about }
-}
+impl Entry {
+    const fn draws(self, views: &'static [&'static str]) -> Self {
+        Self { views, ..self }
+    }
 
-const fn recipe(
-    [name, about]: [&'static str; 2],
-    subject: &'static str,
-    [run, view]: [&'static str; 2],
-) -> Recipe {
-    Recipe { name, about, subject, before: None, run, again: &[], view, shared: None }
+    const fn also(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    const fn repeats(self, again: &'static [&'static str]) -> Self {
+        Self { again, ..self }
+    }
+
+    const fn after(self, program: &'static str) -> Self {
+        Self { before: Some(program), ..self }
+    }
+
+    const fn shares(self, option: &'static str) -> Self {
+        Self { shared: Some(option), ..self }
+    }
 }

@@ -1,7 +1,8 @@
-//! One command in front of all programs, for those who have installed them, and for the recipes of the justfile.
+//! One command in front of all programs, for those who have installed them and for the recipes of the justfile.
 //!
-//! A program's name runs it; a recipe runs an experiment and draws its file. Nothing here needs libtorch.
+//! A command runs a program and draws what it measured. Nothing here needs libtorch.
 mod commands;
+mod first_look;
 mod run;
 
 use std::ffi::OsString;
@@ -10,8 +11,11 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-pub use commands::{GROUPS, Group, Program, Recipe};
+pub use commands::{Entry, GROUPS, Group, PAPERS, PROGRAMS, find};
 pub use run::ENVIRONMENT;
+
+/// Environment variable with the command that people type in front of a name; `headcount` if absent.
+const FRONT: &str = "HEADCOUNT_FRONT";
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
@@ -24,8 +28,33 @@ pub fn main() -> ExitCode {
 
 fn run(name: &str, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let arguments: Vec<OsString> = matches.get_many("arguments").into_iter().flatten().cloned().collect();
-    let recipe = GROUPS.iter().flat_map(|group| group.recipes).find(|recipe| recipe.name == name);
-    recipe.map_or_else(|| run::replace(name, &arguments), |recipe| run::cook(recipe, &arguments))
+    let typed = Typed::new(name, &arguments);
+    match find(name) {
+        Some(entry) => run::start(entry, &typed, &arguments),
+        None => run::replace(name, &typed, &arguments),
+    }
+}
+
+/// A command as it was typed.
+#[derive(Debug)]
+struct Typed {
+    /// Its name, such as `just heads`.
+    name: String,
+    /// The name and all arguments, quoted for a shell.
+    line: String,
+}
+
+impl Typed {
+    /// The justfile sets its name as the front, and has recipes of the same names.
+    fn new(name: &str, arguments: &[OsString]) -> Self {
+        let front = std::env::var(FRONT).unwrap_or_else(|_| "headcount".to_owned());
+        let is_of = |group: &Group| group.commands.iter().any(|entry| entry.name == name);
+        let is_paper = GROUPS.iter().any(|group| PAPERS.contains(&group.title) && is_of(group));
+        let reproduce = if is_paper && front == "just" { "reproduce-" } else { "" };
+        let name = format!("{front} {reproduce}{name}");
+        let arguments = words::quoted(arguments.iter().map(|text| text.to_string_lossy().into_owned()));
+        Self { line: format!("{name} {arguments}").trim_end().to_owned(), name }
+    }
 }
 
 fn interface() -> Command {
@@ -34,27 +63,37 @@ fn interface() -> Command {
         .num_args(0..)
         .value_parser(clap::value_parser!(OsString));
     // each has an answer of its own to --help
-    let commands = GROUPS.iter().flat_map(Group::commands).map(|(name, _)| {
+    let command = |name: &'static str, aliases: &'static [&'static str]| {
         let all = arguments.clone().trailing_var_arg(true).allow_hyphen_values(true);
-        Command::new(name).disable_help_flag(true).arg(all)
-    });
+        Command::new(name).aliases(aliases).disable_help_flag(true).arg(all)
+    };
+    let entries = GROUPS.iter().flat_map(|group| group.commands);
+    let aliased = |name: &&&str| find(name).is_none();
     Command::new("headcount")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands(commands)
+        .subcommands(entries.map(|entry| command(entry.name, entry.aliases)))
+        .subcommands(PROGRAMS.iter().filter(aliased).map(|program| command(program, &[])))
         .override_help(help())
 }
 
 fn help() -> String {
-    let mut help = "Which attention heads does a model need?\n\nUsage: headcount <COMMAND> [SUBJECT] [OPTIONS]\n\nA subject is a \
-                    TOML file, or the name of one in experiments/ or of a demo; `headcount COMMAND --help` lists options.\n"
+    let mut help = "Which attention heads does a model need?\n\nUsage: headcount <COMMAND> [SETUP] [OPTIONS]\n\nA setup is a TOML file \
+                    with a model, its data and its metric: the path of one, or the name of one in experiments/ or of a demo.\n\
+                    `headcount COMMAND --help` lists options. A first look without a setup:\n\n  \
+                    headcount heads --model FOLDER --test FILE [--train FILE]\n"
         .to_owned();
     for group in GROUPS {
-        let _ = write!(help, "\n{}:\n", group.title);
-        for (name, about) in group.commands() {
-            let _ = writeln!(help, "  {name:18}  {about}");
+        let _ = write!(help, "\n{}\n", group.title);
+        for Entry { name, about, .. } in group.commands {
+            let _ = writeln!(help, "  {name:13}  {about}");
         }
     }
+    let _ = write!(
+        help,
+        "\nPrograms that only measure, and print the path of their CSV file:\n  {}\n",
+        PROGRAMS.join(", ")
+    );
     help
 }

@@ -1,8 +1,9 @@
-//! Programs that are run, one in the place of this process, or several one after another.
+//! Programs that are run: one in the place of this process, or several one after another.
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, bail};
 use signal_hook::consts::SIGINT;
 
-use crate::commands::Recipe;
+use crate::Typed;
+use crate::commands::Entry;
+use crate::first_look::{FirstLook, first_look};
 
 /// What `.cargo/config.toml` sets for programs that cargo runs.
 pub const ENVIRONMENT: [(&str, &str); 4] = [
@@ -23,50 +26,61 @@ pub const ENVIRONMENT: [(&str, &str); 4] = [
 /// Names a library that programs load first: that by which libtorch finds a GPU.
 const PRELOAD: &str = "HEADCOUNT_PRELOAD";
 
-/// Options that all experiments have, so that what comes before a recipe's gets them too.
+/// Options that all programs have, so that what runs before an experiment gets them too.
 const COMMON: [&str; 4] = ["--data", "--device", "--results", "--threads"];
 
-/// The program of an installed `headcount` that does what any program of the workspace does, under that one's name.
+/// The program of an installed `headcount` that is all programs of the workspace: it does what its name in `argv[0]` asks for.
 const ALL_IN_ONE: &str = "headcount-programs";
 
 /// Runs a program in the place of this process.
 ///
 /// # Errors
 /// If it cannot be run.
-pub fn replace(program: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let error = prepared(program)?.args(arguments).exec();
-    Err(not_run(program, error))
+pub fn replace(line: &str, typed: &Typed, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let error = command(line, typed)?.args(arguments).exec();
+    Err(not_run(line, error))
 }
 
-/// Runs a recipe; a program that fails has said why, and its exit code is that of the recipe.
+/// Runs a command; a program that fails has said why, and its exit code is the command's.
 ///
 /// # Errors
 /// If a program cannot be run.
-pub fn cook(recipe: &Recipe, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+pub fn start(entry: &Entry, typed: &Typed, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    if entry.name == "bench" {
+        return bench(arguments);
+    }
+    let Some(default) = entry.setup else { return replace(entry.run, typed, arguments) };
+    if arguments.iter().any(|option| option == "--help" || option == "-h") {
+        words::print(&format!("{}: {}; the setup is {default} unless named\n\n", typed.name, entry.about))?;
+        return replace(entry.run, typed, &["--help".into()]);
+    }
     // The terminal tells the program that runs too, and this process waits until it has ended.
     let is_stopped = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGINT, is_stopped.clone())?;
-    let is_named = arguments.first().is_some_and(|first| !first.as_encoded_bytes().starts_with(b"-"));
-    let subject = if is_named { arguments[0].clone() } else { recipe.subject.into() };
-    let options = &arguments[usize::from(is_named)..];
-    if options.iter().any(|option| option == "--help" || option == "-h") {
-        let Recipe { name, about, subject, run, view, .. } = recipe;
-        let then =
-            format!("`{run}` and then `plotting {view}`; the subject is {subject} unless named. Options:");
-        words::print(&format!("{name}: {about}\n\n{then}\n\n"))?;
-        return replace(run.split(' ').next().unwrap_or(run), &["--help".into()]);
-    }
-    if !is_named {
-        words::say!("no subject is named: taking {}", recipe.subject);
-    }
-    match steps(recipe, subject, options, &is_stopped) {
+    let run = Run { entry, typed, is_stopped: &is_stopped };
+    let done = run.setup(default, arguments).and_then(|(setup, options)| {
+        if entry.views.is_empty() {
+            let all: Vec<OsString> = [setup].into_iter().chain(options).collect();
+            return Ok(replace(entry.run, typed, &all)?);
+        }
+        run.steps(setup, &options).map(|()| ExitCode::SUCCESS)
+    });
+    match done {
         Err(Failure::Ended(code)) => Ok(code),
         Err(Failure::NotRun(error)) => Err(error),
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(code) => Ok(code),
     }
 }
 
-/// Why a recipe ends early.
+/// Runs the benches, which only a clone of the repository has.
+fn bench(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    if !Path::new("crates/experiment/benches").is_dir() {
+        bail!("benches are built from the source: run `just bench` in a clone of the repository");
+    }
+    Err(not_run("just bench", Command::new("just").arg("bench").args(arguments).exec()))
+}
+
+/// Why a command ends early.
 enum Failure {
     Ended(ExitCode),
     NotRun(anyhow::Error),
@@ -78,40 +92,70 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-fn steps(
-    recipe: &Recipe,
-    subject: OsString,
-    options: &[OsString],
-    is_stopped: &AtomicBool,
-) -> Result<(), Failure> {
-    if let Some(before) = recipe.before {
-        let common = COMMON.iter().flat_map(|option| values(options, option));
-        printed(before, [subject.clone()].into_iter().chain(common))?;
-    }
-    let asked: Vec<&OsStr> = [&subject].into_iter().chain(options).map(OsString::as_os_str).collect();
-    let file = printed(recipe.run, asked.iter())?;
-    for more in recipe.again {
-        if is_stopped.load(Ordering::Relaxed) {
-            return Err(Failure::Ended(ExitCode::from(128 + 2)));
-        }
-        printed(recipe.run, asked.iter().copied().chain(more.split(' ').map(OsStr::new)))?;
-    }
-    let view = format!("plotting {}", recipe.view);
-    let shared = recipe.shared.map_or_else(Vec::new, |option| values(options, option));
-    let status =
-        command(&view)?.arg(file).args(shared).status().map_err(|error| not_run("plotting", error))?;
-    ended(status)
+/// A command that runs.
+struct Run<'a> {
+    entry: &'a Entry,
+    typed: &'a Typed,
+    is_stopped: &'a AtomicBool,
 }
 
-/// What a program prints: the path of its file, or of that of each replicate.
-fn printed(line: &str, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<OsString, Failure> {
-    let mut run = command(line)?;
-    let output = run.args(arguments).stdin(Stdio::inherit()).stderr(Stdio::inherit()).output();
-    let output = output.map_err(|error| not_run(line, error))?;
-    ended(output.status)?;
-    let mut path = output.stdout;
-    path.truncate(path.trim_ascii_end().len());
-    Ok(std::os::unix::ffi::OsStringExt::from_vec(path))
+impl Run<'_> {
+    /// The setup and the options: the setup is the first argument, is written for a first look, or is the default.
+    fn setup(&self, default: &str, arguments: &[OsString]) -> Result<(OsString, Vec<OsString>), Failure> {
+        if let Some(FirstLook { init, rest }) = first_look(arguments) {
+            let common = COMMON.iter().flat_map(|option| values(&rest, option));
+            let file = self.printed("init", init.into_iter().chain(common))?;
+            return Ok((file, rest));
+        }
+        match arguments.split_first() {
+            Some((first, options)) if !first.as_encoded_bytes().starts_with(b"-") => {
+                Ok((first.clone(), options.to_vec()))
+            }
+            _ => {
+                words::say!("no setup is named: taking {default}");
+                Ok((default.into(), arguments.to_vec()))
+            }
+        }
+    }
+
+    fn steps(&self, setup: OsString, options: &[OsString]) -> Result<(), Failure> {
+        let Self { entry, typed, is_stopped } = self;
+        if let Some(before) = entry.before {
+            let common = COMMON.iter().flat_map(|option| values(options, option));
+            self.printed(before, [setup.clone()].into_iter().chain(common))?;
+        }
+        let asked: Vec<&OsStr> = [&setup].into_iter().chain(options).map(OsString::as_os_str).collect();
+        let file = self.printed(entry.run, asked.iter())?;
+        for more in entry.again {
+            if is_stopped.load(Ordering::Relaxed) {
+                return Err(Failure::Ended(ExitCode::from(128 + 2)));
+            }
+            self.printed(entry.run, asked.iter().copied().chain(more.split(' ').map(OsStr::new)))?;
+        }
+        let shared = entry.shared.map_or_else(Vec::new, |option| values(options, option));
+        for view in entry.views {
+            // options of the first view alone: the others show all that there is
+            let shared = if Some(view) == entry.views.first() { &shared[..] } else { &[] };
+            let mut view = command(&format!("plotting {view}"), typed)?;
+            ended(view.arg(&file).args(shared).status().map_err(|error| not_run("plotting", error))?)?;
+        }
+        Ok(())
+    }
+
+    /// What a program prints: the path of its file, or of that of each run.
+    fn printed(
+        &self,
+        line: &str,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Result<OsString, Failure> {
+        let mut run = command(line, self.typed)?;
+        let output = run.args(arguments).stdin(Stdio::inherit()).stderr(Stdio::inherit()).output();
+        let output = output.map_err(|error| not_run(line, error))?;
+        ended(output.status)?;
+        let mut path = output.stdout;
+        path.truncate(path.trim_ascii_end().len());
+        Ok(std::os::unix::ffi::OsStringExt::from_vec(path))
+    }
 }
 
 fn ended(status: std::process::ExitStatus) -> Result<(), Failure> {
@@ -120,8 +164,8 @@ fn ended(status: std::process::ExitStatus) -> Result<(), Failure> {
     if code == 0 { Ok(()) } else { Err(Failure::Ended(ExitCode::from(u8::try_from(code).unwrap_or(1)))) }
 }
 
-/// The option of this name among those of the user, with its value.
-fn values(options: &[OsString], name: &str) -> Vec<OsString> {
+/// The option of this name among those of the user, with its value; the last one counts.
+pub fn values(options: &[OsString], name: &str) -> Vec<OsString> {
     let Some(at) = options
         .iter()
         .rposition(|option| option.to_str().is_some_and(|option| option.split('=').next() == Some(name)))
@@ -132,14 +176,15 @@ fn values(options: &[OsString], name: &str) -> Vec<OsString> {
     options[at..].iter().take(1 + separate).cloned().collect()
 }
 
-fn command(line: &str) -> anyhow::Result<Command> {
-    let mut words = line.split(' ');
-    let mut command = prepared(words.next().unwrap_or_default())?;
-    command.args(words);
+/// A program with its first arguments, which names itself as the user did.
+fn command(line: &str, typed: &Typed) -> anyhow::Result<Command> {
+    let mut parts = line.split(' ');
+    let mut command = prepared(parts.next().unwrap_or_default())?;
+    command.args(parts).env(words::TYPED, &typed.name).env(words::LINE, &typed.line);
     Ok(command)
 }
 
-/// A program beside this one, with its environment.
+/// A program in the folder of this one, with its environment.
 fn prepared(name: &str) -> anyhow::Result<Command> {
     let own = env::current_exe().context("cannot tell where headcount is")?;
     let (program, all) = (own.with_file_name(name), own.with_file_name(ALL_IN_ONE));

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use assert_cmd::cargo::cargo_bin;
-use headcount::{ENVIRONMENT, GROUPS, Group};
+use headcount::{ENVIRONMENT, GROUPS};
 use tempfile::TempDir;
 
 /// A process that starts while another thread writes a program holds that file open, so that the program cannot run yet.
@@ -92,14 +92,54 @@ fn a_program_replaces_this_process_or_is_said_to_be_missing() {
 }
 
 #[test]
-fn the_help_of_a_recipe_says_what_it_runs_before_the_options_of_the_experiment() {
+fn the_help_of_a_command_says_what_it_does_before_the_options_of_its_program() {
     let folder = installed(&["ablate-one"]);
-    let said = String::from_utf8(run(folder.path(), &["table1", "--help"]).stdout).unwrap();
-    assert!(
-        said.starts_with("table1: one head masked at a time")
-            && said.contains("unless named. Options:\n\nresults/my model.csv"),
-        "{said}"
+    let said = String::from_utf8(run(folder.path(), &["heads", "--help"]).stdout).unwrap();
+    let about =
+        "headcount heads: mask each head alone: a table, a map, verdicts; the setup is demo-induction";
+    assert!(said.starts_with(about) && said.contains("unless named\n\nresults/my model.csv"), "{said}");
+}
+
+/// A program that prints how it was called, and what it is to be called in messages.
+fn with_environment(command: &str, front: Option<&str>) -> String {
+    let folder = installed(&[]);
+    let program = folder.path().join("say");
+    fs::write(&program, "#!/bin/sh\necho \"$HEADCOUNT_TYPED\"\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let _alone = alone();
+    let mut headcount = Command::new(folder.path().join("headcount"));
+    headcount.arg(command).env_remove("HEADCOUNT_FRONT").envs(front.map(|front| ("HEADCOUNT_FRONT", front)));
+    String::from_utf8(headcount.output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn programs_know_the_command_as_it_was_typed() {
+    assert_eq!(with_environment("say", None), "headcount say\n");
+    assert_eq!(with_environment("say", Some("just")), "just say\n");
+}
+
+#[test]
+fn a_first_look_describes_the_model_and_then_measures_it() {
+    let asked = asked(
+        &["init", "ablate-one", "plotting"],
+        &["heads", "--model", "m/bert", "--test", "t.csv", "--limit", "9", "--data", "d"],
     );
+    assert_eq!(
+        asked[..2],
+        [
+            "init bert m/bert --force --output results/bert/bert.toml --test t.csv --data d",
+            "ablate-one results/my model.csv --limit 9 --data d"
+        ]
+    );
+}
+
+#[test]
+fn names_from_before_still_work() {
+    let programs = ["ablate-one", "compare-methods", "plotting"];
+    for (old, new) in [("ablation-kinds", "kinds"), ("compare-methods", "methods")] {
+        assert_eq!(asked(&programs, &[old, "mine"]), asked(&programs, &[new, "mine"]));
+    }
+    assert_eq!(asked(&["ablate-one"], &["ablate-one", "mine"]), ["ablate-one mine"]);
 }
 
 #[test]
@@ -124,10 +164,11 @@ fn an_unknown_command_is_refused_and_the_help_names_every_known_one_once() {
     let folder = installed(&[]);
     assert_eq!(run(folder.path(), &["table7"]).status.code(), Some(2));
     let alone = run(folder.path(), &[]);
-    assert!(alone.status.code() == Some(2) && String::from_utf8_lossy(&alone.stderr).contains("\n  table1 "));
+    assert!(alone.status.code() == Some(2) && String::from_utf8_lossy(&alone.stderr).contains("\n  heads "));
     let help = String::from_utf8(run(folder.path(), &["--help"]).stdout).unwrap();
-    for (name, _) in GROUPS.iter().flat_map(Group::commands) {
-        assert_eq!(help.matches(&format!("\n  {name} ")).count(), 1, "{name}");
+    for entry in GROUPS.iter().flat_map(|group| group.commands) {
+        assert_eq!(help.matches(&format!("\n  {} ", entry.name)).count(), 1, "{}", entry.name);
+        assert!(entry.about.split_whitespace().count() <= 10, "{}", entry.about);
     }
 }
 

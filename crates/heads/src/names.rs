@@ -1,7 +1,7 @@
 //! Types whose values have names in files and arguments. A row with another name is refused as it is read.
 /// A name that is none of those that are allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown {what} `{}`: it is one of {allowed}", words::excerpt(found))]
+#[error("unknown {what} `{}`: it is one of {allowed}{}", words::excerpt(found), words::did_you_mean(found, allowed.split(", ")))]
 pub struct UnknownName {
     /// Kind of name, such as `attention type`.
     pub what: &'static str,

@@ -6,7 +6,6 @@ use core_masking::{HeadMeans, HeadScores, HeadSet, Measure, Needs};
 use experiment::{EstimateArgs, OpenRows, Oracle, Sampling, SharedArgs};
 use records::{RowWriter, ScoreRow, Signature};
 use stats::t_test::mean_interval;
-use subject::Scored;
 
 /// Scores every head by gradients and attention weights, one row for each head and measure.
 ///
@@ -29,7 +28,7 @@ struct Args {
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
-    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
+    experiment::run_each(words::parse::<Args>(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -42,7 +41,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let sampling = Sampling { seed: args.shared.seed(), rescale: args.rescale };
     let estimate = args.estimate.estimate(&description, sampling, &machine)?;
-    let scored = Scored::first(split, args.shared.limit, args.rescale);
+    let scored = args.shared.scored(split, args.rescale);
     let path = args.shared.output_path("importance", &description, &scored);
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;

@@ -11,7 +11,7 @@ use test_support::{CLASSIFIER, TRANSLATOR, kill_when, read, rows, trained};
 
 const TABLE: &str = "results/tiny/iterative-prune.csv";
 
-const SMALL: [&str; 6] = ["--limit", "1", "--estimate-limit", "5", "--step-percent", "100"];
+const SMALL: [&str; 6] = ["--limit", "first:1", "--estimate-limit", "5", "--step-percent", "100"];
 
 fn folder() -> TempDir {
     trained(TRANSLATOR, "iterative-prune", &SMALL)
@@ -231,7 +231,7 @@ fn arguments_that_make_no_sense_are_refused() {
         (&["--attention", "all,all"], "error: a type is given twice in --attention\n"),
         (&["--keep-at-least", "3"], "error: --keep-at-least 3 leaves nothing to mask: layers have 3 heads\n"),
         (&["--recompute", "--order", "random"], "which order random does not"),
-        (&["--estimate-on", "newstest"], "no split `newstest`: this subject has train, dev, test, shifted"),
+        (&["--estimate-on", "newstest"], "no split `newstest`: this setup has train, dev, test, shifted"),
     ] {
         let message = refusal(folder.path(), arguments);
         assert!(message.contains(expected), "{message}");

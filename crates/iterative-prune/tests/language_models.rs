@@ -18,7 +18,7 @@ fn signature(folder: &Path, file: &str) -> Signature {
 
 /// As little as speed-bench can time.
 const TIMED: [&str; 10] =
-    ["--batch-size", "2", "--repeats", "2", "--minutes", "0", "--estimate-limit", "20", "--limit", "6"];
+    ["--batch-size", "2", "--repeats", "2", "--minutes", "0", "--estimate-limit", "20", "--limit", "first:6"];
 
 #[test]
 fn heads_of_a_language_model_are_scored_by_nats_and_by_choices() {

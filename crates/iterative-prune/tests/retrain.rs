@@ -17,7 +17,7 @@ fn folder(spec: &'static str) -> TempDir {
     trained(
         spec,
         "iterative-prune",
-        &["--limit", "1", "--estimate-limit", "5", "--step-percent", "100", "--resamples", "0"],
+        &["--limit", "first:1", "--estimate-limit", "5", "--step-percent", "100", "--resamples", "0"],
     )
 }
 

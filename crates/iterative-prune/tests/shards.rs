@@ -17,7 +17,7 @@ fn folder() -> TempDir {
     trained(
         TRANSLATOR,
         "iterative-prune",
-        &["--limit", "1", "--estimate-limit", "5", "--step-percent", "100"],
+        &["--limit", "first:1", "--estimate-limit", "5", "--step-percent", "100"],
     )
 }
 

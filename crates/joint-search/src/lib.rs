@@ -81,7 +81,7 @@ impl Method {
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
-    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
+    experiment::run_each(words::parse::<Args>(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -94,7 +94,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let steps = pools.iter().map(|pool| args.steps_of(pool)).collect::<anyhow::Result<Vec<_>>>()?;
     let sampling = Sampling { seed: args.shared.seed(), rescale: args.rescale };
     let estimate = args.estimate.estimate(&description, sampling, &machine)?;
-    let reported = Scored::first(split, args.shared.limit, args.rescale);
+    let reported = args.shared.scored(split, args.rescale);
     let on = description.split(Some(args.split_to_choose_on(&description, &reported.split)), &machine)?;
     ensure!(on != reported.split, "--search-on {on} is the split that is scored: name another");
     let chosen_on = Scored::sample(on, args.search_limit as usize, args.shared.seed(), args.rescale);

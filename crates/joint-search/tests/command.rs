@@ -46,7 +46,7 @@ fn greedy_search_begins_with_the_best_single_head() {
 /// From the importance order on, the score on the split of the search can only rise; here it does.
 #[test]
 fn swap_search_improves_on_its_start() {
-    let folder = trained(TRANSLATOR, "ablate-one", &["--limit", "1", "--resamples", "0"]);
+    let folder = trained(TRANSLATOR, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
     let estimate = ["--estimate-limit", "40"];
     let swap = ["--method", "swap", "--search-on", "dev", "--search-limit", "20", "--evaluations", "50"];
     let swap = [&estimate[..], &swap].concat();

@@ -9,7 +9,6 @@ use charts::legible;
 use charts::write::{Format, Sheet};
 use findings::source::subjects;
 use findings::{Adjustment, Criterion, Folders, LeftOut, Source, SubjectResults};
-use headcount::{GROUPS, Group};
 use serde_json::Value;
 use test_support::golden;
 
@@ -102,8 +101,7 @@ fn every_artefact_names_a_recipe_that_is_there() {
         let is_own = |line: &str| line.split([' ', ':']).next() == Some(artefact.recipe);
         assert!(justfile.lines().any(is_own), "{}: no recipe `{}`", artefact.name, artefact.recipe);
         let installed = artefact.recipe.trim_start_matches("reproduce-");
-        let mut commands = GROUPS.iter().flat_map(Group::commands);
-        assert!(commands.any(|(name, _)| name == installed), "{}: no command `{installed}`", artefact.name);
+        assert!(headcount::find(installed).is_some(), "{}: no command `{installed}`", artefact.name);
     }
 }
 
@@ -129,6 +127,15 @@ fn tables_of_the_summary_have_as_many_cells_as_heads() {
         let is_table = line.starts_with('|') && next.starts_with('|');
         assert!(!is_table || bars(line) == bars(next), "{line}\n{next}");
     }
+}
+
+#[test]
+fn every_table_of_the_summary_is_explained_in_at_most_forty_words() {
+    let page = summary_page();
+    let explained: Vec<&str> = page.lines().filter(|line| line.starts_with("How to read it: ")).collect();
+    assert_eq!(explained.len(), page.lines().filter(|line| line.starts_with("## ")).count());
+    let long: Vec<_> = explained.iter().filter(|line| line.split_whitespace().count() > 40).collect();
+    assert!(long.is_empty(), "{long:?}");
 }
 
 /// A folder of results may have any name; it stands in front of what could not be checked.

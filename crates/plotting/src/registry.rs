@@ -20,7 +20,7 @@ use crate::view::{
 /// Everything that can be drawn of one subject.
 pub const ARTEFACTS: &[Artefact] = &[
     Artefact::new(
-        ["table1", "reproduce-table1", chapter::SINGLE_HEADS],
+        ["table1", "heads", chapter::SINGLE_HEADS],
         "Score change for each masked head, layer x head, with verdicts: needed, dispensable, undecided",
         Reads::Each(experiment::SWEEP),
         |file, asked, left_out| {
@@ -31,7 +31,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     .detail("for BERT in the same layout")
     .takes(Takes::AttentionAndFigure),
     Artefact::new(
-        ["figure1", "reproduce-table1", chapter::SINGLE_HEADS],
+        ["figure1", "heads", chapter::SINGLE_HEADS],
         "Histogram of the scores with one head masked, beside the score of the intact model",
         Reads::Each(experiment::SWEEP),
         |file, asked, left_out| {
@@ -42,7 +42,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     .detail("for BERT, Figure 1b")
     .takes(Takes::Attention),
     Artefact::new(
-        ["heads", "reproduce-table1", chapter::SINGLE_HEADS],
+        ["heads", "heads", chapter::SINGLE_HEADS],
         "Heat map of what masking each head does to the score, layer x head",
         Reads::Each(experiment::SWEEP),
         |file, asked, left_out| {
@@ -54,7 +54,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     Artefact::new(
-        [replicates::STEM, "reproduce-table1", chapter::SINGLE_HEADS],
+        [replicates::STEM, "heads", chapter::SINGLE_HEADS],
         "Effect of masking each head in several runs with different seeds, and how far the runs agree",
         Reads::Each(experiment::SWEEP),
         |file, asked, left_out| {
@@ -65,7 +65,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     )
     .detail("after `--replicate all`"),
     Artefact::new(
-        [kinds::STEM, "ablation-kinds", chapter::SINGLE_HEADS],
+        [kinds::STEM, "kinds", chapter::SINGLE_HEADS],
         "What masking each head does under each kind of ablation: zeros, its mean context, or its context in another text",
         Reads::Each(experiment::SWEEP),
         |file, asked, _| {
@@ -76,7 +76,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     )
     .detail("after `--ablation mean` and `--ablation resample`"),
     Artefact::new(
-        ["table2", "reproduce-table2", chapter::BEST_HEADS],
+        ["table2", "layers", chapter::BEST_HEADS],
         "Best single head of each layer, chosen and reported on one split",
         Reads::Best { other_split: false },
         best,
@@ -92,7 +92,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     .also("table6")
     .detail("for BERT, Table 6"),
     Artefact::new(
-        ["figure3", "reproduce-figure3", chapter::MORE_AND_MORE],
+        ["figure3", "prune", chapter::MORE_AND_MORE],
         "Score over the share of masked heads, and how many heads can go",
         Reads::Each(experiment::PRUNING),
         |file, asked, left_out| pruning_curves::third(&Pruning::read(file, left_out)?, asked, left_out),
@@ -117,7 +117,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     )
     .detail("after `--ablation mean` and `--ablation resample`"),
     Artefact::new(
-        ["prune-and-retrain", "prune-and-retrain", chapter::MORE_AND_MORE],
+        ["prune-and-retrain", "retrain", chapter::MORE_AND_MORE],
         "Score over the share of masked heads after retraining without them, compared with no retraining",
         Reads::Each(experiment::RETRAINED),
         |file, asked, left_out| {
@@ -128,13 +128,13 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     Artefact::new(
-        [methods::STEM, "compare-methods", chapter::MORE_AND_MORE],
+        [methods::STEM, "methods", chapter::MORE_AND_MORE],
         "Methods that choose heads side by side, with repairs: which to use, curves, areas under them, scores at each number of heads",
         Reads::EachOrReplicate(experiment::METHODS),
         |file, asked, left_out| methods::sheets(&Methods::read(file, left_out)?, asked, left_out),
     ),
     Artefact::new(
-        ["figure2", "reproduce-figure2", chapter::OTHER_DATA],
+        ["figure2", "domains", chapter::OTHER_DATA],
         "Scores with one head masked on two splits, and how far noise lets them agree",
         Reads::Pairs,
         |file, asked, _| Ok(vec![cross_domain::sheet(&Pair::read(file, &asked.folders.results)?)]),
@@ -142,7 +142,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     .detail("after `cross-domain`")
     .takes(Takes::Against),
     Artefact::new(
-        ["table4", "reproduce-table4", chapter::SPEED],
+        ["table4", "speed", chapter::SPEED],
         "Segments a second with all heads and without some, and what else is saved",
         Reads::Each(experiment::SPEED),
         |file, _, left_out| {
@@ -158,7 +158,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         |file, _, _| Ok(vec![llama_cpp::sheet(&Results::read(file)?)]),
     ),
     Artefact::new(
-        ["figure5", "reproduce-figure5", chapter::TRAINING],
+        ["figure5", "training", chapter::TRAINING],
         "Scores with more and more heads masked while the model is trained, in percent of the unpruned ones",
         Reads::Each(experiment::DYNAMICS),
         |file, _, left_out| {
@@ -169,7 +169,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     Artefact::new(
-        ["v19-table1", "reproduce-v19-table1", chapter::FUNCTIONS],
+        ["v19-table1", "functions", chapter::FUNCTIONS],
         "The head that does each thing best, beside its position alone and shuffled targets (Voita et al. 2019)",
         Reads::Each(experiment::FUNCTIONS),
         |file, asked, left_out| {
@@ -181,7 +181,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     Artefact::new(
-        ["v19-figure1c", "reproduce-v19-figure1c", chapter::FUNCTIONS],
+        ["v19-figure1c", "functions", chapter::FUNCTIONS],
         "What the heads of each layer do (Voita et al. 2019)",
         Reads::Each(experiment::FUNCTIONS),
         |file, _, _| figure(file, functions::CENSUS, functions::figure1c),
@@ -194,14 +194,14 @@ pub const ARTEFACTS: &[Artefact] = &[
         |file, asked, left_out| Ok(vec![named_heads::sheet(&Named::read(file, left_out)?, asked.criterion)]),
     ),
     Artefact::new(
-        ["v19-figure1a", "reproduce-v19-figure1a", chapter::FUNCTIONS],
+        ["v19-figure1a", "relevance", chapter::FUNCTIONS],
         "Heat map of the relevance of each head, layer x head (Voita et al. 2019)",
         Reads::Every(experiment::RELEVANCE),
         |file, _, _| figure(file, heat_map::RELEVANCE, heat_map::relevance),
     )
     .also("v19-figure2a"),
     Artefact::new(
-        ["v19-figure7", "reproduce-v19-figure7", chapter::GATES],
+        ["v19-figure7", "gates", chapter::GATES],
         "Score with the heads that learned gates keep, and of controls, after further training (Voita et al. 2019)",
         Reads::Each(experiment::GATES),
         |file, asked, left_out| {
@@ -243,7 +243,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     Artefact::new(
-        [gates::CONTRASTS, "reproduce-v19-figure7", chapter::GATES],
+        [gates::CONTRASTS, "gates", chapter::GATES],
         "Whether learned gates choose better heads, and what training them costs: methods of Figure 7 tested in pairs",
         Reads::Each(experiment::GATES),
         |file, asked, left_out| {
@@ -256,7 +256,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         },
     ),
     Artefact::new(
-        ["gate-film", "reproduce-v19-figure7", chapter::GATES],
+        ["gate-film", "gates", chapter::GATES],
         "Gates that close, epoch by epoch, of the model that keeps about a quarter of its heads",
         Reads::Each(experiment::FILM),
         |file, _, _| {

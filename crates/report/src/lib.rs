@@ -18,7 +18,6 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use args::Args;
 pub use args::html_file;
-use clap::Parser;
 pub use durable::check_writable;
 use findings::source::subjects;
 use words::{exit_code, warn};
@@ -28,7 +27,7 @@ use crate::gather::{Gathered, Reader};
 
 /// The command `report`.
 pub fn main() -> ExitCode {
-    exit_code(run(&Args::parse()))
+    exit_code(run(&words::parse::<Args>()))
 }
 
 fn run(args: &Args) -> Result<()> {

@@ -234,7 +234,7 @@ fn where_nothing_can_be_read_the_exit_code_is_1() {
     fs::create_dir_all(folder.path().join("results/empty")).unwrap();
     for (arguments, expected) in [
         (&["empty"][..], "nothing of `empty` can be read: there are no results"),
-        (&["nothing"], "unknown subject `nothing`: `results` has empty"),
+        (&["nothing"], "unknown setup `nothing`: `results` has empty"),
         (&["../empty"], "is not the name of a subject"),
         (&["--all"], "has no results that can be read"),
     ] {

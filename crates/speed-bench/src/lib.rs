@@ -85,7 +85,7 @@ struct Args {
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
-    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
+    experiment::run_each(words::parse::<Args>(), |args| &mut args.shared.subject, run)
 }
 
 impl Args {
@@ -129,7 +129,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let ablation = args.ablation(&description, &machine)?;
-    let scored = Scored::first(split, args.shared.limit, false).under(ablation);
+    let scored = args.shared.scored(split, false).under(ablation);
     if let Some(model) = args.peak_of {
         let subject = description.open(&machine, &args.shared.results)?;
         return memory::print_peak(

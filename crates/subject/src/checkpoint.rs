@@ -31,6 +31,11 @@ pub(crate) struct CheckpointSpec {
 }
 
 impl CheckpointSpec {
+    /// The model of this name, without revisions.
+    pub(crate) fn named(from: &str) -> Self {
+        Self { from: from.to_owned(), fetch: None, revisions: Vec::new(), found: OnceCell::new() }
+    }
+
     /// The folder of the model; brings it from the hub if it is there.
     ///
     /// # Errors

@@ -92,11 +92,9 @@ impl Description {
     /// `<results>/<subject>/<experiment>.csv`, with the split in the name unless it is the subject's test split, and the
     /// limit if there is one.
     pub fn result_path(&self, results: &Path, experiment: &str, scored: &Scored) -> PathBuf {
-        let Scored { split, limit, sample, ablation, .. } = scored;
-        let ablation = ablation.suffix();
-        let split = if self.is_test_split(split) { String::new() } else { format!("-{split}") };
-        let which = if sample.is_some() { "sample" } else { "first" };
-        let limit = limit.map_or(String::new(), |limit| format!("-{which}-{limit}"));
+        let (ablation, limit) = (scored.ablation.suffix(), scored.limit_suffix());
+        let split =
+            if self.is_test_split(&scored.split) { String::new() } else { format!("-{}", scored.split) };
         results.join(self.name()).join(format!("{experiment}{ablation}{split}{limit}.csv"))
     }
 

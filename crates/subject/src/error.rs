@@ -34,7 +34,7 @@ pub enum Error {
     Model(#[from] core_masking::Error),
 
     /// No split of that name.
-    #[error("no split `{split}`: this subject has {}", known.join(", "))]
+    #[error("no split `{split}`: this setup has {}{}", known.join(", "), words::did_you_mean(split, known.iter().map(String::as_str)))]
     NoSuchSplit {
         /// The name.
         split: String,

@@ -11,6 +11,7 @@ mod dynamics;
 mod error;
 mod evaluation;
 mod functions;
+pub mod init;
 mod language;
 mod locate;
 mod models;

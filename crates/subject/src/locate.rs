@@ -28,9 +28,12 @@ fn locate_in(experiments: &Path, subject: &Path) -> Result<(PathBuf, String), Er
         None => {
             let known = match subjects_in(experiments) {
                 known if known.is_empty() => String::new(),
-                known => format!("; there are {}", known.join(", ")),
+                known => {
+                    let names = known.iter().map(String::as_str);
+                    format!("; there are {}{}", known.join(", "), words::did_you_mean(&name, names))
+                }
             };
-            Err(Error::Invalid(format!("no subject `{name}`: `{}` is not a file{known}", path.display())))
+            Err(Error::Invalid(format!("no setup `{name}`: `{}` is not a file{known}", path.display())))
         }
     }
 }

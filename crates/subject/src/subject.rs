@@ -167,6 +167,9 @@ pub trait Subject {
 
 /// A split, read and cut into batches once, with what earlier evaluations left of them.
 pub trait Evaluator {
+    /// Number of segments that are scored.
+    fn segments(&self) -> usize;
+
     /// [`Subject::evaluate`] on this split.
     ///
     /// # Errors
@@ -318,10 +321,16 @@ impl Scored {
         Self { split, limit: Some(size), sample: Some(seed), rescale, ablation: Ablation::Zero }
     }
 
-    /// Places of the segments in a split, in their order.
+    /// What the names of result files have of the limit, such as `-sample-200`; empty without one.
+    pub fn limit_suffix(&self) -> String {
+        let which = if self.sample.is_some() { "sample" } else { "first" };
+        self.limit.map_or_else(String::new, |limit| format!("-{which}-{limit}"))
+    }
+
+    /// Indices of the segments in a split, in ascending order.
     ///
-    /// `groups`: how many segments each group of the split has, which stand together
-    pub(crate) fn places(&self, groups: &[usize]) -> Vec<usize> {
+    /// - `groups`: number of segments of each group of the split, in their order
+    pub fn places(&self, groups: &[usize]) -> Vec<usize> {
         let length = groups.iter().sum();
         let size = self.limit.unwrap_or(length).min(length);
         let Some(seed) = self.sample else { return first_of_each(groups, size) };
@@ -332,16 +341,21 @@ impl Scored {
         places
     }
 
+    /// Adds the number of segments, and the seed of a random sample, to an identity.
+    pub fn describe_limit(&self, identity: &mut Identity) {
+        identity.limit = self.limit;
+        if let Some(seed) = self.sample {
+            identity.arguments.insert("sample".to_owned(), seed.into());
+        }
+    }
+
     /// The identity that all scores begin with.
     pub(crate) fn identity(&self, experiment: &str, subject: &str, machine: &Machine) -> Identity {
         let mut identity = Identity::new(experiment, subject);
         identity.split.clone_from(&self.split);
-        identity.limit = self.limit;
+        self.describe_limit(&mut identity);
         identity.precision = machine.precision.name().to_owned();
         identity.arguments.insert("rescale".to_owned(), self.rescale.into());
-        if let Some(seed) = self.sample {
-            identity.arguments.insert("sample".to_owned(), seed.into());
-        }
         // Results that were made before this could be asked for do not tell it.
         if let Ablation::Mean(of) | Ablation::Resample { of, .. } = &self.ablation {
             identity.arguments.extend([

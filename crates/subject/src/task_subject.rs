@@ -79,7 +79,15 @@ impl<T: Task> TaskSubject<T> {
     }
 
     fn prepare(&self, scored: &Scored) -> Result<T::Prepared, Error> {
-        self.task.prepare(self.model(), self.read(scored)?, &scored.split)
+        let examples = self.file.read(&self.machine, &scored.split)?;
+        let length: usize = T::Spec::groups(&examples).iter().sum();
+        if let Some(limit) = scored.limit.filter(|&limit| limit > length) {
+            let split = &scored.split;
+            words::warn(&format!(
+                "--limit {limit}: split `{split}` has only {length} segments, and all are scored"
+            ));
+        }
+        self.task.prepare(self.model(), select::<T>(scored, &examples), &scored.split)
     }
 
     pub(crate) fn encode(&self, scored: &Scored) -> Result<T::Encoded, Error> {
@@ -417,6 +425,10 @@ struct SplitEvaluator<'a, T: Task> {
 }
 
 impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
+    fn segments(&self) -> usize {
+        T::lengths(&self.prepared).len()
+    }
+
     fn evaluate(
         &mut self,
         sets: &[HeadSet],
@@ -428,12 +440,11 @@ impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
         sets.iter().flat_map(HeadSet::iter).try_for_each(|id| layout.check(id))?;
         let metric = task.metric(&scored.split).name();
         let scorer = task.scorer(&subject.models, &batches.plan, prepared, scored)?;
-        let mut progress = Progress::new(sets.len() * batches.plan.batches.len(), machine.quiet);
         let mut undefined = Vec::new();
         let replace =
             |models: &Models<T::Model>, rows: &[usize], masked: &HeadSet| substitute.of(models, rows, masked);
         let masks = (&Masks { sets, rescale: scored.rescale }, &replace as &Replace<'_, T::Model>);
-        batches.run(&scorer, models, masks, &mut progress, |progress, index, found| {
+        batches.run(&scorer, models, masks, machine.quiet, |progress, index, found| {
             let evaluation = Evaluation::new(task.segments(prepared, found)?)?;
             let digits = metric.digits();
             if evaluation.segments.is_undefined() {
@@ -451,8 +462,8 @@ impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
             }
             each(index, evaluation)
         })?;
-        if let Some(report) = scorer.report() {
-            progress.line(&report);
+        if let Some(report) = scorer.report().filter(|_| !machine.quiet) {
+            words::say!("{report}");
         }
         if !undefined.is_empty() {
             words::say!(

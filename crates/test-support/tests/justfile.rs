@@ -4,7 +4,7 @@ mod recipes;
 
 use std::fs;
 
-use headcount::GROUPS;
+use headcount::{GROUPS, PAPERS};
 use recipes::{just, options, root};
 use test_support::{TRANSLATOR, folder};
 
@@ -27,25 +27,37 @@ fn every_recipe_can_be_run_without_arguments_that_it_does_not_name() {
 #[test]
 fn what_a_recipe_of_headcount_runs_is_built_first() {
     let Some(summary) = asked(&["--summary"]) else { return };
-    for recipe in GROUPS.iter().flat_map(|group| group.recipes) {
-        let name = [recipe.name.to_owned(), format!("reproduce-{}", recipe.name)];
-        let own = summary.split_whitespace().find(|own| name.iter().any(|name| name == own)).unwrap();
-        let said = asked(&["--dry-run", own]).unwrap();
-        let [.., build, run] = said.lines().collect::<Vec<_>>()[..] else { panic!("{own}: {said}") };
-        assert!(run.ends_with(&format!("--bin headcount -- {} \"$@\"", recipe.name)), "{run}");
-        for program in recipe.run.split(' ').take(1).chain(recipe.before).chain(["headcount", "plotting"]) {
-            assert!(format!("{build} ").contains(&format!("--bin {program} ")), "{own}: {build}");
+    for group in GROUPS {
+        let reproduce = if PAPERS.contains(&group.title) { "reproduce-" } else { "" };
+        for entry in group.commands.iter().filter(|entry| entry.name != "bench") {
+            let own = format!("{reproduce}{}", entry.name);
+            assert!(summary.split_whitespace().any(|name| name == own), "no recipe `{own}`");
+            let said = asked(&["--dry-run", &own]).unwrap();
+            let [.., build, run] = said.lines().collect::<Vec<_>>()[..] else { panic!("{own}: {said}") };
+            assert!(run.ends_with(&format!("--bin headcount -- {} \"$@\"", entry.name)), "{run}");
+            let drawing = entry.views.first().map(|_| "plotting");
+            let first_look = entry.views.first().map(|_| "init");
+            let run = entry.run.split(' ').next();
+            for program in run.into_iter().chain(entry.before).chain(drawing).chain(first_look) {
+                assert!(format!("{build} ").contains(&format!("--bin {program} ")), "{own}: {build}");
+            }
         }
-        let shown = asked(&["--show", own]).unwrap();
-        assert!(shown.contains(&format!("subject=\"{}\"", recipe.subject)), "{shown}");
     }
+}
+
+/// `just --list` is read on a terminal of any width that people have.
+#[test]
+fn the_list_of_recipes_fits_into_100_columns() {
+    let Some(list) = asked(&["--list", "--unsorted"]) else { return };
+    let wide: Vec<&str> = list.lines().filter(|line| line.chars().count() > 100).collect();
+    assert!(wide.is_empty(), "{wide:?}");
 }
 
 #[test]
 fn a_recipe_draws_what_its_experiment_has_just_written_wherever_that_is() {
     let Some(mut just) = just() else { return };
     let folder = folder(TRANSLATOR);
-    let small = ["--quiet", "--limit", "2", "--resamples", "9", "--results", "my results"];
+    let small = ["--quiet", "--limit", "first:2", "--resamples", "9", "--results", "my results"];
     let arguments = [&["reproduce-table1", "tiny.toml"], &small[..]].concat();
     let run = just.args(options(folder.path())).args(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&run.stderr);

@@ -351,7 +351,7 @@ class Workshop:
         })
         shutil.copytree(ROOT / "crates/core-masking/tests/fixtures/tiny-marian", folder / "data/opus",
                         ignore=shutil.ignore_patterns("expected-*"))
-        sweep = ["ablate-one", *TESTED, "--attention", "enc-dec", "--limit", "2"]
+        sweep = ["ablate-one", *TESTED, "--attention", "enc-dec", "--limit", "first:2"]
         self.run("hub", *sweep)
         shutil.rmtree(folder / "results")
         opus = "data/opus/"
@@ -365,7 +365,7 @@ class Workshop:
     def make_classifier(self):
         """A classifier that was trained here."""
         self.folder("classifier", {"tiny.toml": subject("CLASSIFIER"), **reviews()})
-        sweep = ["ablate-one", *TESTED, "--limit", "9"]
+        sweep = ["ablate-one", *TESTED, "--limit", "first:9"]
         self.run("classifier", *sweep)
         shutil.rmtree(self.base / "classifier/results")
         model = "data/models/tiny/"
@@ -387,7 +387,7 @@ class Workshop:
         })
         shutil.copytree(self.base / "classifier/data/models/tiny", folder / "data/bert",
                         ignore=shutil.ignore_patterns("epochs", "settings.json"))
-        sweep = ["ablate-one", *TESTED, "--limit", "9"]
+        sweep = ["ablate-one", *TESTED, "--limit", "first:9"]
         for split in ["test", "jsonl", "csv", "packed"]:
             self.run("bert", *sweep, "--split", split)
         shutil.rmtree(folder / "results")
@@ -432,7 +432,7 @@ class Workshop:
             files = [file for file in files if (folder / file).is_file()]
             self.add("result", "translator", files, command, *retest, *plots, *oracle, summary)
         model = "data/models/tiny/"
-        sweep, dynamics = [*runs["ablate-one"], "--limit", "2"], [*runs["training-dynamics"], "--limit", "2"]
+        sweep, dynamics = [*runs["ablate-one"], "--limit", "first:2"], [*runs["training-dynamics"], "--limit", "first:2"]
         self.add("checkpoint", "translator", [model + "model.safetensors"], sweep)
         self.add("checkpoint", "translator", [model + "epochs/2/model.safetensors"], dynamics)
         self.add("configuration", "translator", [model + "config.json", model + "settings.json"], sweep, dynamics)

@@ -28,14 +28,25 @@ const PAGES: [&str; 8] = [
     ".github/CONTRIBUTING.md",
 ];
 
-/// Recipes that build or check the repository, or need llama.cpp, which are only looked up.
-const LOOKED_UP: [&str; 7] =
-    ["bench", "check-export", "lint", "llama-cpp", "setup-cuda", "test", "test-browser"];
+/// Recipes that are only looked up: they build or check the repository, need llama.cpp, or need files of the reader's.
+const LOOKED_UP: [&str; 10] = [
+    "bench",
+    "check-export",
+    "export-gguf",
+    "import-model",
+    "init",
+    "lint",
+    "llama-cpp",
+    "setup-cuda",
+    "test",
+    "test-browser",
+];
 
 /// Smaller arguments, since the subjects are small.
-const SMALLER: [(&str, &str); 3] = [
+const SMALLER: [(&str, &str); 4] = [
     ("--heads 48,24,12", "--heads 4,2"),
     ("--split blimp", "--split agreement"),
+    ("just speed", "just speed demo-inference --width 90"),
     ("just reproduce-table4", "just reproduce-table4 demo-inference --width 90"),
 ];
 
@@ -70,7 +81,7 @@ fn steps_in(page: &str) -> Vec<Step> {
             let needed = words.split('[').next().unwrap_or_default().trim_end();
             let filled =
                 needed.replace("<subject>", "demo-translation").replace("fetch <name>", "fetch minilm");
-            let filled = filled.replace("<name>", "demo-language");
+            let filled = filled.replace("<setup>", "demo-translation").replace("<name>", "demo-language");
             if ["just ", "headcount ", "cargo run "].iter().any(|start| filled.starts_with(start)) {
                 steps.push(Step::Run(filled));
             } else if filled.starts_with("-table") || filled.starts_with("-figure") {

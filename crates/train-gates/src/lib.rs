@@ -11,7 +11,6 @@ mod tuning;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Parser;
 use experiment::{Finished, MeasuredRows, RowPlan, Sampling};
 use records::{GateRow, Method, Signature};
 use subject::Scored;
@@ -23,7 +22,7 @@ use tuning::{Choice, Tuner};
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
-    experiment::run_each(Args::parse(), |args| &mut args.shared.subject, run)
+    experiment::run_each(words::parse::<Args>(), |args| &mut args.shared.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
@@ -53,7 +52,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let needs_scores = args.asks_for(Method::Importance);
     let estimate = args.estimate.estimate_if(needs_scores, &description, sampling, &machine)?;
     let export = args.export(penalties.len())?;
-    let scored = Scored::first(split, args.shared.limit, false);
+    let scored = args.shared.scored(split, false);
     let dev = Scored::first(description.dev_split().to_owned(), None, false);
     let path = args.shared.output_path(&args.file_name(&layout), &description, &scored);
     args.shared.check_writable(&path)?;

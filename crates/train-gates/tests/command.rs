@@ -22,7 +22,7 @@ const FILM: &str = "results/tiny/gate-film.csv";
 const ARGUMENTS: [&str; 4] = ["--resamples", "99", "--threads", "2"];
 
 fn folder(spec: &'static str) -> TempDir {
-    trained(spec, "train-gates", &["--heads", "2", "--epochs", "1", "--limit", "1", "--resamples", "0"])
+    trained(spec, "train-gates", &["--heads", "2", "--epochs", "1", "--limit", "first:1", "--resamples", "0"])
 }
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {

@@ -30,7 +30,7 @@ fn a_model_has_the_heads_that_are_named_and_no_others() {
         "{model}"
     );
     command("ablate-one", folder.path())
-        .args(["--attention", "all", "--resamples", "0", "--limit", "4"])
+        .args(["--attention", "all", "--resamples", "0", "--limit", "first:4"])
         .assert()
         .success();
     let heads: Vec<AblationRow> = rows(folder.path(), "ablate-one-first-4.csv");
@@ -59,7 +59,8 @@ fn classifiers_and_language_models_too() {
     ] {
         let folder = folder(&with_heads(spec, heads));
         write_reviews(folder.path());
-        let arguments = ["--resamples", "0", "--limit", "4", "--order", "random", "--random-orders", "1"];
+        let arguments =
+            ["--resamples", "0", "--limit", "first:4", "--order", "random", "--random-orders", "1"];
         command("iterative-prune", folder.path()).args(arguments).assert().success();
         let rows: Vec<PruningRow> = rows(folder.path(), "iterative-prune-first-4.csv");
         assert!(rows.iter().all(|row| row.heads == count), "{rows:?}");

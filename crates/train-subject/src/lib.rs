@@ -1,4 +1,6 @@
 //! Trains the model of a subject, as its TOML file says, and writes the training curve.
+pub mod init;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -30,7 +32,7 @@ struct Args {
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
-    experiment::run_each(Args::parse(), |args| &mut args.subject, run)
+    experiment::run_each(words::parse::<Args>(), |args| &mut args.subject, run)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {

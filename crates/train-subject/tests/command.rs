@@ -126,12 +126,7 @@ fn usage_is_explained() {
     Command::cargo_bin("train-subject").unwrap().assert().code(2);
     let folder = tempfile::tempdir().unwrap();
     let mut unknown = Command::cargo_bin("train-subject").unwrap();
-    unknown
-        .current_dir(folder.path())
-        .arg("nothing")
-        .assert()
-        .code(1)
-        .stderr(contains("no subject `nothing`"));
+    unknown.current_dir(folder.path()).arg("nothing").assert().code(1).stderr(contains("no setup `nothing`"));
     let mut device = command(folder.path());
     device.args(["--device", "cuda:99"]).assert().code(1).stderr(contains("no "));
 }

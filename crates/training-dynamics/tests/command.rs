@@ -11,7 +11,7 @@ use test_support::{
 const TABLE: &str = "results/tiny/training-dynamics-first-20.csv";
 const GROWING: &str = "results/tiny/training-dynamics-first-20.partial.csv";
 const QUICK: [&str; 8] =
-    ["--limit", "20", "--estimate-limit", "30", "--resamples", "99", "--step-percent", "30"];
+    ["--limit", "first:20", "--estimate-limit", "30", "--resamples", "99", "--step-percent", "30"];
 
 fn command(folder: &Path) -> Command {
     let mut command = test_support::command("training-dynamics", folder);

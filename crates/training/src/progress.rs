@@ -1,35 +1,38 @@
 //! Progress on stderr: a bar on a terminal, a line now and then elsewhere.
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
-/// Time between two lines where there is no terminal.
+/// Time until the first line where there is no terminal: by then the rate is known.
+const FIRST_LINE_AFTER: Duration = Duration::from_secs(10);
+
+/// Time between two lines after that.
 const LINE_EVERY: Duration = Duration::from_secs(30);
 
-/// Counts work that is done.
+/// Counts work that is done, in units that take equally long.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
     quiet: bool,
     message: String,
     started: Instant,
-    printed: Instant,
+    next_line: Instant,
 }
 
 impl Progress {
-    /// Counts up to `total`; says nothing if `quiet`.
+    /// Counts up to `total`; prints nothing if `quiet`.
     pub fn new(total: usize, quiet: bool) -> Self {
         let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new(total as u64) };
         bar.set_length(total as u64);
-        let template = "[{elapsed}] {wide_bar} {percent:>3} %, {eta} left  {msg}";
+        let template = "[{elapsed}] {wide_bar} {percent:>3}%, {eta} left  {msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        let now = Instant::now();
-        Self { bar, quiet, message: String::new(), started: now, printed: now }
+        let started = Instant::now();
+        Self { bar, quiet, message: String::new(), started, next_line: started + FIRST_LINE_AFTER }
     }
 
-    /// Sets the text beside the bar.
+    /// Sets the text next to the bar.
     pub fn message(&mut self, message: String) {
         self.bar.set_message(message.clone());
         self.message = message;
@@ -38,16 +41,23 @@ impl Progress {
     /// This many more units are done.
     pub fn advance(&mut self, units: usize) {
         self.bar.inc(units as u64);
-        if self.bar.is_hidden() && !self.quiet && self.printed.elapsed() >= LINE_EVERY {
-            self.printed = Instant::now();
-            let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
-            let left = self.bar.eta().as_secs();
-            let seconds = self.started.elapsed().as_secs();
-            words::say!("[{seconds} s] {done} of {total}, {left} s left  {}", self.message);
+        let now = Instant::now();
+        if self.bar.is_hidden() && !self.quiet && now >= self.next_line {
+            self.next_line = now + LINE_EVERY;
+            let elapsed = self.started.elapsed();
+            let done = self.bar.position() as f64 / self.bar.length().unwrap_or(0).max(1) as f64;
+            let left = elapsed.mul_f64((1.0 - done).max(0.0) / done.max(f64::MIN_POSITIVE));
+            let (elapsed, left) = (HumanDuration(elapsed), HumanDuration(left));
+            words::say!("{:.0}% after {elapsed}, about {left} left  {}", 100.0 * done, self.message);
         }
     }
 
-    /// A line that stays.
+    /// Units that are not done yet.
+    pub fn left(&self) -> u64 {
+        self.bar.length().unwrap_or(0).saturating_sub(self.bar.position())
+    }
+
+    /// Prints a line that stays.
     pub fn line(&self, text: &str) {
         if !self.quiet {
             self.bar.suspend(|| words::say!("{text}"));

@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         "head-functions" => head_functions::main(),
         "import-model" => gguf::import_model::main(),
         "importance" => iterative_prune::importance::main(),
+        "init" => train_subject::init::main(),
         "iterative-prune" => iterative_prune::main(),
         "joint-search" => joint_search::main(),
         "llama-cpp" => gguf::llama_cpp::main(),

@@ -1,9 +1,11 @@
 //! Texts and numbers as a reader should see them, and how a command prints them. Nothing here knows what a number is of, but
 //! this is the only place where one is rounded for tables, figures and messages.
+mod command;
 mod numbers;
 mod streams;
 mod visible;
 
+pub use command::{LINE, TYPED, command_line, did_you_mean, front, nearest, parse, quoted, typed};
 pub use numbers::{
     bare_p, brackets, count, decimals, fixed, p_value, percent_more, range, scientific, share, short, signed,
     tenths, typeset, with_minus,

@@ -90,8 +90,9 @@ impl Catalogue {
     /// If there is none.
     pub fn get(&self, name: &str) -> Result<&Source, Error> {
         self.sources.get(name).ok_or_else(|| {
-            let known = self.sources.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            Error::Invalid(format!("no data set `{name}`: known are {known}"))
+            let known: Vec<&str> = self.sources.keys().map(String::as_str).collect();
+            let meant = words::did_you_mean(name, known.iter().copied());
+            Error::Invalid(format!("no data set `{name}`: known are {}{meant}", known.join(", ")))
         })
     }
 

@@ -18,6 +18,11 @@ impl Record {
         Self { line, fields }
     }
 
+    /// All fields.
+    pub(crate) fn fields(&self) -> &Map<String, Value> {
+        &self.fields
+    }
+
     /// The text of a field; a number counts as its digits.
     pub(crate) fn text(&self, name: &str) -> Result<String, String> {
         text(name, &*self.value(name)?)

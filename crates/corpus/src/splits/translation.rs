@@ -8,6 +8,7 @@ use crate::Error;
 use crate::grammar::{Sample, SplitSizes, demo_splits};
 use crate::pairs::{PairTable, Selection};
 use crate::parallel::ParallelText;
+use crate::rows::{Column, RowKind};
 
 /// A pair of files with one sentence a line, plain or gzip; or a file of pairs, a tab-separated table.
 ///
@@ -20,6 +21,9 @@ pub struct FilePair {
     /// translations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<PathBuf>,
+    /// Kind of rows in `pairs`, whose columns then have names; a tab-separated table without a header if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<RowKind>,
     /// The table's name in a zip archive that has more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<String>,
@@ -45,18 +49,27 @@ pub struct FilePair {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "a side is a file, a list of files or, with `pairs`, the number of a column, counted from 1"
+    expecting = "a side is a file, a list of files or, with `pairs`, a column: its number, counted from 1, or with `kind` its name"
 )]
 pub enum Side {
     /// A column of the table, counted from 1.
     Column(usize),
-    /// A file of its own.
+    /// A file of its own; or, with `kind`, the name of a column.
     File(PathBuf),
     /// Files that are read one behind the other.
     Files(Vec<PathBuf>),
 }
 
 impl Side {
+    /// The column of a table; `None` if it is no column, or has a name where only numbers are allowed.
+    fn column(&self, allows_names: bool) -> Option<Column> {
+        match self {
+            Self::Column(number) => Some(Column::Number(*number)),
+            Self::File(name) if allows_names => Some(Column::Name(name.to_str()?.to_owned())),
+            Self::File(_) | Self::Files(_) => None,
+        }
+    }
+
     /// The files in `folder`; none if it is a column.
     fn files(&self, folder: &Path) -> Vec<PathBuf> {
         match self {
@@ -67,8 +80,8 @@ impl Side {
     }
 }
 
-const MIXED_SIDES: &str = "source and target are columns of `pairs`, counted from 1, or, without `pairs`, two files or two \
-                           lists of as many files";
+const MIXED_SIDES: &str = "source and target are columns of `pairs`, counted from 1 or, with `kind`, by name; or, without \
+                           `pairs`, two files or two lists of as many files";
 
 /// Two files of as many lines.
 struct FileNames {
@@ -120,11 +133,18 @@ impl FilePair {
     /// `None` if columns and files are mixed up.
     fn place(&self, folder: &Path) -> Option<Place> {
         match (&self.pairs, &self.source, &self.target) {
-            (Some(pairs), &Side::Column(source), &Side::Column(target)) => {
-                let (path, inside) = (folder.join(pairs), self.inside.clone());
-                Some(Place::Table(PairTable { path, inside, source, target }))
+            (Some(pairs), source, target) => {
+                let (path, inside, kind) = (folder.join(pairs), self.inside.clone(), self.kind);
+                let column = |side: &Side| side.column(kind.is_some());
+                Some(Place::Table(PairTable {
+                    path,
+                    inside,
+                    kind,
+                    source: column(source)?,
+                    target: column(target)?,
+                }))
             }
-            (Some(_), ..) => None,
+            (None, ..) if self.kind.is_some() => None,
             (None, source, target) => {
                 let (source, target) = (source.files(folder), target.files(folder));
                 let both = |(source, target)| FileNames { source, target };
@@ -217,6 +237,8 @@ mod tests {
         assert_eq!(refusal("source = 1\ntarget = 2"), MIXED_SIDES);
         assert_eq!(refusal("pairs = 'a.tsv'\nsource = 'a.en'\ntarget = 'a.fr'"), MIXED_SIDES);
         assert_eq!(refusal("pairs = 'a.tsv'\nsource = 1\ntarget = 'a.fr'"), MIXED_SIDES);
+        assert_eq!(refusal("kind = 'csv'\nsource = 'a.en'\ntarget = 'a.fr'"), MIXED_SIDES);
+        split("pairs = 'a.csv'\nkind = 'csv'\nsource = 'en'\ntarget = 'fr'").unwrap();
         let table = "pairs = 'a.tsv'\nsource = 1\ntarget = 2";
         split(table).unwrap();
         assert!(refusal(&table.replace('1', "0")).ends_with("columns are counted from 1"));
@@ -226,8 +248,7 @@ mod tests {
         assert_eq!(refusal(&format!("{table}\nmost_words = 0")), "`most_words` must be at least 1");
         let files = "source = 'a.en'\ntarget = 'a.fr'\ninside = 'b'";
         assert_eq!(refusal(files), "`inside` is for `pairs`, a table in a zip archive");
-        let side =
-            "a side is a file, a list of files or, with `pairs`, the number of a column, counted from 1";
+        let side = "a side is a file, a list of files or, with `pairs`, a column: its number, counted from 1, or with `kind` its name";
         assert_eq!(refusal("source = true\ntarget = 'a.fr'"), side);
         for sides in ["source = ['a.en', 'b.en']\ntarget = ['a.fr']", "source = []\ntarget = []"] {
             assert_eq!(refusal(sides), MIXED_SIDES);

@@ -90,7 +90,7 @@ fn of_artefact(artefact: &Artefact) -> Command {
     let command = DrawArgs::augment_args(Command::new(artefact.name).visible_aliases(artefact.alias));
     let attention =
         Arg::new("attention").long("attention").value_name("TYPE").value_parser(value_parser!(Selection));
-    let attention = attention.help(
+    let attention = attention.overrides_with("attention").help(
         "Attention type: enc-enc, enc-dec, dec-dec, self or all; by default enc-enc as in the paper, or all if there is none",
     );
     let figure = Arg::new("with_figure").long("with-figure").action(ArgAction::SetTrue);

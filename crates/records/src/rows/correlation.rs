@@ -6,60 +6,55 @@ use super::Row;
 use crate::check::{Limit, MOST};
 use stats::MetricName;
 
-/// One row of `cross-domain`: how the effects of masking single heads agree between two splits (Michel et al. 2019,
-/// Section 3.4, Figure 2). The effects themselves are rows of `ablate-one`.
+/// One row of `cross-domain`: agreement of the effects of masking single heads on two splits (Michel et al. 2019, Section 3.4,
+/// Figure 2).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CorrelationRow {
-    /// The heads that are compared.
+    /// Attention type of the compared heads, or `all`.
     pub attention: Scope,
     /// Number of heads.
     pub heads: usize,
-    /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
+    /// Metric of the scores, such as `bleu` or `nats`.
     pub metric: MetricName,
-    /// Score of the intact model on the first split, in the unit of the metric.
+    /// Score of the full model on the first split, in the unit of the metric.
     pub first_base_score: f64,
-    /// Score of the intact model on the second split, in the unit of the metric.
+    /// Score of the full model on the second split, in the unit of the metric.
     pub second_base_score: f64,
-    /// Pearson's r between the scores, -1 to 1; empty if one side does not vary.
+    /// Pearson's r between the scores with single heads masked; empty if one side does not vary.
     pub pearson: Option<f64>,
-    /// Its two-sided p-value, 0 to 1, by t with `heads` - 2 degrees of freedom.
+    /// Two-sided p-value of `pearson`, by t with `heads` - 2 degrees of freedom.
     pub pearson_p_value: Option<f64>,
-    /// Lower end of the 95 % interval of `pearson`, by a jackknife over the segments of both splits, the mean over 50 random deals
-    /// of these into groups; empty where that has no number, as at a coefficient of 1.
+    /// Lower end of the 95% interval of `pearson`: jackknife over segments of both splits, averaged over 50 random groupings.
     pub pearson_low: Option<f64>,
-    /// Upper end, likewise.
+    /// Upper end of the 95% interval of `pearson`.
     pub pearson_high: Option<f64>,
-    /// Reliability of the score changes on the first split, 0 to 1: split halves, Spearman-Brown; empty if they do not
-    /// vary.
+    /// Reliability of the effects on the first split, 0 to 1: split halves, Spearman-Brown; empty if they do not vary.
     pub first_reliability: Option<f64>,
-    /// Reliability on the second split, likewise.
+    /// Reliability of the effects on the second split, 0 to 1.
     pub second_reliability: Option<f64>,
-    /// The noise ceiling, the greatest `pearson` that noise allows: the root of the product of the reliabilities; empty if one of them is not
+    /// Noise ceiling, the largest `pearson` that noise allows: root of the product of the reliabilities; empty if one is not
     /// above 0.
     pub pearson_ceiling: Option<f64>,
-    /// Lower end of the 95 % interval of `pearson_ceiling`, by the same jackknife, 0 to 1; empty where that has no number, and in files
-    /// of earlier versions.
+    /// Lower end of the 95% interval of `pearson_ceiling`, by jackknife; empty in older files.
     pub pearson_ceiling_low: Option<f64>,
-    /// Upper end, likewise.
+    /// Upper end of the 95% interval of `pearson_ceiling`.
     pub pearson_ceiling_high: Option<f64>,
-    /// Spearman's rho, -1 to 1; empty if one side does not vary.
+    /// Spearman's rho; empty if one side does not vary.
     pub spearman: Option<f64>,
-    /// Its two-sided p-value, likewise.
+    /// Two-sided p-value of `spearman`.
     pub spearman_p_value: Option<f64>,
-    /// The most influential head: leaving it out changes `pearson` more than leaving out any other one does; empty with fewer than four
-    /// heads, where `pearson` is, and in files of earlier versions.
+    /// The head whose exclusion changes `pearson` most; empty with fewer than four heads and in older files.
     pub influential_head: Option<String>,
-    /// Pearson's r of all other heads; empty where `influential_head` is, or if one side does not vary without it.
+    /// `pearson` without the influential head.
     pub pearson_without: Option<f64>,
-    /// Spearman's rho of all other heads, likewise.
+    /// `spearman` without the influential head.
     pub spearman_without: Option<f64>,
-    /// Number of heads of each split `top_overlap` is about: ten, or all if there are fewer.
+    /// Number of heads that `top_overlap` compares: ten, or all if there are fewer.
     pub top: usize,
-    /// Number of the `top` heads whose masking costs most on one split are among those on the other; where heads tie at
-    /// the edge, the mean over all ways to break the tie.
+    /// Number of the `top` most expensive heads that both splits share; the mean over all ways to break ties.
     pub top_overlap: f64,
-    /// Expectation by chance: `top`² / `heads`.
+    /// Overlap expected by chance: `top`² / `heads`.
     pub top_overlap_by_chance: f64,
 }
 

@@ -70,52 +70,50 @@ pub const POSITIONAL_PERCENT: f64 = 90.0;
 /// The points above the most frequent position from which on a head is syntactic: Section 5.2.
 pub const SYNTACTIC_POINTS: f64 = 10.0;
 
-/// One row of `head-functions` or of `named-heads`: how well a head does one thing.
+/// One row of `head-functions` or `named-heads`: how well a head performs a function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeadFunctionRow {
-    /// Attention type: `enc-enc` or `self`.
+    /// Attention type.
     pub attention: Attention,
-    /// Layer, counted from 1 as in the paper.
+    /// Layer, counted from 1.
     pub layer: usize,
-    /// Head, counted from 1 as in the paper.
+    /// Head, counted from 1.
     pub head: usize,
-    /// The function that the head is tried for.
+    /// Function that is tested.
     pub function: FunctionName,
-    /// Which one of these: the relative position, such as `-1`; relation and direction, such as
-    /// `nsubj:verb->subject`; `rarest` or `two-rarest`; empty for confidence.
+    /// Relative position (`-1`), relation and direction (`nsubj:verb->subject`), `rarest` or `two-rarest`; empty for
+    /// confidence.
     pub detail: String,
-    /// Number of hits; of confidence the sum of the greatest weights, in `named-heads` of the weights on the position.
+    /// Number of hits; for confidence the sum of the maximum weights, for named scores the sum of the weights on the position.
     pub numerator: f64,
-    /// Number of queries, of arcs, or of sentences.
+    /// Number of queries, arcs or sentences.
     pub denominator: f64,
-    /// `numerator` over `denominator`, 0 to 1.
+    /// `numerator` / `denominator`, 0 to 1.
     pub share: f64,
-    /// Lower end of its 95 % interval, by resampling sentences; empty with few resamples.
+    /// Lower end of the 95% interval of `share`, by resampling sentences; empty with few resamples.
     pub share_low: Option<f64>,
-    /// Upper end.
+    /// Upper end of the 95% interval of `share`.
     pub share_high: Option<f64>,
-    /// Share of the resamples in which no other head has a greater share, of those in which any has one, 0 to 1; empty without.
+    /// Share of resamples in which no other head has a larger `share`.
     pub best: Option<f64>,
-    /// The share under the same attention weights if targets were shuffled within sentences, 0 to 1; empty for confidence.
+    /// `share` under the same attention weights with targets shuffled within sentences; empty for confidence.
     pub shuffled: Option<f64>,
-    /// The relative position at which the partner of the relation stands most often, in words; empty but for syntax.
+    /// Most frequent relative position of the partner, in words; dependencies only.
     pub baseline_position: Option<i64>,
-    /// Share of cases in which it does, 0 to 1: the positional baseline of the paper's Table 1; in `named-heads` the share of
-    /// attention that is spread evenly over all visible positions.
+    /// Share of cases at that position; for named scores the share of uniform attention.
     pub baseline: Option<f64>,
     /// `share` minus `baseline`, in points from -100 to 100.
     pub margin_points: Option<f64>,
-    /// Lower end of the 95 % interval of `margin_points`.
+    /// Lower end of the 95% interval of `margin_points`.
     pub margin_points_low: Option<f64>,
-    /// Upper end.
+    /// Upper end of the 95% interval of `margin_points`.
     pub margin_points_high: Option<f64>,
-    /// The same margin in percent of the baseline: the other reading of the paper's "10 %".
+    /// The margin in percent of `baseline`.
     pub margin_percent: Option<f64>,
-    /// `true` if the share reaches the threshold: [`POSITIONAL_PERCENT`] for positions, [`SYNTACTIC_POINTS`] above the baseline for
-    /// relations, more than half for the two rarest tokens, and more than of shuffled ones; empty where none is defined.
+    /// `true` if the share reaches the threshold of Voita et al. (2019); empty without a threshold.
     pub holds: Option<bool>,
-    /// `true` if it is 10 % of the baseline above it; empty but for syntax.
+    /// `true` if the share is 10% of `baseline` above it; dependencies only.
     pub holds_relative: Option<bool>,
 }
 

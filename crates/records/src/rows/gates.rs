@@ -64,82 +64,79 @@ impl Method {
 
 named!(Method, "method", Method::ALL);
 
-/// One row of `train-gates`: a trained model that was trained further, with some of its heads pruned (Voita et al. 2019, Section 6,
-/// Figure 7 and Table 2).
+/// One row of `train-gates`: a model trained further with some heads pruned (Voita et al. 2019, Section 6, Figure 7 and Table 2).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateRow {
-    /// The heads that can be pruned.
+    /// Attention type of the heads that can be pruned, or `all`.
     pub attention: Scope,
-    /// Choice of the heads.
+    /// Choice of the heads: `gates` or a control.
     pub method: Method,
-    /// Seed of a random choice; empty for all others.
+    /// Seed of a random choice; empty for other methods.
     pub method_seed: Option<u64>,
-    /// Cost of an open gate, in nats per prediction, of gates that were trained with such a penalty, and of controls that have the heads
-    /// that these leave, or none of them.
+    /// Penalty for an open gate, in nats per prediction; empty if a number of heads was given.
     pub lambda: Option<f64>,
-    /// Number of heads that was to be kept; empty where a penalty decided, or none is pruned.
+    /// Number of heads to keep; empty if a penalty was given or no head is pruned.
     pub target: Option<usize>,
-    /// Number of heads kept, of those that can be pruned.
+    /// Number of heads kept.
     pub kept: usize,
-    /// Number of heads that can be pruned: those of the attention type, or of the model.
+    /// Number of heads that can be pruned.
     pub heads: usize,
-    /// Heads kept in all encoder self-attention; empty if the model has none.
+    /// Heads kept in encoder self-attention; empty if the model has none.
     pub kept_enc_enc: Option<usize>,
-    /// Likewise of the decoder to the encoder.
+    /// Heads kept in encoder-decoder attention; empty if the model has none.
     pub kept_enc_dec: Option<usize>,
-    /// Likewise of decoder self-attention.
+    /// Heads kept in decoder self-attention; empty if the model has none.
     pub kept_dec_dec: Option<usize>,
-    /// Likewise of the self-attention of a model that has no other.
+    /// Heads kept in self-attention of classifiers and language models; empty for translators.
     pub kept_self: Option<usize>,
-    /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
+    /// Metric of the scores, such as `bleu` or `nats`.
     pub metric: MetricName,
-    /// Score of the model before it was trained further, with all its heads, in the unit of the metric.
+    /// Score of the full model before further training, in the unit of the metric.
     pub base_score: f64,
-    /// Score afterwards, without the pruned heads, in the unit of the metric.
+    /// Score after further training without the pruned heads, in the unit of the metric.
     pub score: f64,
-    /// `score` minus `base_score`, in the unit of the metric.
+    /// `score` minus `base_score`: the effect of masking.
     pub score_delta: f64,
-    /// Lower end of the 95 % interval of `score_delta`; empty if it was not tested.
+    /// Lower end of the 95% interval of `score_delta`; empty if it was not tested.
     pub delta_low: Option<f64>,
-    /// Upper end of the 95 % interval of `score_delta`; empty if it was not tested.
+    /// Upper end of the 95% interval of `score_delta`.
     pub delta_high: Option<f64>,
-    /// Lower end of the 95 % interval of `score_delta` that holds for all rows of the family at once; empty until all are there.
+    /// Lower end of the 95% interval that holds for all rows of the family at once; empty until the family is complete.
     pub simultaneous_low: Option<f64>,
-    /// Its upper end, likewise.
+    /// Upper end of the simultaneous interval.
     pub simultaneous_high: Option<f64>,
-    /// Two-sided p-value of `score_delta`, 0 to 1: by paired t-test for `accuracy`, by swaps for all else; empty if it was not
-    /// tested.
+    /// Two-sided p-value: paired t-test for `accuracy`, otherwise swaps of segments (approximate randomisation, Noreen 1989).
     pub p_value: Option<f64>,
-    /// Two-sided p-value of the paired bootstrap; empty for `accuracy`.
+    /// Two-sided p-value of the paired bootstrap, for comparison only; empty for `accuracy`.
     pub p_bootstrap: Option<f64>,
-    /// The paired bootstrap's one-sided p-value, on the side that was observed; empty for `accuracy`.
+    /// The paper's p-value: one-sided paired bootstrap in the observed direction (Koehn 2004); empty for `accuracy`.
     pub p_koehn: Option<f64>,
-    /// `p_value` adjusted for the family-wise error rate over the rows of the method: by step-down max-T (Westfall and Young 1993) for
-    /// swaps, by Holm (1979) for `accuracy`.
+    /// `p_value` adjusted for the family-wise error rate: step-down max-T (Westfall and Young 1993), for `accuracy` Holm
+    /// (1979).
     pub p_adjusted: Option<f64>,
-    /// `p_value` after Benjamini and Hochberg (1995) within the method, likewise.
+    /// `p_value` adjusted for the false discovery rate (Benjamini and Hochberg 1995).
     pub p_benjamini_hochberg: Option<f64>,
-    /// Two-sided p-value of the unpaired t-test, 0 to 1; empty for all but `accuracy`.
+    /// Two-sided p-value of the unpaired t-test; `accuracy` only.
     pub p_unpaired_t: Option<f64>,
-    /// Two-sided mid-p of McNemar's test, likewise.
+    /// Two-sided mid-p of McNemar's test; `accuracy` only.
     pub p_mcnemar: Option<f64>,
-    /// Chance, 0 to 1, that a model that loses nothing, but changes as many segments, is shown to be dispensable: by 1,000 swaps of
-    /// segments, with the interval and the margin of this row; empty if it was not tested, and in files of earlier versions.
+    /// Probability of showing that heads are dispensable if they cost nothing but changed equally many segments; empty in older
+    /// files.
     pub power: Option<f64>,
-    /// Number of segments that would give a chance of 80 %, likewise.
+    /// Number of segments at which `power` would be 80%; empty if fewer than 20 segments change.
     pub segments_for_power: Option<f64>,
     /// Score on the development split, in the unit of the metric.
     pub dev_score: f64,
-    /// Loss on the development split, in nats per prediction, without what heads cost.
+    /// Loss on the development split, in nats per prediction, without the penalty.
     pub dev_loss: f64,
-    /// Epoch that counts, of those that the model was trained further for; chosen on the development split.
+    /// Epoch whose weights are used.
     pub epoch: usize,
     /// Updates of all epochs.
     pub steps: usize,
-    /// Expected number of open gates minus `kept`; empty unless gates were trained.
+    /// Expected number of open gates minus `kept`; empty without gates.
     pub gap: Option<f64>,
-    /// The heads kept, of those that can be pruned, joined by `+`: `enc-enc:1:2+enc-enc:6:13`.
+    /// Heads kept, joined by `+`: `enc-enc:1:2+enc-enc:6:13`.
     pub kept_heads: String,
 }
 
@@ -237,26 +234,26 @@ impl TestedRow for GateRow {
     super::tested_columns!();
 }
 
-/// One row of `gate-film`: where a gate stood before the first epoch or after one.
+/// One row of `gate-film`: the state of a gate before the first epoch or after an epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateFilmRow {
-    /// The heads that have gates.
+    /// Attention type of the heads with gates, or `all`.
     pub gates: Scope,
-    /// Goal of their training, as the row of `train-gates` has it.
+    /// Goal of the gates: `heads-24`, `lambda-0.01` or `all-heads`.
     #[serde(rename = "point")]
     pub goal: Goal,
-    /// Epochs so far, 0 before the first update.
+    /// Epochs so far; 0 before the first update.
     pub epoch: usize,
-    /// Attention type of the head.
+    /// Attention type.
     pub attention: Attention,
     /// Layer, counted from 1.
     pub layer: usize,
     /// Head, counted from 1.
     pub head: usize,
-    /// Trained parameter of the gate: above 0 it is open at test time, unless a number of heads was wanted.
+    /// Trained parameter of the gate. With a penalty, gates above 0 are open at test time.
     pub log_alpha: f64,
-    /// Probability that the gate of a batch is not 0.
+    /// Probability that the gate is not 0 in a batch.
     pub p_open: f64,
 }
 

@@ -4,49 +4,49 @@ use serde::{Deserialize, Serialize};
 use super::Row;
 use crate::check::{Limit, MOST, finite};
 
-/// One row of `llama-cpp`: a model without some heads, written as a GGUF file and run by llama.cpp. The first is the model with all.
+/// One row of `llama-cpp`: a model without some heads, run by llama.cpp. The first row is the full model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LlamaCppRow {
-    /// How heads were chosen, such as `importance by group`; `nothing` for the model with all heads.
+    /// How heads were chosen, such as `importance by group`; `nothing` for the full model.
     pub removal: String,
-    /// Number of heads that were removed.
+    /// Number of removed heads.
     pub removed: usize,
-    /// Number of heads of the original model.
+    /// Number of heads of the full model.
     pub heads: usize,
-    /// Size of the GGUF file.
+    /// Size of the GGUF file, in bytes.
     pub file_bytes: u64,
-    /// Size of the key-value cache, as llama.cpp reports it.
+    /// Size of the key-value cache, in bytes.
     pub cache_bytes: u64,
-    /// Tokens that the cache has room for.
+    /// Tokens that the cache holds.
     pub cache_tokens: usize,
-    /// Tokens that were predicted.
+    /// Predicted tokens.
     pub predictions: usize,
-    /// Negative log-likelihood of a token, mean.
+    /// Nats per token.
     pub nats: f64,
-    /// `nats` less those of the model with all heads.
+    /// `nats` minus the nats of the full model.
     pub nats_delta: f64,
-    /// Lower end of the 95 % interval of `nats_delta`, over windows of the text.
+    /// Lower end of the 95% interval of `nats_delta`, over windows of the text.
     pub delta_low: f64,
-    /// Upper end of the 95 % interval of `nats_delta`.
+    /// Upper end of the 95% interval of `nats_delta`.
     pub delta_high: f64,
-    /// Timed rounds over all models, without the first, which warms up.
+    /// Timed rounds over all models, without the warm-up.
     pub rounds: usize,
-    /// Tokens of a prompt a second, read at once, mean over rounds.
+    /// Prompt tokens per second, mean over rounds.
     pub prompt_per_second: f64,
-    /// Speed of the prompt as a multiple of the original model's: geometric mean over rounds.
+    /// Prompt speed divided by the full model's: geometric mean over rounds.
     pub prompt_ratio: f64,
-    /// Lower end of the 95 % interval of `prompt_ratio`, over rounds.
+    /// Lower end of the 95% interval of `prompt_ratio`, over rounds.
     pub prompt_ratio_low: f64,
-    /// Upper end of the 95 % interval of `prompt_ratio`.
+    /// Upper end of the 95% interval of `prompt_ratio`.
     pub prompt_ratio_high: f64,
-    /// Tokens a second behind the prompt, one by one, mean over rounds.
+    /// Generated tokens per second, mean over rounds.
     pub generated_per_second: f64,
-    /// Speed of generation as a multiple of the original model's: geometric mean over rounds.
+    /// Generation speed divided by the full model's: geometric mean over rounds.
     pub generated_ratio: f64,
-    /// Lower end of the 95 % interval of `generated_ratio`, over rounds.
+    /// Lower end of the 95% interval of `generated_ratio`, over rounds.
     pub generated_ratio_low: f64,
-    /// Upper end of the 95 % interval of `generated_ratio`.
+    /// Upper end of the 95% interval of `generated_ratio`.
     pub generated_ratio_high: f64,
 }
 

@@ -10,71 +10,67 @@ use crate::check::{Limit, step_limits, test_limits};
 use stats::MetricName;
 use stats::spread::Reached;
 
-/// One row of `iterative-prune`: the model without the heads that come first in some order (Michel et al. 2019, Figures 3,
-/// 4 and 6).
+/// One row of `iterative-prune` or `joint-search`: a step of a pruning curve (Michel et al. 2019, Figures 3, 4 and 6).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PruningRow {
-    /// The heads that can be masked.
+    /// Attention type of the heads that can be masked, or `all`.
     pub attention: Scope,
-    /// Order of the heads, or search for them; or `floor`, the one row in which all are masked.
+    /// Ranking or search; `floor` is the one row with all heads masked.
     pub order: Order,
-    /// Seed of a random order; empty for all others.
+    /// Seed of a random order; empty for other orders.
     pub order_seed: Option<u64>,
-    /// `true` if the order is reversed: at the same numbers, the heads that the order masks first are kept, and the others
-    /// masked (Prasanna et al. 2020).
+    /// `true` if the order is reversed: the heads that it masks first are kept (Prasanna et al. 2020).
     pub complement: bool,
-    /// Step of the curve, counted from 0, where nothing is masked.
+    /// Step of the curve; no head is masked at step 0.
     pub step: usize,
     /// Number of masked heads.
     pub masked: usize,
-    /// Number of heads that could be masked: those of the attention type, or of the model.
+    /// Number of heads that can be masked.
     pub heads: usize,
-    /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
+    /// Metric of the scores, such as `bleu` or `nats`.
     pub metric: MetricName,
-    /// Score of the intact model, in the unit of the metric.
+    /// Score of the full model, in the unit of the metric.
     pub base_score: f64,
-    /// Score with the heads masked, in the unit of the metric.
+    /// Score with heads masked, in the unit of the metric.
     pub score: f64,
-    /// `score` minus `base_score`, in the unit of the metric.
+    /// `score` minus `base_score`: the effect of masking.
     pub score_delta: f64,
-    /// Lower end of the 95 % interval of `score_delta`; empty if it was not tested.
+    /// Lower end of the 95% interval of `score_delta`; empty if it was not tested.
     pub delta_low: Option<f64>,
-    /// Upper end of the 95 % interval of `score_delta`; empty if it was not tested.
+    /// Upper end of the 95% interval of `score_delta`.
     pub delta_high: Option<f64>,
-    /// Lower end of the 95 % interval of `score_delta` that holds for all rows of the family at once; empty until all are there.
+    /// Lower end of the 95% interval that holds for all rows of the family at once; empty until the family is complete.
     pub simultaneous_low: Option<f64>,
-    /// Its upper end, likewise.
+    /// Upper end of the simultaneous interval.
     pub simultaneous_high: Option<f64>,
-    /// Two-sided p-value of `score_delta`, 0 to 1: by paired t-test for `accuracy`, by swaps for all else; empty at step 0, or
-    /// if it was not tested.
+    /// Two-sided p-value: paired t-test for `accuracy`, otherwise swaps of segments (approximate randomisation, Noreen 1989).
     pub p_value: Option<f64>,
-    /// Two-sided p-value of the paired bootstrap; empty for `accuracy`.
+    /// Two-sided p-value of the paired bootstrap, for comparison only; empty for `accuracy`.
     pub p_bootstrap: Option<f64>,
-    /// The paper's one-sided p-value by paired bootstrap, on the side that was observed; empty for `accuracy`.
+    /// The paper's p-value: one-sided paired bootstrap in the observed direction (Koehn 2004); empty for `accuracy`.
     pub p_koehn: Option<f64>,
-    /// `p_value` adjusted for the family-wise error rate over the curve: by step-down max-T (Westfall and Young 1993) for
-    /// swaps, by Holm (1979) for `accuracy`; empty until all its rows are there.
+    /// `p_value` adjusted for the family-wise error rate: step-down max-T (Westfall and Young 1993), for `accuracy` Holm
+    /// (1979).
     pub p_adjusted: Option<f64>,
-    /// `p_value` after Benjamini and Hochberg (1995) within the curve, likewise.
+    /// `p_value` adjusted for the false discovery rate (Benjamini and Hochberg 1995).
     pub p_benjamini_hochberg: Option<f64>,
-    /// Two-sided p-value of the unpaired t-test, 0 to 1; empty for all but `accuracy`.
+    /// Two-sided p-value of the unpaired t-test; `accuracy` only.
     pub p_unpaired_t: Option<f64>,
-    /// Two-sided mid-p of McNemar's test, likewise.
+    /// Two-sided mid-p of McNemar's test; `accuracy` only.
     pub p_mcnemar: Option<f64>,
-    /// Chance, 0 to 1, that a model that loses nothing, but changes as many segments, is shown to be dispensable: by 1,000 swaps of
-    /// segments, with the interval and the margin of this row; empty if it was not tested, and in files of earlier versions.
+    /// Probability of showing that heads are dispensable if they cost nothing but changed equally many segments; empty in older
+    /// files.
     pub power: Option<f64>,
-    /// Number of segments that would give a chance of 80 %, likewise.
+    /// Number of segments at which `power` would be 80%; empty if fewer than 20 segments change.
     pub segments_for_power: Option<f64>,
-    /// Share, 0 to 1, of 1,000 resamples of the test set on which all steps from the first to this one are dispensable; empty as
-    /// above, and for orders that make no curve.
+    /// Share of 1,000 resamples of the test set in which every step up to this one is dispensable; empty for searches.
     pub reached_dispensable: Option<f64>,
-    /// Share of these on which none of them is a significant loss, the paper's rule.
+    /// Share of these resamples in which no step up to this one is a significant loss.
     pub reached_without_loss: Option<f64>,
-    /// Score on the split that the heads were searched on, in the unit of the metric; empty for orders.
+    /// Score on the split of the search, in the unit of the metric; empty for rankings.
     pub search_score: Option<f64>,
-    /// The masked heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
+    /// Masked heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
     pub masked_heads: String,
 }
 

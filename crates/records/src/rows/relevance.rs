@@ -8,29 +8,28 @@ use crate::check::{GREATEST, Limit, finite, head_limits};
 /// The name of the rules of the paper itself.
 pub const PAPER_RULES: &str = "paper";
 
-/// One row of `relevance`: how much of what the model says goes back to a single head (Voita et al. 2019, Section 4, Figures 1a
-/// and 2a).
+/// One row of `relevance`: the share of the prediction that is traced back to a head (Voita et al. 2019, Section 4, Figures 1a and
+/// 2a).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelevanceRow {
     /// Attention type.
     pub attention: Attention,
-    /// Layer, counted from 1 as in the paper.
+    /// Layer, counted from 1.
     pub layer: usize,
-    /// Head, counted from 1 as in the paper.
+    /// Head, counted from 1.
     pub head: usize,
-    /// Mean over target positions of the head's relevance, divided at each by the sum of the absolute values of its layer, -1 to 1.
+    /// Mean over target positions of the head's relevance, divided by the sum of absolute relevances in its layer, -1 to 1.
     ///
     /// Differs from the paper, which does not say how it normalises: relevance has either sign, so that a plain sum may be near 0.
     pub relevance: f64,
-    /// Lower end of its 95 % interval, by resampling segments; empty with few resamples.
+    /// Lower end of the 95% interval of `relevance`, by resampling segments; empty with few resamples.
     pub relevance_low: Option<f64>,
-    /// Upper end.
+    /// Upper end of the 95% interval of `relevance`.
     pub relevance_high: Option<f64>,
-    /// Mean over target positions of what reaches the head of the 1 at the greatest logit, undivided.
+    /// Mean relevance before division by the layer's sum; the largest logit counts as 1.
     pub undivided: f64,
-    /// Mean over target positions of the share of the 1 at the greatest logit that does not reach the embeddings, or reaches them too
-    /// often: `|1 - sum|`, the same in all rows. The alpha-beta rule keeps absolute values step by step, and no sum.
+    /// Mean share of relevance that is lost or counted twice, equal in all rows.
     pub lost: f64,
     /// Number of target positions.
     pub targets: usize,

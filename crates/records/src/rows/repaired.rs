@@ -41,79 +41,79 @@ impl Repair {
 
 named!(Repair, "repair", Repair::ALL);
 
-/// One row of `prune-and-retrain` or `compare-methods`: the model without the heads of a step of a [pruning curve](PruningRow),
-/// repaired.
+/// One row of `prune-and-retrain` or `compare-methods`: a step of a [pruning curve](PruningRow) after a repair.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RepairedRow {
-    /// What was done to it; empty in results of earlier versions, which were all trained further.
+    /// Repair of the model; empty in older files, where every model was retrained.
     #[serde(default)]
     pub repair: Repair,
-    /// The heads that can be masked.
+    /// Attention type of the heads that can be masked, or `all`.
     pub attention: Scope,
-    /// Order of the heads; or `floor`, the one row in which all are masked.
+    /// Ranking or search; `floor` is the one row with all heads masked.
     pub order: Order,
-    /// Seed of a random order; empty for all others.
+    /// Seed of a random order; empty for other orders.
     pub order_seed: Option<u64>,
-    /// `true` if the order is reversed, as in [`PruningRow`].
+    /// `true` if the order is reversed: the heads that it masks first are kept (Prasanna et al. 2020).
     pub complement: bool,
-    /// Step of the curve, counted from 0, where no head is masked: the control, which was trained further too.
+    /// Step of the curve; at step 0 no head is masked (with retraining, the fine-tuned baseline).
     pub step: usize,
     /// Number of masked heads.
     pub masked: usize,
-    /// Number of heads that could be masked: those of the attention type, or of the model.
+    /// Number of heads that can be masked.
     pub heads: usize,
-    /// Metric of the scores: `bleu`, `accuracy`, `f1`, `matthews` or `nats`.
+    /// Metric of the scores, such as `bleu` or `nats`.
     pub metric: MetricName,
-    /// Score of the model with all its heads before it was repaired, in the unit of the metric.
+    /// Score of the full model before the repair, in the unit of the metric.
     pub base_score: f64,
-    /// Score afterwards, without the masked heads, in the unit of the metric.
+    /// Score after masking and repair, in the unit of the metric.
     pub score: f64,
-    /// `score` minus `base_score`, in the unit of the metric.
+    /// `score` minus `base_score`: the effect of masking.
     pub score_delta: f64,
-    /// Lower end of the 95 % interval of `score_delta`; empty if it was not tested.
+    /// Lower end of the 95% interval of `score_delta`; empty if it was not tested.
     pub delta_low: Option<f64>,
-    /// Upper end; empty if it was not tested.
+    /// Upper end of the 95% interval of `score_delta`.
     pub delta_high: Option<f64>,
-    /// Lower end of the 95 % interval of `score_delta` that holds for all rows of the family at once; empty until all are there.
+    /// Lower end of the 95% interval that holds for all rows of the family at once; empty until the family is complete.
     pub simultaneous_low: Option<f64>,
-    /// Its upper end, likewise.
+    /// Upper end of the simultaneous interval.
     pub simultaneous_high: Option<f64>,
-    /// Two-sided p-value of `score_delta`, as in [`PruningRow`]; empty if it was not tested.
+    /// Two-sided p-value: paired t-test for `accuracy`, otherwise swaps of segments (approximate randomisation, Noreen 1989).
     pub p_value: Option<f64>,
-    /// Two-sided p-value of the paired bootstrap; empty for `accuracy`.
+    /// Two-sided p-value of the paired bootstrap, for comparison only; empty for `accuracy`.
     pub p_bootstrap: Option<f64>,
-    /// The paired bootstrap's one-sided p-value, on the side that was observed; empty for `accuracy`.
+    /// The paper's p-value: one-sided paired bootstrap in the observed direction (Koehn 2004); empty for `accuracy`.
     pub p_koehn: Option<f64>,
-    /// `p_value` adjusted for the family-wise error rate over the curve, as in [`PruningRow`].
+    /// `p_value` adjusted for the family-wise error rate: step-down max-T (Westfall and Young 1993), for `accuracy` Holm
+    /// (1979).
     pub p_adjusted: Option<f64>,
-    /// `p_value` after Benjamini and Hochberg (1995) within the curve, likewise.
+    /// `p_value` adjusted for the false discovery rate (Benjamini and Hochberg 1995).
     pub p_benjamini_hochberg: Option<f64>,
-    /// Two-sided p-value of the unpaired t-test, 0 to 1; empty for all but `accuracy`.
+    /// Two-sided p-value of the unpaired t-test; `accuracy` only.
     pub p_unpaired_t: Option<f64>,
-    /// Two-sided mid-p of McNemar's test, likewise.
+    /// Two-sided mid-p of McNemar's test; `accuracy` only.
     pub p_mcnemar: Option<f64>,
-    /// Chance, 0 to 1, that a model that loses nothing, but changes as many segments, is shown to be dispensable: by 1,000 swaps of
-    /// segments, with the interval and the margin of this row; empty if it was not tested, and in files of earlier versions.
+    /// Probability of showing that heads are dispensable if they cost nothing but changed equally many segments; empty in older
+    /// files.
     pub power: Option<f64>,
-    /// Number of segments that would give a chance of 80 %, likewise.
+    /// Number of segments at which `power` would be 80%; empty if fewer than 20 segments change.
     pub segments_for_power: Option<f64>,
-    /// Loss on the development split without the masked heads, in nats per prediction; empty where nothing was trained.
+    /// Loss on the development split, in nats per prediction; empty without retraining.
     pub dev_loss: Option<f64>,
-    /// Epoch that counts, of those that the model was trained further for; chosen on the development split.
+    /// Epoch whose weights are used, chosen on the development split; empty without retraining.
     pub epoch: Option<usize>,
-    /// Cost of training: updates of all epochs.
+    /// Updates of retraining, over all epochs.
     pub updates: usize,
-    /// Cost of choosing the heads: segments that the model read forward.
+    /// Segments that the model read to choose the heads.
     #[serde(default)]
     pub forward: usize,
-    /// Of these, segments whose loss it followed backward.
+    /// Segments among these with a backward pass.
     #[serde(default)]
     pub backward: usize,
-    /// Updates of what chooses them, where that is trained.
+    /// Updates of a selector that was trained to choose the heads.
     #[serde(default)]
     pub selection_updates: usize,
-    /// The masked heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
+    /// Masked heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
     pub masked_heads: String,
 }
 

@@ -6,23 +6,23 @@ use stats::bootstrap::Interval;
 use super::Row;
 use crate::check::{Limit, finite, head_limits};
 
-/// One row of `importance`: a measure of a single head (Michel et al. 2019, Section 4.1, and others to compare with).
+/// One row of `importance`: a criterion for a head (Michel et al. 2019, Section 4.1, and others).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScoreRow {
     /// Attention type.
     pub attention: Attention,
-    /// Layer, counted from 1 as in the paper.
+    /// Layer, counted from 1.
     pub layer: usize,
-    /// Head, counted from 1 as in the paper.
+    /// Head, counted from 1.
     pub head: usize,
-    /// Name of the measure.
+    /// Name of the criterion.
     pub measure: Measure,
-    /// Its value, in its unit.
+    /// Value in the unit of the criterion.
     pub value: f64,
-    /// 95 % interval of the value over segments, in its unit; empty where none is known.
+    /// Lower end of the 95% interval of `value` over segments; empty if unknown.
     pub value_low: Option<f64>,
-    /// Its upper end.
+    /// Upper end of the 95% interval of `value`.
     pub value_high: Option<f64>,
 }
 

@@ -4,55 +4,53 @@ use serde::{Deserialize, Serialize};
 use super::Row;
 use crate::check::{Limit, MOST};
 
-/// One row of `speed-bench`: a model with all its heads and one with heads removed, timed in turn (Michel et al. 2019,
-/// Table 4).
+/// One row of `speed-bench`: the full model and one with heads removed, timed in turn (Michel et al. 2019, Table 4).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpeedRow {
-    /// Number of heads that were removed.
+    /// Number of removed heads.
     pub removed: usize,
-    /// Number of heads of the original model.
+    /// Number of heads of the full model.
     pub heads: usize,
-    /// Segments that are computed together.
+    /// Segments per batch.
     pub batch_size: usize,
-    /// Segments of one pass: texts or sentences.
+    /// Segments per pass.
     pub segments: usize,
-    /// Tokens of one pass: those that are read, of a translator those of the source, or those that are produced where
-    /// segments are continued.
+    /// Tokens per pass: source tokens of translators; if segments are continued, the generated tokens.
     pub tokens: u64,
-    /// Timed passes of each model, without the first, which warms up.
+    /// Timed passes of each model, without the warm-up.
     pub repeats: usize,
-    /// Segments a second of the original model, mean over passes.
+    /// Segments per second of the full model, mean over passes.
     pub original_per_second: f64,
-    /// Standard deviation of `original_per_second` between passes.
+    /// Standard deviation of `original_per_second` over passes.
     pub original_deviation: f64,
-    /// Segments a second of the model with heads removed, mean over passes.
+    /// Segments per second of the smaller model, mean over passes.
     pub pruned_per_second: f64,
-    /// Standard deviation of `pruned_per_second` between passes.
+    /// Standard deviation of `pruned_per_second` over passes.
     pub pruned_deviation: f64,
-    /// Speed of the pruned model as a multiple of the original's: geometric mean over pairs of neighbouring passes.
+    /// Speed of the smaller model divided by the speed of the full model: geometric mean over pairs of passes.
     pub ratio: f64,
-    /// Lower end of the 95 % interval of `ratio`.
+    /// Lower end of the 95% interval of `ratio`.
     pub ratio_low: f64,
-    /// Upper end of the 95 % interval of `ratio`.
+    /// Upper end of the 95% interval of `ratio`.
     pub ratio_high: f64,
-    /// Share of the machine's processor time that other processes took while this row was timed; empty if unknown.
+    /// Share of processor time used by other processes; empty if unknown.
     pub neighbours: Option<f64>,
-    /// `original_multiply_adds` over `pruned_multiply_adds`: the ratio if time were only arithmetic.
+    /// `original_multiply_adds` / `pruned_multiply_adds`.
     pub predicted_ratio: f64,
-    /// Multiply-adds of one pass of the original model, padding included.
+    /// Multiply-adds per pass of the full model, padding included.
     pub original_multiply_adds: u64,
-    /// Multiply-adds of one pass of the pruned model, padding included.
+    /// Multiply-adds per pass of the smaller model, padding included.
     pub pruned_multiply_adds: u64,
-    /// Parameters of the original model.
+    /// Parameters of the full model.
     pub original_parameters: u64,
-    /// Parameters of the pruned model.
+    /// Parameters of the smaller model.
     pub pruned_parameters: u64,
-    /// Peak resident memory of a process that makes one pass with the original model, in bytes; empty if unknown.
+    /// Peak resident memory of a pass with the full model, in bytes; empty if unknown.
     pub original_peak_bytes: Option<u64>,
-    /// Peak resident memory of a process that makes one pass with the pruned model, in bytes; empty if unknown.
+    /// Peak resident memory of a pass with the smaller model, in bytes; empty if unknown.
     pub pruned_peak_bytes: Option<u64>,
-    /// The removed heads, joined by `+`: `self:1:2+self:6:11`.
+    /// Removed heads, joined by `+`: `self:1:2+self:6:11`.
     pub removed_heads: String,
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use super::Row;
 use crate::check::{Limit, finite};
 
-/// One row of a training log: the model at one validation.
+/// One row of a training log: an epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingRow {
@@ -12,15 +12,15 @@ pub struct TrainingRow {
     pub epoch: usize,
     /// Parameter updates so far.
     pub step: usize,
-    /// Training loss, in nats per predicted token or example, label smoothing included.
+    /// Training loss, in nats per predicted token or example, with label smoothing.
     pub train_loss: f64,
-    /// Loss on the development set, in nats per predicted token or example, without label smoothing.
+    /// Loss on the development split, in nats per predicted token or example, without label smoothing.
     pub dev_loss: f64,
-    /// Score on the development set, in the unit of the subject's metric; empty where training does not score.
+    /// Score on the development split, in the unit of the metric; empty if training does not score.
     pub dev_score: Option<f64>,
     /// Learning rate of the last update.
     pub learning_rate: f64,
-    /// `true` if this is the best epoch so far, by `dev_score` or, without one, by `dev_loss`.
+    /// `true` if this is the best epoch so far, by `dev_score` or otherwise by `dev_loss`.
     pub best: bool,
 }
 

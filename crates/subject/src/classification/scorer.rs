@@ -88,6 +88,8 @@ impl Scorer for Decisions<'_> {
     type Model = Classifier;
     type Segment = Cells;
 
+    const SHARES_LOWER_LAYERS: bool = true;
+
     fn groups(sets: &[HeadSet], _: usize) -> Vec<Range<usize>> {
         by_lowest_layer(sets)
     }
@@ -187,7 +189,7 @@ mod tests {
         let plan = Plan::new(machine, &need, &texts.lengths().collect::<Vec<_>>());
         let scored = Scored::first("test".to_owned(), None, rescale);
         let scorer = Decisions::new(models, &plan, texts, &scored).unwrap();
-        let (sets, mut progress, mut found) = (some_sets(), Progress::new(0, true), Vec::new());
+        let (sets, mut found) = (some_sets(), Vec::new());
         let each = |_: &mut Progress, index: usize, outcomes| {
             assert_eq!(index, found.len(), "in order");
             found.push(outcomes);
@@ -195,7 +197,7 @@ mod tests {
         };
         let mut models = models.of_threads(plan.workers).unwrap();
         let masks = (&Masks { sets: &sets, rescale }, &no_replacement as &Replace<'_, _>);
-        Batches::new(plan).run(&scorer, &mut models, masks, &mut progress, each).unwrap();
+        Batches::new(plan).run(&scorer, &mut models, masks, true, each).unwrap();
         (found, scorer.second_look.map_or(0, |look| look.made_again()))
     }
 

@@ -54,6 +54,35 @@ pub(crate) fn most_together(of_one: Duration, per_batch: usize) -> usize {
     (most / per_batch).max(1).saturating_mul(per_batch)
 }
 
+/// Number of layers that are computed for each head set, plus one for what precedes and follows them.
+///
+/// - `shares`: the layers below the lowest masked head are computed once for all sets
+pub(crate) fn computed_layers(sets: &[HeadSet], layers: usize, shares: bool) -> Vec<usize> {
+    let lowest = |set: &HeadSet| set.iter().map(HeadId::layer_index).min().unwrap_or(0);
+    sets.iter().map(|set| 1 + layers - if shares { lowest(set).min(layers) } else { 0 }).collect()
+}
+
+/// Work of an evaluation, from which the time that is left is estimated: a batch under a head set takes its tokens times the layers
+/// that are computed.
+#[derive(Debug)]
+pub(crate) struct Work<'a> {
+    /// Tokens of each batch.
+    pub tokens: &'a [usize],
+    /// Layers that are computed for each head set.
+    pub layers: Vec<usize>,
+}
+
+impl Work<'_> {
+    /// All of it.
+    pub(crate) fn total(&self) -> usize {
+        self.tokens.iter().sum::<usize>() * self.layers.iter().sum::<usize>()
+    }
+
+    fn of(&self, sets: Range<usize>, batch: usize) -> usize {
+        self.tokens[batch] * self.layers[sets].iter().sum::<usize>()
+    }
+}
+
 /// Layers in which a set has heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layers {
@@ -91,7 +120,7 @@ impl Layers {
 /// - `batches`: places of segments; each segment is in one batch
 /// - `job`: what is found of a batch's segments, in their order, under each set of a round
 pub(crate) fn evaluate<S: Send, T: Send>(
-    states: &mut [S],
+    (states, work): (&mut [S], &Work<'_>),
     rounds: &[Range<usize>],
     batches: &[Vec<usize>],
     job: impl Fn(&S, &Range<usize>, usize) -> Result<Vec<Vec<T>>, Error> + Sync,
@@ -106,7 +135,7 @@ pub(crate) fn evaluate<S: Send, T: Send>(
         for (segments, found) in segments.iter_mut().zip(found) {
             segments.extend(batches[batch].iter().copied().zip(found));
         }
-        progress.advance(round.len());
+        progress.advance(work.of((*round).clone(), batch));
         if batch + 1 < batches.len() {
             return Ok(());
         }
@@ -140,11 +169,21 @@ mod tests {
                 Ok(())
             };
             let rounds = rounds(&groups, most);
-            evaluate(&mut [(), ()], &rounds, &batches, job, &mut Progress::new(0, true), each).unwrap();
+            let work = Work { tokens: &[2, 1, 2], layers: vec![1; 5] };
+            let mut progress = Progress::new(work.total(), true);
+            evaluate((&mut [(), ()], &work), &rounds, &batches, job, &mut progress, each).unwrap();
+            assert_eq!(progress.left(), 0);
             let expected: Vec<(usize, Vec<usize>)> =
                 (0..5).map(|set| (set, (0..5).map(|place| 10 * set + place).collect())).collect();
             assert_eq!(seen, expected);
         }
+    }
+
+    #[test]
+    fn layers_below_the_lowest_masked_head_are_computed_once() {
+        let sets = [HeadSet::none(), set(&["self:1:1"]), set(&["self:3:2", "self:2:1"]), set(&["self:4:1"])];
+        assert_eq!(computed_layers(&sets, 4, true), [5, 5, 4, 2]);
+        assert_eq!(computed_layers(&sets, 4, false), [5; 4]);
     }
 
     /// Of sets that take a minute each five are finished together, of those that take a second all, of slow ones each.

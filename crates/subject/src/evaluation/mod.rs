@@ -15,8 +15,8 @@ use training::{Progress, stop};
 use crate::error::Error;
 use crate::models::Models;
 
+use groups::{Work, computed_layers, most_together, rounds};
 pub(crate) use groups::{by_lowest_layer, neighbours};
-use groups::{most_together, rounds};
 pub(crate) use memory::{Layers, Need, Purpose, SegmentBytes};
 pub(crate) use plan::Plan;
 
@@ -27,6 +27,9 @@ pub(crate) trait Scorer: Sync {
 
     /// Result of a segment.
     type Segment: Send;
+
+    /// True if only the layers from the lowest masked head on are computed again for each head set.
+    const SHARES_LOWER_LAYERS: bool;
 
     /// Neighbours in `sets` that are evaluated together, of which `most` are rows of one batch; the intact model alone.
     fn groups(sets: &[HeadSet], most: usize) -> Vec<Range<usize>>;
@@ -109,21 +112,26 @@ impl Batches {
     ///
     /// - `models`: one for each thread
     /// - `replace`: what takes the place of masked heads
+    /// - `quiet`: show no progress
     pub(crate) fn run<C: Scorer>(
         &self,
         scorer: &C,
         models: &mut [Models<C::Model>],
         (masks, replace): (&Masks<'_>, &Replace<'_, C::Model>),
-        progress: &mut Progress,
+        quiet: bool,
         mut each: impl FnMut(&mut Progress, usize, Vec<C::Segment>) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        let layers = models[0].layout().types().map(|(_, shape)| shape.layers as usize).max().unwrap_or(0);
+        let shares = C::SHARES_LOWER_LAYERS && self.plan.keeps_prefixes;
+        let work = Work { tokens: &self.plan.tokens, layers: computed_layers(masks.sets, layers, shares) };
+        let mut progress = Progress::new(work.total(), quiet);
         let mut groups = C::groups(masks.sets, self.plan.sets_per_batch);
         let mut run = |rounds: &[Range<usize>]| {
             let job = |models: &Models<C::Model>, round: &Range<usize>, batch: usize| {
                 let masks = Masks { sets: &masks.sets[round.clone()], ..*masks };
                 self.score((scorer, models), (&masks, replace), batch)
             };
-            groups::evaluate(models, rounds, &self.plan.batches, job, progress, &mut each)
+            groups::evaluate((models, &work), rounds, &self.plan.batches, job, &mut progress, &mut each)
         };
         if groups.iter().all(|group| group.len() == 1) {
             return run(&groups);

@@ -32,6 +32,8 @@ pub(crate) struct Plan {
     pub keeps_prefixes: bool,
     /// Rows of each batch that go on at once where they take more memory than is likely, the others after them.
     pub rows_at_once: Vec<usize>,
+    /// Tokens of each batch, padding included.
+    pub tokens: Vec<usize>,
 }
 
 impl Plan {
@@ -83,7 +85,8 @@ impl Plan {
             need.rows_at_once(batch.len() * sets_per_batch, longest(lengths, batch), room)
         };
         let rows_at_once = batches.iter().map(at_once).collect();
-        Self { batches, workers, sets_per_batch, keeps_prefixes, rows_at_once }
+        let tokens = batches.iter().map(|batch| batch.len() * longest(lengths, batch)).collect();
+        Self { batches, workers, sets_per_batch, keeps_prefixes, rows_at_once, tokens }
     }
 }
 

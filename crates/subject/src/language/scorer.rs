@@ -172,6 +172,8 @@ impl Scorer for Predictions<'_> {
     type Model = LanguageModel;
     type Segment = Found;
 
+    const SHARES_LOWER_LAYERS: bool = true;
+
     fn groups(sets: &[HeadSet], _: usize) -> Vec<Range<usize>> {
         by_lowest_layer(sets)
     }
@@ -301,10 +303,9 @@ mod tests {
                 assert_eq!(found, exact, "{}, rescaled: {rescale}", sets[index]);
                 Ok(())
             };
-            let mut progress = Progress::new(0, true);
             let mut threads = models.of_threads(plan.workers).unwrap();
             let masks = (&Masks { sets: &sets, rescale }, &no_replacement as &Replace<'_, _>);
-            Batches::new(plan).run(&scorer, &mut threads, masks, &mut progress, each).unwrap();
+            Batches::new(plan).run(&scorer, &mut threads, masks, true, each).unwrap();
             let again = scorer.second_look.unwrap().made_again();
             assert!(changed > 0, "bf16 must err for the test to mean something");
             assert!(

@@ -42,6 +42,7 @@ use references::Script;
 use scorer::Sentences;
 use spec::{DataSpec, DecodingSpec, TranslationSpec};
 use tokenizer::Published;
+pub(crate) use tokenizer::prefixes;
 
 /// Tokeniser and search of a translator.
 #[derive(Debug, Clone)]

@@ -27,6 +27,9 @@ impl Scorer for Sentences<'_> {
     type Model = Translator;
     type Segment = Cells;
 
+    /// Most of the time goes into decoding, of which head sets share nothing.
+    const SHARES_LOWER_LAYERS: bool = false;
+
     /// Rows of one batch share the encoder up to the same layer; the intact model is alone.
     fn groups(sets: &[HeadSet], most: usize) -> Vec<Range<usize>> {
         let of_encoder = |id: &HeadId| id.attention() == Attention::EncEnc;

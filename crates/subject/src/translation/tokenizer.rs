@@ -57,7 +57,7 @@ pub(super) fn of_publisher(
 
 /// Texts that sources began with in training, as `config.json` lists them for the tasks of a T5; where an original T5 lists none, two
 /// of those that all such models know (Raffel et al. 2020, Appendix D). Before them, where they stand.
-pub(super) fn prefixes(folder: &Path) -> (&'static str, Vec<String>) {
+pub(crate) fn prefixes(folder: &Path) -> (&'static str, Vec<String>) {
     let config = fs::read(folder.join("config.json")).ok();
     let config: Value = config.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
     let tasks = config["task_specific_params"].as_object().into_iter().flat_map(Map::values);

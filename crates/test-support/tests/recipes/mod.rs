@@ -34,7 +34,8 @@ pub fn run_without_cargo(folder: &Path) -> String {
 pub fn options(folder: &Path) -> Vec<String> {
     let run = run_without_cargo(folder);
     let (folder, file) = (folder.display().to_string(), root().join("justfile").display().to_string());
-    let set = ["--set", "run", &run, "--set", "build_and_run", &run];
+    let headcount = format!("{run} headcount --");
+    let set = ["--set", "headcount", &headcount];
     let place = ["--no-deps", "--justfile", &file, "--working-directory", &folder];
     place.into_iter().chain(set).map(ToOwned::to_owned).collect()
 }

@@ -1,4 +1,4 @@
-//! The claims of Michel et al. (2019), and the question that they leave open: language models.
+//! The claims of Michel et al. (2019), and their open question: language models.
 use charts::table::{Cell, Row};
 use findings::ablations::Model;
 use findings::best_heads::Layers;
@@ -35,7 +35,7 @@ pub fn single_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
     }
 }
 
-/// Sentences with the title of what they are about.
+/// Puts the title of the file before each sentence.
 fn titled(sweep: &Ablations, sentences: Vec<String>) -> Vec<String> {
     sentences.iter().map(|sentence| format!("{}, {sentence}", sweep.file.title())).collect()
 }
@@ -50,7 +50,7 @@ fn counts(sweep: &Ablations, criterion: Criterion) -> Vec<Row> {
         let metric = sweep.metric();
         let loss = |row: &AblationRow| metric.percent_lost(row.score_delta, row.base_score);
         let greatest = rows().map(loss).max_by(f64::total_cmp);
-        let greatest = greatest.map(|loss| Cell::printed(loss, |loss| format!("{} %", fixed(loss, 2))));
+        let greatest = greatest.map(|loss| Cell::printed(loss, |loss| format!("{}%", fixed(loss, 2))));
         let cells =
             [attention.name().into(), sweep.described_base().into(), family.len().into(), greatest.into()];
         let judge = sweep.judge(criterion);
@@ -66,20 +66,20 @@ fn counts(sweep: &Ablations, criterion: Criterion) -> Vec<Row> {
     sweep.attentions().into_iter().map(counts).collect()
 }
 
-/// Beyond the paper: the same with other seeds.
+/// Beyond the paper: single heads in runs with other seeds.
 pub fn replicates(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let found = all.iter().filter_map(|subject| subject.replicates.as_ref());
     measured(found.map(|found| replicates::rows(found, criterion)))
 }
 
-/// Rows of some subjects, and faults of others.
+/// Collects rows, and the faults of setups without rows.
 fn measured(rows: impl Iterator<Item = Result<Vec<Row>>>) -> Claim {
     let (rows, faults): (Vec<_>, Vec<_>) = rows.partition(Result::is_ok);
     let remarks = faults.into_iter().filter_map(Result::err).map(|fault| fault.to_string()).collect();
     Claim { measured: rows.into_iter().flatten().flatten().collect(), remarks, ..Claim::default() }
 }
 
-/// Beyond the paper: the same with something else in the place of a head.
+/// Beyond the paper: single heads under other kinds of ablation.
 pub fn kinds(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let found = all.iter().filter_map(|subject| subject.kinds.as_ref());
     measured(found.map(|found| kinds::rows(found, criterion)))
@@ -88,8 +88,8 @@ pub fn kinds(all: &[SubjectResults], criterion: Criterion) -> Claim {
 /// Section 3.3: one head of a layer is often enough.
 pub fn best_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let published = [
-        (Model::Translator, false, "M19: WMT, newstest2013 (Table 2)", "the same"),
-        (Model::Classifier, false, "M19: BERT, MNLI matched (Table 3)", "the same"),
+        (Model::Translator, false, "M19: WMT, newstest2013 (Table 2)", "the scored split"),
+        (Model::Classifier, false, "M19: BERT, MNLI matched (Table 3)", "the scored split"),
         (Model::Translator, true, "M19: WMT, newstest2014 (Table 5)", "newstest2013"),
         (Model::Classifier, true, "M19: BERT, MNLI matched (Table 6)", "5,000 training examples"),
     ];
@@ -124,7 +124,7 @@ fn layers(best: &BestHeads, criterion: Criterion) -> Vec<Row> {
         let worst = of_type.values().min_by(|one, other| one.gain().total_cmp(&other.gain()));
         let worst = worst.map(|row| Cell::printed(row.score_delta, |delta| sweep.metric().change(delta)));
         let no_loss = Layers::ours(&of_type, judge).map(of_layers);
-        let chosen = best.selected_on.as_deref().unwrap_or("the same");
+        let chosen = best.selected_on.as_deref().unwrap_or("the scored split");
         let verdicts = three(best.verdicts(attention, judge));
         let cells = [attention.name().into(), Cell::from(chosen)].into_iter().chain(verdicts);
         Row::new(sweep.file.title(), cells.chain([no_loss.into(), worst.into()]))
@@ -153,7 +153,7 @@ pub fn across_domains(all: &[SubjectResults], _: Criterion) -> Claim {
 pub fn removable(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let theirs = PAPER.shares.iter().map(|share| {
         let before = ["importance", "", "", "", "", ""].map(Cell::from);
-        let percent = Cell::number(format!("{} %", tenths(share.percent)), share.percent);
+        let percent = Cell::number(format!("{}%", tenths(share.percent)), share.percent);
         Row::new(format!("M19: {} ({})", share.task, share.figure), before.into_iter().chain([percent]))
     });
     let measured = all.iter().filter_map(|subject| subject.pruning.as_ref());
@@ -164,7 +164,7 @@ pub fn removable(all: &[SubjectResults], criterion: Criterion) -> Claim {
     }
 }
 
-/// Beyond the paper: the same with something else in the place of the heads.
+/// Beyond the paper: pruning curves under other kinds of ablation.
 pub fn pruning_kinds(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let rows = |found: &KindsOfCurves| {
         let title = found.all[0].1.results.file.title();
@@ -175,7 +175,7 @@ pub fn pruning_kinds(all: &[SubjectResults], criterion: Criterion) -> Claim {
     Claim { measured: found.flat_map(rows).collect(), ..Claim::default() }
 }
 
-/// A row for each of the orders that the paper compares.
+/// Returns a row for each of the orders that the paper compares.
 fn shares_of(pruning: &Pruning, criterion: Criterion) -> Vec<Row> {
     let of = |order: Order| {
         let series = pruning.find(Scope::All, order)?;
@@ -192,13 +192,13 @@ fn shares_of(pruning: &Pruning, criterion: Criterion) -> Vec<Row> {
     [Order::Importance, Order::Oracle, Order::Random].into_iter().filter_map(of).collect()
 }
 
-/// The score with all heads masked; empty where it was not measured.
+/// Returns the score with all heads masked; empty if it was not measured.
 fn floor(pruning: &Pruning, scope: Scope) -> Cell {
     let amount = |score| pruning.results.metric().amount(score);
     pruning.floors.get(&scope).map(|row| Cell::printed(row.score, amount)).into()
 }
 
-/// The share by each rule and the change there, with the power behind the first; empty if it has no share.
+/// Returns the share by each rule, the change there, and the power of the first rule; empty if the curve has no share.
 fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) -> [Cell; 5] {
     let (judge, metric) = (pruning.results.judge(criterion), pruning.results.metric());
     let [dispensable, no_loss] = RuleKind::BOTH.map(|which| series.removable(judge, which));
@@ -210,12 +210,12 @@ fn share_and_change(pruning: &Pruning, series: &Series, criterion: Criterion) ->
         .and_then(|found| found.power)
         .map(|power| Cell::printed(power, |power| fixed(power, 2)));
     let [dispensable, no_loss] = [dispensable, no_loss]
-        .map(|found| Cell::from(found.map(|found| Cell::number(share(&found, " %"), found.percent))));
+        .map(|found| Cell::from(found.map(|found| Cell::number(share(&found, "%"), found.percent))));
     let [change, change_without_loss] = changes;
     [dispensable, change, power.into(), no_loss, change_without_loss]
 }
 
-/// Beyond the paper: what further training without the heads recovers.
+/// Beyond the paper: retraining without the masked heads.
 pub fn retrained(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let rows = |retrained: &Retrained| {
         let title = retrained.after.results.file.title();
@@ -226,12 +226,12 @@ pub fn retrained(all: &[SubjectResults], criterion: Criterion) -> Claim {
     Claim { measured: measured.flat_map(rows).collect(), ..Claim::default() }
 }
 
-/// Beyond the paper: the method to use for each share of the heads; nothing where no statistics of segments are stored.
+/// Beyond the paper: the best method for each share of the heads; empty if no statistics of segments are stored.
 pub fn methods(all: &[SubjectResults], _: Criterion) -> Claim {
     let rows = |found: &Methods, scope: Scope| {
         let row = |own: &Recommended| {
             let of = if scope == Scope::All { String::new() } else { format!(" of {scope}") };
-            let first = [format!("{} %{of}", tenths(own.percent)), with_training(own).to_owned()];
+            let first = [format!("{}%{of}", tenths(own.percent)), with_training(own).to_owned()];
             Row::new(
                 found.results.file.title(),
                 first.map(Cell::from).into_iter().chain(recommended(found, own)),
@@ -247,7 +247,7 @@ pub fn methods(all: &[SubjectResults], _: Criterion) -> Claim {
 /// Section 5: attention from decoder to encoder needs its heads most.
 pub fn by_type(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let model = "M19: WMT, newstest2013 (Figure 4)";
-    let breaks = format!("breaks down after {} %", tenths(PAPER.summary.breakdown_percent));
+    let breaks = format!("breaks down after {}%", tenths(PAPER.summary.breakdown_percent));
     let left = |attention| {
         let before = [attention, "", "", "", "", "", ""].map(Cell::from);
         Row::new(model, before.into_iter().chain([Cell::printed(PAPER.summary.bleu_left, tenths)]))
@@ -287,13 +287,13 @@ pub fn during_training(all: &[SubjectResults], _: Criterion) -> Claim {
 
 fn published_training() -> Option<Row> {
     let (last, percent) = (PAPER.epochs.last()?, PAPER.summary.prunable_percent);
-    let epoch = format!("epoch {} (the same from 10 on)", last.epoch);
+    let epoch = format!("epoch {} (equal from epoch 10 on)", last.epoch);
     let base = format!("BLEU {}", fixed(last.unpruned_bleu, 1));
-    let share = Cell::number(format!("{} %", tenths(percent)), percent);
+    let share = Cell::number(format!("{}%", tenths(percent)), percent);
     Some(Row::new("M19: IWSLT (Figure 5)", [epoch.into(), base.into(), Cell::default(), share]))
 }
 
-/// Nothing for a training without a score so far.
+/// Returns the row of a training; `None` if no checkpoint has a score above 0.
 fn measured_training(dynamics: &Dynamics) -> Option<Row> {
     let comparable = dynamics.comparable().ok()?;
     let (first, last) = (comparable.first()?, comparable.last()?);
@@ -301,7 +301,7 @@ fn measured_training(dynamics: &Dynamics) -> Option<Row> {
     let heads = last.steps.first()?.heads;
     let share_of = |checkpoint: &Checkpoint, least: f64| {
         let share =
-            |(percent, is_open)| Cell::number(format!("{} %", words::share(percent, is_open)), percent);
+            |(percent, is_open)| Cell::number(format!("{}%", words::share(percent, is_open)), percent);
         Cell::from(checkpoint.removable(least).map(share))
     };
     let [most, more] = [85.0, 90.0].map(|least| share_of(last, least));
@@ -311,9 +311,9 @@ fn measured_training(dynamics: &Dynamics) -> Option<Row> {
     Some(Row::new(dynamics.file.title(), cells))
 }
 
-/// Section 8 names other models as future work; there are no numbers of them.
+/// Section 8 names other models as future work, without numbers.
 pub fn language(all: &[SubjectResults], criterion: Criterion) -> Claim {
-    // The first file that there is says of which model it is.
+    // the first file tells the kind of model
     let is_meant = |subject: &&SubjectResults| subject.files().next().is_some_and(|file| file.is_language());
     Claim {
         measured: all.iter().filter(is_meant).filter_map(|subject| answer(subject, criterion)).collect(),
@@ -321,7 +321,7 @@ pub fn language(all: &[SubjectResults], criterion: Criterion) -> Claim {
     }
 }
 
-/// The row of a language model; none without a curve by importance or a sweep.
+/// Returns the row of a language model; `None` without a sweep and pruning curves.
 fn answer(subject: &SubjectResults, criterion: Criterion) -> Option<Row> {
     let (sweep, pruning) = (subject.sweep.as_ref(), subject.pruning.as_ref());
     let verdicts = three(sweep.and_then(|sweep| sweep.judge(criterion).verdicts(&sweep.rows)));

@@ -1,21 +1,17 @@
-//! The papers' claims beside what was measured on other data: one page by the template `summary.md`, a table for each claim.
+//! The papers' claims next to measurements of other models: one page from the template `summary.md`, with a table for each claim.
 mod michel;
 mod time;
 mod voita;
 
 use charts::table::Row;
 use charts::write::documents::{of_rows, templates};
-use findings::judge::CAUTION;
 use findings::{Adjustment, Criterion, ResultFile, SubjectResults};
 use minijinja::{Value, context};
 use records::rows::functions::{POSITIONAL_PERCENT, SYNTACTIC_POINTS};
 use records::rules::MARGIN_PERCENT;
-use words::{capitalised, short};
+use words::short;
 
-use crate::view::cross_domain::HOW_TO_READ;
-use crate::view::pruning_table::{COMPLEMENT, OPTIMISTIC, POWER, SPREAD};
-
-/// The criterion, for readers who do not know the options.
+/// Describes the criterion of significance without naming options.
 fn significantly(criterion: Criterion) -> String {
     let adjustment = match criterion.adjustment {
         Adjustment::None => "not adjusted",
@@ -25,6 +21,7 @@ fn significantly(criterion: Criterion) -> String {
     format!("p < {}, {adjustment}", criterion.alpha)
 }
 
+/// Renders the page; `None` if nothing was measured.
 pub fn page(all: &[SubjectResults], criterion: Criterion) -> Result<Option<String>, minijinja::Error> {
     let of = |claim: fn(&[SubjectResults], Criterion) -> Claim| claim(all, criterion).shown();
     let remark = |file: &ResultFile| Some(format!("{}: {}", file.subject, file.remark()?));
@@ -51,12 +48,6 @@ pub fn page(all: &[SubjectResults], criterion: Criterion) -> Result<Option<Strin
         has_nats => all.iter().any(SubjectResults::has_nats),
         unchecked,
         significantly => significantly(criterion),
-        caution => CAUTION,
-        how_to_read => HOW_TO_READ,
-        oracle => OPTIMISTIC,
-        complement => COMPLEMENT,
-        spread => capitalised(SPREAD),
-        power => POWER,
         margin_percent => short(MARGIN_PERCENT),
         positional_percent => short(POSITIONAL_PERCENT),
         syntactic_points => short(SYNTACTIC_POINTS),
@@ -68,7 +59,7 @@ pub fn page(all: &[SubjectResults], criterion: Criterion) -> Result<Option<Strin
     Ok(has_any.then_some(page))
 }
 
-/// Published and measured rows of a claim; the template has their columns.
+/// Published and measured rows of a claim; the template names their columns.
 #[derive(Default)]
 struct Claim {
     published: Vec<Row>,
@@ -77,10 +68,18 @@ struct Claim {
 }
 
 impl Claim {
-    /// For the template; nothing where nothing was measured.
+    /// Returns the table for the template; `None` if nothing was measured.
     fn shown(self) -> Option<Value> {
         let width = self.measured.iter().map(|row| row.cells.len()).max()?;
-        let rows = self.published.into_iter().chain(self.measured).map(|row| row.cut(width));
+        let rows = self.published.into_iter().chain(self.measured).map(|row| compact(row.cut(width)));
         Some(context! { remarks => self.remarks, ..of_rows(&rows.collect::<Vec<_>>(), width) })
     }
+}
+
+/// Writes percentages of other views without a space.
+fn compact(mut row: Row) -> Row {
+    for cell in &mut row.cells {
+        cell.text = cell.text.replace(" %", "%");
+    }
+    row
 }

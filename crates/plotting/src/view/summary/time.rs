@@ -1,11 +1,11 @@
-//! Time to measure all this again.
+//! Time that the measurements take.
 use charts::table::{Cell, Row};
 use findings::{Criterion, SubjectResults, experiment};
 use words::tenths;
 
 use super::Claim;
 
-/// The experiments that have a column of their own, in the order of the template.
+/// Experiments with a separate column, in the order of the template.
 const COLUMNS: [&str; 6] = [
     experiment::TRAINING,
     experiment::SWEEP,
@@ -15,7 +15,7 @@ const COLUMNS: [&str; 6] = [
     experiment::GATES,
 ];
 
-/// Minutes of each subject by experiment.
+/// Returns the minutes of each setup by experiment.
 pub fn minutes(all: &[SubjectResults], _: Criterion) -> Claim {
     Claim { measured: all.iter().filter_map(row).collect(), ..Claim::default() }
 }

@@ -35,7 +35,7 @@ pub fn few_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
     Claim { published: published.collect(), measured: measured.collect(), ..Claim::default() }
 }
 
-/// A row for each number of heads that gates keep.
+/// Returns a row for each number of heads that gates keep.
 fn sparser(gates: &Gates, functions: Option<&Functions>, criterion: Criterion) -> Vec<Row> {
     const METHODS: [Method; 5] =
         [Method::Gates, Method::Chosen, Method::Importance, Method::Random, Method::Scratch];
@@ -63,7 +63,7 @@ fn sparser(gates: &Gates, functions: Option<&Functions>, criterion: Criterion) -
     scopes.flat_map(|scope| gates.sparser(scope).into_iter().map(move |leader| one(scope, leader))).collect()
 }
 
-/// `2 of 5`: heads that stay and do something, of those with gates that do. Nothing where no head with gates was looked at.
+/// Counts the kept heads with a function among all heads with gates and a function, `2 of 5`; `None` if no head with a gate was examined.
 fn with_function(row: &GateRow, functions: &Functions) -> Option<Cell> {
     let has_gate = |head: &HeadId| row.attention.holds(head.attention());
     functions.heads().iter().find(|head| has_gate(head))?;
@@ -75,11 +75,11 @@ fn with_function(row: &GateRow, functions: &Functions) -> Option<Cell> {
     Some(Cell::number(format!("{left} of {}", with_function.len()), left as f64))
 }
 
-/// Section 5: what heads do.
+/// Section 5: the functions of heads.
 pub fn functions(all: &[SubjectResults], _: Criterion) -> Claim {
     let published = PAPER.rare_tokens.iter().map(|own| {
         let bound = if own.is_least { "more than " } else { "" };
-        let share = format!("{bound}{} %", tenths(own.percent));
+        let share = format!("{bound}{}%", tenths(own.percent));
         Row::new(format!("V19: {} ({})", own.data, own.source), ["enc-enc", "", "", "", "", "", &share])
     });
     Claim {
@@ -89,7 +89,7 @@ pub fn functions(all: &[SubjectResults], _: Criterion) -> Claim {
     }
 }
 
-/// A row for each attention type that was looked at.
+/// Returns a row for each attention type that was examined.
 fn found(functions: &Functions) -> Vec<Row> {
     let of = |attention: Attention| {
         let of_type =
@@ -113,7 +113,7 @@ fn found(functions: &Functions) -> Vec<Row> {
     Attention::ALL.into_iter().filter_map(of).collect()
 }
 
-/// `0.93 to 1.00; others 0.13 to 0.88`: how confident positional heads of a type are, and all others.
+/// Formats the range of confidence of the positional heads of a type and of its other heads: `0.93 to 1.00; others 0.13 to 0.88`.
 fn confidence(functions: &Functions, attention: Attention) -> Option<String> {
     let positional: BTreeSet<HeadId> =
         functions.kinds().into_iter().find(|(name, _)| *name == "positional").map(|(_, heads)| heads)?;
@@ -130,15 +130,15 @@ fn confidence(functions: &Functions, attention: Attention) -> Option<String> {
     Some(of(true).map_or(format!("others {others}"), |own| format!("{own}; others {others}")))
 }
 
-/// `21.3 % (17.1 to 25.8), enc-enc:2:16`
+/// `21.3% (17.1 to 25.8), enc-enc:2:16`
 fn share(row: &HeadFunctionRow) -> String {
     let percent = |share: f64| tenths(100.0 * share);
     let ends = row.share_low.zip(row.share_high).map(|ends| format!(" ({})", range(ends, percent)));
-    format!("{} %{}, {}", percent(row.share), ends.unwrap_or_default(), row.head_id())
+    format!("{}%{}, {}", percent(row.share), ends.unwrap_or_default(), row.head_id())
 }
 
-/// `nsubj:verb->subject: 95.8 % (94.1 to 97.0), self:2:7; position alone 43.2 %`
+/// `nsubj:verb->subject: 95.8% (94.1 to 97.0), self:2:7; position alone 43.2%`
 fn dependency(row: &HeadFunctionRow) -> String {
-    let baseline = row.baseline.map(|share| format!("; position alone {} %", tenths(100.0 * share)));
+    let baseline = row.baseline.map(|share| format!("; position alone {}%", tenths(100.0 * share)));
     format!("{}: {}{}", row.detail, share(row), baseline.unwrap_or_default())
 }

@@ -1,0 +1,206 @@
+//! Tables as they come, before anyone has described them: their kind, their columns, and what these contain.
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::Error;
+use crate::rows::{self, Column, Layout, RowKind};
+
+/// Values of a column that repeat this rarely on average are texts or numbers, not classes.
+const REPEATS: usize = 2;
+
+/// A table with all of its cells as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Kind of rows.
+    pub kind: RowKind,
+    /// True if the first row names the columns; fields of JSON objects always have names.
+    pub has_header: bool,
+    /// The columns, in their order.
+    pub columns: Vec<TableColumn>,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableColumn {
+    /// Its name, or its number where there is no header; `a.b` is field `b` in field `a` of JSON objects.
+    pub column: Column,
+    /// Its cells; empty where a JSON object lacks the field, or it is no text or number.
+    pub cells: Vec<String>,
+}
+
+impl TableColumn {
+    /// The name, or the number, as it is typed.
+    pub fn name(&self) -> String {
+        self.column.key()
+    }
+
+    /// Distinct cells that are not empty, in ascending order.
+    pub fn values(&self) -> BTreeSet<&str> {
+        self.cells.iter().map(String::as_str).filter(|cell| !cell.is_empty()).collect()
+    }
+
+    /// Mean number of words in a cell.
+    pub fn words(&self) -> f64 {
+        let words: usize = self.cells.iter().map(|cell| cell.split_whitespace().count()).sum();
+        words as f64 / self.cells.len().max(1) as f64
+    }
+}
+
+/// The kind of rows of a file, by its name; `None` if it is no table. Ends in `.gz` if the file is compressed.
+pub fn kind_of(path: &Path) -> Option<RowKind> {
+    let name = path.file_name()?.to_string_lossy().to_lowercase();
+    let name = name.trim_end_matches(".gz");
+    match name.rsplit_once('.')?.1 {
+        "csv" => Some(RowKind::Csv),
+        "tsv" => Some(RowKind::Tsv),
+        "jsonl" | "ndjson" | "json" => Some(RowKind::Jsonl),
+        _ => None,
+    }
+}
+
+/// Reads a table, plain or gzip (`.gz`).
+///
+/// The first row of a CSV or TSV file is a header unless one of its cells occurs again in a column with few values, as a class does.
+///
+/// # Errors
+/// If the file is missing, torn, has no rows, or a row does not fit.
+pub fn read(path: &Path, kind: RowKind) -> Result<Table, Error> {
+    let text = rows::read_text(path)?;
+    let found = match kind {
+        RowKind::Jsonl => of_objects(&text, path)?,
+        _ => of_cells(&text, path, kind)?,
+    };
+    match found.columns.first() {
+        Some(column) if !column.cells.is_empty() => Ok(found),
+        Some(_) => Err(Error::Invalid(format!("`{}` has a header and no rows", path.display()))),
+        None => Err(Error::no_examples(path)),
+    }
+}
+
+/// Reads a text of UTF-8, plain or gzip (`.gz`).
+///
+/// # Errors
+/// If the file is missing, torn, or not UTF-8.
+pub fn read_text(path: &Path) -> Result<String, Error> {
+    rows::read_text(path)
+}
+
+fn of_cells(text: &str, path: &Path, kind: RowKind) -> Result<Table, Error> {
+    let layout = Layout { kind, header: Some(false), quoting: None };
+    let Some(width) = layout.width(text) else { return Err(Error::no_examples(path)) };
+    let numbers: Vec<Column> = (1..=width).map(Column::Number).collect();
+    let rows = layout.read(text, path, &numbers.iter().collect::<Vec<_>>())?;
+    let rows = rows.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let cell = |row: &rows::Record, column: &Column| row.text(&column.key()).unwrap_or_default();
+    let of = |column: Column| {
+        let cells = rows.iter().map(|row| cell(row, &column)).collect();
+        TableColumn { column, cells }
+    };
+    let mut columns: Vec<TableColumn> = numbers.into_iter().map(of).collect();
+    let has_header = !columns.iter().any(|column| is_class(&column.cells));
+    if has_header {
+        for column in &mut columns {
+            column.column = Column::Name(column.cells.remove(0));
+        }
+    }
+    Ok(Table { kind, has_header, columns })
+}
+
+/// Returns true if the first cell is a class of its column: it occurs again, and values repeat.
+fn is_class(cells: &[String]) -> bool {
+    let distinct: BTreeSet<&String> = cells.iter().collect();
+    cells[1..].contains(&cells[0]) && distinct.len() * REPEATS <= cells.len()
+}
+
+fn of_objects(text: &str, path: &Path) -> Result<Table, Error> {
+    let layout = Layout { kind: RowKind::Jsonl, header: None, quoting: None };
+    let rows = layout.read(text, path, &[])?.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mut columns: Vec<TableColumn> = Vec::new();
+    for (number, row) in rows.iter().enumerate() {
+        for (name, cell) in flat("", row.fields()) {
+            let place = columns.iter().position(|column| column.name() == name).unwrap_or_else(|| {
+                columns.push(TableColumn { column: Column::Name(name), cells: Vec::new() });
+                columns.len() - 1
+            });
+            columns[place].cells.resize(number, String::new());
+            columns[place].cells.push(cell);
+        }
+    }
+    columns.iter_mut().for_each(|column| column.cells.resize(rows.len(), String::new()));
+    Ok(Table { kind: RowKind::Jsonl, has_header: true, columns })
+}
+
+/// Texts and numbers among the fields of an object, those of objects within it too.
+fn flat(prefix: &str, fields: &Map<String, Value>) -> Vec<(String, String)> {
+    let of = |(name, value): (&String, &Value)| match value {
+        Value::Object(inner) => flat(&format!("{prefix}{name}."), inner),
+        Value::String(text) => vec![(format!("{prefix}{name}"), text.clone())],
+        Value::Number(number) => vec![(format!("{prefix}{name}"), number.to_string())],
+        _ => Vec::new(),
+    };
+    fields.iter().flat_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_as(name: &str, text: &str) -> Result<Table, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let prefix = format!("{}/", folder.path().display());
+        read(&path, kind_of(&path).unwrap()).map_err(|error| error.to_string().replace(&prefix, ""))
+    }
+
+    fn columns(table: &Table) -> Vec<(String, Vec<&str>)> {
+        table
+            .columns
+            .iter()
+            .map(|column| (column.name(), column.cells.iter().map(String::as_str).collect()))
+            .collect()
+    }
+
+    #[test]
+    fn a_first_row_is_a_header_unless_a_class_is_in_it() {
+        let table = read_as("a.csv", "text,label\n\"Good, really\",1\nBad,0\nFine,1\n").unwrap();
+        assert!(table.has_header);
+        let expected = [
+            ("text".to_owned(), vec!["Good, really", "Bad", "Fine"]),
+            ("label".to_owned(), vec!["1", "0", "1"]),
+        ];
+        assert_eq!(columns(&table), expected);
+        let table = read_as("a.tsv", "Good\t1\nBad\t0\nFine\t1\nPoor\t0\n").unwrap();
+        assert!(!table.has_header);
+        assert_eq!(columns(&table)[1], ("2".to_owned(), vec!["1", "0", "1", "0"]));
+    }
+
+    #[test]
+    fn fields_of_objects_have_dots_and_may_be_absent() {
+        let table = read_as(
+            "a.jsonl",
+            "{\"t\": {\"en\": \"Go\"}, \"n\": 1, \"l\": []}\n{\"t\": {\"en\": \"Run\", \"fr\": \"Cours\"}}\n",
+        );
+        let expected = [
+            ("n".to_owned(), vec!["1", ""]),
+            ("t.en".to_owned(), vec!["Go", "Run"]),
+            ("t.fr".to_owned(), vec!["", "Cours"]),
+        ];
+        let table = table.unwrap();
+        let mut found = columns(&table);
+        found.sort();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn tables_without_rows_are_refused() {
+        assert_eq!(read_as("a.csv", "text,label\n").unwrap_err(), "`a.csv` has a header and no rows");
+        assert_eq!(read_as("a.csv", "").unwrap_err(), "`a.csv` holds no examples");
+        assert_eq!(
+            read_as("a.csv", "a,b\n1,2\n3\n").unwrap_err(),
+            "`a.csv`, line 3: 1 column, but column 2 is needed"
+        );
+    }
+}

@@ -1,0 +1,83 @@
+//! A first look without a setup: `--model FOLDER --test FILE` in the place of its name.
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// The option that names the model.
+const MODEL: &str = "--model";
+
+/// Options of `init`, which an experiment does not take.
+const OF_INIT: [&str; 9] =
+    ["--test", "--train", "--dev", "--text", "--pair", "--label", "--source", "--target", "--prefix"];
+
+/// Arguments of `init`, and what they leave for the experiment.
+#[derive(Debug)]
+pub struct FirstLook {
+    /// Arguments of `init`.
+    pub init: Vec<OsString>,
+    /// The other arguments.
+    pub rest: Vec<OsString>,
+}
+
+/// Takes a first look's arguments apart; `None` if `--model` is not among them.
+pub fn first_look(arguments: &[OsString]) -> Option<FirstLook> {
+    let (mut model, mut init, mut rest) = (None, Vec::new(), Vec::new());
+    let mut left = arguments.iter();
+    while let Some(argument) = left.next() {
+        let text = argument.to_string_lossy();
+        let (name, value) = text.split_once('=').map_or((&*text, None), |(name, value)| (name, Some(value)));
+        let mut value = || value.map(OsString::from).or_else(|| left.next().cloned());
+        match name {
+            MODEL => model = value(),
+            _ if OF_INIT.contains(&name) => init.extend([Some(name.into()), value()].into_iter().flatten()),
+            _ => rest.push(argument.clone()),
+        }
+    }
+    let model = model?;
+    let results = value_of(&rest, "--results").unwrap_or_else(|| "results".into());
+    let name = folder_name(&model);
+    let file = Path::new(&results).join(&name).join(format!("{name}.toml"));
+    let output = [OsString::from("--force"), "--output".into(), file.into()];
+    Some(FirstLook { init: [name.into(), model].into_iter().chain(output).chain(init).collect(), rest })
+}
+
+/// The last part of a model's path or name, without the ending of a GGUF file.
+fn folder_name(model: &OsStr) -> String {
+    let text = model.to_string_lossy();
+    let path = PathBuf::from(text.trim_start_matches("hub:").split('@').next().unwrap_or_default());
+    let path = path.canonicalize().unwrap_or(path);
+    let name = path.file_name().unwrap_or(OsStr::new("model")).to_string_lossy();
+    name.trim_end_matches(".gguf").to_owned()
+}
+
+/// The value of an option, as `--name value` or `--name=value`; the last one counts.
+pub fn value_of(options: &[OsString], name: &str) -> Option<OsString> {
+    match super::run::values(options, name).as_slice() {
+        [_, value] => Some(value.clone()),
+        [both] => both.to_str()?.split_once('=').map(|(_, value)| value.into()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_init_are_told_from_those_of_the_experiment() {
+        let typed = ["--limit", "5", "--model", "a/b.c", "--test=x.csv", "--label", "y", "--results", "r"];
+        let look = first_look(&typed.map(OsString::from)).unwrap();
+        let init =
+            ["b.c", "a/b.c", "--force", "--output", "r/b.c/b.c.toml", "--test", "x.csv", "--label", "y"];
+        assert_eq!(look.init, init.map(OsString::from));
+        assert_eq!(look.rest, ["--limit", "5", "--results", "r"].map(OsString::from));
+        assert!(first_look(&["demo".into()]).is_none());
+    }
+
+    #[test]
+    fn results_are_named_after_the_model() {
+        let name = |model: &str| folder_name(OsStr::new(model));
+        assert_eq!(name("hub:owner/small@main"), "small");
+        assert_eq!(name("models/llama-q4.gguf"), "llama-q4");
+        assert_eq!(name("models/my-roberta/"), "my-roberta");
+    }
+}

@@ -1,0 +1,93 @@
+//! The tables of columns in `results/FILES.md` are the doc comments of the row types; `GOLDEN=write cargo test -p records --test columns`
+//! writes them.
+#![expect(clippy::unwrap_used, reason = "a page or a file that cannot be read should fail the test")]
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use records::{
+    AblationRow, CorrelationRow, DynamicsRow, GateFilmRow, GateRow, HeadFunctionRow, LlamaCppRow, PruningRow,
+    RelevanceRow, RepairedRow, ScoreRow, SpeedRow, TrainingRow, columns,
+};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Returns the columns of a row type with their doc comments, up to the first empty line of each.
+fn documented(file: &str, row_type: &str) -> Vec<(String, String)> {
+    let source = fs::read_to_string(root().join("crates/records/src/rows").join(file)).unwrap();
+    let fields = source.split_once(&format!("pub struct {row_type} {{\n")).unwrap().1;
+    let fields = fields.split_once("\n}\n").unwrap().0;
+    let (mut found, mut comment, mut name) = (Vec::new(), Vec::new(), None);
+    for line in fields.lines().map(str::trim) {
+        if let Some(text) = line.strip_prefix("///") {
+            comment.push(text.trim());
+        } else if let Some(rename) = line.strip_prefix("#[serde(rename = \"") {
+            name = rename.split('"').next();
+        } else if let Some((field, _)) = line.strip_prefix("pub ").and_then(|field| field.split_once(':')) {
+            let column = name.take().unwrap_or(field);
+            let first: Vec<&str> = comment.iter().copied().take_while(|text| !text.is_empty()).collect();
+            found.push((column.to_owned(), first.join(" ")));
+            comment.clear();
+        }
+    }
+    found
+}
+
+/// Returns the table of a row type without columns that an earlier table describes in the same words.
+fn table(file: &str, row_type: &str, described: &mut BTreeSet<(String, String)>) -> String {
+    let mut table = "| column | meaning |\n|---|---|\n".to_owned();
+    for column in documented(file, row_type) {
+        if described.insert(column.clone()) {
+            writeln!(table, "| `{}` | {} |", column.0, column.1).unwrap();
+        }
+    }
+    table
+}
+
+#[test]
+fn tables_of_columns_are_the_comments_of_the_row_types() {
+    let path = root().join("results/FILES.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let mut described = BTreeSet::new();
+    let mut parts = page.split("<!-- columns: ");
+    let mut expected = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (row, rest) = part.split_once(" -->\n").unwrap();
+        let (file, row_type) = row.split_once(' ').unwrap();
+        let after = rest.split_once("<!-- end of columns -->").unwrap().1;
+        let table = table(file, row_type, &mut described);
+        write!(expected, "<!-- columns: {row} -->\n{table}<!-- end of columns -->{after}").unwrap();
+    }
+    if std::env::var_os("GOLDEN").is_some_and(|value| value == "write") {
+        fs::write(&path, &expected).unwrap();
+    }
+    assert_eq!(fs::read_to_string(path).unwrap(), expected, "GOLDEN=write writes results/FILES.md");
+}
+
+#[test]
+fn every_column_of_every_row_type_is_on_the_page() {
+    let page = fs::read_to_string(root().join("results/FILES.md")).unwrap();
+    let all = [
+        ("ablation.rs", "AblationRow", columns::<AblationRow>()),
+        ("correlation.rs", "CorrelationRow", columns::<CorrelationRow>()),
+        ("dynamics.rs", "DynamicsRow", columns::<DynamicsRow>()),
+        ("functions.rs", "HeadFunctionRow", columns::<HeadFunctionRow>()),
+        ("gates.rs", "GateRow", columns::<GateRow>()),
+        ("gates.rs", "GateFilmRow", columns::<GateFilmRow>()),
+        ("llama_cpp.rs", "LlamaCppRow", columns::<LlamaCppRow>()),
+        ("pruning.rs", "PruningRow", columns::<PruningRow>()),
+        ("relevance.rs", "RelevanceRow", columns::<RelevanceRow>()),
+        ("repaired.rs", "RepairedRow", columns::<RepairedRow>()),
+        ("scores.rs", "ScoreRow", columns::<ScoreRow>()),
+        ("speed.rs", "SpeedRow", columns::<SpeedRow>()),
+        ("training.rs", "TrainingRow", columns::<TrainingRow>()),
+    ];
+    for (file, row_type, columns) in all {
+        let documented: Vec<String> = documented(file, row_type).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(documented, columns, "{row_type}");
+        assert!(page.contains(&format!("<!-- columns: {file} {row_type} -->")), "{row_type}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Language models: texts, or minimal pairs.
+use corpus::tables::{self, Table};
+
+use super::files::{DataFile, Splits};
+use super::model::InitialModel;
+use super::toml_text::{self, Because, TomlText, kind, path, quoted};
+use super::{Known, roles};
+use crate::error::Error;
+
+/// Tokens of a window, at most, unless the setup says otherwise: attention to more takes long on a CPU.
+const LONGEST_WINDOW: u64 = 1024;
+
+/// Names of the columns of minimal pairs, the acceptable sentence first.
+const MINIMAL_PAIRS: &[[&str; 2]] = &[["sentence_good", "sentence_bad"], ["good", "bad"]];
+
+/// Describes a language model.
+pub(super) fn describe(
+    toml: &mut TomlText,
+    model: &InitialModel,
+    known: &Known,
+    splits: &Splits,
+) -> Result<(), Error> {
+    let [file, ..] = splits.test() else { return Err(Error::Invalid("no test set".to_owned())) };
+    toml.raw("task", "\"language-modelling\"", Because::Found(format!("config.json: {}", model.class())));
+    toml.entry("description", format!("{} on {}", model.title(), file.name()), Because::Told);
+    toml.section("checkpoint");
+    toml.entry("from", model.from.as_str(), Because::Told);
+    let positions =
+        ["max_position_embeddings", "n_positions"].iter().find_map(|key| model.entry(key).as_u64());
+    if let Some(positions) = positions.filter(|&positions| positions > LONGEST_WINDOW) {
+        toml.section("windows");
+        let why = format!("longer documents are cut into windows; the model has {positions} positions");
+        toml.entry("length", LONGEST_WINDOW as i64, Because::Assumed(why));
+    }
+    if !splits.has_train() {
+        toml.section("data");
+        toml.estimate_on_test();
+    }
+    for (split, files) in &splits.files {
+        toml.section(&format!("data.splits.{split}"));
+        let list: Vec<String> = files.iter().map(|file| path(&file.shown)).collect();
+        toml.raw("files", &format!("[{}]", list.join(", ")), Because::Told);
+        let (key, format, because) = format(&files[0], known)?;
+        toml.raw(key, &format, because);
+    }
+    Ok(())
+}
+
+/// The entry that describes the texts of a file.
+fn format(file: &DataFile, known: &Known) -> Result<(&'static str, String, Because), Error> {
+    let Some(rows) = tables::kind_of(&file.path) else {
+        let text = corpus::tables::read_text(&file.path)?;
+        let (kind, why) = if text.trim().contains("\n\n") {
+            ("paragraphs", "blank lines between the texts")
+        } else {
+            ("lines", "a text in each line")
+        };
+        return Ok(("documents", format!("{{ kind = \"{kind}\" }}"), Because::Found(why.to_owned())));
+    };
+    let table = tables::read(&file.path, rows)?;
+    let rows = kind(rows);
+    if let (Some([good, bad]), None) = (roles::pair_by_name(&table, MINIMAL_PAIRS), &known.text) {
+        let (good, bad) = (quoted(&good.name()), quoted(&bad.name()));
+        let format = format!("{{ kind = {rows}, choices = [{good}, {bad}], answer = {{ always = 1 }} }}");
+        return Ok(("choices", format, Because::Found("minimal pairs, by the header".to_owned())));
+    }
+    let (column, because) = text_column(&table, file, known)?;
+    let header = if table.has_header { "" } else { ", header = false" };
+    Ok(("documents", format!("{{ kind = {rows}{header}, text = {column} }}"), because))
+}
+
+fn text_column(table: &Table, file: &DataFile, known: &Known) -> Result<(String, Because), Error> {
+    let (column, because) = match (&known.text, roles::by_name(table, roles::TEXTS)) {
+        (Some(name), _) => (roles::told(table, &file.path, name)?, Because::Told),
+        (None, Some(column)) => (column, Because::Found("the header".to_owned())),
+        (None, None) => match roles::texts(table, &[])[..] {
+            [column] => (column, Because::Found("the only column of texts".to_owned())),
+            _ => {
+                let what = "it is not clear which is the text";
+                return Err(roles::which(table, &file.path, what, "--text COLUMN names it"));
+            }
+        },
+    };
+    Ok((toml_text::column(&column.column), because))
+}

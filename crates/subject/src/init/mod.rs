@@ -1,0 +1,93 @@
+//! Setups for models and data that nobody has described yet: what their files tell is found, the rest is assumed and said so.
+mod classification;
+mod files;
+mod language;
+mod model;
+mod roles;
+mod toml_text;
+mod translation;
+
+use std::path::PathBuf;
+
+use training::Machine;
+
+use crate::error::Error;
+pub use files::FileArgs;
+use files::Splits;
+pub use model::InitialModel;
+use model::Task;
+use toml_text::TomlText;
+
+/// What is known beforehand.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// Files and folders of data, and the split of each where it was named.
+    pub files: FileArgs,
+    /// Column of the text, or of the first of two.
+    pub text: Option<String>,
+    /// Column of the second of two texts.
+    pub pair: Option<String>,
+    /// Column of the class.
+    pub label: Option<String>,
+    /// Classes in the order of the model's outputs, as the data spell them.
+    pub labels: Option<Vec<String>>,
+    /// Column, or ending of line-parallel files, of the source.
+    pub source: Option<String>,
+    /// Column, or ending of line-parallel files, of the target.
+    pub target: Option<String>,
+    /// Text that each source begins with.
+    pub prefix: Option<String>,
+    /// Codes of the languages of source and target, as the tokenizer writes them.
+    pub languages: Option<[String; 2]>,
+    /// Fine-tune a model without a classification head.
+    pub fine_tune: bool,
+}
+
+/// The text of a setup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draft {
+    /// TOML, with a comment on each entry.
+    pub text: String,
+    /// What was assumed, in one line each.
+    pub assumed: Vec<String>,
+    /// Classes whose order was assumed.
+    pub unordered: Option<Vec<String>>,
+}
+
+/// Describes a model and its data.
+///
+/// - `command`: the command that asks for it, for the first line
+///
+/// # Errors
+/// If a file is missing or at fault, or something can neither be found nor assumed: the message says which option gives it.
+pub fn describe(
+    command: &str,
+    model: &InitialModel,
+    known: &Known,
+    machine: &Machine,
+) -> Result<Draft, Error> {
+    let splits = Splits::find(&known.files, machine)?;
+    let mut toml = TomlText::new(command);
+    let mut unordered = None;
+    match model.task(known.fine_tune)? {
+        Task::Classification(classes) => {
+            unordered = classification::describe(&mut toml, model, &classes, known, &splits)?;
+        }
+        Task::LanguageModelling => language::describe(&mut toml, model, known, &splits)?,
+        Task::Translation => translation::describe(&mut toml, model, known, &splits)?,
+    }
+    let (text, assumed) = toml.finish();
+    Ok(Draft { text, assumed, unordered })
+}
+
+/// A request for what cannot be found: what, and the option that gives it.
+fn ask(what: impl std::fmt::Display, option: &str) -> Error {
+    Error::Invalid(format!("{what}: {option}"))
+}
+
+/// Paths as the setup has them: relative to the data folder if they are in it.
+fn shown(path: &std::path::Path, machine: &Machine) -> Result<PathBuf, Error> {
+    let whole = path.canonicalize().map_err(|source| Error::read(path, source))?;
+    let data = machine.data.canonicalize().unwrap_or_else(|_| machine.data.clone());
+    Ok(whole.strip_prefix(&data).map_or(whole.clone(), ToOwned::to_owned))
+}

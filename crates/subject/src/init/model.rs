@@ -1,0 +1,130 @@
+//! What the folder of a model tells.
+use std::path::{Path, PathBuf};
+
+use core_masking::families::{LANGUAGE_MODELS, TRANSLATORS};
+use core_masking::{ClassifierConfig, refuse_adapter, weight_files};
+use corpus::hub::PREFIX;
+use serde_json::Value;
+use training::Machine;
+
+use super::shown;
+use crate::checkpoint::CheckpointSpec;
+use crate::error::Error;
+
+/// A model that is there already.
+#[derive(Debug, Clone)]
+pub struct InitialModel {
+    /// Its name in the setup: `hub:owner/name`, or a folder.
+    pub from: String,
+    /// Its folder on this machine.
+    pub folder: PathBuf,
+    config: Value,
+}
+
+/// The task of a model.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    Classification(Classes),
+    LanguageModelling,
+    Translation,
+}
+
+/// Outputs of a classifier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Classes {
+    /// Names of the classes, in the order of the outputs.
+    Named(Vec<String>),
+    /// Classes that transformers has numbered, `LABEL_0`, for want of names.
+    Numbered(usize),
+    /// One output: a number.
+    Value,
+    /// The classes of the data: the model is yet to be fine-tuned.
+    OfData,
+}
+
+impl InitialModel {
+    /// Finds a model: a folder, here or in the data folder, or `hub:owner/name`, which is fetched.
+    ///
+    /// # Errors
+    /// If it cannot be found, or its folder has no configuration or no weights.
+    pub fn find(model: &str, machine: &Machine) -> Result<Self, Error> {
+        let (from, folder) = if model.starts_with(PREFIX) {
+            (model.to_owned(), CheckpointSpec::named(model).find(machine)?.folder.clone())
+        } else {
+            let in_data = machine.data.join(model);
+            let places = [Path::new(model), in_data.as_path()];
+            let Some(folder) = places.into_iter().find(|folder| folder.is_dir()) else {
+                let data = machine.data.display();
+                return Err(Error::Invalid(format!(
+                    "no model `{model}`: it must be a Hugging Face folder, here or in `{data}`, a GGUF file, or hub:owner/name"
+                )));
+            };
+            (shown(folder, machine)?.to_string_lossy().into_owned(), folder.to_owned())
+        };
+        let path = folder.join("config.json");
+        refuse_adapter(&path)?;
+        let text = std::fs::read(&path).map_err(|source| Error::read(&path, source))?;
+        let config = serde_json::from_slice(&text).map_err(|fault| Error::at(&path, fault))?;
+        weight_files(&folder)?;
+        Ok(Self { from, folder, config })
+    }
+
+    /// An entry of `config.json`.
+    pub(super) fn entry(&self, key: &str) -> &Value {
+        &self.config[key]
+    }
+
+    /// The family, such as `bert`.
+    pub(super) fn family(&self) -> &str {
+        self.config["model_type"].as_str().unwrap_or_default()
+    }
+
+    /// The class that transformers loads it into, or the family.
+    pub(super) fn class(&self) -> &str {
+        self.config["architectures"][0].as_str().unwrap_or_else(|| self.family())
+    }
+
+    /// A few words for people: the class, and the last part of the name.
+    pub(super) fn title(&self) -> String {
+        let name = self.from.rsplit('/').next().unwrap_or_default();
+        format!("{} {}", self.class(), name.trim_start_matches(PREFIX))
+    }
+
+    /// The task that its class, or else its family, is for.
+    ///
+    /// - `fine_tune`: a model without a classification head gets one
+    pub(super) fn task(&self, fine_tune: bool) -> Result<Task, Error> {
+        let (class, family) = (self.class(), self.family());
+        if class.ends_with("ForSequenceClassification") {
+            let config = ClassifierConfig::read(&self.folder.join("config.json"))?;
+            return Ok(Task::Classification(classes(&config)));
+        }
+        let is_translator = TRANSLATORS.iter().any(|known| known.model_type == family);
+        if is_translator
+            && (class == family || class.ends_with("ForConditionalGeneration") || class.ends_with("MTModel"))
+        {
+            return Ok(Task::Translation);
+        }
+        let is_language_model = LANGUAGE_MODELS.iter().any(|known| known.model_type == family);
+        if is_language_model || class.ends_with("ForCausalLM") || class.ends_with("LMHeadModel") {
+            return Ok(Task::LanguageModelling);
+        }
+        if fine_tune {
+            return Ok(Task::Classification(Classes::OfData));
+        }
+        let folder = self.folder.display();
+        Err(Error::Invalid(format!(
+            "`{folder}` is a {class}, which has no classification head: --fine-tune trains one on the training set first"
+        )))
+    }
+}
+
+fn classes(config: &ClassifierConfig) -> Classes {
+    let names: Vec<String> = config.id2label.values().cloned().collect();
+    let is_numbered = names.iter().enumerate().all(|(id, name)| *name == format!("LABEL_{id}"));
+    match names.len() {
+        1 => Classes::Value,
+        count if is_numbered => Classes::Numbered(count),
+        _ => Classes::Named(names),
+    }
+}

@@ -1,0 +1,153 @@
+//! The score of a few segments, how long experiments will take, and what may be wrong.
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use core_masking::{HeadLayout, HeadSet};
+use indicatif::HumanDuration;
+use stats::classification::reordered;
+use stats::{MetricName, Segments};
+use subject::{Description, Evaluation, Scored};
+use training::Machine;
+
+/// Segments that are scored.
+const SEGMENTS: usize = 20;
+
+/// Segments that are scored where they are to tell the order of the classes.
+const SEGMENTS_FOR_ORDER: usize = 200;
+
+/// Head sets of a pruning curve, of all rankings, as `prune` asks for them by default: 12 curves of 10 steps.
+const SETS_OF_CURVES: u32 = 120;
+
+/// Points below which a score of generated texts means that they have nothing to do with the references.
+const NO_SCORE: f64 = 2.0;
+
+/// Share of the loss of uniform predictions, the logarithm of the vocabulary, above which a language model has learned nothing.
+const UNIFORM: f64 = 0.75;
+
+/// The score of some segments, and the time that it took.
+#[derive(Debug)]
+pub(super) struct FirstScore {
+    evaluation: Evaluation,
+    metric: MetricName,
+    layout: HeadLayout,
+    split: String,
+    /// Segments that were scored, and that there are.
+    segments: [usize; 2],
+    /// Time of an evaluation of these segments: of the full model, and under one masked head.
+    seconds: [f64; 2],
+    vocabulary: Option<usize>,
+}
+
+impl FirstScore {
+    /// Opens the model and scores a random sample.
+    pub(super) fn measure(path: &Path, needs_order: bool, machine: &Machine, results: &Path) -> Result<Self> {
+        let description = Description::read(path)?;
+        let split = description.split(None, machine)?;
+        let all = description.sentences(&split, machine)?.len();
+        let subject = description.open(machine, results)?;
+        let wanted = if needs_order { SEGMENTS_FOR_ORDER } else { SEGMENTS };
+        let scored = Scored::sample(split.clone(), wanted.min(all), 1, false);
+        let mut evaluator = subject.evaluator(&scored, 0)?;
+        let mut time = |sets: &[HeadSet]| -> Result<(Option<Evaluation>, f64)> {
+            let (begun, mut first) = (Instant::now(), None);
+            evaluator.evaluate(sets, &mut |_, found| {
+                first.get_or_insert(found);
+                Ok(())
+            })?;
+            Ok((first, begun.elapsed().as_secs_f64() / sets.len() as f64))
+        };
+        let (evaluation, full) = time(&[HeadSet::none()])?;
+        let layout = subject.layout();
+        let (_, masked) = time(&some_heads(&layout))?;
+        Ok(Self {
+            evaluation: evaluation.context("the full model has a score")?,
+            metric: subject.metric(&split).name(),
+            vocabulary: subject.vocabulary().map(|vocabulary| vocabulary.of_text.len()),
+            layout,
+            split,
+            segments: [wanted.min(all), all],
+            seconds: [full, masked],
+        })
+    }
+
+    /// Classes in the order in which the model is right far more often; `None` if there is none.
+    pub(super) fn better_order(&self, labels: &[String]) -> Option<Vec<String>> {
+        let Segments::Classes(outcomes, _) = &self.evaluation.segments else { return None };
+        let order = reordered(outcomes, labels.len())?.order;
+        Some(order.into_iter().map(|class| labels[class].clone()).collect())
+    }
+
+    /// Lines for people.
+    pub(super) fn lines(&self, name: &str) -> Vec<String> {
+        let [scored, all] = self.segments;
+        let (heads, modules) = (self.layout.heads().len(), self.layout.heads_by_module().len());
+        let (metric, digits) = (self.metric, self.metric.digits());
+        let mut lines = vec![format!(
+            "{metric} {:.digits$} on {scored} of {all} segments of split `{}`; {heads} heads in {modules} attention modules",
+            self.evaluation.score, self.split
+        )];
+        lines.extend(self.doubt().map(|doubt| format!("warning: {doubt}")));
+        let front = words::front();
+        let [heads, curves] = self.times();
+        lines.push(format!(
+            "`{front} heads {name}` takes about {}, `{front} prune {name}` about {}; --limit 200 scores a random sample",
+            HumanDuration(heads),
+            HumanDuration(curves)
+        ));
+        lines
+    }
+
+    /// Estimated times of `heads` and of `prune`, which needs the former for the oracle.
+    fn times(&self) -> [Duration; 2] {
+        let [scored, all] = self.segments;
+        let [full, masked] = self.seconds.map(|seconds| seconds * all as f64 / scored.max(1) as f64);
+        let heads = full + masked * self.layout.heads().len() as f64;
+        [heads, heads + full * f64::from(SETS_OF_CURVES)].map(Duration::from_secs_f64)
+    }
+
+    /// What is probably wrong, if the score is no better than chance.
+    fn doubt(&self) -> Option<String> {
+        let score = self.evaluation.score;
+        match &self.evaluation.segments {
+            Segments::Classes(outcomes, _) => {
+                let right = outcomes.iter().filter(|outcome| outcome.is_right()).count();
+                let of_class = |class| outcomes.iter().filter(|outcome| outcome.gold == class).count();
+                let most = outcomes.iter().map(|outcome| of_class(outcome.gold)).max().unwrap_or(0);
+                (right <= most).then(|| {
+                    format!(
+                        "{right} of {} are right, and {most} would be if every answer were the most frequent class: is \
+                         data.labels in the order of the model's outputs, is the text in the right column, and the second \
+                         text, if there are two?",
+                        outcomes.len()
+                    )
+                })
+            }
+            Segments::Nats(_) => {
+                let uniform = (self.vocabulary? as f64).ln();
+                (score > UNIFORM * uniform).then(|| {
+                    format!(
+                        "uniform predictions would cost {uniform:.2} nats: are the texts in a language that the model knows, \
+                         and does the tokenizer belong to the model?"
+                    )
+                })
+            }
+            Segments::Bleu(_) | Segments::Texts(..) => (score < NO_SCORE).then(|| {
+                "the output has nothing in common with the references: are source and target exchanged, or does the model \
+                 need another data.source_prefix, or codes of languages?"
+                    .to_owned()
+            }),
+            _ => (score <= 0.0).then(|| {
+                "predictions do not correlate with the labels: are text and label in the right columns?".to_owned()
+            }),
+        }
+    }
+}
+
+/// The first head of the first, the middle and the last attention module of each type, one at a time.
+fn some_heads(layout: &HeadLayout) -> Vec<HeadSet> {
+    let modules = layout.heads_by_module();
+    let places = [0, modules.len() / 2, modules.len().saturating_sub(1)];
+    let heads = places.iter().filter_map(|&place| modules.get(place)?.first());
+    heads.map(|&id| HeadSet::from_iter([id])).collect()
+}
