@@ -219,7 +219,9 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
         let all = (0..rows.len()).flat_map(|row| (1..=deepest).map(move |layer| (row, layer)));
         let most = all.map(|(row, layer)| of(row, layer)).max().unwrap_or(0);
         let kept = rows.iter().map(|row| row.kept);
-        counts(("layer", 1..=deepest), ("heads kept in total", kept), |row, layer| (of(row, layer + 1), most))
+        // a panel of one row has no room for more
+        let label = if rows.len() > 1 { "heads kept in total" } else { "heads kept" };
+        counts(("layer", 1..=deepest), (label, kept), |row, layer| (of(row, layer + 1), most))
             .named(attention.in_words())
             .in_row(place)
     };
