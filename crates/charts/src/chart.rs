@@ -2,7 +2,6 @@
 use std::fmt::Display;
 
 use serde::Serialize;
-use words::name_among;
 
 use crate::palette::INK;
 use crate::scale::Step;
@@ -90,11 +89,17 @@ impl Chart {
         Self { columns, panels, width: if columns > 1 { TEXT } else { self.width }, ..self }
     }
 
-    /// With a panel for each of these, side by side, which is named where there are several; only the first has its y axis, which
+    /// With a panel for each of these, side by side, which is named if there are several; only the first shows the y axis, which
     /// holds for all.
-    pub fn beside<T: Display>(self, each: &[T], panel: impl Fn(&T) -> Panel) -> Self {
+    pub fn beside<T: Copy>(
+        self,
+        each: &[T],
+        name: impl Fn(T) -> &'static str,
+        panel: impl Fn(&T) -> Panel,
+    ) -> Self {
+        let name = |one| if each.len() > 1 { name(one) } else { "" };
         let panels = each.iter().enumerate();
-        let panels = panels.map(|(place, one)| panel(one).named(name_among(one, each)).in_row(place));
+        let panels = panels.map(|(place, one)| panel(one).named(name(*one)).in_row(place));
         let panels = panels.collect();
         self.panels(each.len(), panels)
     }
@@ -188,6 +193,12 @@ impl Panel {
         Self::new([Axis::named(across, columns), Axis::named(down, rows).downwards()], height, vec![cells])
     }
 
+    /// A row of data for each name, as high as a line of text, the first one on top: row `n` is at `n + 0.5` of the y axis.
+    pub fn rows(x: Axis, names: Vec<String>, layers: Vec<Layer>) -> Self {
+        let height = 13.0 * names.len() as f64;
+        Self::new([x, Axis::named("", names).downwards()], height, layers)
+    }
+
     /// The same with a name above it.
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
@@ -278,6 +289,8 @@ pub enum Layer {
     Rule(At, Style),
     /// Squares of colour.
     Cells(Vec<Cell>),
+    /// A text next to a place, on the side that has more room.
+    Label((f64, f64), String),
     /// Names at the right end, at these heights; they keep clear of each other.
     Ends(Vec<(f64, String, Color)>),
     /// Names above the panel, over these places of the x axis; they keep clear of each other.

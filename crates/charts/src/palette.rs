@@ -17,7 +17,8 @@ pub const INK: Color = Color(38, 38, 38);
 pub const GREY: Color = Color(96, 96, 96);
 /// Series that is only there to compare with.
 pub const SILVER: Color = Color(150, 150, 150);
-pub(crate) const LIGHT: Color = Color(222, 222, 222);
+/// Grid lines, and in legends bands of [`INK`].
+pub const LIGHT: Color = Color(222, 222, 222);
 /// Paper.
 pub const WHITE: Color = Color(255, 255, 255);
 /// Further series.

@@ -213,13 +213,13 @@ impl Judge {
         margin(self.metric.name(), base, self.margin_percent)
     }
 
-    /// The margin in words: `2 % of the base`.
+    /// The margin in words: `2% of the score`.
     pub fn margin_in_words(self) -> String {
-        let of = if self.metric.is_nats() { "perplexity" } else { "base" };
-        format!("{} % of the {of}", short(self.margin_percent))
+        let of = if self.metric.is_nats() { "perplexity" } else { "score" };
+        format!("{}% of the {of}", short(self.margin_percent))
     }
 
-    /// What the 95 % interval of the loss says; absent where there is none.
+    /// What the 95% interval of the loss says; absent where there is none.
     pub fn verdict(self, row: &impl TestedRow) -> Option<Verdict> {
         row.verdict(self.margin_percent)
     }
@@ -266,7 +266,7 @@ impl Judge {
     /// A sentence on what verdicts mean.
     pub fn of_verdicts(self) -> String {
         format!(
-            "needed, dispensable: the whole 95 % interval of the loss lies above, below {}; else undecided",
+            "needed: the whole 95% interval of the loss is above {}; dispensable: it is below that; else undecided",
             self.margin_in_words()
         )
     }
@@ -331,10 +331,10 @@ impl Judge {
     /// Both rules in words; `tests` is what a family has several of.
     pub fn rules(self, tests: &str) -> Vec<String> {
         let dispensable =
-            format!("dispensable: the whole 95 % interval of the loss lies below {}", self.margin_in_words());
+            format!("dispensable: the whole 95% interval of the loss is below {}", self.margin_in_words());
         let criterion = self.description(tests);
         let no_loss = format!(
-            "no significant loss, the paper's rule: not worse than the base at {criterion}; {CAUTION}"
+            "no significant loss, the paper's rule: not worse than the full model at {criterion}; {CAUTION}"
         );
         [dispensable, no_loss].into_iter().chain(self.out_of_reach()).collect()
     }

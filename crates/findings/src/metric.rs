@@ -52,9 +52,13 @@ impl Metric {
         self.units().map_or(self.label().to_owned(), |[unit, _]| format!("{} ({unit})", self.label()))
     }
 
-    /// A score with its unit, rounded: `36.05`, `83.40 %`, `57.31 points`, `3.217` nats per token.
+    /// A score with its unit, rounded: `36.05`, `83.40%`, `57.31 points`, `3.217` nats per token.
     pub fn amount(self, score: f64) -> String {
-        let unit = self.units().map_or(String::new(), |[unit, _]| format!(" {unit}"));
+        let unit = match self.units() {
+            Some(["%", _]) => "%".to_owned(),
+            Some([unit, _]) => format!(" {unit}"),
+            None => String::new(),
+        };
         fixed(score, if self.is_nats() { 3 } else { 2 }) + &unit
     }
 
@@ -138,7 +142,7 @@ mod tests {
     fn scores_have_the_unit_of_their_metric_and_nats_their_perplexity() {
         let amounts = [MetricName::Bleu, MetricName::Accuracy, MetricName::F1]
             .map(|name| Metric::new(name).amount(83.401));
-        assert_eq!(amounts, ["83.40", "83.40 %", "83.40 points"]);
+        assert_eq!(amounts, ["83.40", "83.40%", "83.40 points"]);
         let (nats, bleu) = (Metric::new(MetricName::Nats), Metric::new(MetricName::Bleu));
         assert_eq!(nats.described(3.217), "3.217 nats per token, perplexity 24.95");
         assert_eq!(nats.described(30.0), "30.000 nats per token, perplexity 1.07e13");

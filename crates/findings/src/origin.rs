@@ -58,7 +58,7 @@ impl ResultFile {
     pub fn description(&self, attention: Attention) -> &'static str {
         match attention {
             Attention::EncEnc => "encoder self-attention",
-            Attention::EncDec => "encoder-decoder attention",
+            Attention::EncDec => "cross-attention",
             Attention::DecDec => "decoder self-attention",
             Attention::SelfAttention if self.is_language() => "causal self-attention",
             Attention::SelfAttention => "self-attention",

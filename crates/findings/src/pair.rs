@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use records::{Attention, CorrelationRow, HeadId, Scope, StandsFor};
+use records::{CorrelationRow, HeadId, Scope, StandsFor};
 use stats::correlation::pearson;
 
 use crate::ablations::Ablations;
@@ -22,8 +22,8 @@ pub struct Pair {
     pub splits: [String; 2],
     /// On each split.
     pub sweeps: [Ablations; 2],
-    /// Both scores of each head, by attention type.
-    pub points: Vec<(Attention, [f64; 2])>,
+    /// Both scores of each head.
+    pub points: Vec<(HeadId, [f64; 2])>,
     /// Agreement over all heads and, where there are several types, over those of each.
     pub rows: Vec<CorrelationRow>,
 }
@@ -121,7 +121,7 @@ fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Ablations>
 }
 
 /// Both scores of every head; each head must be in both sweeps.
-fn points(file: &ResultFile, sweeps: &[Ablations; 2]) -> Result<Vec<(Attention, [f64; 2])>> {
+fn points(file: &ResultFile, sweeps: &[Ablations; 2]) -> Result<Vec<(HeadId, [f64; 2])>> {
     let by_head = |sweep: &Ablations| sweep.rows.iter().map(|row| (row.head_id(), row.score)).collect();
     let by_head: [BTreeMap<HeadId, f64>; 2] = sweeps.each_ref().map(by_head);
     for (without, with) in [(0, 1), (1, 0)] {
@@ -134,7 +134,7 @@ fn points(file: &ResultFile, sweeps: &[Ablations; 2]) -> Result<Vec<(Attention, 
     }
     let [first, second] = by_head;
     let both = first.into_iter().zip(second.into_values());
-    Ok(both.map(|((head, one), two)| (head.attention(), [one, two])).collect())
+    Ok(both.map(|((head, one), two)| (head, [one, two])).collect())
 }
 
 /// Refuses a comparison of other sweeps than those beside it, which would put wrong numbers into the figure: metric, bases,
@@ -142,10 +142,10 @@ fn points(file: &ResultFile, sweeps: &[Ablations; 2]) -> Result<Vec<(Attention, 
 fn check(
     file: &ResultFile,
     sweeps: &[Ablations; 2],
-    points: &[(Attention, [f64; 2])],
+    points: &[(HeadId, [f64; 2])],
     row: &CorrelationRow,
 ) -> Result<()> {
-    let own = points.iter().filter(|(attention, _)| row.attention.holds(*attention));
+    let own = points.iter().filter(|(head, _)| row.attention.holds(head.attention()));
     let (x, y): (Vec<f64>, Vec<f64>) = own.map(|(_, [x, y])| (*x, *y)).unzip();
     let r = match pearson(&x, &y) {
         Err(stats::Error::NoSpread | stats::Error::TooFew) => None,

@@ -169,9 +169,6 @@ impl FewHeads {
     }
 }
 
-/// The training data of the translator that Michel et al. (2019) prune too, as tables of Voita et al. (2019) call it.
-pub const WMT: &str = "WMT";
-
 /// The rows of a file in `data/paper/`.
 macro_rules! published {
     ($name:literal) => {

@@ -10,7 +10,7 @@ use crate::judge::{Criterion, Judge, RuleKind};
 use crate::metric::Metric;
 use crate::paper::Share;
 use crate::results::{Results, distinct, nearest, percent};
-use crate::same_model::{self, Entry, difference, model_entries};
+use crate::same_model::{Entry, difference, model_entries};
 use crate::source::{ResultFile, experiment};
 
 /// All runs of one order over the same heads: several if it is random.
@@ -98,21 +98,6 @@ impl Pruning {
             }
         }
         Ok(Self::of(results))
-    }
-
-    /// The same of the model and test set behind another file, from the file beside it; nothing if there is none of these.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn of_model(file: &ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
-        let names = [file.stem(experiment::PRUNING), experiment::PRUNING.to_owned()];
-        for name in &names {
-            let beside = same_model::beside(file, name, experiment::PRUNING, &[model_entries]);
-            if let Some(found) = left_out.keep(beside).flatten() {
-                return Self::read(found, left_out).map(Some);
-            }
-        }
-        Ok(None)
     }
 
     pub(crate) fn of(results: Results<PruningRow>) -> Self {

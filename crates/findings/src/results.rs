@@ -49,9 +49,9 @@ impl<R: TestedRow> Results<R> {
         self.metric().described(self.base())
     }
 
-    /// `base BLEU 36.05`.
+    /// `full model: BLEU 36.05`.
     pub fn base_line(&self) -> String {
-        format!("base {}", self.described_base())
+        format!("full model: {}", self.described_base())
     }
 
     /// Criteria for heads that matter and heads that can go.

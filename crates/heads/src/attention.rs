@@ -31,6 +31,16 @@ impl Attention {
             Self::SelfAttention => "self",
         }
     }
+
+    /// The name in legends and titles of figures.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::EncEnc => "encoder",
+            Self::EncDec => "cross-attention",
+            Self::DecDec => "decoder",
+            Self::SelfAttention => "self-attention",
+        }
+    }
 }
 
 named!(Attention, "attention type", Attention::ALL);
@@ -64,6 +74,14 @@ impl Scope {
         match self {
             Self::All => "all",
             Self::One(attention) => attention.name(),
+        }
+    }
+
+    /// The name in legends and titles of figures.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::All => "all heads",
+            Self::One(attention) => attention.in_words(),
         }
     }
 }

@@ -62,6 +62,16 @@ impl HeadId {
     pub fn head_number(self) -> usize {
         self.head.wrapping_add(1)
     }
+
+    /// The name in figures: `cross-attention L2H1`, or `L2H1` in a model with one attention type.
+    pub fn in_words(self) -> String {
+        let name = format!("L{}H{}", self.layer_number(), self.head_number());
+        if self.attention == Attention::SelfAttention {
+            name
+        } else {
+            format!("{} {name}", self.attention.in_words())
+        }
+    }
 }
 
 impl fmt::Display for HeadId {

@@ -207,9 +207,7 @@ pub const ARTEFACTS: &[Artefact] = &[
         |file, asked, left_out| {
             let found = Gates::read(file)?;
             let (before, found) = (found.base(), found.against_control(left_out));
-            let pruning = Pruning::of_model(&found.file, left_out);
-            let pruning = left_out.keep(pruning).flatten();
-            let chart = gates::figure7(&found, before, pruning.as_ref(), asked.criterion);
+            let chart = gates::figure7(&found, before, asked.criterion);
             Ok(vec![sheet(&found.file, gates::CURVES, chart, [])])
         },
     ),

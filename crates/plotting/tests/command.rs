@@ -115,7 +115,7 @@ figure2 tiny-translation --against dev | 1 | no comparison with split `dev`
 table1 tiny-language --split train | 1 | `results/tiny-language/ablate-one-train.csv` does not exist
 groups tiny-language | 1 | has no groups of choices
 all nothing | 1 | unknown setup `nothing`: `results` has tiny-inference, tiny-language, tiny-tr
-all ../results | 1 | is not the name of a subject
+all ../results | 1 | is not the name of a setup
 table2 results/tiny-language/ablate-one.csv | 1 | is of `ablate-one`, but this is drawn from results
 table1 out/none.csv | 1 | cannot read `out/none.csv`
 table1 tiny-language --attention decoder | 2 | it is one of enc-enc, enc-dec, dec-dec, self or all

@@ -173,7 +173,7 @@ fn facts(file: &ResultFile) -> Facts {
     let (identity, run) = (&signature.identity, signature.runs.last());
     let data = identity.data.get(&identity.split).map(|sum| format!(" (sha256 {sum})")).unwrap_or_default();
     let tests = |Testing { resamples, seed, margin_percent, .. }| {
-        format!("{resamples} swaps, seed {seed}, margin {margin_percent} %")
+        format!("{resamples} swaps, seed {seed}, margin {margin_percent}%")
     };
     let commit = run.and_then(|run| {
         let changed = if run.modified == Some(true) { ", with changes that are not committed" } else { "" };

@@ -93,7 +93,7 @@ pub fn index(all: &[Gathered]) -> Value {
     let table = Table::new("Subjects", "subjects", title)
         .columns(["Subject", ""], ["what it is"].into_iter().chain(claim::KEY_NUMBERS))
         .rows(all.iter().map(row))
-        .note("needed, dispensable: of heads masked one at a time the whole 95 % interval of the loss lies above, below the margin")
+        .note("needed: of heads masked one at a time the whole 95% interval of the loss is above the margin; dispensable: it is below")
         .note("the share is masked by importance, with a loss within the margin");
     let names: Vec<_> = all.iter().map(|gathered| &gathered.subject.name).collect();
     let broken = all.iter().filter(|gathered| !gathered.faults.is_empty());

@@ -139,7 +139,7 @@ fn every_head_has_a_button_and_a_row_with_its_numbers() {
         assert!(buttons.contains(&name), "{name} has no button");
     }
     let columns = text(&report, "#heads .table .columns");
-    for part in ["95 % interval", "adjusted p", "change of BLEU on shifted", "importance", "oracle"] {
+    for part in ["95% interval", "adjusted p", "change of BLEU on shifted", "importance", "oracle"] {
         assert!(columns.contains(part), "{columns}");
     }
     let verdicts = text(&report, "#paper tbody");

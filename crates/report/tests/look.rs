@@ -111,7 +111,7 @@ fn a_page_has_texts_as_texts_weights_as_bytes_and_what_is_known_of_heads() {
         facts.map(|fact| fact[0].as_str().unwrap().to_owned()).collect()
     };
     let found = names(&data);
-    for fact in ["change of BLEU", "95 % interval", "verdict", "what it does"] {
+    for fact in ["change of BLEU", "95% interval", "verdict", "what it does"] {
         assert!(found.iter().any(|name| name == fact), "{fact}: {found:?}");
     }
     // the same sweep under another name is one of another kind

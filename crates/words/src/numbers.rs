@@ -91,11 +91,6 @@ pub fn brackets(ends: Option<(f64, f64)>, between: &str, number: impl Fn(f64) ->
     ends.map_or(String::new(), |(low, high)| format!(" [{}{between}{}]", number(low), number(high)))
 }
 
-/// Name of each where there are several, else nothing.
-pub fn name_among<T: ToString>(one: &T, all: &[T]) -> String {
-    if all.len() > 1 { one.to_string() } else { String::new() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -87,8 +87,13 @@ fn x_ticks(canvas: &mut Canvas, plane: &Plane<'_>, axis: &Axis, is_matrix: bool)
         style.write(canvas, &number, (x, bottom + 10.0));
     }
     let Ticks::Names(names) = &axis.ticks else { return };
+    let widest = |lines: &[String], size| lines.iter().map(|line| width(line, size)).fold(0.0, f64::max);
+    // names of columns shrink a little before some are left out
+    let column = (plane.place.right - plane.place.left) / names.len().max(1) as f64 - GAP;
+    let most = names.iter().map(|(_, lines)| widest(lines, SMALL)).fold(1.0, f64::max);
+    let size = if is_matrix { SMALL * (column / most).clamp(0.8, 1.0) } else { SMALL };
     let span = |(place, lines): &(f64, Vec<String>)| {
-        let half = lines.iter().map(|line| width(line, SMALL)).fold(0.0, f64::max) / 2.0;
+        let half = widest(lines, size) / 2.0;
         (across(*place) - half, across(*place) + half)
     };
     let spans: Vec<_> = names.iter().map(span).collect();
@@ -100,7 +105,7 @@ fn x_ticks(canvas: &mut Canvas, plane: &Plane<'_>, axis: &Axis, is_matrix: bool)
         }
         for (index, line) in lines.iter().enumerate().filter(|_| shown.contains(&place)) {
             let at = (middle, bottom + 8.5 * (index + 1) as f64);
-            TextStyle { size: SMALL, ..style }.write(canvas, line, at);
+            TextStyle { size, ..style }.write(canvas, line, at);
         }
     }
     if let Some(gap) = axis.gap {

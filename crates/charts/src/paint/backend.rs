@@ -6,7 +6,7 @@ use plotters::prelude::{DrawingBackend, FontTransform};
 use plotters::style::text_anchor::HPos;
 use plotters_backend::{BackendColor, BackendStyle, BackendTextStyle, DrawingErrorKind};
 
-use super::canvas::{FAMILY, Spot, units};
+use super::canvas::{FAMILY, Spot, units, width};
 
 type Result = std::result::Result<(), DrawingErrorKind<Infallible>>;
 
@@ -152,7 +152,8 @@ impl DrawingBackend for Svg {
         self.push(look(style, true), format!("<path d=\"{}\"/>\n", path(corners)))
     }
 
-    /// Text with its baseline at a place, whatever the vertical anchor.
+    /// Text with its baseline at a place, whatever the vertical anchor. The viewer's font is stretched to the width that the embedded
+    /// font has: otherwise texts that keep clear of each other in Roboto collide in wider fonts such as DejaVu.
     fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, (x, y): Spot) -> Result {
         let anchor = match style.anchor().h_pos {
             HPos::Left => "start",
@@ -167,6 +168,8 @@ impl DrawingBackend for Svg {
         };
         let (color, size) = (hex(style.color().rgb), style.size());
         let look = format!(" fill=\"{color}\" font-size=\"{size}\" text-anchor=\"{anchor}\"");
-        self.push(look, format!("<text x=\"{x}\" y=\"{y}\"{turn}>{}</text>\n", escaped(text)))
+        let length = width(text, size).round();
+        let fit = format!("textLength=\"{length}\" lengthAdjust=\"spacingAndGlyphs\"");
+        self.push(look, format!("<text x=\"{x}\" y=\"{y}\" {fit}{turn}>{}</text>\n", escaped(text)))
     }
 }

@@ -37,6 +37,7 @@ pub fn draw(canvas: &mut Canvas, plane: &Plane<'_>) {
             }
             Layer::Rule(at, style) => canvas.line(&spots(&rule(plane.panel, *at)), *style),
             Layer::Cells(cells) => draw_cells(canvas, plane, cells),
+            Layer::Label(at, text) => draw_label(canvas, plane, *at, text),
             Layer::Ends(ends) => draw_ends(canvas, plane, ends),
             Layer::Tops(tops) => draw_tops(canvas, plane, tops),
             Layer::Brackets(spans) => draw_brackets(canvas, plane, spans),
@@ -75,7 +76,7 @@ fn draw_cells(canvas: &mut Canvas, plane: &Plane<'_>, cells: &[Cell]) {
         [plane.at((x, y)), plane.at((x + 1.0, y + 1.0))]
     };
     for cell in cells {
-        let paint = Paint { outline: Some(Style::line(LIGHT, 0.0)), ..Paint::area(paper(cell)) };
+        let paint = Paint { outline: Some(Style::line(LIGHT, 0.3)), ..Paint::area(paper(cell)) };
         canvas.rectangle(corners(cell), paint);
     }
     // kind by kind, since what looks alike takes less room side by side
@@ -86,6 +87,12 @@ fn draw_cells(canvas: &mut Canvas, plane: &Plane<'_>, cells: &[Cell]) {
             Some(_) => {}
         }
     }
+    // one size for all: smaller digits would look like a smaller number
+    let fit = |cell: &Cell| {
+        let [from, to] = corners(cell);
+        SMALL * (points(to.0 - from.0) - 2.0) / width(&cell.text, SMALL).max(1.0)
+    };
+    let size = cells.iter().map(fit).fold(SMALL, f64::min);
     for cell in cells {
         let [from, to] = corners(cell);
         let middle = ((from.0 + to.0) / 2, (from.1 + to.1) / 2);
@@ -98,8 +105,6 @@ fn draw_cells(canvas: &mut Canvas, plane: &Plane<'_>, cells: &[Cell]) {
             }
             None => {}
         }
-        let room = points(to.0 - from.0) - 2.0;
-        let size = (SMALL * room / width(&cell.text, SMALL)).min(SMALL);
         let color = if cell.value.is_some() { ink } else { GREY };
         let style = TextStyle { size, color, anchor: HPos::Center };
         style.write_centered(canvas, &cell.text, (points(middle.0), points(middle.1)));
@@ -112,6 +117,14 @@ pub fn draw_stripes(canvas: &mut Canvas, [(left, top), (right, bottom)]: [Spot; 
         let y = top + (bottom - top) * third / 3;
         canvas.line(&[(left, y), (right, y)], Style::line(WHITE, 0.7));
     }
+}
+
+/// A text to the right of a place in the left half of the panel, else to its left.
+fn draw_label(canvas: &mut Canvas, plane: &Plane<'_>, at: (f64, f64), text: &str) {
+    let ((x, y), Place { left, right, .. }) = (plane.at(at), plane.place);
+    let is_left = points(x) > (left + right) / 2.0;
+    let (anchor, gap) = if is_left { (HPos::Right, -4.0) } else { (HPos::Left, 4.0) };
+    TextStyle { size: SMALL, color: INK, anchor }.write_centered(canvas, text, (points(x) + gap, points(y)));
 }
 
 /// Names at the right end, with a leader to each; those that would overlap move apart.

@@ -203,6 +203,7 @@ fn draw_bar(canvas: &mut Canvas, bar: &ColorBar, (left, right): (f64, f64), top:
         style(anchor).write(canvas, number, (x, bottom + 8.0));
     }
     let (text, size) = fitted(&bar.label, SMALL, canvas.width - 2.0 * MARGIN);
-    let middle = ((left + right) / 2.0).max(width(&text, size) / 2.0 + MARGIN);
+    let half = width(&text, size) / 2.0 + MARGIN;
+    let middle = ((left + right) / 2.0).min(canvas.width - half).max(half);
     TextStyle { size, ..style(HPos::Center) }.write(canvas, &text, (middle, bottom + 17.0));
 }

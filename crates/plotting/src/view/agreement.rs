@@ -1,6 +1,6 @@
 //! Agreement of the orders of heads, by rank correlation over all heads (Michel et al. 2019, Section 4.1). The
 //! paper has no such table; it compares orders by what they do to the score.
-use charts::chart::{self, Chart, Panel};
+use charts::chart::{self, Chart, Entry, Panel};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::error::incomparable;
@@ -36,7 +36,7 @@ pub fn sheet(orders: &Orders) -> Result<Sheet> {
     Ok(super::sheet(&importance.file, STEM, figure(orders, &matrix), tables))
 }
 
-const DIRECTION: &str = "heads with the least value are masked first; entropy is negated, so that heads with spread-out \
+const DIRECTION: &str = "heads with the lowest value are masked first; entropy is negated, so that heads with spread-out \
      attention come first";
 
 /// The matrix with numbered columns, since the names are long.
@@ -79,19 +79,21 @@ fn figure(orders: &Orders, matrix: &Matrix) -> Chart {
         };
         chart::Cell { value, text, ..chart::Cell::default() }
     };
-    let rows = all.iter().zip(1..).map(|(order, number)| format!("{} {number}", order.label));
+    let rows = all.iter().map(|order| &order.label);
+    let columns = all.iter().map(|order| order.label.replace("+ ", "+\u{a0}").replace(' ', "\n"));
     let label = importance.file.label(&format!("{STEM}-matrix"));
     let heads = count(importance.heads().len(), "head");
     let title = format!("How far the orders of heads agree; {}, {heads}", importance.title());
     Chart::new("Agreement of orders", label, title)
-        .note(
-            "above the diagonal Kendall's \u{3c4}-b, below Spearman's \u{3c1}; \u{2013}: all heads are equal in one of the \
-             two orders",
-        )
+        .note("\u{2013}: all heads are equal in one of the two orders")
         .note(DIRECTION)
         .note(orders.notes())
         .note(importance.unknown())
-        .panels(1, vec![Panel::matrix(("", 1..=all.len()), ("", rows), 16.0, cell)])
+        .entries([Entry::text(
+            "above the diagonal: Kendall's \u{3c4}-b; below the diagonal: Spearman's \u{3c1}",
+        )])
+        .panels(1, vec![Panel::matrix(("", columns), ("", rows), 16.0, cell)])
+        .wide()
         .bar("rank correlation", chart::BAR_COLORS.map(|rho| typeset(rho, 1)))
 }
 

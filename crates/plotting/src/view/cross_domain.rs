@@ -6,7 +6,7 @@ use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::{Ablations, PAPER, Pair};
-use records::CorrelationRow;
+use records::{CorrelationRow, HeadId};
 use stats::regression::Line;
 use words::{brackets, count, fixed, p_value, tenths, typeset};
 
@@ -27,7 +27,7 @@ pub const HOW_TO_READ: &str = "reliability: the share of the variation between h
 pub const COLUMNS: [&str; 10] = [
     "heads",
     "r",
-    "95 % interval",
+    "95% interval",
     "p of r",
     "reliability",
     "ceiling of r",
@@ -46,7 +46,8 @@ pub(crate) fn sheet(pair: &Pair) -> Sheet {
 fn table(pair: &Pair) -> Table {
     let [first, second] = &pair.sweeps;
     let metric = first.metric();
-    let base = |sweep: &Ablations, split: &str| format!("base {} on {split}", metric.amount(sweep.base()));
+    let base =
+        |sweep: &Ablations, split: &str| format!("full model: {} on {split}", metric.amount(sweep.base()));
     let title = format!(
         "Pearson's r and Spearman's \u{3c1} between the scores with one head masked, {}; {}",
         metric.label(),
@@ -134,63 +135,75 @@ fn label(pair: &Pair) -> String {
     format!("{}-{}", pair.file.label(STEM), pair.splits.join("-"))
 }
 
-/// A point for each head, the intact model as a star that hides none, the line on which masking changes both splits alike, and
-/// the regression with its band.
+/// A point for each head, the full model as a star that hides none, the line on which masking changes both splits alike, and
+/// the regression with its band; next to it the same without the most influential head, which can hide all others in a corner.
 fn figure2(pair: &Pair) -> Chart {
-    let axes = [axis(pair, 0), axis(pair, 1)];
-    let line = Line::fit(&scores(pair, 0), &scores(pair, 1)).ok();
     let attentions = pair.sweeps[0].attentions();
     let types = attentions.iter().filter(|_| attentions.len() > 1);
-    let types = types.map(|&attention| Entry::mark(attention.name(), mark(attention, 2.0).faint(0.35)));
+    let types = types.map(|&attention| Entry::mark(attention.in_words(), mark(attention, 2.0).faint(0.35)));
     let (row, others) = (&pair.rows[0], &pair.rows[1..]);
-    let of_type = |row: &CorrelationRow| format!("{}: {}", row.attention, correlation(row));
+    let of_type = |row: &CorrelationRow| format!("{}: {}", row.attention.in_words(), correlation(row));
     let (shared, chance) = (tenths(row.top_overlap), typeset(row.top_overlap_by_chance, 1));
+    let influential = row.influential_head.as_ref().and_then(|head| head.parse::<HeadId>().ok());
+    let all = scatter(pair, &pair.points.iter().collect(), influential).named(correlation(row));
+    let without = influential.map(|influential| {
+        let others = pair.points.iter().filter(|(head, _)| *head != influential);
+        let r = row.pearson_without.map_or("r undefined".to_owned(), |r| format!("r = {}", typeset(r, 2)));
+        scatter(pair, &others.collect(), None).named(format!("{r} without {}", influential.in_words()))
+    });
+    let without: Vec<Panel> = without.into_iter().collect();
     let title = "Scores with one head masked on two test sets";
     Chart::new("Figure 2", label(pair), format!("{title}; {}; {}", pair.title(), count(row.heads, "head")))
         .note(format!("Pearson {}", correlation(row)))
-        .note(row.influential_head.as_ref().map(|head| {
-            let r = row.pearson_without.map_or("undefined".to_owned(), |r| typeset(r, 2));
-            format!("without {head}, the most influential head, r is {r}")
+        .note(influential.map(|head| {
+            format!("{}: the most influential head, the one that changes r most if it is left out", head.in_words())
         }))
         .note(reading(row))
         .note(others.iter().map(of_type).collect::<Vec<_>>())
         .note(format!("{} most important heads: {shared} in common ({chance} by chance)", row.top))
         .note(
-            "star: the intact model; dashed: the same change on both splits, a slope of 1 through the star; grey: the \
-             least squares line over all heads with the 95 % band of its mean, point by point",
+            "star: the full model; dashed: equal change on both splits, a slope of 1 through the star; grey: least-squares line \
+             over the heads of the panel with the pointwise 95% band of its mean",
         )
         .note(published_r(pair))
-        .entries([Entry::text(correlation(row))])
         .entries(types)
-        .entries([Entry::mark("intact", Mark { radius: 2.2, ..STAR }), Entry::line("equal change", EQUAL)])
-        .entries(line.as_ref().map(|_| Entry::line("regression", REGRESSION)))
-        .panels(1, vec![Panel::new(axes.clone(), 165.0, scatter(pair, line.as_ref(), &axes[1]))])
+        .entries([Entry::mark("full model", Mark { radius: 2.2, ..STAR }), Entry::line("equal change", EQUAL)])
+        .entries([Entry::line("regression", REGRESSION)])
+        .panels(1 + without.len(), std::iter::once(all).chain(without).collect())
 }
 
-fn scores(pair: &Pair, side: usize) -> Vec<f64> {
-    pair.points.iter().map(|(_, at)| at[side]).collect()
+type Points<'a> = Vec<&'a (HeadId, [f64; 2])>;
+
+fn scores(points: &Points<'_>, side: usize) -> Vec<f64> {
+    points.iter().map(|(_, at)| at[side]).collect()
 }
 
-/// The axis of one of the splits, which holds all heads and the intact model.
-fn axis(pair: &Pair, side: usize) -> Axis {
-    let (low, high) = extent(scores(pair, side).into_iter().chain([pair.sweeps[side].base()]));
+/// The axis of one of the splits, which holds these heads and the full model.
+fn axis(pair: &Pair, points: &Points<'_>, side: usize) -> Axis {
+    let (low, high) = extent(scores(points, side).into_iter().chain([pair.sweeps[side].base()]));
     let least = (low.abs().max(high.abs()) * 1e-3).max(1e-3);
     let metric = pair.sweeps[0].metric().label_in_unit();
-    Axis::of_at_least(format!("{metric}, {}", pair.splits[side]), (low, high), least)
+    let split = pair.splits[side].replace('_', " ");
+    Axis::of_at_least(format!("{metric} on {split}"), (low, high), least)
 }
 
-fn scatter(pair: &Pair, line: Option<&Line>, y: &Axis) -> Vec<Layer> {
+/// The panel of these heads, with the name of one of them.
+fn scatter(pair: &Pair, points: &Points<'_>, named: Option<HeadId>) -> Panel {
+    let axes = [axis(pair, points, 0), axis(pair, points, 1)];
+    let line = Line::fit(&scores(points, 0), &scores(points, 1)).ok();
     let [first, second] = pair.sweeps.each_ref().map(|sweep| sweep.base());
-    let mut layers: Vec<_> =
-        line.iter().flat_map(|line| regression(line, extent(scores(pair, 0).into_iter()), y)).collect();
+    let ends = extent(scores(points, 0).into_iter());
+    let mut layers: Vec<_> = line.iter().flat_map(|line| regression(line, ends, &axes[1])).collect();
     layers.push(Layer::Rule(At::Diagonal(first, second), EQUAL));
-    let radius = if pair.points.len() > 100 { 1.3 } else { 1.7 };
+    let radius = if points.len() > 100 { 1.3 } else { 1.7 };
     layers.extend(pair.sweeps[0].attentions().into_iter().map(|attention| {
-        let of_type = pair.points.iter().filter(|(found, _)| *found == attention);
+        let of_type = points.iter().filter(|(head, _)| head.attention() == attention);
         Layer::Points(of_type.map(|(_, [x, y])| (*x, *y)).collect(), mark(attention, radius).faint(0.35))
     }));
     layers.push(Layer::Points(vec![(first, second)], STAR));
-    layers
+    let label = points.iter().filter(|(head, _)| Some(*head) == named);
+    layers.extend(label.map(|(head, [x, y])| Layer::Label((*x, *y), head.in_words())));
+    Panel::new(axes, 165.0, layers)
 }
 
 /// The paper's r for such a model.

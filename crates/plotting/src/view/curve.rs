@@ -3,14 +3,13 @@ use charts::chart::{At, Axis, Color, Entry, Layer, Mark, Shape, Style};
 use charts::palette::GREY;
 use charts::scale::extent;
 use findings::Metric;
-use stats::Direction;
 
 /// An axis of scores spans at least this many points, or nats, so that noise does not look like a curve.
 const FLAT: f64 = 0.5;
 const FLAT_NATS: f64 = 0.05;
 
-/// The score of the model that others are compared with.
-pub const BASE: Style = Style::dashed(GREY, 0.6);
+/// The score of the model that others are compared with; dashes are for complements.
+pub const BASE: Style = Style::line(GREY, 0.6);
 
 /// A place on a curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,14 +20,6 @@ pub struct Point {
     pub ends: Option<(f64, f64)>,
     /// `true` if the score is significantly worse than the base.
     pub is_worse: bool,
-}
-
-impl Point {
-    /// The place at height `y` on the way to another point.
-    fn towards(self, other: Self, y: f64) -> Self {
-        let part = (y - self.y) / (other.y - self.y);
-        Self { x: self.x + part * (other.x - self.x), y, ends: None, is_worse: self.is_worse }
-    }
 }
 
 /// A line in pieces between which something is missing.
@@ -54,28 +45,6 @@ impl Curve {
         Entry { line: self.line, mark: self.mark, ..Entry::text(&self.name) }
     }
 
-    /// The same, further to the right.
-    pub fn shifted(mut self, by: f64) -> Self {
-        self.pieces.iter_mut().flatten().for_each(|point| point.x += by);
-        self
-    }
-
-    /// The same up to a score: the line ends where it first gets worse, and intervals end there.
-    pub fn up_to(mut self, worst: f64, direction: Direction) -> Self {
-        for piece in &mut self.pieces {
-            if let Some(place) = piece.iter().position(|point| direction.is_better(worst, point.y)) {
-                let crossing = place.checked_sub(1).map(|before| piece[before].towards(piece[place], worst));
-                piece.truncate(place);
-                piece.extend(crossing);
-            }
-            let within = |end| if direction.is_better(worst, end) { worst } else { end };
-            piece
-                .iter_mut()
-                .for_each(|point| point.ends = point.ends.map(|(low, high)| (within(low), within(high))));
-        }
-        self
-    }
-
     /// All points of its pieces.
     pub fn points(&self) -> impl Iterator<Item = &Point> {
         self.pieces.iter().flatten()
@@ -89,20 +58,16 @@ impl Curve {
         })
     }
 
-    /// The area of the intervals of each piece of the line.
+    /// The area of the intervals of each piece of the line; for a piece of one point an upright line.
     pub fn bands(&self) -> Vec<Layer> {
         let Some(line) = self.line else { return Vec::new() };
         let ends = |point: &Point| point.ends.map(|(low, high)| (point.x, low, high));
         let bands = self.pieces.iter().map(|piece| piece.iter().filter_map(ends).collect::<Vec<_>>());
-        bands.filter(|band| band.len() > 1).map(|band| Layer::Band(band, line.color)).collect()
-    }
-
-    /// An upright line for the interval of each point.
-    pub fn bars(&self) -> Vec<Layer> {
-        let Some(mark) = self.mark else { return Vec::new() };
-        let style = Style::line(mark.color, 0.5);
-        let ends = self.points().filter_map(|point| Some((point.x, point.ends?)));
-        ends.map(|(x, (low, high))| Layer::Line(vec![(x, low), (x, high)], style)).collect()
+        let layer = |band: Vec<_>| match band[..] {
+            [(x, low, high)] => Layer::Line(vec![(x, low), (x, high)], Style::line(line.color, 0.5)),
+            _ => Layer::Band(band, line.color),
+        };
+        bands.filter(|band| !band.is_empty()).map(layer).collect()
     }
 
     /// `true` if a mark is hollow.

@@ -1,7 +1,7 @@
 //! Figure 5: what masking heads does to the score while a model is trained, in pictures and in numbers (Michel et al. 2019,
 //! Section 6).
 use charts::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Ticks};
-use charts::palette::{BLUE, GREEN, PURPLE, SKY, ramp};
+use charts::palette::ramp;
 use charts::scale::{LogAxis, extent};
 use charts::table::{Cell, Row, Table};
 use findings::dynamics::share;
@@ -55,7 +55,7 @@ fn percentages(dynamics: &Dynamics) -> Table {
 fn removable(dynamics: &Dynamics) -> Table {
     let paper = dynamics.metric.is_bleu().then(paper_remark);
     let remark = dynamics.file.open_question().or(paper);
-    let columns = KEPT.map(|least| format!("{} % kept", tenths(least)));
+    let columns = KEPT.map(|least| format!("{}% kept", tenths(least)));
     let found: Vec<_> =
         dynamics.checkpoints.iter().map(|one| KEPT.map(|least| one.removable(least))).collect();
     let row = |(checkpoint, found): (&Checkpoint, &[Option<(f64, bool)>; 2])| {
@@ -65,7 +65,7 @@ fn removable(dynamics: &Dynamics) -> Table {
         Row::new(dynamics.number(checkpoint), std::iter::once(unpruned).chain(shares))
     };
     let title = format!(
-        "Largest share of heads, in percent, that can be masked with {} % of the unpruned {} kept",
+        "Largest share of heads, in percent, that can be masked with {}% of the unpruned {} kept",
         KEPT.map(tenths).join(" and "),
         dynamics.metric.proportional()
     );
@@ -93,7 +93,7 @@ fn paper_remark() -> String {
     let epochs = PAPER.epochs.iter().map(epoch).collect::<Vec<_>>().join(", ");
     let share = tenths(PAPER.summary.prunable_percent);
     format!(
-        "paper: Michel et al. (2019), Figure 5, IWSLT: {share} % of heads from epoch 10 on, with 85 to 90 % of BLEU kept; \
+        "paper: Michel et al. (2019), Figure 5, IWSLT: {share}% of heads from epoch 10 on, with 85 to 90% of BLEU kept; \
          epochs and their unpruned BLEU {epochs}"
     )
 }
@@ -133,7 +133,7 @@ pub fn figure5(dynamics: &Dynamics) -> Result<Chart> {
     Ok(Chart::new("Figure 5", dynamics.file.label("figure5-curves"), dynamics.file.titled(title))
         .note(dynamics.file.of_orders())
         .note(BANDS)
-        .note("the axis ends at the lowest curve, not at 0")
+        .note("the axis ends at the lowest curve, not at 0; the darker a curve of a checkpoint, the later")
         .note(dynamics.left_out())
         .entries([Entry::line("unpruned", BASE)])
         .panels(2, panels))
@@ -163,23 +163,31 @@ fn over_training(dynamics: &Dynamics, log: LogAxis) -> Vec<Curve> {
         let points: Vec<_> = dynamics.checkpoints.iter().map(at).collect();
         let pieces = points.split(Option::is_none).filter(|piece| !piece.is_empty());
         let color = ramp(index as f64 / shares.len().saturating_sub(1).max(1) as f64);
-        let look = Curve::look(format!("{} %", tenths(percent)), color, 0.9, Some((shapes[index % 5], 1.2)));
+        let look = Curve::look(format!("{}%", tenths(percent)), color, 0.9, Some((shapes[index % 5], 1.2)));
         Curve { pieces: pieces.map(|piece| piece.iter().flatten().copied().collect()).collect(), ..look }
     };
     shares.iter().enumerate().map(of_share).collect()
 }
 
-/// A line for each of the first two and the last two checkpoints; nothing is drawn across a missing step.
+/// A line for each of the first two and the last two checkpoints, the darker the later; nothing is drawn across a missing step.
 fn over_shares(dynamics: &Dynamics, comparable: &[&Checkpoint]) -> Vec<Curve> {
     let is_chosen = |index: usize| index < 2 || index + 2 >= comparable.len();
     let chosen = comparable.iter().enumerate().filter(|(index, _)| is_chosen(*index)).map(|(_, one)| *one);
-    let looks =
-        [(SKY, Shape::Circle), (GREEN, Shape::Square), (PURPLE, Shape::Triangle), (BLUE, Shape::Diamond)];
-    let of_checkpoint = |(one, (color, shape)): (&Checkpoint, _)| {
+    let shapes = [Shape::Circle, Shape::Square, Shape::Triangle, Shape::Diamond];
+    let last = chosen.clone().count().saturating_sub(1).max(1);
+    let of_checkpoint = |(place, one): (usize, &Checkpoint)| {
         let pieces = one.steps.chunk_by(|left, right| right.step == left.step + 1);
         let at = |row: &DynamicsRow| point(one, row, share(row));
         let pieces = pieces.map(|piece| piece.iter().filter_map(at).collect()).collect();
-        Curve { pieces, ..Curve::look(dynamics.name(one), color, 0.9, Some((shape, 1.4))) }
+        Curve {
+            pieces,
+            ..Curve::look(
+                dynamics.name(one),
+                ramp(place as f64 / last as f64),
+                0.9,
+                Some((shapes[place], 1.4)),
+            )
+        }
     };
-    chosen.zip(looks).map(of_checkpoint).collect()
+    chosen.enumerate().map(of_checkpoint).collect()
 }

@@ -23,7 +23,7 @@ pub fn stills(film: &Film) -> Chart {
     for (row, &attention) in attentions.iter().enumerate() {
         for (place, &epoch) in epochs.iter().enumerate() {
             let panel = panel(&film.file, attention, &values(film, epoch), row + 1 == attentions.len());
-            let of_type = (place == 0 && attentions.len() > 1).then(|| attention.to_string());
+            let of_type = (place == 0 && attentions.len() > 1).then(|| attention.in_words().to_owned());
             let of_epoch = (row == 0).then(|| name(film, epoch));
             let names: Vec<String> = of_type.into_iter().chain(of_epoch).collect();
             panels.push(panel.named(names.join(", ")).in_row(place));

@@ -20,7 +20,7 @@ pub const CENSUS: &str = "v19-figure1c";
 /// Threshold of a function.
 fn thresholds() -> String {
     format!(
-        "reaches the paper's threshold: {POSITIONAL_PERCENT} % for a position, {SYNTACTIC_POINTS} points above the most frequent \
+        "reaches the paper's threshold: {POSITIONAL_PERCENT}% for a position, {SYNTACTIC_POINTS} points above the most frequent \
          position for a relation; for the two rarest tokens more than half of the sentences, and more than with shuffled targets"
     )
 }
@@ -59,7 +59,7 @@ pub fn table1(functions: &Functions) -> Table {
     let columns = [
         "best head",
         "share (%)",
-        "95 % interval",
+        "95% interval",
         "best in (% of resamples)",
         "position alone (%)",
         "shuffled (%)",
@@ -91,7 +91,7 @@ fn relative_margin(functions: &Functions) -> Option<String> {
     functions.rows.iter().find(|row| row.function == FunctionName::Syntactic)?;
     let (points, relative) = (heads(|row| row.holds), heads(|row| row.holds_relative));
     Some(format!(
-        "heads that reach the threshold for a relation: {points}, or {relative} if it is {SYNTACTIC_POINTS} % of the positional \
+        "heads that reach the threshold for a relation: {points}, or {relative} if it is {SYNTACTIC_POINTS}% of the positional \
          share instead of points"
     ))
 }
@@ -165,7 +165,7 @@ pub fn figure1c(functions: &Functions) -> Chart {
     };
     let title = "What the heads of each layer do (Voita et al. 2019)";
     Chart::new("Figures 1c and 2b", functions.file.label(CENSUS), functions.file.titled(title))
-        .note("numbers: heads of a layer; the darker, the greater their share of it")
+        .note("numbers: heads of a layer; the darker, the larger their share of the layer")
         .note(format!("a head counts that {}; it may have several functions", thresholds()))
-        .beside(&attentions, panel)
+        .beside(&attentions, Attention::in_words, panel)
 }

@@ -1,13 +1,13 @@
 //! Figures 7 to 10 and Table 2 of Voita et al. (2019): the score with the heads that the gates keep, which these are, and whether
 //! gates choose better heads than other methods.
-use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style};
-use charts::palette::{BLUE, BROWN, GREEN, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
+use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Panel, Shape, Style};
+use charts::palette::{BLUE, GREEN, SILVER, SKY, VERMILLION};
 use charts::table::{Cell, Row, Table};
 use findings::gates::{kept, share};
-use findings::paper::{FewHeads, PAPER, WMT};
+use findings::paper::{FewHeads, PAPER};
 use findings::results::{distinct, interval};
-use findings::{Contrasts, Criterion, Draws, Functions, Gates, Pruning, pruning};
-use records::{Attention, GateRow, HeadId, HeadSet, Method, Order, Scope, StandsFor};
+use findings::{Contrasts, Criterion, Draws, Functions, Gates};
+use records::{Attention, GateRow, HeadId, HeadSet, Method, Scope};
 use stats::family::Comparison;
 use words::signed;
 
@@ -24,13 +24,6 @@ pub const CONTRASTS: &str = "gate-contrasts";
 /// The score of the model that had the same further training with all heads.
 const CONTROL: Style = Style::dashed(GREEN, 0.6);
 
-/// Methods with as many heads stand this far apart, in percent of the heads, so that their intervals do not hide each other.
-const SHIFT: f64 = 1.0;
-/// The outer ones stand at most so far from the middle.
-const WIDEST: f64 = 2.0;
-
-const PUBLISHED: Mark = Mark::new(Shape::Star, 2.0, INK).hollow();
-
 /// `12 of 96, λ 0.02`: the heads kept, and the penalty of an open gate, where that decided.
 fn label(row: &GateRow) -> Cell {
     let penalty = row.lambda.map_or(String::new(), |lambda| format!(", \u{3bb} {lambda}"));
@@ -46,96 +39,64 @@ fn name(method: Method) -> &'static str {
     }
 }
 
-fn look(method: Method) -> Curve {
-    let (color, width, shape) = match method {
-        Method::Gates => (BLUE, 1.1, Shape::Circle),
-        Method::Importance => (VERMILLION, 0.9, Shape::Square),
-        Method::Oracle => (BROWN, 0.8, Shape::Square),
-        Method::Random => (SILVER, 0.6, Shape::Tick),
-        Method::Complement => (ORANGE, 0.7, Shape::Wedge),
-        Method::Chosen => (SKY, 0.9, Shape::Triangle),
-        Method::Scratch => (PURPLE, 0.9, Shape::Cross),
-        Method::Ungated => (GREEN, 0.9, Shape::Diamond),
-    };
-    let look = Curve::look(name(method), color, width, Some((shape, 1.5)));
-    if method == Method::Ungated { Curve { line: Some(CONTROL), ..look } } else { look }
-}
-
-/// Controls, in the order in which captions explain them.
-const CONTROLS: [(Method, &str); 7] = [
-    (Method::Chosen, "the heads that the gates keep; the others are masked from the first update on"),
-    (Method::Importance, "as many heads, the most important ones before this training"),
-    (Method::Oracle, "as many heads, those whose masking alone costs most on this test set"),
-    (Method::Random, "as many heads, drawn at random"),
-    (Method::Complement, "as many heads, those whose gates would close first"),
-    (
-        Method::Scratch,
-        "the heads that the gates keep, in a new model trained from scratch, for the epochs of both trainings",
-    ),
-    (Method::Ungated, "all heads"),
+/// Methods that Figure 7 shows, with their looks; the table has the others.
+const SHOWN: [(Method, Color, Shape); 4] = [
+    (Method::Gates, BLUE, Shape::Circle),
+    (Method::Chosen, SKY, Shape::Triangle),
+    (Method::Importance, VERMILLION, Shape::Square),
+    (Method::Random, SILVER, Shape::Tick),
 ];
 
-/// The score over the share of heads kept, a panel for each set of heads with gates. Dotted is what masking alone leaves,
-/// until its scores leave the figure.
+/// The score over the share of heads kept, a panel for each set of heads with gates.
 ///
 /// - `gates`: [beside their control](Gates::against_control)
 /// - `before`: score of the model before
-pub fn figure7(gates: &Gates, before: f64, pruning: Option<&Pruning>, criterion: Criterion) -> Chart {
+pub fn figure7(gates: &Gates, before: f64, criterion: Criterion) -> Chart {
     let (scopes, metric) = (gates.scopes(), gates.metric());
-    let published = |scope: Scope| published(gates, scope);
-    let of_scope = |scope: Scope| {
-        Method::ALL.map(|method| curve(gates, scope, method, criterion).shifted(shift(gates, method)))
+    let shown = || SHOWN.into_iter().filter(|(method, ..)| gates.has(*method));
+    let of_scope = |scope: Scope| shown().map(|shown| curve(gates, scope, shown, criterion)).collect();
+    let curves: Vec<Vec<Curve>> = scopes.iter().map(|&scope| of_scope(scope)).collect();
+    let control = |scope: Scope| {
+        let row = gates.rows.iter().find(|row| row.attention == scope)?;
+        (!gates.of(scope, Method::Ungated).is_empty()).then_some(row.base_score)
     };
-    let curves: Vec<_> = scopes.iter().map(|&scope| of_scope(scope)).collect();
-    let heights = curves.iter().flatten().flat_map(Curve::heights);
-    let heights =
-        heights.chain([before]).chain(scopes.iter().flat_map(|&scope| published(scope)).map(|point| point.1));
-    let y = scores(&metric, heights);
-    let dotted = |scope: Scope| -> Vec<(Order, Layer)> {
-        let of =
-            |&(order, color): &(Order, Color)| Some((order, untrained(pruning?, scope, order, (&y, color))?));
-        UNTRAINED.iter().filter_map(of).collect()
-    };
+    let controls = scopes.iter().filter_map(|&scope| control(scope));
+    let y = scores(&metric, curves.iter().flatten().flat_map(Curve::heights).chain([before]).chain(controls));
     let panel = |&scope: &Scope| {
-        let curves = &curves[scopes.iter().position(|own| *own == scope).unwrap_or_default()];
-        let mut layers = over_base(before, &[]);
-        let control = control(gates, scope).filter(|_| !gates.of(scope, Method::Ungated).is_empty());
-        layers.extend(control.map(|score| Layer::Rule(At::Y(score), CONTROL)));
-        layers.extend(dotted(scope).into_iter().map(|(_, layer)| layer));
-        layers.extend(curves.iter().rev().flat_map(Curve::bars));
-        layers.extend(curves.iter().rev().flat_map(Curve::lines));
-        layers.extend(
-            Some(published(scope)).filter(|own| !own.is_empty()).map(|own| Layer::Points(own, PUBLISHED)),
-        );
+        let own = &curves[scopes.iter().position(|own| *own == scope).unwrap_or_default()];
+        let mut layers = over_base(before, &own.iter().collect::<Vec<_>>());
+        layers.extend(control(scope).map(|score| Layer::Rule(At::Y(score), CONTROL)));
         let x = Axis::percent(format!("{}heads kept (%)", whose(scope)));
         Panel::new([x, y.clone()], 160.0, layers)
     };
-    let controls = CONTROLS.iter().filter(|(method, _)| gates.has(*method));
-    let controls: Vec<_> = controls.map(|(method, what)| format!("{}: {what}", name(*method))).collect();
     let has_hollow = gates.rows.iter().any(|row| row.method != Method::Random && criterion.is_loss(row));
-    let orders = distinct(scopes.iter().flat_map(|&scope| dotted(scope)).map(|(order, _)| order.name()));
-    let has_published = scopes.iter().any(|&scope| !published(scope).is_empty());
+    let has_control = gates.has(Method::Ungated);
     let title =
         "after training further with part of the heads, over the share of heads kept (Voita et al. 2019)";
     Chart::new("Figure 7", gates.file.label(CURVES), gates.file.titled(format!("{} {title}", metric.label())))
         .note(gates.recipe())
-        .note("vertical lines: 95 % intervals of the change from all heads with the same training (no gates)")
-        .note("methods with equally many heads are drawn side by side")
+        .note("bands: 95% intervals of the change from the full model after the same training")
         .note(has_hollow.then(|| format!("hollow: {}", worse_than_control(&metric, criterion))))
-        .note((!orders.is_empty()).then(|| {
-            let orders = orders.join(" and ");
-            format!("dotted: masked by {orders}, without further training, as far as the axis reaches")
-        }))
-        .note(controls)
+        .note(gates.has(Method::Chosen).then_some(
+            "chosen by gates: the heads that the gates keep; the others are masked from the first update on",
+        ))
+        .note(gates.has(Method::Importance).then_some(
+            "importance: equally many heads, the most important ones before this training",
+        ))
+        .note(gates.has(Method::Random).then_some(
+            "random: the mean over draws of equally many heads; its band is the range over the draws, not an interval",
+        ))
         .note(gaps(gates))
         .note(paper_remark(gates))
-        .entries(
-            Method::ALL.into_iter().filter(|&method| gates.has(method)).map(|method| look(method).entry()),
-        )
-        .entries(UNTRAINED.iter().filter(|(order, _)| orders.contains(&order.name())).map(untrained_entry))
-        .entries([base_entry("before,", &metric, before)])
-        .entries(has_published.then(|| Entry::mark("paper, WMT", PUBLISHED)))
-        .beside(&scopes, panel)
+        .entries(shown().map(|shown| look(shown).entry()))
+        .entries(has_control.then(|| Entry::line("all heads, trained further", CONTROL)))
+        .entries([base_entry("before this training", &metric, before)])
+        .beside(&scopes, Scope::in_words, panel)
+}
+
+fn look((method, color, shape): (Method, Color, Shape)) -> Curve {
+    let name = if method == Method::Random { "random, with range" } else { name(method) };
+    Curve::look(name, color, if method == Method::Gates { 1.1 } else { 0.8 }, Some((shape, 1.5)))
 }
 
 /// Controls that are missing, and what cannot be said without them.
@@ -151,54 +112,18 @@ fn gaps(gates: &Gates) -> Vec<String> {
     all_heads.into_iter().chain(of_draws(fewest.unwrap_or_default())).collect()
 }
 
-/// Orders in which heads are masked without training, in the colours of the same choice with training.
-const UNTRAINED: [(Order, Color); 2] = [(Order::Importance, VERMILLION), (Order::Oracle, BROWN)];
-
-fn untrained_entry((order, color): &(Order, Color)) -> Entry {
-    Entry::line(format!("{order}, not trained further"), Style::dotted(*color, 0.8))
-}
-
-/// Scores that masking more and more heads in an order leaves, from all heads on, until that leaves the figure.
-fn untrained(pruning: &Pruning, scope: Scope, order: Order, (y, color): (&Axis, Color)) -> Option<Layer> {
-    let steps = pruning.find(scope, order)?.runs.first()?;
-    let points = steps.iter().map(|row| (100.0 - pruning::share(row), row.score));
-    let points: Vec<_> = points.take_while(|(_, score)| (y.low..=y.high).contains(score)).collect();
-    (points.len() > 1).then(|| Layer::Line(points, Style::dotted(color, 0.8)))
-}
-
-/// Distance of a method from the middle of those that leave as many heads.
-fn shift(gates: &Gates, method: Method) -> f64 {
-    let sparse = Method::ALL.into_iter().filter(|&own| gates.has(own) && own != Method::Ungated);
-    let sparse: Vec<Method> = sparse.collect();
-    let middle = sparse.len().saturating_sub(1) as f64 / 2.0;
-    let step = SHIFT.min(WIDEST / middle.max(1.0));
-    sparse.iter().position(|&own| own == method).map_or(0.0, |place| step * (place as f64 - middle))
-}
-
 /// `encoder `, where it is these that can be closed.
 fn whose(scope: Scope) -> String {
     match scope {
-        Scope::One(Attention::EncEnc) => "encoder ".to_owned(),
         Scope::One(Attention::SelfAttention) | Scope::All => String::new(),
-        Scope::One(attention) => format!("{attention} "),
+        Scope::One(attention) => format!("{} ", attention.in_words()),
     }
 }
 
-/// Score of the model that had the same further training with all heads or, where there is none, of the one before.
-fn control(gates: &Gates, scope: Scope) -> Option<f64> {
-    Some(gates.rows.iter().find(|row| row.attention == scope)?.base_score)
-}
-
-/// Losses of BLEU in the paper, where the subject stands for its translator, taken from the control of this subject.
-fn published(gates: &Gates, scope: Scope) -> Vec<(f64, f64)> {
-    let is_translator = gates.beside().is_some_and(StandsFor::translates);
-    let own = PAPER.few_heads.iter().filter(|own| is_translator && own.gates == scope && own.data == WMT);
-    own.filter_map(|own| Some((own.percent(), control(gates, scope)? + own.change()))).collect()
-}
-
-/// A line through the points of a method; hollow where the score is worse than that of the control. Of random draws it is their
-/// mean, from the least to the greatest.
-fn curve(gates: &Gates, scope: Scope, method: Method, criterion: Criterion) -> Curve {
+/// A line through the points of a method; hollow if the score is worse than that of the control. Random draws give their mean, with
+/// their range.
+fn curve(gates: &Gates, scope: Scope, shown: (Method, Color, Shape), criterion: Criterion) -> Curve {
+    let method = shown.0;
     let point = |row: &&GateRow| {
         let (x, is_worse) = (share(row), criterion.is_loss(*row));
         match Draws::of(gates.draws(row).map(|row| row.score)).filter(|_| method == Method::Random) {
@@ -211,7 +136,7 @@ fn curve(gates: &Gates, scope: Scope, method: Method, criterion: Criterion) -> C
         rows.sort_by_key(|row| row.kept);
         rows.dedup_by_key(|row| row.kept);
     }
-    Curve { pieces: vec![rows.iter().map(point).collect()], ..look(method) }
+    Curve { pieces: vec![rows.iter().map(point).collect()], ..look(shown) }
 }
 
 /// Sentence on the paper's encoders or, where translators have gates on all heads, of whole models.
@@ -261,7 +186,7 @@ pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
             .note(
                 "numbers: heads with this function before the gates were trained; the darker, the larger their share of the heads kept",
             )
-            .note("the first column is the model before; a head may have several functions")
+            .note("first column: the model before this training; a head may have several functions")
             .note(has_none.then_some("no head reaches a threshold of the paper, before or after"))
             .note(gates.recipe())
             .panels(1, panels)
@@ -274,7 +199,7 @@ pub fn figure9(gates: &Gates) -> Option<Chart> {
     let title = "Heads that the gates keep, by attention type and layer (Voita et al. 2019)";
     (!panels.is_empty()).then(|| {
         Chart::new("Figures 9 and 10", gates.file.label(LAYERS), gates.file.titled(title))
-            .note("numbers: heads kept in a layer; the darker, the more of those in the panel")
+            .note("numbers: heads kept in a layer; darker cells have more")
             .note(gates.recipe())
             .panels(panels.len().min(3), panels)
     })
@@ -294,8 +219,10 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
         let all = (0..rows.len()).flat_map(|row| (1..=deepest).map(move |layer| (row, layer)));
         let most = all.map(|(row, layer)| of(row, layer)).max().unwrap_or(0);
         let kept = rows.iter().map(|row| row.kept);
-        counts(("layer", 1..=deepest), ("in all", kept), |row, layer| (of(row, layer + 1), most))
-            .named(attention.name())
+        // a panel of one row has no room for more
+        let label = if rows.len() > 1 { "heads kept in total" } else { "heads kept" };
+        counts(("layer", 1..=deepest), (label, kept), |row, layer| (of(row, layer + 1), most))
+            .named(attention.in_words())
             .in_row(place)
     };
     distinct(heads().map(|head| head.attention())).into_iter().enumerate().map(panel).collect()
@@ -326,7 +253,7 @@ pub fn table(gates: &Gates, before: f64, criterion: Criterion) -> Table {
         [Method::Ungated, Method::Gates].into_iter().flat_map(move |method| gates.of(scope, method))
     });
     let title = format!(
-        "Heads kept, and {} after training further with these alone, with the 95 % interval of the change from all \
+        "Heads kept, and {} after training further with these alone, with the 95% interval of the change from all \
          heads with the same training (no gates) in brackets (Voita et al. 2019)",
         metric.label()
     );
@@ -359,7 +286,7 @@ pub fn contrasts(contrasts: &Contrasts, criterion: Criterion) -> Table {
     let columns = measured.iter().map(|(contrast, _)| contrast.map(name).join(" \u{2212} "));
     let columns = columns.chain(draws.iter().map(|(method, _)| format!("{} \u{2212} random", name(*method))));
     let title = format!(
-        "Differences in {} between trained models with equally many heads, with 95 % intervals",
+        "Differences in {} between trained models with equally many heads, with 95% intervals",
         metric.label()
     );
     let better = if metric.direction().gain(1.0) > 0.0 { "above" } else { "below" };

@@ -16,7 +16,7 @@ pub const STEM: &str = "groups";
 const COLUMNS: [&str; 8] = [
     "segments",
     "base",
-    "95 % interval",
+    "95% interval",
     "needed",
     "dispensable",
     "undecided",
@@ -182,8 +182,8 @@ pub fn figure(groups: &Groups, criterion: Criterion) -> Chart {
     let numbers = BAR_COLORS.map(|color| with_minus(&signed(-color * most, 1)));
     let title = file.titled("What masking one head does to each group") + &format!("; {which}");
     Chart::new("Heads by group of segments", file.label(&format!("{STEM}-map")), title)
-        .note("orange: accuracy falls without the head; blue, striped: it rises")
-        .note(format!("dot: needed, ring: undecided, no sign: dispensable; {}", judge.of_verdicts()))
+        .note("orange: accuracy falls with the head masked; blue, striped: it rises")
+        .note(format!("dot: needed; ring: undecided; unmarked: dispensable; {}", judge.of_verdicts()))
         .note(
             "below the map: head numbers, with the layer number at the first head of each layer; lines separate layers, and groups \
              of heads that share keys and values",
@@ -200,8 +200,11 @@ fn head_names(groups: &Groups, heads: &[usize]) -> Vec<String> {
     let name = |&place: &usize| {
         let (attention, layer, head) = groups.heads[place].numbers();
         let is_new = before.replace((attention, layer)) != Some((attention, layer));
-        let kind =
-            if attention == Attention::SelfAttention { String::new() } else { format!("{attention} ") };
+        let kind = if attention == Attention::SelfAttention {
+            String::new()
+        } else {
+            format!("{} ", attention.in_words())
+        };
         let layer = if is_new { format!("{kind}L{layer}") } else { String::new() };
         format!("{head}\n{layer}")
     };

@@ -7,56 +7,62 @@ use charts::chart::{BAR_COLORS, Cell, Chart, Entry, Layer, Panel, Sign};
 use findings::results::{distinct, extent};
 use findings::{Ablations, Criterion, HeadScore, Importance, Relevance, ResultFile, Verdicts};
 use records::{AblationRow, Attention, HeadId, TestedRow as _, Verdict};
-use words::{decimals, name_among, typeset, with_minus};
+use words::{decimals, typeset, with_minus};
 
 /// Names of the files: of what masking does, of scores, and of relevance.
 pub(crate) const EFFECTS: &str = "heads";
 pub(crate) const SCORES: &str = "heads-by-score";
 pub(crate) const RELEVANCE: &str = "v19-figure1a";
 
-/// Multiple of the median from which on, as the greatest number, colours go by the square root, since it would leave all others
-/// white.
+/// Multiple of the median above which the maximum makes colours go by the square root: on a linear scale all other heads would
+/// look white.
 const OUTLIER: f64 = 10.0;
 
 /// Numbers of heads, and verdicts on them.
 pub struct Values {
     numbers: BTreeMap<HeadId, (f64, Option<Verdict>)>,
-    /// The number at which the colours end: the greatest distance from 0; 1 if all are 0.
+    /// Numbers up to this distance from 0 are white.
+    white: f64,
+    /// The number at which the colours end: the maximum distance from 0; 1 if all are 0.
     pub end: f64,
     is_root: bool,
 }
 
 impl Values {
-    fn new(numbers: impl Iterator<Item = (HeadId, (f64, Option<Verdict>))>) -> Self {
+    fn new(white: f64, numbers: impl Iterator<Item = (HeadId, (f64, Option<Verdict>))>) -> Self {
         let numbers: BTreeMap<_, _> = numbers.collect();
-        let mut sizes: Vec<_> = numbers.values().map(|(number, _)| number.abs()).collect();
+        let colored = numbers.values().map(|(number, _)| number.abs() - white).filter(|size| *size > 0.0);
+        let mut sizes: Vec<f64> = colored.collect();
         sizes.sort_by(f64::total_cmp);
-        let most = sizes.last().copied().filter(|most| *most > 0.0);
+        let most = sizes.last().copied();
         let is_root = most.is_some_and(|most| most > OUTLIER * sizes[sizes.len() / 2]);
-        Self { numbers, end: most.unwrap_or(1.0), is_root }
+        // The colours reach at least twice the margin, so that an effect just above it stays light.
+        let range = if white > 0.0 { most.unwrap_or(0.0).max(white) } else { most.unwrap_or(1.0) };
+        Self { numbers, white, end: white + range, is_root }
     }
 
     /// Of numbers from 0 to 1, whose colours end at 1.
     pub fn shares(numbers: impl Iterator<Item = (HeadId, f64)>) -> Self {
         let numbers = numbers.map(|(head, number)| (head, (number, None))).collect();
-        Self { numbers, end: 1.0, is_root: false }
+        Self { numbers, white: 0.0, end: 1.0, is_root: false }
     }
 
     /// The colour of a head, -1 to 1, and the verdict on it; absent where nothing was measured.
     pub fn of(&self, head: HeadId) -> Option<(f64, Option<Verdict>)> {
         let (number, verdict) = self.numbers.get(&head)?;
-        let share = number / self.end;
+        let share = ((number.abs() - self.white).max(0.0) / (self.end - self.white)).copysign(*number);
         Some((if self.is_root { share.abs().sqrt().copysign(share) } else { share }, *verdict))
     }
 
     /// The number that a colour stands for.
     fn number(&self, color: f64) -> f64 {
-        self.end * if self.is_root { color * color.abs() } else { color }
+        let share = if self.is_root { color * color } else { color.abs() };
+        (self.white + share * (self.end - self.white)).copysign(color)
     }
 
-    /// Words on the scale of colours, where that needs saying.
+    /// Words on the scale of colours; empty if it is linear.
     fn scale(&self) -> &'static str {
-        if self.is_root { ", square root" } else { "" }
+        if self.is_root { ", square-root colour scale" } else { "" }
     }
 }
 
@@ -64,14 +70,18 @@ impl Values {
 pub fn effects_of(sweep: &Ablations, criterion: Criterion) -> Values {
     let judge = sweep.judge(criterion);
     let cost = |row: &AblationRow| -row.gain();
-    Values::new(sweep.rows.iter().map(|row| (row.head_id(), (cost(row), judge.verdict(row)))))
+    let margin = judge.margin(sweep.base()).abs();
+    Values::new(margin, sweep.rows.iter().map(|row| (row.head_id(), (cost(row), judge.verdict(row)))))
 }
 
 /// Label and numbers of their colour bar.
 pub fn effects_bar(sweep: &Ablations, values: &Values) -> (String, [String; 5]) {
     let metric = sweep.metric();
     let worse = metric.direction().gain(-1.0);
-    let number = |color: f64| with_minus(&metric.change(values.number(color) * worse));
+    let number = |color: f64| match with_minus(&metric.change(values.number(color) * worse)) {
+        margin if color == 0.0 => format!("within \u{b1}{}", margin.trim_start_matches(['+', '\u{2212}'])),
+        number => number,
+    };
     let label = format!("change of {} with the head masked{}", metric.label_in_unit(), values.scale());
     (label, BAR_COLORS.map(number))
 }
@@ -81,9 +91,15 @@ pub fn scores_of(
     importance: &Importance,
     verdicts: &BTreeMap<HeadId, Verdict>,
 ) -> impl Iterator<Item = (HeadScore, Values)> {
-    importance.known().into_iter().map(|score| {
+    importance.known().into_iter().map(|mut score| {
+        if score.values.iter().all(|value| *value <= 0.0) {
+            // A negated score, such as entropy, would only give a map of stripes.
+            score.values.iter_mut().for_each(|value| *value = -*value);
+            score.label = score.label.trim_start_matches('\u{2212}').to_owned();
+        }
         let heads = importance.heads().into_iter().zip(&score.values);
-        let values = Values::new(heads.map(|(head, &number)| (head, (number, verdicts.get(&head).copied()))));
+        let values =
+            Values::new(0.0, heads.map(|(head, &number)| (head, (number, verdicts.get(&head).copied()))));
         (score, values)
     })
 }
@@ -106,7 +122,7 @@ fn legend(sweep: &Ablations, criterion: Criterion) -> Vec<Entry> {
     vec![
         Entry::sign(format!("needed: {needed}"), Sign::Dot),
         Entry::sign(format!("undecided: {undecided}"), Sign::Ring),
-        Entry::text(format!("no sign, dispensable: {dispensable}")),
+        Entry::text(format!("unmarked, dispensable: {dispensable}")),
     ]
 }
 
@@ -114,14 +130,15 @@ fn legend(sweep: &Ablations, criterion: Criterion) -> Vec<Entry> {
 pub fn effects(sweep: &Ablations, criterion: Criterion) -> Chart {
     let values = effects_of(sweep, criterion);
     let (label, numbers) = effects_bar(sweep, &values);
-    let title = format!("What masking one head does to {}", sweep.metric().label());
+    let title = format!("Effect of masking one head on {}", sweep.metric().label());
     let attentions = sweep.attentions();
     Chart::new("Heads", sweep.file.label(EFFECTS), sweep.file.titled(title))
         .note(sweep.base_line())
-        .note(
-            "orange: the score gets worse without the head, so that it was useful; blue, striped: it gets \
-             better",
-        )
+        .note(format!(
+            "white: masking the head changes the score by at most the margin ({}); orange: the score gets worse by more; blue, \
+             striped: it gets better by more",
+            sweep.judge(criterion).margin_in_words()
+        ))
         .note(sweep.judge(criterion).of_verdicts())
         .note("crossed out: not measured")
         .entries(legend(sweep, criterion))
@@ -147,23 +164,23 @@ pub fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Cri
     for (place, (score, values)) in known.iter().enumerate() {
         let end = typeset(values.end, decimals(values.end));
         let unit = if score.unit.is_empty() { String::new() } else { format!(" {}", score.unit) };
-        let row = format!("{}, to \u{b1}{end}{unit}{}", score.label, values.scale());
+        let row = format!("{}, up to {end}{unit}{}", score.label, values.scale());
         let is_last = (known.len() - place) * attentions.len() <= columns;
         for (index, &attention) in attentions.iter().enumerate() {
             let name = match (index, place) {
-                (0, 0) if attentions.len() > 1 => format!("{attention}: {row}"),
+                (0, 0) if attentions.len() > 1 => format!("{}: {row}", attention.in_words()),
                 (0, _) => row.clone(),
-                (_, 0) => attention.to_string(),
+                (_, 0) => attention.in_words().to_owned(),
                 _ => String::new(),
             };
             panels.push(panel(&importance.file, attention, values, is_last).named(name).in_row(index));
         }
     }
     let label = importance.file.label(SCORES);
-    Chart::new("Heads by score", label, format!("What heads can be ordered by; {}", importance.title()))
+    Chart::new("Heads by score", label, format!("Rankings of heads; {}", importance.title()))
         .note(
-            "orange is above 0, blue and striped below; the name of a row says where its colours end, and where they go by \
-             the square root",
+            "orange: above 0; blue, striped: below 0; the colours of each score end at its maximum, which is in its title; entropy \
+             orders heads the other way round, highest first",
         )
         .note(what_signs_are)
         .note(importance.notes())
@@ -171,7 +188,7 @@ pub fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Cri
         .entries(sweep.map(|sweep| legend(sweep, criterion)).unwrap_or_default())
         .panels(columns, panels)
         .bar(
-            "score of a head, or its square root, as a share of the greatest in its row",
+            "score of a head, relative to the maximum of that score",
             BAR_COLORS.map(|color| typeset(color, 1)),
         )
 }
@@ -180,12 +197,12 @@ pub fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Cri
 pub fn relevance(relevance: &Relevance) -> Chart {
     let (file, rows) = (&relevance.file, &relevance.rows);
     let attentions = distinct(rows.iter().map(|row| row.attention));
-    let values = Values::new(rows.iter().map(|row| (row.head_id(), (row.relevance, None))));
-    let title = "Relevance of each head for the greatest logit (Voita et al. 2019)";
+    let values = Values::new(0.0, rows.iter().map(|row| (row.head_id(), (row.relevance, None))));
+    let title = "Relevance of each head for the largest logit (Voita et al. 2019)";
     Chart::new("Figures 1a and 2a", file.label(RELEVANCE), file.titled(title))
         .note(format!("rules: {}", relevance.rules()))
         .note(
-            "mean over target positions of the share of the layer's absolute relevance; orange: for the greatest logit; blue, \
+            "mean over target positions of the share of the layer's absolute relevance; orange: in favour of the largest logit; blue, \
              striped: against it",
         )
         .note(relevance.doubt())
@@ -199,7 +216,8 @@ pub fn relevance(relevance: &Relevance) -> Chart {
 /// A panel for each attention type, which is named where there are several.
 pub(super) fn by_attention(file: &ResultFile, attentions: &[Attention], values: &Values) -> Vec<Panel> {
     let one = |(place, &attention): (usize, &Attention)| {
-        panel(file, attention, values, true).named(name_among(&attention, attentions)).in_row(place)
+        let name = if attentions.len() > 1 { attention.in_words() } else { "" };
+        panel(file, attention, values, true).named(name).in_row(place)
     };
     attentions.iter().enumerate().map(one).collect()
 }
@@ -248,12 +266,17 @@ mod tests {
     #[test]
     fn one_great_number_leaves_the_others_visible() {
         let head = |head| HeadId::numbered(Attention::EncEnc, 1, head);
-        let values =
-            |last| Values::new([1.0, -1.0, last].into_iter().zip(1..).map(|(n, at)| (head(at), (n, None))));
+        let of = |white, all: [f64; 3]| {
+            Values::new(white, all.into_iter().zip(1..).map(|(n, at)| (head(at), (n, None))))
+        };
+        let values = |last| of(0.0, [1.0, -1.0, last]);
         let colors = |values: &Values| [1, 2, 3].map(|at| values.of(head(at)).unwrap().0);
         assert_eq!(colors(&values(100.0)), [0.1, -0.1, 1.0]);
         assert_eq!(colors(&values(4.0)), [0.25, -0.25, 1.0]);
         assert!((values(100.0).number(-0.1) + 1.0).abs() < 1e-12);
         assert_eq!(values(4.0).number(-0.25), -1.0);
+        // White up to the margin of 2; the colours end at twice that if no effect is larger.
+        assert_eq!(colors(&of(2.0, [1.0, -2.0, 3.0])), [0.0, 0.0, 0.5]);
+        assert_eq!([0.0, 0.5, -1.0].map(|color| of(2.0, [1.0, -2.0, 3.0]).number(color)), [2.0, 3.0, -4.0]);
     }
 }

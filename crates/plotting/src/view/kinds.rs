@@ -1,12 +1,13 @@
 //! Kinds of ablation side by side: whether a head is needed whatever takes its place.
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
-use charts::palette::{BLUE, GREY, VERMILLION};
+use charts::palette::{BLUE, GREY, INK, SILVER};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use findings::kinds::{Kind, KindAgreement, KindContrast, Kinds};
 use findings::{Criterion, Judge, Result};
-use records::{Attention, HeadId, Verdict};
+use records::{AblationRow, Attention, HeadId, Verdict};
+use stats::family::Comparison;
 use words::{count, fixed};
 
 use super::judged;
@@ -22,7 +23,8 @@ pub(crate) fn sheet(found: &Kinds, criterion: Criterion) -> Result<Sheet> {
     let agreement =
         agreement(found, &found.agreements()?, judge).note(differences(found, &contrasts, criterion));
     let tables = [Some(agreement), heads(found, judge)];
-    Ok(super::sheet(&found.zero().file, STEM, figure(found, judge), tables.into_iter().flatten()))
+    let chart = figure(found, &contrasts, criterion);
+    Ok(super::sheet(&found.zero().file, STEM, chart, tables.into_iter().flatten()))
 }
 
 /// Sentences on the heads for which masking costs more with zeros than with another kind, and the reverse.
@@ -139,8 +141,8 @@ fn agreement(found: &Kinds, agreements: &[KindAgreement], judge: Judge) -> Table
         .note(judge.of_verdicts())
 }
 
-pub(super) const KINDS: &str = "in the place of the masked head's context: zero: nothing, as in the paper; mean: its mean over other texts; resample: \
-     its context at the same position of another text";
+pub(super) const KINDS: &str = "the output of a masked head is replaced by zeros, as in the paper (zero), by its mean over other texts (mean), or by its \
+     output at the same position of another text (resample)";
 
 pub(super) fn draws(kinds: &[Kind]) -> Option<String> {
     let draws = kinds.iter().map(|kind| kind.draws.len()).max().filter(|&draws| draws > 1)?;
@@ -208,49 +210,100 @@ fn heads(found: &Kinds, judge: Judge) -> Option<Table> {
     (!rows.is_empty()).then_some(table)
 }
 
-const EQUAL: Style = Style::dashed(GREY, 0.7);
+/// Heads that the figure names.
+const NAMED: usize = 10;
 
-fn mark(place: usize) -> Mark {
-    match place {
-        1 => Mark::new(Shape::Circle, 1.7, BLUE).faint(0.35),
-        _ => Mark::new(Shape::Square, 1.7, VERMILLION).hollow(),
+const INTERVAL: Style = Style::line(INK, 0.6);
+const CERTAIN: Mark = Mark::new(Shape::Circle, 1.8, BLUE);
+const DRAW: Mark = Mark::new(Shape::Tick, 2.0, GREY);
+
+/// What masking a head costs under one kind, compared with zeros.
+struct Difference {
+    /// Of the score, the mean over the draws.
+    change: f64,
+    /// Of each draw.
+    draws: Vec<f64>,
+    /// Of a kind with a single draw.
+    test: Option<Comparison>,
+}
+
+impl Difference {
+    /// All heads under a kind, in the order of the rows.
+    fn all(found: &Kinds, place: usize, contrasts: &[KindContrast]) -> Vec<Self> {
+        let contrast = contrasts.iter().find(|contrast| contrast.kind == place);
+        let own = &found.all[place].draws;
+        let of_row = |(row, zero): (usize, &AblationRow)| {
+            let draws: Vec<f64> =
+                own.iter().map(|draw| draw.rows[row].score_delta - zero.score_delta).collect();
+            let change = draws.iter().sum::<f64>() / draws.len() as f64;
+            Self { change, draws, test: contrast.map(|contrast| contrast.tests[row]) }
+        };
+        found.zero().rows.iter().enumerate().map(of_row).collect()
     }
 }
 
-/// A point for each head and each other kind, over its change with zeros.
-fn figure(found: &Kinds, judge: Judge) -> Chart {
+/// A panel for each kind other than zeros: the heads for which the kinds differ most by name, and all others in one row.
+fn figure(found: &Kinds, contrasts: &[KindContrast], criterion: Criterion) -> Chart {
     let own = found.zero();
-    let metric = own.metric();
-    let attentions = own.attentions();
-    let all = |attention: &Attention| {
-        found.all.iter().flat_map(|kind| kind.changes(*attention)).collect::<Vec<_>>()
+    let (metric, kinds) = (own.metric(), 1..found.all.len());
+    let differences: Vec<_> = kinds.map(|place| Difference::all(found, place, contrasts)).collect();
+    let size = |row: &usize| differences.iter().map(|all| all[*row].change.abs()).fold(0.0, f64::max);
+    let mut order: Vec<usize> = (0..own.rows.len()).collect();
+    order.sort_by(|one, other| size(other).total_cmp(&size(one)));
+    let (named, others) = order.split_at(NAMED.min(order.len()));
+    let mut names: Vec<String> = named.iter().map(|&row| own.rows[row].head_id().in_words()).collect();
+    names.extend((!others.is_empty()).then(|| format!("{} others", others.len())));
+    let panel = |(place, all): (usize, &Vec<Difference>)| {
+        let label = format!("change of {}: {} minus zeros", metric.label(), found.all[place + 1].name);
+        Panel::rows(of_differences(label, all, named), names.clone(), rows_of(all, named, others, criterion))
+            .in_row(place)
     };
-    let ends = extent(attentions.iter().flat_map(all).chain([0.0]));
-    let margin = -metric.direction().gain(judge.margin(own.base()));
-    let panel = |attention: &Attention| {
-        let zero = found.all[0].changes(*attention);
-        let points = found.all.iter().enumerate().skip(1).map(|(place, kind)| {
-            let changes = zero.iter().copied().zip(kind.changes(*attention)).collect();
-            Layer::Points(changes, mark(place))
-        });
-        let lines = [
-            Layer::Line(vec![(ends.0, ends.0), (ends.1, ends.1)], EQUAL),
-            Layer::Rule(At::X(margin), Style::line(GREY, 0.4)),
-            Layer::Rule(At::Y(margin), Style::line(GREY, 0.4)),
-        ];
-        let axes = [
-            Axis::around("change with zeros", ends.0, ends.1),
-            Axis::around(format!("change of {}", metric.label()), ends.0, ends.1),
-        ];
-        Panel::new(axes, 120.0, lines.into_iter().chain(points).collect())
-    };
-    let entries =
-        found.all.iter().enumerate().skip(1).map(|(place, kind)| Entry::mark(kind.name, mark(place)));
-    let what = "Change of the score by masking each head, by what takes its place";
+    let panels: Vec<Panel> = differences.iter().enumerate().map(panel).collect();
+    let has_draws = found.all.iter().any(|kind| kind.draws.len() > 1);
+    let what =
+        format!("Change of {} by masking each head: other kinds of ablation minus zeros", metric.label());
     Chart::new("Kinds of ablation", own.file.label(STEM), own.file.titled(what))
+        .note(format!(
+            "the {} heads for which kinds differ most; {} 0 masking costs more with the other kind than with zeros",
+            named.len(),
+            metric.worse_side()
+        ))
+        .note("intervals are for each head separately; the heads are selected by these differences, which makes them look larger")
         .note(KINDS)
         .note(draws(&found.all))
-        .entries(entries)
-        .entries([Entry::line("equal", EQUAL), Entry::line("margin", Style::line(GREY, 0.4))])
-        .beside(&attentions, panel)
+        .entries((!contrasts.is_empty()).then(|| Entry { line: Some(INTERVAL), ..Entry::mark("95% interval", CERTAIN.hollow()) }))
+        .entries((!contrasts.is_empty()).then(|| Entry::mark(format!("p < {} after Holm", criterion.alpha), CERTAIN)))
+        .entries(has_draws.then(|| Entry::mark("each draw", DRAW)))
+        .entries((!others.is_empty()).then(|| Entry::mark("each other head", OTHER)))
+        .panels(panels.len(), panels)
+}
+
+const OTHER: Mark = Mark::new(Shape::Tick, 3.5, SILVER);
+
+/// The axis of all differences of a kind with the intervals of the named heads.
+fn of_differences(label: String, all: &[Difference], named: &[usize]) -> Axis {
+    let intervals = named.iter().filter_map(|&row| all[row].test?.interval);
+    let ends = intervals.flat_map(|ends| [ends.low, ends.high]);
+    let (low, high) = extent(all.iter().flat_map(|one| one.draws.iter().copied()).chain(ends).chain([0.0]));
+    Axis::around(label, low, high)
+}
+
+/// A row for each named head, and one for all others.
+fn rows_of(all: &[Difference], named: &[usize], others: &[usize], criterion: Criterion) -> Vec<Layer> {
+    let mut layers = vec![Layer::Rule(At::X(0.0), Style::line(GREY, 0.5))];
+    for (height, &row) in named.iter().enumerate() {
+        let (height, own) = (height as f64 + 0.5, &all[row]);
+        if let Some(ends) = own.test.and_then(|test| test.interval) {
+            layers.push(Layer::Line(vec![(ends.low, height), (ends.high, height)], INTERVAL));
+        }
+        if own.draws.len() > 1 {
+            layers.push(Layer::Points(own.draws.iter().map(|&draw| (draw, height)).collect(), DRAW));
+        }
+        let is_certain = own.test.and_then(|test| test.p_adjusted).is_some_and(|p| p < criterion.alpha);
+        let mark = if is_certain { CERTAIN } else { CERTAIN.hollow() };
+        layers.push(Layer::Points(vec![(own.change, height)], mark));
+    }
+    let last = named.len() as f64 + 0.5;
+    layers.push(Layer::Points(others.iter().map(|&row| (all[row].change, last)).collect(), OTHER));
+    layers
 }

@@ -1,6 +1,6 @@
 //! Pruned models in llama.cpp: what they cost in perplexity, and what they gain in speed, cache and file size.
-use charts::chart::{Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style};
-use charts::palette::{BLUE, GREEN, INK, ORANGE, PURPLE, VERMILLION};
+use charts::chart::{Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
+use charts::palette::{BLUE, GREEN, INK, ORANGE, PURPLE, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
@@ -55,14 +55,14 @@ fn table(found: &Results<LlamaCppRow>) -> Table {
             .chain([cache, file]);
         Row::new(name(row), cells)
     };
-    let names = ["perplexity", "change (nats)", "95 % interval", "prompt", "change (%)", "95 % interval"];
+    let names = ["perplexity", "change (nats)", "95% interval", "prompt", "change (%)", "95% interval"];
     let names =
-        names.into_iter().chain(["generation", "change (%)", "95 % interval", "cache (MiB)", "file (MiB)"]);
+        names.into_iter().chain(["generation", "change (%)", "95% interval", "cache (MiB)", "file (MiB)"]);
     let first = &found.rows[0];
     Table::new("llama.cpp", found.file.label(STEM), found.file.titled("Pruned models in llama.cpp"))
         .columns(["Removed", "Model"], names)
         .rows(found.rows.iter().map(row))
-        .mark("the 95 % interval of the change of speed does not hold 0".to_owned())
+        .mark("the 95% interval of the change of speed does not hold 0".to_owned())
         .note(format!(
             "prompt, generation: tokens a second that are read at once, and one by one behind them, on two threads, in f16 with flash \
              attention; changes are geometric means over {} rounds, in each of which all models take turns",
@@ -83,52 +83,90 @@ fn name(row: &LlamaCppRow) -> String {
     if *removed == 0 {
         return removal.clone();
     }
-    format!("{removal}: {removed} of {heads} ({} %)", tenths(100.0 * *removed as f64 / *heads as f64))
+    format!("{removal}: {removed} of {heads} ({}%)", tenths(percent(row)))
 }
 
-/// Nats a token over what was measured of speed and of the cache; a line joins the models of one way of choosing heads.
+/// Perplexity over what was measured of speed and of the cache, with intervals; a line joins the models of one way of choosing heads.
+/// The place of a perplexity on its axis is its logarithm: nats per token.
 fn figure(found: &Results<LlamaCppRow>) -> Chart {
-    let intact = &found.rows[0];
+    let full = &found.rows[0];
     let ways: Vec<&[LlamaCppRow]> =
         found.rows[1..].chunk_by(|left, right| left.removal == right.removal).collect();
-    let panel = |label: &str, x: &dyn Fn(&LlamaCppRow) -> f64| {
-        let place = |row: &LlamaCppRow| (x(row), row.nats);
-        let (low, high) = extent(found.rows.iter().map(x));
-        let (best, worst) = extent(found.rows.iter().map(|row| row.nats));
-        let ways = ways.iter().zip(LOOKS.iter().cycle()).flat_map(|(rows, &(color, shape))| {
-            let places: Vec<_> = std::iter::once(intact).chain(*rows).map(place).collect();
-            let marks = places[1..].to_vec();
-            [Layer::Line(places, Style::line(color, 0.8)), Layer::Points(marks, Mark::new(shape, 1.5, color))]
-        });
-        let own = Layer::Points(vec![place(intact)], Mark::new(Shape::Star, 2.0, INK));
-        Panel::new(
-            [Axis::around(label, low, high), Axis::around("nats per token", best, worst)],
-            150.0,
-            ways.chain([own]).collect(),
-        )
+    let looks = || ways.iter().zip(LOOKS.iter().cycle());
+    let nats = |row: &LlamaCppRow| [row.nats, full.nats + row.delta_low, full.nats + row.delta_high];
+    let y = perplexities(extent(found.rows.iter().flat_map(nats)));
+    let panel = |label: &str, x: &dyn Fn(&LlamaCppRow) -> [f64; 3]| {
+        let place = |row: &LlamaCppRow| (x(row)[0], row.nats);
+        let (low, high) = extent(found.rows.iter().flat_map(x));
+        let mut layers = Vec::new();
+        for (rows, &(color, shape)) in looks() {
+            let thin = Style::line(color, 0.4);
+            for row in *rows {
+                let ([at, left, right], [height, lower, upper]) = (x(row), nats(row));
+                layers.push(Layer::Line(vec![(left, height), (right, height)], thin));
+                layers.push(Layer::Line(vec![(at, lower), (at, upper)], thin));
+                layers.push(Layer::Points(vec![(at, height)], Mark::new(shape, radius(row), color)));
+            }
+            // a line through the full model and a single other one would be a claim about all between
+            let places = std::iter::once(full).chain(*rows).map(place).collect();
+            layers.extend((rows.len() > 1).then(|| Layer::Line(places, Style::line(color, 0.8))));
+        }
+        layers.push(Layer::Points(vec![place(full)], FULL));
+        Panel::new([Axis::around(label, low, high), y.clone()], 165.0, layers)
     };
+    let speed = |[rate, ratio, low, high]: [f64; 4]| [rate, rate * low / ratio, rate * high / ratio];
     let panels = [
-        panel("prompt (tokens a second)", &|row| row.prompt_per_second),
-        panel("generation (tokens a second)", &|row| row.generated_per_second),
-        panel("key-value cache (MiB)", &|row| row.cache_bytes as f64 / MEBIBYTE),
+        panel("prompt (tokens per second)", &|row| {
+            speed([row.prompt_per_second, row.prompt_ratio, row.prompt_ratio_low, row.prompt_ratio_high])
+        }),
+        panel("generation (tokens per second)", &|row| {
+            let ratios = [row.generated_ratio, row.generated_ratio_low, row.generated_ratio_high];
+            speed([row.generated_per_second, ratios[0], ratios[1], ratios[2]])
+        }),
+        panel("key-value cache (MiB)", &|row| [row.cache_bytes as f64 / MEBIBYTE; 3]),
     ];
-    let entries = ways.iter().zip(LOOKS.iter().cycle()).map(|(rows, &(color, shape))| {
-        let line = Entry::line(&rows[0].removal, Style::line(color, 0.8));
-        Entry { mark: Some(Mark::new(shape, 1.5, color)), ..line }
+    let entries = looks().map(|(rows, &(color, shape))| {
+        let line = (rows.len() > 1).then_some(Style::line(color, 0.8));
+        Entry { line, ..Entry::mark(&rows[0].removal, Mark::new(shape, 1.5, color)) }
     });
-    let mut removed: Vec<usize> = found.rows[1..].iter().map(|row| row.removed).collect();
-    removed.sort_unstable();
-    removed.dedup();
-    let shares: Vec<_> =
-        removed.into_iter().map(|count| tenths(100.0 * count as f64 / intact.heads as f64)).collect();
-    let title = found.file.titled("Nats a token over speed and cache in llama.cpp");
+    let mut removed: Vec<&LlamaCppRow> = found.rows[1..].iter().collect();
+    removed.sort_unstable_by_key(|row| row.removed);
+    removed.dedup_by_key(|row| row.removed);
+    let sizes = removed.iter().map(|row| {
+        Entry::mark(
+            format!("{}% removed", tenths(percent(row))),
+            Mark::new(Shape::Circle, radius(row), SILVER),
+        )
+    });
+    let title = found.file.titled("Perplexity over speed and cache in llama.cpp");
     Chart::new("llama.cpp", found.file.label(STEM), title)
         .wide()
-        .note(format!(
-            "marks: models without {} % of the heads, as far as they were measured",
-            shares.join(", ")
-        ))
+        .note("the larger a mark, the more heads are removed")
+        .note(
+            "thin lines: 95% intervals, of perplexity compared with the full model over windows, of speed over rounds; the cache is exact",
+        )
         .entries(entries)
-        .entries([Entry::mark("all heads", Mark::new(Shape::Star, 2.0, INK))])
+        .entries([Entry::mark("full model", FULL)])
+        .entries(sizes)
         .panels(3, (0..).zip(panels).map(|(at, panel)| panel.in_row(at)).collect())
+}
+
+const FULL: Mark = Mark::new(Shape::Star, 2.0, INK);
+
+/// Removed heads in percent.
+fn percent(row: &LlamaCppRow) -> f64 {
+    100.0 * row.removed as f64 / row.heads as f64
+}
+
+/// Radius of a model's mark.
+fn radius(row: &LlamaCppRow) -> f64 {
+    0.8 + percent(row) / 35.0
+}
+
+/// An axis of perplexities between these nats per token.
+fn perplexities((low, high): (f64, f64)) -> Axis {
+    let round = (0..9).flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(exponent)));
+    let ticks = round.filter(|perplexity| (low..=high).contains(&perplexity.ln()));
+    let ticks = ticks.map(|perplexity| (perplexity.ln(), vec![fixed(perplexity, 0)])).collect();
+    Axis { ticks: Ticks::Names(ticks), ..Axis::around("perplexity (log scale)", low, high) }
 }

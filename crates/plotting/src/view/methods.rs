@@ -3,18 +3,16 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use charts::chart::{Axis, Chart, Color, Entry, Layer, Panel, Shape, Style};
-use charts::palette::{GREEN, ORANGE, PURPLE, SILVER};
+use charts::chart::{Axis, Chart, Color, Entry, Panel, Shape};
+use charts::palette::{GREEN, PURPLE, SILVER};
 use charts::write::Sheet;
 use findings::methods::{Repaired, is_of_modules};
 use findings::pruning::share;
 use findings::{Criterion, Draws, LeftOut, Methods, Result, Series, Speed};
 use records::{CurveId, Order, PruningRow, Repair, Scope};
-use stats::Direction;
 
-use super::curve::{Curve, Point, base_entry, over_base, scores};
-use super::pruning_curves::{complement_entry, curve, is_random, look};
-use super::pruning_table::COMPLEMENT;
+use super::curve::{BASE, Curve, Point, over_base, scores};
+use super::pruning_curves::{curve, is_random, legend, look};
 use super::{Asked, BANDS};
 use tables::{Ranking, modules_table, recommendation, steps_table};
 
@@ -55,107 +53,75 @@ fn repaired(method: Repaired) -> String {
     name(curve) + &after.unwrap_or_default()
 }
 
-/// Width of the lines of methods that have no colour.
-const FAINT: f64 = 0.3;
+/// Looks of the two best methods beside importance, the oracle and random orders.
+const BEST: [(Color, Shape); 2] = [(GREEN, Shape::Triangle), (PURPLE, Shape::Diamond)];
 
-/// Small multiples by repair: importance, the oracle, random orders, whole modules, and the best of all others stand out.
+/// A panel for each repair with at most five curves, which look the same in all panels: importance, the oracle, random orders and the
+/// two best of all other methods. The tables have the rest.
 fn figure(found: &Methods, scope: Scope, ranking: &Ranking<'_>, criterion: Criterion) -> Chart {
-    let (file, metric, base) = (&found.results.file, found.results.metric(), found.results.base());
+    let (file, metric) = (&found.results.file, found.results.metric());
+    let best = ranking.best_others();
     let drawn = |repair: Repair| -> Vec<(&Series, Curve)> {
-        let best = ranking.best(repair);
         let own = found.repairs[&repair].series.iter().filter(|series| series.curve.attention == scope);
         let base = found.repairs[&repair].results.base();
-        let drawn = |series| drawn_curve(series, base, Some(series.curve) == best, criterion);
-        own.map(|series| (series, drawn(series))).collect()
+        own.filter_map(|series| Some((series, drawn_curve(series, base, &best, criterion)?))).collect()
     };
     let all: Vec<(&Series, Curve)> = ranking.repairs.iter().flat_map(|&repair| drawn(repair)).collect();
-    let worst = worst_height(&all, base, metric.direction());
-    let cut = |curve: Curve| curve.up_to(worst, metric.direction());
-    let leaving = all
-        .iter()
-        .filter(|(_, curve)| curve.points().any(|point| metric.direction().is_better(worst, point.y)));
-    let leaving = leaving.count();
-    let all: Vec<(&Series, Curve)> = all.into_iter().map(|(series, curve)| (series, cut(curve))).collect();
-    let y = scores(&metric, all.iter().flat_map(|(_, curve)| curve.heights()).chain([base]));
+    let y = scores(&metric, all.iter().flat_map(|(_, curve)| curve.heights()));
     let panel = |repair: &Repair| {
-        let mut curves: Vec<Curve> = drawn(*repair).into_iter().map(|(_, curve)| cut(curve)).collect();
-        curves.sort_by_key(|curve| curve.mark.is_none()); // those with marks in front
-        let base = found.repairs[repair].results.base();
-        let mut layers = over_base(base, &curves.iter().collect::<Vec<_>>());
-        let best = ranking.best(*repair).map(|best| (50.0, format!("best other: {}", name(best)), GREEN));
-        layers.extend(best.map(|best| Layer::Tops(vec![best])));
+        let curves: Vec<Curve> = drawn(*repair).into_iter().map(|(_, curve)| curve).collect();
+        let layers = over_base(found.repairs[repair].results.base(), &curves.iter().collect::<Vec<_>>());
         Panel::new([Axis::percent("heads masked (%)"), y.clone()], 150.0, layers)
     };
-    let has = |is: fn(&Series) -> bool| all.iter().any(|(series, _)| is(series));
-    let has_complement = has(|series| series.curve.complement);
+    let has_random = all.iter().any(|(series, _)| is_random(series));
     let title = format!("{} over the share of masked heads, by method and repair", metric.label());
-    let mut entries: Vec<Entry> = Vec::new();
-    for (_, curve) in all.iter().filter(|(series, curve)| !series.curve.complement && !curve.name.is_empty())
-    {
-        if !entries.contains(&curve.entry()) {
-            entries.push(curve.entry());
-        }
-    }
-    let others = all.iter().any(|(_, curve)| curve.name.is_empty());
     let chart = Chart::new("Methods side by side", file.label(STEM), file.titled(title))
         .note(found.results.base_line())
         .note(file.of_orders())
         .note(repairs(&ranking.repairs))
-        .note("best other: by the area under the curve, of all but importance, the oracle, random orders and whole modules")
-        .note((leaving > 0).then(|| {
-            format!("the scale ends at the worst mean of random orders, or of what stands out; {leaving} curves leave it")
-        }))
+        .note(
+            "shown: importance, the oracle and random orders where they were measured, and the two other methods with the best mean \
+             rank over the panels, by the area under the curve; all others are in the tables",
+        )
         .note(BANDS)
-        .note(has(is_random).then_some("random: the mean of the orders, with the least and the greatest score"))
-        .note(has_complement.then(|| format!("dashed, complement of importance: {COMPLEMENT}")))
-        .note((!found.others.is_empty()).then_some("curves of the first training that has them"))
-        .entries(entries)
-        .entries(others.then(|| Entry::line("other methods", Style::line(SILVER, FAINT))))
-        .entries(complement_entry(has_complement))
-        .entries([base_entry("base", &metric, base)])
-        .beside(&ranking.repairs, panel);
+        .note(has_random.then_some("random: the mean over the orders; its band is the range over the orders, no interval"))
+        .note((!found.others.is_empty()).then_some("curves of the first run that has them"))
+        .entries(legend(&all))
+        .entries([Entry::line("full model", BASE)])
+        .beside(&ranking.repairs, in_words, panel);
     if ranking.repairs.len() > 1 { chart.wide() } else { chart }
 }
 
-/// The worst height to draw: that of curves with marks, with their intervals, and of the means of random orders; of all curves where no
-/// orders are random.
-fn worst_height(all: &[(&Series, Curve)], base: f64, direction: Direction) -> f64 {
-    let has_random = all.iter().any(|(series, _)| is_random(series));
-    let heights = |(series, curve): &(&Series, Curve)| match curve.mark.is_some() || !has_random {
-        true => curve.heights().collect::<Vec<_>>(),
-        false if is_random(series) => curve.points().map(|point| point.y).collect(),
-        false => Vec::new(),
-    };
-    let worse = |one: f64, other: f64| if direction.is_better(one, other) { other } else { one };
-    all.iter().flat_map(heights).fold(base, worse)
-}
-
-/// A curve from the base on that stands out, or a faint one without a name.
-fn drawn_curve(series: &Series, base: f64, is_best: bool, criterion: Criterion) -> Curve {
-    const MODULES: [(&str, Color, Shape); 2] =
-        [("modules", PURPLE, Shape::Diamond), ("modules-by-similarity", ORANGE, Shape::Square)];
-    let order = series.curve.order;
-    let modules = MODULES.iter().find(|(name, ..)| *name == order.name());
-    let look = match (order, modules) {
-        (Order::Importance | Order::Oracle, _) => look(series),
-        (_, Some(&(_, color, shape))) => Curve::look(name(series.curve), color, 0.8, Some((shape, 1.3))),
-        _ if is_best => Curve::look("best other", GREEN, 1.1, Some((Shape::Triangle, 1.4))),
-        _ => Curve::look("", SILVER, FAINT, None),
-    };
-    let is_faint = look.name.is_empty() && order != Order::Random;
-    let mut drawn = if order == Order::Random { of_draws(series) } else { curve(series, look, criterion) };
-    for piece in &mut drawn.pieces {
-        for point in piece.iter_mut() {
-            point.is_worse = false; // nearly all are
-            point.ends = point.ends.filter(|_| !is_faint);
+/// A curve from the full model on; `None` for methods that are not shown.
+fn drawn_curve(series: &Series, base: f64, best: &[CurveId], criterion: Criterion) -> Option<Curve> {
+    let place = best.iter().position(|curve| *curve == series.curve);
+    let mut drawn = match (series.curve.order, place) {
+        _ if series.curve.complement => return None,
+        (Order::Random, _) => of_draws(series),
+        (Order::Importance | Order::Oracle, _) => curve(series, look(series), criterion),
+        (_, Some(place)) => {
+            let (color, shape) = BEST[place];
+            curve(series, Curve::look(name(series.curve), color, 1.1, Some((shape, 1.4))), criterion)
         }
-        let intact =
-            Point { x: 0.0, y: base, ends: Some((base, base)).filter(|_| !is_faint), is_worse: false };
+        _ => return None,
+    };
+    for piece in &mut drawn.pieces {
+        piece.iter_mut().for_each(|point| point.is_worse = false); // nearly all are
         if piece.first().is_some_and(|first| first.x > 0.0) {
-            piece.insert(0, intact);
+            piece.insert(0, Point { x: 0.0, y: base, ends: Some((base, base)), is_worse: false });
         }
     }
-    drawn
+    Some(drawn)
+}
+
+/// The name of a repair above its panel.
+fn in_words(repair: Repair) -> &'static str {
+    match repair {
+        Repair::None => "no repair",
+        Repair::Mean => "means folded into biases",
+        Repair::LeastSquares => "kept heads rescaled",
+        Repair::Training => "trained further",
+    }
 }
 
 /// The mean of random orders at each step, with the least and the greatest score.
@@ -167,20 +133,23 @@ fn of_draws(series: &Series) -> Curve {
         Some(Point { x: share(rows[0]), y: mean, ends: Some(range), is_worse: false })
     };
     let pieces = vec![steps.values().filter_map(point).collect()];
-    Curve { pieces, ..Curve::look(format!("random ({})", series.runs.len()), SILVER, 0.8, None) }
+    Curve {
+        pieces,
+        ..Curve::look(format!("random ({} orders, with range)", series.runs.len()), SILVER, 0.8, None)
+    }
 }
 
 /// Meaning of the repairs that are there.
 fn repairs(all: &[Repair]) -> String {
     let about = |repair: &Repair| match repair {
         Repair::None => "none",
-        Repair::Mean => "mean: mean contexts folded into biases",
+        Repair::Mean => "mean: the means of the masked heads' outputs are folded into biases",
         Repair::LeastSquares => {
-            "least-squares: kept heads multiplied, so that each module writes what is closest to what it wrote"
+            "least-squares: kept heads are rescaled so that the output of each module is closest to its output with all heads"
         }
         Repair::Training => {
-            "training: all weights trained further, beside the same with all heads (the base there)"
+            "training: all weights are trained further, compared with the full model after the same training (grey there)"
         }
     };
-    format!("repairs of what is left: {}", all.iter().map(about).collect::<Vec<_>>().join("; "))
+    format!("repairs: {}", all.iter().map(about).collect::<Vec<_>>().join("; "))
 }

@@ -115,17 +115,16 @@ const fn mark(attention: Attention, radius: f64) -> Mark {
 }
 
 /// Sentence on the bands around curves.
-const BANDS: &str =
-    "bands: 95 % intervals of the change from the base, drawn around the score, each step by itself";
+const BANDS: &str = "bands: 95% intervals of the change from the full model, drawn around the score, for each step separately";
 
-/// `35.91 [-0.35, +0.08]`: a score with the 95 % interval of its change, marked where it is significantly worse.
+/// `35.91 [-0.35, +0.08]`: a score with the 95% interval of its change, marked where it is significantly worse.
 fn scored(row: &impl TestedRow, criterion: Criterion) -> Cell {
     let (metric, tests) = (Metric::new(row.metric()), row.tests());
     let ends = metric.brackets(row.delta_interval());
     Cell::number(metric.amount(tests.variant) + &ends, tests.variant).marked(criterion.is_loss(row))
 }
 
-/// `-0.75 [-1.50, -0.02]`: a difference of two models with its 95 % interval.
+/// `-0.75 [-1.50, -0.02]`: a difference of two models with its 95% interval.
 fn difference(found: &Comparison, metric: &Metric) -> Cell {
     let ends = metric.brackets(found.interval.map(|ends| (ends.low, ends.high)));
     Cell::number(metric.change(found.delta) + &ends, found.delta)
@@ -139,7 +138,7 @@ pub fn ranked(numbers: impl IntoIterator<Item = (HeadId, f64)>) -> BTreeMap<Head
     numbers.iter().map(|&(head, value)| (head, Cell::printed(value, text))).collect()
 }
 
-/// `2.565 (2.564 to 2.567, 5 draws)`: the mean of random draws, with the least and the greatest; marked where these leave out `score`.
+/// `2.565 (2.564 to 2.567, 5 draws)`: the mean of random draws, with the range; marked if that does not hold `score`.
 fn drawn(draws: &Draws, number: impl Fn(f64) -> String, score: Option<f64>) -> Cell {
     let range = if draws.count > 1 { range(draws.range, &number) + ", " } else { String::new() };
     let text = format!("{} ({range}{})", number(draws.mean), count(draws.count, "draw"));
@@ -149,7 +148,7 @@ fn drawn(draws: &Draws, number: impl Fn(f64) -> String, score: Option<f64>) -> C
 /// Sentence on random draws, of which the fewest that a choice is compared with are as many as this; nothing without any.
 fn of_draws(fewest: usize) -> Option<String> {
     let (all, enough) = (count(fewest, "draw"), Draws::ENOUGH);
-    let means = format!("random: the mean of {all}, with the least and the greatest");
+    let means = format!("random: the mean of {all}, with the range");
     let few =
         format!("random: {all}, too few to call a choice better or worse than random, which takes {enough}");
     (fewest > 0).then_some(if fewest < enough { few } else { means })
@@ -158,7 +157,9 @@ fn of_draws(fewest: usize) -> Option<String> {
 /// Meaning of a mark on the score of a model that was trained further.
 fn worse_than_control(metric: &Metric, criterion: Criterion) -> String {
     let (side, criterion) = (metric.worse_side(), criterion.in_words());
-    format!("{side} the same with all heads ({criterion}), for other test segments, not for other trainings")
+    format!(
+        "significantly {side} all heads with the same training ({criterion}); holds for other test segments, not for other runs"
+    )
 }
 
 fn hollow(metric: &Metric, than: &str, criterion: Criterion) -> String {

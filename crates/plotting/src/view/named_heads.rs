@@ -67,7 +67,7 @@ fn table(found: &Named, judge: Option<Judge>) -> Table {
     };
     let rows = FunctionName::NAMED.iter().flat_map(|&score| found.of(score).into_iter().take(MOST).map(row));
     let kinds = found.kinds.iter().map(|kind| format!("change: {}", kind.name));
-    let columns = ["score", "95 % interval", "spread evenly"].map(str::to_owned);
+    let columns = ["score", "95% interval", "spread evenly"].map(str::to_owned);
     let what = "The heads with the greatest scores";
     let what = metric.map_or(what.to_owned(), |metric| {
         format!("{what}, and the change of {} by masking each", metric.label())
@@ -92,39 +92,51 @@ fn mark(name: &str) -> Mark {
     }
 }
 
-const EVEN: Style = Style::dashed(SILVER, 0.7);
-const MARGIN: Style = Style::line(GREY, 0.4);
+const JOINED: Style = Style::line(SILVER, 0.6);
+const MARGIN: Style = Style::dashed(GREY, 0.7);
 
-/// A panel for each score, a point for each head and kind.
+/// A panel for each score with a row for each of the heads with the highest scores: what masking it does under each kind.
 fn figure(found: &Named, judge: Judge) -> Chart {
     let file = &found.scores.file;
     let zero = &found.kinds[0].draws[0];
     let metric = zero.metric();
     let costs = costs(found, judge);
     let changes = found.kinds.iter().flat_map(|kind| kind.changes(Attention::SelfAttention));
-    let ends = extent(changes.chain([0.0]));
+    let (low, high) = extent(changes.chain([0.0]));
     let margin = -metric.direction().gain(judge.margin(zero.base()));
     let panel = |&score: &FunctionName| {
-        let rows = found.of(score);
-        let points = found.kinds.iter().enumerate().map(|(place, kind)| {
-            let point = |row: &&HeadFunctionRow| Some((row.share, costs(row)[place]?.change));
-            Layer::Points(rows.iter().filter_map(point).collect(), mark(kind.name))
-        });
-        let even = rows.first().and_then(|row| row.baseline).map(|even| Layer::Rule(At::X(even), EVEN));
-        let lines = even.into_iter().chain([Layer::Rule(At::Y(margin), MARGIN)]);
-        let axes = [
-            Axis::around(format!("score: {score}"), 0.0, 1.0),
-            Axis::around(format!("change of {}", metric.label()), ends.0, ends.1),
-        ];
-        Panel::new(axes, 120.0, lines.chain(points).collect())
+        let rows: Vec<_> = found.of(score).into_iter().take(MOST).collect();
+        let mut layers =
+            vec![Layer::Rule(At::X(0.0), Style::line(GREY, 0.5)), Layer::Rule(At::X(margin), MARGIN)];
+        for (height, row) in (0..).map(|height| f64::from(height) + 0.5).zip(&rows) {
+            let own =
+                found.kinds.iter().zip(costs(row)).filter_map(|(kind, cost)| Some((kind, cost?.change)));
+            let own: Vec<_> = own.collect();
+            let (left, right) = extent(own.iter().map(|(_, change)| *change));
+            layers.push(Layer::Line(vec![(left, height), (right, height)], JOINED));
+            let points =
+                own.into_iter().map(|(kind, change)| Layer::Points(vec![(change, height)], mark(kind.name)));
+            layers.extend(points);
+        }
+        let names = rows.iter().map(|row| format!("{}: {}", row.head_id().in_words(), fixed(row.share, 2)));
+        let x = Axis::around(format!("change of {}", metric.label()), low, high);
+        let even = rows
+            .first()
+            .and_then(|row| row.baseline)
+            .map(|even| format!(" (spread evenly: {})", fixed(even, 2)));
+        Panel::rows(x, names.collect(), layers).named(format!("{score}{}", even.unwrap_or_default()))
     };
-    let kinds = found.kinds.iter().map(|kind| Entry::mark(kind.name, mark(kind.name)));
-    let what = "Named scores of each head, and the change of the score by masking it";
+    let kinds = found
+        .kinds
+        .iter()
+        .map(|kind| Entry { line: Some(JOINED), ..Entry::mark(kind.name, mark(kind.name)) });
+    let what = format!("The {MOST} heads with the highest scores, and what masking each does");
     Chart::new("Named heads", file.label(STEM), file.titled(what))
+        .note("after the name of a head: its score")
         .note(SCORES)
         .note((found.kinds.len() > 1).then_some(KINDS))
         .note(draws(&found.kinds))
         .entries(kinds)
-        .entries([Entry::line("attention spread evenly", EVEN), Entry::line("margin", MARGIN)])
+        .entries([Entry::line("margin", MARGIN)])
         .panels(2, FunctionName::NAMED.iter().map(panel).collect())
 }

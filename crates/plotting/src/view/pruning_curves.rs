@@ -12,7 +12,7 @@ use findings::pruning::share;
 use findings::results::interval;
 use findings::{Criterion, Draws, LeftOut, Pruning, Replicates, Result, Retrained, RuleKind, Series};
 use records::{Attention, CurveId, Order, PruningRow, Scope, TestedRow};
-use words::tenths;
+use words::{count, tenths};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::pruning_table::{self, COMPLEMENT, optimistic, without_attention};
@@ -32,8 +32,8 @@ const OTHERS: Style = Style { color: SKY, width: 0.7, dash: [1.8, 1.2] };
 pub const RETRAINED: &str = "prune-and-retrain";
 
 /// Meaning of the curve under mean ablation.
-const FOLDED: &str = "mean: by importance, with the mean contexts of the heads in their place, which the bias of the output projection \
-     can hold, where the family has one";
+const FOLDED: &str = "mean: by importance, with the outputs of masked heads replaced by their means, which can be folded into the bias of the output \
+     projection if the model has one";
 
 /// Name of a figure, and that of its files.
 type Named = [&'static str; 2];
@@ -91,11 +91,7 @@ fn figure3(
     let folded = folded.map(|series| {
         (
             series,
-            curve(
-                series,
-                Curve::look("mean, can be folded in", BROWN, 1.0, Some((Shape::Wedge, 1.4))),
-                criterion,
-            ),
+            curve(series, Curve::look("mean ablation", BROWN, 1.0, Some((Shape::Wedge, 1.4))), criterion),
         )
     });
     let has_folded = folded.is_some();
@@ -113,11 +109,17 @@ fn figure3(
     let number = lines.len();
     let layers = cuts.into_iter().chain(rule).chain(lines).collect();
     Ok(chart(pruning, criterion, (third_or_sixth(pruning), &title, axis), drawn, layers)
-        .note(has_cuts.then_some("upright lines: how many heads can go by importance, by the two rules"))
+        .note(
+            has_cuts.then_some(
+                "vertical lines: share of heads that can be masked by importance, by the two rules",
+            ),
+        )
         .note(has_cuts.then_some(pruning.results.judge(criterion).rules("steps")))
         .note(has_cuts.then(|| pruning_table::power(pruning)).flatten())
-        .entries((number > 0).then(|| Entry::line(format!("other trainings ({number})"), OTHERS)))
-        .note((number > 0).then_some("light, short dashes: by importance, trainings with other seeds"))
+        .entries(
+            (number > 0).then(|| Entry::line(format!("{} with other seeds", count(number, "run")), OTHERS)),
+        )
+        .note((number > 0).then_some("light, short dashes: by importance, in runs with other seeds"))
         .note(shares(&Replicates::shares_of([pruning].into_iter().chain(others), criterion)))
         .entries(floor.map(|_| Entry::line("floor", FLOOR)))
         .note(has_folded.then_some(FOLDED))
@@ -132,7 +134,7 @@ fn figure4(pruning: &Pruning, criterion: Criterion) -> Result<Chart> {
         let mark = mark(attention, 1.6);
         let (width, shape) =
             if is_random(series) { (THIN, None) } else { (1.0, Some((mark.shape, mark.radius))) };
-        let look = Curve::look(attention.name(), mark.color, width, shape);
+        let look = Curve::look(attention.in_words(), mark.color, width, shape);
         (series, curve(series, look, criterion))
     };
     let drawn: Vec<_> = pruning.types()?.into_iter().map(drawn).collect();
@@ -141,7 +143,7 @@ fn figure4(pruning: &Pruning, criterion: Criterion) -> Result<Chart> {
     for (scope, row) in &pruning.floors {
         let Scope::One(attention) = *scope else { continue };
         rules.push(Layer::Rule(At::Y(row.score), Style::dotted(mark(attention, 1.0).color, 0.7)));
-        floors.push(format!("{scope} {}", metric.amount(row.score)));
+        floors.push(format!("{} {}", scope.in_words(), metric.amount(row.score)));
     }
     let title = format!("{} over the share of masked heads of each attention type", metric.label());
     let has_floor = !floors.is_empty();
@@ -183,14 +185,19 @@ pub(super) fn chart(
         .note(pruning.results.base_line())
         .note(file.of_orders())
         .note(curves.iter().any(|curve| !curve.bands().is_empty()).then_some(BANDS))
-        .note(has_order(Order::Random).then_some("thin lines: single random orders"))
-        .note(curves.iter().any(|curve| curve.has_hollow()).then(|| hollow(&metric, "the base", criterion)))
+        .note(has_order(Order::Random).then_some("thin lines: random orders, one line each"))
+        .note(
+            curves
+                .iter()
+                .any(|curve| curve.has_hollow())
+                .then(|| hollow(&metric, "the full model", criterion)),
+        )
         .note(has_complement.then_some(format!("dashed, complement of importance: {COMPLEMENT}")))
         .note(optimistic(file, drawn.iter().map(|(series, _)| *series)))
         .note(without_attention(pruning))
         .entries(named.map(|(_, curve)| curve.entry()))
         .entries(complement_entry(has_complement))
-        .entries([base_entry("base", &metric, base)])
+        .entries([base_entry("full model", &metric, base)])
         .panels(1, vec![Panel::new(axes, 160.0, layers)])
 }
 
@@ -237,7 +244,7 @@ fn cuts(pruning: &Pruning, criterion: Criterion) -> Vec<Layer> {
     let (mut layers, mut names) = (Vec::new(), Vec::<(f64, String, _)>::new());
     for (which, (name, style)) in RuleKind::BOTH.into_iter().zip(looks) {
         let Some(removable) = series.removable(judge, which) else { continue };
-        let share = pruning_table::share(&removable, " %");
+        let share = pruning_table::share(&removable, "%");
         layers.push(Layer::Rule(At::X(removable.percent), style));
         match names.last_mut() {
             Some((percent, both, _)) if *percent == removable.percent => {
@@ -285,8 +292,8 @@ pub(super) fn look(series: &Series) -> Curve {
     Curve::look(name, color, width, mark)
 }
 
-/// The curves after training without the heads, with their intervals; a panel for each set of heads. Dotted are those of the same
-/// orders before training. The papers have no such figure: they prune without training.
+/// The curves after training without the heads, with their intervals; a panel for each set of heads. Dotted lines are the same
+/// orders before training, without complements. The papers have no such figure: they prune without training.
 pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
     let (results, scopes) = (&retrained.after.results, retrained.scopes());
     let (metric, base) = (results.metric(), retrained.base);
@@ -298,8 +305,11 @@ pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
     };
     let series = &retrained.after.series;
     let after: Vec<(&Series, Curve)> = series.iter().map(|series| (series, of(series))).collect();
-    let before: Vec<(&Series, Curve)> =
-        series.iter().filter_map(|series| Some((series, before(series)?))).collect();
+    let before: Vec<(&Series, Curve)> = series
+        .iter()
+        .filter(|one| !one.curve.complement)
+        .filter_map(|one| Some((one, before(one)?)))
+        .collect();
     let all = || after.iter().chain(&before).map(|(_, curve)| curve);
     let y = scores(&metric, all().flat_map(Curve::heights).chain([base]));
     let panel = |scope: &Scope| {
@@ -315,21 +325,21 @@ pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
     let has_untrained = !before.is_empty();
     let title = format!("{} after retraining without some heads, over the share of these", metric.label());
     Chart::new("Retraining after pruning", results.file.label(RETRAINED), results.file.titled(title))
-        .note(format!("base {}", metric.described(base)))
+        .note(format!("full model: {}", metric.described(base)))
         .note(results.file.of_orders())
-        .note(format!("each step starts from the intact model and takes {} updates", retrained.updates))
-        .note("at 0 % the model is trained further with all its heads")
+        .note(format!("each step starts from the full model and takes {} updates", retrained.updates))
+        .note("at 0% the model is trained further with all its heads")
         .note(all().any(|curve| !curve.bands().is_empty()).then_some(
-            "bands: 95 % intervals of the change from step 0, which is retrained with all heads, each step by itself",
+            "bands: 95% intervals of the change from step 0, which is retrained with all heads, for each step separately",
         ))
         .note(all().any(Curve::has_hollow).then(|| format!("hollow: {}", worse_than_control(&metric, criterion))))
         .note(has_untrained.then_some("dotted: the same heads masked, without retraining"))
-        .note(has_complement.then_some(format!("dashed: {COMPLEMENT}")))
+        .note(has_complement.then_some(format!("dashed, complement: {COMPLEMENT}")))
         .entries(legend(&after))
         .entries(complement_entry(has_complement))
         .entries(has_untrained.then(|| Entry::line("not retrained", Style::dotted(INK, 0.8))))
-        .entries([base_entry("base", &metric, base)])
-        .beside(&scopes, panel)
+        .entries([base_entry("full model", &metric, base)])
+        .beside(&scopes, Scope::in_words, panel)
 }
 
 /// One row for each step of each curve, of random draws together: heads and order, then the score with and without training.
@@ -390,7 +400,7 @@ pub fn retrained_table(retrained: &Retrained, criterion: Criterion) -> Table {
     let draws =
         retrained.after.series.iter().filter(|series| is_random(series)).map(|series| series.runs.len());
     let title = format!(
-        "{} without the heads of each step, with {updates} updates of retraining and without, and 95 % intervals of the \
+        "{} without the heads of each step, with {updates} updates of retraining and without, and 95% intervals of the \
          change in brackets: from all heads retrained, and from the base",
         metric.label()
     );
@@ -409,7 +419,7 @@ pub fn retrained_table(retrained: &Retrained, criterion: Criterion) -> Table {
         worse_than_control(&metric, criterion),
         Draws::ENOUGH
     ))
-    .note(format!("base {}", metric.described(retrained.base)))
+    .note(format!("full model: {}", metric.described(retrained.base)))
     .note(results.file.of_orders())
     .note(of_draws(draws.min().unwrap_or_default()))
 }

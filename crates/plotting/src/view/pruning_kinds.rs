@@ -75,7 +75,7 @@ fn table(found: &KindsOfCurves, criterion: Criterion) -> Table {
                 "no sig. loss (%)",
                 "in heads",
                 "more than zero",
-                "score at 50 %",
+                "score at 50%",
             ],
         )
         .rows(rows(found, criterion))

@@ -14,12 +14,11 @@ pub const STEM: &str = "pruning";
 pub const OPTIMISTIC: &str = "made on the very split that is scored, so its share is optimistic";
 
 /// Definition of a complement.
-pub const COMPLEMENT: &str =
-    "as many heads masked in the opposite order, so that those which the order masks first are kept";
+pub const COMPLEMENT: &str = "equally many heads masked in the opposite order, the most important ones first";
 
 /// The last is left out where nothing published stands beside a subject.
 const COLUMNS: [&str; 7] =
-    ["dispensable (%)", "change", "power", "no sig. loss (%)", "change", "score at 50 %", "paper (%)"];
+    ["dispensable (%)", "change", "power", "no sig. loss (%)", "change", "score at 50%", "paper (%)"];
 
 /// Definition of the spread of a share.
 pub const SPREAD: &str =
@@ -95,7 +94,7 @@ fn row(pruning: &Pruning, series: &Series, shares: &BothShares, beside: Option<&
 }
 
 fn floor(metric: &Metric, scope: Scope, row: &PruningRow) -> Row {
-    let score = format!("{} (at {} %)", metric.amount(row.score), tenths(masked_share(row)));
+    let score = format!("{} (at {}%)", metric.amount(row.score), tenths(masked_share(row)));
     let score = [Cell::number(score, row.score), Cell::default()];
     Row::new(
         format!("{}floor, all masked", prefix(scope)),
@@ -127,7 +126,7 @@ pub fn optimistic<'a>(file: &ResultFile, series: impl Iterator<Item = &'a Series
 }
 
 fn all_published(published: &[Share]) -> Option<String> {
-    let task = |share: &Share| format!("{} % ({})", tenths(share.percent), share.task);
+    let task = |share: &Share| format!("{}% ({})", tenths(share.percent), share.task);
     let all = published.iter().map(task).collect::<Vec<_>>().join(", ");
     (!all.is_empty()).then(|| format!("all shares in the paper, \"without noticeable loss\": {all}"))
 }
@@ -146,7 +145,7 @@ pub fn share(removable: &Removable, unit: &str) -> String {
 pub fn score_at(pruning: &Pruning, series: &Series, percent: f64) -> Cell {
     let found = series.score_at(percent).map(|(found, score)| {
         let is_another = (found - percent).abs() >= 0.05;
-        let at = if is_another { format!(" (at {} %)", tenths(found)) } else { String::new() };
+        let at = if is_another { format!(" (at {}%)", tenths(found)) } else { String::new() };
         Cell::number(pruning.results.metric().amount(score) + &at, score)
     });
     found.into()
@@ -169,8 +168,8 @@ fn prefix(scope: Scope) -> String {
 /// Sight of a model whose only attention type is `self` with all heads masked, where it was scored so.
 pub fn without_attention(pruning: &Pruning) -> Option<&'static str> {
     pruning.has_blind_step().then_some(if pruning.results.file.is_language() {
-        "at 100 % each position sees only itself: a token is predicted from the one before it alone"
+        "at 100% each position sees only itself: a token is predicted from the one before it alone"
     } else {
-        "at 100 % the first position, which is classified, sees only itself: every text gets the same class"
+        "at 100% the first position, which is classified, sees only itself: every text gets the same class"
     })
 }

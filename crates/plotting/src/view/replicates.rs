@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
-use charts::palette::{GREY, INK, SILVER, VERMILLION};
+use charts::palette::{GREY, INK, LIGHT, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
@@ -310,7 +310,6 @@ const CORRELATION: &str = "of the heads that are needed in some run, the next th
 /// What cannot be compared across models that are trained from scratch.
 const FROM_SCRATCH: &str = "runs are trained from scratch: a head has no identity across runs, so only counts and sorted effects are compared";
 
-const RANGE: Style = Style::line(SILVER, 0.8);
 const RUN: Style = Style::line(INK, 0.6);
 const MARGIN: Style = Style::dashed(GREY, 0.7);
 
@@ -338,7 +337,7 @@ fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
         heads.sort_by(|one, other| one.mean().total_cmp(&other.mean()));
         let line = |(rank, head): (usize, &&HeadInAll)| {
             let (low, high) = head.range();
-            Layer::Line(vec![(place(rank), low), (place(rank), high)], RANGE)
+            Layer::Band([-0.4, 0.4].map(|side| (place(rank) + side, low, high)).to_vec(), INK)
         };
         let marks = |level: usize| {
             let is_level = |head: &HeadInAll| match head.count(Verdict::Needed) {
@@ -385,21 +384,21 @@ fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
             entry("needed in all runs", all),
             entry("in some", 1),
             entry("in none", 0),
-            Entry::line("range over runs", RANGE),
+            Entry::fill(format!("range over {}", runs(found)), LIGHT),
         ]
     } else {
         vec![Entry::line("each run", RUN)]
     };
-    Chart::new("Runs", own.file.label(STEM), title(found, "Change of the score by masking each head"))
+    Chart::new("Runs", own.file.label(STEM), title(found, "Effect of masking each head"))
         .note(if same {
-            "mark: mean over the runs; line: from the smallest to the largest effect, no interval"
+            "mark: mean over the runs; grey area: range of the effect over the runs, not an interval"
         } else {
             FROM_SCRATCH
         })
         .note(judge.of_verdicts())
         .entries(entries)
         .entries([Entry::line("margin", MARGIN)])
-        .beside(&attentions, panel)
+        .beside(&attentions, Attention::in_words, panel)
         .wide()
 }
 

@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
-use charts::palette::{INK, ORANGE, PALE, VERMILLION, WHITE};
+use charts::palette::{INK, LIGHT, ORANGE, PALE, VERMILLION, WHITE};
 use charts::scale::{Bins, Step, extent};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
@@ -239,7 +239,7 @@ fn paper_remark(sweep: &Ablations, attention: Attention) -> Option<String> {
     }
     let [base, lowest, highest] = figure1b(sweep, &[attention])?;
     Some(format!(
-        "Michel et al. (2019), Figure 1b, BERT on MNLI matched: base accuracy {base} %, {lowest} to {highest} % with one head \
+        "Michel et al. (2019), Figure 1b, BERT on MNLI matched: base accuracy {base}%, {lowest} to {highest}% with one head \
          masked"
     ))
 }
@@ -270,9 +270,6 @@ const KINDS: [(Verdict, Color); 3] =
 /// Lines across the bars of undecided heads, so that they are seen in black and white too.
 const STRIPE: Style = Style::line(WHITE, 0.7);
 
-/// Numbers of heads in a bin over all trainings.
-const RANGE: Style = Style::line(INK, 0.8);
-
 /// The bars of each kind: left, right, low and high end of each.
 type Bars = [Vec<[f64; 4]>; 3];
 
@@ -290,12 +287,12 @@ fn figure1(
         attentions.iter().map(|&attention| scores_of(others, attention, base)).collect();
     let own = families.iter().flatten().map(|row| row.score);
     let bins = Bins::around(base, own.chain(all_trainings.iter().flatten().flatten().copied()));
-    let ranges: Vec<Vec<[f64; 3]>> = all_trainings.iter().map(|all| ranges(all, bins)).collect();
+    let ranges: Vec<Vec<[f64; 4]>> = all_trainings.iter().map(|all| ranges(all, bins)).collect();
     let bars: Vec<Bars> = families.iter().map(|family| bars(family, bins, judge)).collect();
     let edges = bars.iter().flatten().flatten().flat_map(|bar| [bar[0], bar[1]]);
-    let middles = ranges.iter().flatten().map(|range| range[0]);
+    let of_ranges = ranges.iter().flatten().flat_map(|range| [range[0], range[1]]);
     let label = format!("{} with one head masked", metric.label_in_unit());
-    let x = Axis::of_at_least(&label, extent(edges.chain(middles).chain([base])), FEWEST * bins.width);
+    let x = Axis::of_at_least(&label, extent(edges.chain(of_ranges).chain([base])), FEWEST * bins.width);
     let y = numbers_of_heads(&bars, &ranges);
     let last = attentions.len().saturating_sub(1);
     let panel = |(index, &attention): (usize, &Attention)| {
@@ -303,12 +300,15 @@ fn figure1(
         let label = if index == attentions.len() / 2 { "number of heads" } else { "" };
         let y = Axis { label: label.to_owned(), ..y.clone() };
         let mut layers = histogram(&families[index], &bars[index], &y, base, judge);
-        let line = |&[middle, low, high]: &[f64; 3]| Layer::Line(vec![(middle, low), (middle, high)], RANGE);
-        layers.extend(ranges[index].iter().map(line));
+        // an area and no line, which would look like an error bar
+        let area = |&[left, right, low, high]: &[f64; 4]| {
+            Layer::Band(vec![(left, low, high), (right, low, high)], INK)
+        };
+        layers.extend(ranges[index].iter().map(area));
         if last == 0 {
             return Panel::new([x, y], 100.0, layers);
         }
-        Panel::new([x, y], 58.0, layers).named(format!("{attention} ({})", sweep.file.description(attention)))
+        Panel::new([x, y], 58.0, layers).named(sweep.file.description(attention))
     };
     let all = || families.iter().flatten().copied();
     let kinds = judge.verdicts(all()).map(|Verdicts { needed, dispensable, undecided }| {
@@ -322,25 +322,25 @@ fn figure1(
     let significant = (tally.tested > 0)
         .then(|| format!("the paper's reading: {} with {}", tally.in_words(), judge.description("heads")));
     let paper = figure1b(sweep, attentions).map(|[base, lowest, highest]| {
-        format!("Figure 1b of the paper (MNLI): {base} %, masked {lowest} to {highest} %")
+        format!("Figure 1b of the paper (MNLI): {base}%, masked {lowest} to {highest}%")
     });
     let name = if sweep.model() == Model::Classifier { "Figure 1b" } else { "Figure 1" };
     Chart::new(name, sweep.file.label(name_of(sweep, HISTOGRAMS)), sweep.file.titled(label))
-        .note(format!("{}, dashed, is an edge of the bins", sweep.base_line()))
+        .note(format!("{} (dashed), which is an edge of the bins", sweep.base_line()))
         .note(kinds.is_some().then(|| judge.of_verdicts()))
         .note(significant)
-        .note("each stroke below the bars is a head")
+        .note("strokes below the bars: one for each head")
         .note(others.map(|found| on_runs(found, attentions, criterion).to_vec()))
         .note(paper)
         .note(sweep.missing_heads())
         .entries([
-            Entry::line(format!("base {}", metric.amount(base)), BASE),
+            Entry::line(format!("full model {}", metric.amount(base)), BASE),
             Entry::mark("each head", Mark::new(Shape::Tick, 2.4, INK)),
         ])
         .entries(kinds.into_iter().flatten())
         .entries(
             others
-                .map(|found| Entry::line(format!("range over {}", count(found.sweeps.len(), "run")), RANGE)),
+                .map(|found| Entry::fill(format!("range over {}", count(found.sweeps.len(), "run")), LIGHT)),
         )
         .panels(1, attentions.iter().enumerate().map(panel).collect())
 }
@@ -349,16 +349,15 @@ fn figure1(
 fn on_runs(found: &Replicates, attentions: &[Attention], criterion: Criterion) -> [String; 2] {
     let runs = count(found.sweeps.len(), "run");
     let ranges = format!(
-        "vertical lines: from the smallest to the largest number of heads in a bin over {runs} with different seeds, by the effect in \
-         each run; no intervals"
+        "grey areas: range of the number of heads in a bin over {runs} with different seeds, by the effect in each run; not an interval"
     );
     [ranges, replicates::in_words(found, attentions, criterion)]
 }
 
 /// One axis for all panels, so that bars can be compared between them, with room below 0 for the strokes.
-fn numbers_of_heads(bars: &[Bars], ranges: &[Vec<[f64; 3]>]) -> Axis {
+fn numbers_of_heads(bars: &[Bars], ranges: &[Vec<[f64; 4]>]) -> Axis {
     let heights = bars.iter().flatten().flatten().map(|bar| bar[3]);
-    let most = heights.chain(ranges.iter().flatten().map(|range| range[2])).fold(1.0, f64::max);
+    let most = heights.chain(ranges.iter().flatten().map(|range| range[3])).fold(1.0, f64::max);
     let step = Step::covering_whole(most, 4);
     let high = step.multiple(step.index_below(most * 1.02) + 1);
     Axis { label: String::new(), low: -STRIP * high, high, ticks: Ticks::Round(step, true), gap: None }
@@ -393,8 +392,8 @@ fn scores_of(others: Option<&Replicates>, attention: Attention, base: f64) -> Ve
     others.map(|found| found.sweeps.iter().map(of).collect()).unwrap_or_default()
 }
 
-/// The middle of each bin in whose number of heads trainings differ, and the smallest and the greatest number.
-fn ranges(trainings: &[Vec<f64>], bins: Bins) -> Vec<[f64; 3]> {
+/// Both ends of each bin in whose number of heads runs differ, and the minimum and the maximum number.
+fn ranges(trainings: &[Vec<f64>], bins: Bins) -> Vec<[f64; 4]> {
     let mut ends: Vec<(f64, f64)> = trainings.iter().flatten().map(|&score| bins.of(score)).collect();
     ends.sort_by(|one, other| one.0.total_cmp(&other.0));
     ends.dedup();
@@ -402,9 +401,9 @@ fn ranges(trainings: &[Vec<f64>], bins: Bins) -> Vec<[f64; 3]> {
         let number =
             |scores: &Vec<f64>| scores.iter().filter(|score| bins.of(**score).0 == left).count() as f64;
         let (low, high) = extent(trainings.iter().map(number));
-        [(left + right) / 2.0, low, high]
+        [left, right, low, high]
     };
-    ends.into_iter().map(range).filter(|[_, low, high]| low < high).collect()
+    ends.into_iter().map(range).filter(|[.., low, high]| low < high).collect()
 }
 
 /// Number of heads in each bin.

@@ -29,7 +29,7 @@ fn table(
 ) -> Table {
     let SpeedRow { removed, heads, .. } = rows[0];
     let percent = tenths(100.0 * removed as f64 / heads as f64);
-    let without = format!("original and without {removed} of {} ({percent} %)", count(heads, "head"));
+    let without = format!("original and without {removed} of {} ({percent}%)", count(heads, "head"));
     let table = Table::new(name, speed.file.label(stem), speed.file.titled(format!("{title}, {without}")));
     Table { label: format!("{}-{removed}", table.label), ..table }
 }
@@ -44,8 +44,8 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], folded: &[SpeedRow]) -> Table {
     let speedup = |row: &SpeedRow| PAPER.speedup(row).filter(|_| speed.is_beside_bert());
     let is_comparable = rows.iter().any(|row| speedup(row).is_some());
     let papers = is_comparable.then_some("paper (%)");
-    let names = ["original", "pruned", "speedup (%)", "95 % interval", "predicted (%)"].into_iter();
-    let names = names.chain(has_folded.then_some(["folded (%)", "95 % interval"]).into_iter().flatten());
+    let names = ["original", "pruned", "speedup (%)", "95% interval", "predicted (%)"].into_iter();
+    let names = names.chain(has_folded.then_some(["folded (%)", "95% interval"]).into_iter().flatten());
     let (unit, of_a_segment) = speed.unit();
     let speeds = rows.iter().flat_map(|row| {
         [row.original_per_second, row.pruned_per_second].map(|segments| segments * of_a_segment(row))
@@ -73,7 +73,7 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], folded: &[SpeedRow]) -> Table {
     let table = table((speed, rows), "Table 4", STEM, format!("{unit} a second"))
         .columns(["Batch size", "Speed"], names.chain(papers))
         .rows(rows.iter().map(row))
-        .mark("the 95 % interval of the speedup does not hold 0".to_owned());
+        .mark("the 95% interval of the speedup does not hold 0".to_owned());
     with_conditions(table, speed, rows)
         .note(has_folded.then_some(FOLDED))
         .remark(is_comparable.then(paper_remark))
@@ -86,7 +86,7 @@ fn with_conditions(table: Table, speed: &Speed, rows: &[SpeedRow]) -> Table {
     let neighbours: Option<Vec<f64>> = rows.iter().map(|row| row.neighbours).collect();
     let neighbours = neighbours.map(|shares| {
         let most = tenths(100.0 * shares.into_iter().fold(0.0, f64::max));
-        format!("other processes took at most {most} % of the machine's processor time")
+        format!("other processes took at most {most}% of the machine's processor time")
     });
     let continued = speed.file.number("continue_by").map(|tokens| {
         format!("each segment is continued by {}, greedily and with a cache", count(tokens as usize, "token"))
@@ -148,7 +148,7 @@ fn costs(speed: &Speed, rows: &[SpeedRow]) -> Table {
     table((speed, rows), "Costs beside Table 4", "costs", "What is computed and held")
         .columns(["Batch size", "Costs"], names.iter().copied())
         .rows(rows.iter().map(row))
-        .note(format!("parameters: {before} million, pruned {after} ({more} %)"))
+        .note(format!("parameters: {before} million, pruned {after} ({more}%)"))
         .note(format!("multiply-adds: millions for a segment, padding included{free}"))
         .note(has_memory.then_some("memory: peak of a process that makes one pass, in MiB"))
 }

@@ -113,7 +113,7 @@ fn tested(sweep: &Ablations, criterion: Criterion) -> [Column; 5] {
     };
     [
         column(&format!("change of {}", metric.label()), &change),
-        column("95 % interval", &interval),
+        column("95% interval", &interval),
         column("verdict", &|row| Some(judge.verdict(row)?.to_string().into())),
         column("p", &|row| p(row.p_value)),
         column("adjusted p", &|row| p(row.p_adjusted)),
@@ -206,7 +206,7 @@ fn functions(rows: &[HeadFunctionRow]) -> Column {
         let above = row.margin_points.filter(|_| row.function == FunctionName::Syntactic);
         let above = above.map(|points| format!(", {} points above position", signed(points, 1)));
         let (share, above) = (tenths(100.0 * row.share), above.unwrap_or_default());
-        found.push(format!("{} {} ({share} %{above})", row.function, row.detail));
+        found.push(format!("{} {} ({share}%{above})", row.function, row.detail));
     }
     let text = |words: Vec<String>| {
         if words.is_empty() { "none that was looked for".to_owned() } else { words.join("; ") }

@@ -7,7 +7,7 @@ use words::{count, fixed, range, tenths};
 
 /// The names of [`key_numbers`].
 pub const KEY_NUMBERS: [&str; 5] =
-    ["base", "needed", "dispensable", "undecided", "share of heads that can go (%) [95 % interval]"];
+    ["base", "needed", "dispensable", "undecided", "share of heads that can go (%) [95% interval]"];
 
 /// Sentences on the verdicts on single heads, the one that costs most, and the share that can go; none where neither was measured.
 pub fn sentences(subject: &SubjectResults, criterion: Criterion) -> Vec<String> {
@@ -25,7 +25,7 @@ fn heads(sweep: &Ablations, replicates: Option<&Replicates>, criterion: Criterio
     let most = most.filter(|row| row.gain() < 0.0).map(|row| {
         let change = |delta| metric.change(delta);
         let ends = row.delta_interval();
-        let ends = ends.map(|ends| format!(" (95 % interval {})", range(ends, change))).unwrap_or_default();
+        let ends = ends.map(|ends| format!(" (95% interval {})", range(ends, change))).unwrap_or_default();
         let (base, change, head) = (sweep.base_line(), change(row.score_delta), row.head_id());
         format!("; the greatest loss changes the {base} by {change}{ends}, without head {head}")
     });
@@ -46,16 +46,16 @@ fn share(pruning: &Pruning, criterion: Criterion) -> Option<String> {
     let Tolerable { percent, low, high } = pruning.tolerable(criterion)?;
     let judge = pruning.results.judge(criterion);
     let margin = judge.margin_in_words();
-    let dispensable = if low > 0.0 { format!("{} % are", tenths(low)) } else { "none are".to_owned() };
+    let dispensable = if low > 0.0 { format!("{}% are", tenths(low)) } else { "none are".to_owned() };
     let [percent, low, high] = [percent, low, high].map(tenths);
     let found = pruning.find(Scope::All, Order::Importance)?.removable(judge, RuleKind::Dispensable);
     let spread = found.as_ref().and_then(|found| found.spread);
-    let spread = spread.map(|ends| format!(" ({} % on resamples of the test set)", range(ends, tenths)));
+    let spread = spread.map(|ends| format!(" ({}% on resamples of the test set)", range(ends, tenths)));
     let power = found.and_then(|found| found.power);
     let power = power.map(|power| format!("; power to show more: {}", fixed(power, 2)));
     Some(format!(
-        "masked together by importance, {percent} % of the heads can go with a loss of at most {margin} (95 % interval {low} to \
-         {high} %); {dispensable} dispensable together{}{}",
+        "masked together by importance, {percent}% of the heads can go with a loss of at most {margin} (95% interval {low} to \
+         {high}%); {dispensable} dispensable together{}{}",
         spread.unwrap_or_default(),
         power.unwrap_or_default()
     ))

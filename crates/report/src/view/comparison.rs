@@ -2,7 +2,7 @@
 //! single heads do (no such page is in the paper).
 use std::collections::BTreeSet;
 
-use charts::chart::{self, At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use charts::chart::{self, At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use charts::palette::{BLUE, GREY, INK, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
@@ -14,12 +14,6 @@ use plotting::view::three;
 use records::rules::MARGIN_PERCENT;
 use records::{AblationRow, Attention, TestedRow as _, Verdict};
 use words::{range, tenths, typeset};
-
-/// A panel with a row for each name, as high as a line of text.
-fn rows(x: Axis, names: Vec<String>, layers: Vec<Layer>) -> Vec<Panel> {
-    let height = 15.0 * names.len() as f64;
-    vec![Panel::new([x, Axis::named("", names).downwards()], height, layers)]
-}
 
 /// The share of heads that can go: in a subject of ours, in one of the paper's, or in both where they are alike.
 #[derive(Clone, Copy)]
@@ -67,7 +61,7 @@ impl Compared<'_> {
 
 fn of_shares() -> String {
     format!(
-        "masked by importance. The dot is the share up to which the measured loss is within the margin, {MARGIN_PERCENT} % of the score \
+        "masked by importance. The dot is the share up to which the measured loss is within the margin, {MARGIN_PERCENT}% of the score \
          (of the perplexity, for nats) unless the files say otherwise. Up to the lower end of the interval heads are dispensable \
          together; beyond the upper end they are needed. The interval is that of the score at each step by itself, and as fine as the steps. The paper's shares are \
          judged by eye; they are of other models and other data"
@@ -100,10 +94,10 @@ pub fn shares(all: &[SubjectResults], criterion: Criterion) -> Option<Sheet> {
     let chart = Chart::new(name, "comparison-shares-chart", title)
         .note(of_shares())
         .entries([
-            Entry::mark("ours, with 95 % interval", ours),
+            Entry::mark("ours, with 95% interval", ours),
             Entry::mark("paper, same kind of task, judged by eye", theirs),
         ])
-        .panels(1, rows(Axis::percent("share of heads (%)"), subjects.collect(), layers))
+        .panels(1, vec![Panel::rows(Axis::percent("share of heads (%)"), subjects.collect(), layers)])
         .wide();
     Some(Sheet::new("comparison-shares", chart, [table]))
 }
@@ -115,8 +109,7 @@ const EFFECTS: &str = "Effect sizes";
 const TITLE_OF_EFFECTS: &str =
     "What masking one head costs, in percent of the score or, for nats per token, of the perplexity";
 
-const CHOSEN: &str =
-    "the greatest loss is selected from many, and its interval does not account for this selection";
+const CHOSEN: &str = "the largest loss is selected from many, which its interval does not account for";
 
 /// Effects of single heads: for each family of tests the range of changes, as shares of the score.
 pub fn effects(all: &[SubjectResults], criterion: Criterion) -> Option<Sheet> {
@@ -155,7 +148,7 @@ fn table_of_effects(families: &[Family<'_>], criterion: Criterion) -> Table {
         "least (%)",
         "median (%)",
         "greatest (%)",
-        "its 95 % interval",
+        "its 95% interval",
         "significant, adjusted",
     ];
     Table::new(EFFECTS, "comparison-effects", TITLE_OF_EFFECTS)
@@ -168,20 +161,20 @@ fn table_of_effects(families: &[Family<'_>], criterion: Criterion) -> Table {
 
 fn of_verdicts() -> String {
     format!(
-        "needed, dispensable: the whole 95 % interval lies above, below {MARGIN_PERCENT} %, the margin unless the files say \
-         otherwise"
+        "needed: the whole 95% interval of the loss is above the margin of {MARGIN_PERCENT}% (unless the files have another one); \
+         dispensable: it is below"
     )
 }
 
 /// One row of marks for each family, with another mark for each verdict; heads without one look like dispensable ones.
 fn chart_of_effects(families: &[Family<'_>], criterion: Criterion) -> Chart {
     let points = |verdict: Verdict| -> Vec<(f64, f64)> {
-        let each = families.iter().enumerate().flat_map(|(place, (sweep, attention))| {
+        let each = families.iter().enumerate().flat_map(|(height, (sweep, attention))| {
             let judge = sweep.judge(criterion);
             let own =
                 move |row: &&AblationRow| judge.verdict(*row).unwrap_or(Verdict::Dispensable) == verdict;
             let rows = sweep.family(*attention).into_iter().filter(own);
-            rows.map(move |row| (loss(sweep, row), place as f64 + 0.5))
+            rows.map(move |row| (loss(sweep, row), height as f64 + 0.5))
         });
         each.collect()
     };
@@ -198,25 +191,42 @@ fn chart_of_effects(families: &[Family<'_>], criterion: Criterion) -> Chart {
     });
     let intervals: Vec<(f64, (f64, f64))> = intervals.collect();
     let ends = intervals.iter().flat_map(|(_, (low, high))| [*low, *high]);
-    let x = extent(points.iter().flatten().map(|(loss, _)| *loss).chain(ends).chain([0.0]));
-    let x = Axis::of_at_least("loss with the head masked (%)", x, 1.0);
+    let x = symmetric_log(extent(points.iter().flatten().map(|(loss, _)| *loss).chain(ends).chain([0.0])));
     let of_greatest = Style::line(INK, 0.5);
     let mut layers = vec![Layer::Rule(At::X(0.0), Style::dashed(GREY, 0.6))];
+    layers.extend(intervals.into_iter().map(|(height, (low, high))| {
+        Layer::Line(vec![(place(low), height), (place(high), height)], of_greatest)
+    }));
+    let on_axis =
+        |points: Vec<(f64, f64)>| points.into_iter().map(|(loss, height)| (place(loss), height)).collect();
+    layers.extend(points.into_iter().zip(marks).map(|(points, mark)| Layer::Points(on_axis(points), mark)));
     layers.extend(
-        intervals
-            .into_iter()
-            .map(|(height, (low, high))| Layer::Line(vec![(low, height), (high, height)], of_greatest)),
+        [-1.0, 1.0].map(|side| Layer::Rule(At::X(place(side * MARGIN_PERCENT)), Style::line(GREY, 0.4))),
     );
-    layers.extend(points.into_iter().zip(marks).map(|(points, mark)| Layer::Points(points, mark)));
-    let names = families.iter().map(|(sweep, one)| format!("{}, {one}", sweep.file.subject)).collect();
+    let names =
+        families.iter().map(|(sweep, one)| format!("{}, {}", sweep.file.subject, one.in_words())).collect();
     Chart::new(EFFECTS, "comparison-effects-chart", TITLE_OF_EFFECTS)
-        .note("a mark for each head; one on the right of 0 is useful")
+        .note("a mark for each head; masking heads on the right of 0 makes the score worse; the axis is linear within the margin and logarithmic beyond it")
         .note(of_verdicts())
         .note(CHOSEN)
         .entries(kinds.into_iter().zip(marks).map(|(verdict, mark)| Entry::mark(verdict.to_string(), mark)))
-        .entries([Entry::line("95 % interval of the greatest", of_greatest)])
-        .panels(1, rows(x, names, layers))
+        .entries([Entry::line("95% interval of the largest loss", of_greatest)])
+        .entries([Entry::line(format!("margin (±{MARGIN_PERCENT}%)"), Style::line(GREY, 0.4))])
+        .panels(1, vec![Panel::rows(x, names, layers)])
         .wide()
+}
+
+/// Place of a loss on an axis that is linear within the margin and logarithmic beyond it.
+fn place(percent: f64) -> f64 {
+    (percent / MARGIN_PERCENT).asinh()
+}
+
+fn symmetric_log((low, high): (f64, f64)) -> Axis {
+    let ticks = [-100.0, -10.0, -MARGIN_PERCENT, 0.0, MARGIN_PERCENT, 10.0, 100.0, 1000.0, 10000.0];
+    let ticks = ticks.into_iter().filter(|tick| (low..=high).contains(tick));
+    let ticks = ticks.map(|tick| (place(tick), vec![typeset(tick, 0)])).collect();
+    let label = "loss with the head masked (%, symmetric log scale)";
+    Axis { ticks: Ticks::Names(ticks), ..Axis::of_at_least(label, (place(low), place(high)), 1.0) }
 }
 
 fn greatest(sweep: &Ablations, attention: Attention) -> Option<&AblationRow> {
@@ -224,7 +234,7 @@ fn greatest(sweep: &Ablations, attention: Attention) -> Option<&AblationRow> {
     rows.max_by(|one, other| loss(sweep, one).total_cmp(&loss(sweep, other)))
 }
 
-/// The 95 % interval of the same.
+/// The 95% interval of the same.
 fn interval_of_loss(sweep: &Ablations, row: &AblationRow) -> Option<(f64, f64)> {
     let ends = row.delta_interval()?;
     let [one, other] = [ends.0, ends.1].map(|delta| percent_lost(sweep, delta));
@@ -260,11 +270,10 @@ fn chart_of_tasks(pairings: &[Pairing], title: &str) -> Chart {
             let value = if row == column { Some(0.0) } else { found.and_then(|row| row.pearson) };
             chart::Cell { value, text: text.unwrap_or_default(), ..chart::Cell::default() }
         };
-        let numbered = tasks.iter().zip(1..).map(|(task, number)| format!("{task} {number}"));
-        Panel::matrix(("", 1..=tasks.len()), ("", numbered), 18.0, cell).named(*model)
+        Panel::matrix(("", &tasks), ("", &tasks), 18.0, cell).named(*model)
     };
     Chart::new("One pretrained model, several tasks", "comparison-tasks-chart", title)
-        .note("below the diagonal r over the heads, above it the 95 % interval")
+        .entries([Entry::text("below the diagonal: r over the heads; above the diagonal: its 95% interval")])
         .panels(1, models.iter().map(panel).collect())
         .bar("r", chart::BAR_COLORS.map(|r| typeset(r, 1)))
 }

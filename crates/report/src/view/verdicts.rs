@@ -15,7 +15,7 @@ use words::{count, percent_more, range, signed, tenths, typeset};
 
 /// The columns: both numbers, our interval, and what can be said of them.
 const COLUMNS: [&str; 5] =
-    ["paper", "ours", "our 95 % interval", "same direction?", "paper's number inside it?"];
+    ["paper", "ours", "our 95% interval", "same direction?", "paper's number inside it?"];
 
 /// `true` if a loss is shown, as in the paper, or its opposite.
 const LOSS: [&str; 2] = ["a loss, as in the paper", "a gain"];
@@ -166,9 +166,9 @@ fn share(pruning: &Pruning, criterion: Criterion) -> Option<Row> {
     };
     let ends = (found.low, found.high);
     let cells = [
-        format!("{} %, judged by eye ({}, {})", tenths(theirs.percent), theirs.task, theirs.figure),
-        format!("{} % with a loss within the margin", tenths(found.percent)),
-        format!("{} %", range(ends, tenths)),
+        format!("{}%, judged by eye ({}, {})", tenths(theirs.percent), theirs.task, theirs.figure),
+        format!("{}% with a loss within the margin", tenths(found.percent)),
+        format!("{}%", range(ends, tenths)),
         direction,
         inside(theirs.percent, ends),
     ];
@@ -196,8 +196,8 @@ fn types(pruning: &Pruning) -> Option<Row> {
     let breakdown = tenths(PAPER.summary.breakdown_percent);
     let (first, second, third) = (between.0, decoder.0, own.0);
     let cells = [
-        format!("breaks down once {breakdown} % of its heads are masked (Figure 4)"),
-        format!("with {SHARE} % of a type masked: enc-dec {first}, dec-dec {second}, enc-enc {third}"),
+        format!("breaks down once {breakdown}% of its heads are masked (Figure 4)"),
+        format!("with {SHARE}% of a type masked: enc-dec {first}, dec-dec {second}, enc-enc {third}"),
         range(between.1, |score| metric.amount(score)),
         direction,
         "cannot be said: the paper prints no score there".to_owned(),
@@ -212,10 +212,10 @@ fn training(dynamics: &Dynamics) -> Option<Row> {
     let ((before, _), (after, _)) = (first.removable(90.0)?, last.removable(90.0)?);
     let share = tenths(PAPER.summary.prunable_percent);
     let [at_first, at_last] = [(before, first), (after, last)]
-        .map(|(share, at)| format!("{} % after {}", tenths(share), dynamics.name(at)));
+        .map(|(share, at)| format!("{}% after {}", tenths(share), dynamics.name(at)));
     let cells = [
-        format!("{share} % from epoch 10 on, 85 to 90 % of BLEU kept (Figure 5)"),
-        format!("90 % kept: {at_first}, {at_last}"),
+        format!("{share}% from epoch 10 on, 85 to 90% of BLEU kept (Figure 5)"),
+        format!("90% kept: {at_first}, {at_last}"),
         String::new(),
         said(after > before, "the share after the last checkpoint beside that after the first; not tested"),
         NO_INTERVAL.to_owned(),
@@ -229,9 +229,9 @@ fn faster(row: &SpeedRow) -> Option<Row> {
     let theirs = PAPER.speedup(row)?;
     let [low, high] = [row.ratio_low, row.ratio_high].map(|ratio| 100.0 * (ratio - 1.0));
     let cells = [
-        format!("{} % in batches of {} (Table 4)", signed(theirs, 1), row.batch_size),
-        format!("{} %", percent_more(row.ratio)),
-        format!("{} %", range((low, high), |more| signed(more, 1))),
+        format!("{}% in batches of {} (Table 4)", signed(theirs, 1), row.batch_size),
+        format!("{}%", percent_more(row.ratio)),
+        format!("{}%", range((low, high), |more| signed(more, 1))),
         side_of_0((low, high), ["it is shown to be faster", "it is shown to be slower"]),
         inside(theirs, (low, high)),
     ];

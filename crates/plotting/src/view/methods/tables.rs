@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use charts::table::{Cell, Row, Table};
 use findings::methods::{
-    Compared, Kind, LightModules, Masked, MethodArea, OverRandom, Recommended, Repaired, is_of_modules,
+    Compared, Kind, LightModules, Masked, MethodArea, OverRandom, Recommended, Repaired,
 };
 use findings::pruning::share;
 use findings::{Criterion, Draws, Methods, Speed};
@@ -43,15 +43,18 @@ impl Ranking<'_> {
         methods
     }
 
-    /// The best method after a repair that does not stand out anyway.
-    pub(super) fn best(&self, repair: Repair) -> Option<CurveId> {
-        let is_meant = |area: &&MethodArea| {
-            let Repaired { repair: own, curve } = area.method;
-            let stands_out = matches!(curve.order, Order::Importance | Order::Oracle | Order::Random);
-            own == repair && !curve.complement && !stands_out && !is_of_modules(curve)
+    /// The two methods with the best mean rank over the repairs, apart from importance, the oracle and random orders.
+    pub(super) fn best_others(&self) -> Vec<CurveId> {
+        let is_meant = |curve: &CurveId| {
+            !curve.complement && !matches!(curve.order, Order::Importance | Order::Oracle | Order::Random)
         };
-        let best = self.areas.iter().filter(is_meant).min_by_key(|area| self.rank(area));
-        best.map(|area| area.method.curve)
+        let mut others: Vec<CurveId> =
+            self.methods().into_iter().map(|area| area.method.curve).filter(is_meant).collect();
+        // Last where it was not measured.
+        let rank = |repair, curve| self.of(repair, curve).map_or(self.areas.len(), |area| self.rank(area));
+        others.sort_by_key(|&curve| self.repairs.iter().map(|&repair| rank(repair, curve)).sum::<usize>());
+        others.truncate(2);
+        others
     }
 
     fn change(&self, area: &Area) -> String {
@@ -84,7 +87,7 @@ impl Ranking<'_> {
             Row::new(name(curve), self.repairs.iter().map(of).chain(costs))
         };
         let title = format!(
-            "Area under the curve of each method: mean change of {} over the numbers of heads, with 95 % intervals, and rank",
+            "Area under the curve of each method: mean change of {} over the numbers of heads, with 95% intervals, and rank",
             metric.label()
         );
         let columns = self.repairs.iter().map(|repair| repair.name());
@@ -141,7 +144,7 @@ fn is_sure(area: &Area) -> bool {
 pub(super) fn recommendation(found: &Methods, compared: &Compared) -> Table {
     let (file, metric) = (&found.results.file, found.results.metric());
     let row = |own: &Recommended| {
-        Row::new(format!("{} %, {}", tenths(own.percent), with_training(own)), recommended(found, own))
+        Row::new(format!("{}%, {}", tenths(own.percent), with_training(own)), recommended(found, own))
     };
     let optimism = compared.recommended.iter().map(|own| own.optimism).fold(0.0, f64::max);
     let optimism = metric.change(optimism);
@@ -242,7 +245,7 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
     };
     let light = |modules: &Option<LightModules>| {
         let modules = modules.as_ref()?;
-        Some(marked(&modules.over_heads, format!("{} %: ", tenths(modules.percent))))
+        Some(marked(&modules.over_heads, format!("{}%: ", tenths(modules.percent))))
     };
     let has_light = all.iter().any(|own| own.at_its_projections.is_some());
     let has_light_cache = all.iter().any(|own| own.at_its_cache.is_some());
@@ -258,7 +261,7 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
             .chain(has_light.then(|| light(&own.at_its_projections).into()))
             .chain(has_light_cache.then(|| light(&own.at_its_cache).into()));
         let speed = timed.then(|| speedup(own, speeds).into());
-        let label = format!("{} %: {}", tenths(share(&own.row)), name(own.row.curve()));
+        let label = format!("{}%: {}", tenths(share(&own.row)), name(own.row.curve()));
         Row::new(label, shares.into_iter().chain(cache).chain(scores).chain(speed))
     };
     let title = format!(
@@ -328,7 +331,7 @@ pub(super) fn steps_table(found: &Methods, scope: Scope, criterion: Criterion) -
         let (repairs, of_step, cell) = (&repairs, &of_step, &cell);
         methods.iter().map(move |&method| {
             let cells = repairs.iter().map(|&repair| cell(of_step(repair, method, step)));
-            Row::new(format!("{} %: {}", tenths(share), name(method)), cells)
+            Row::new(format!("{}%: {}", tenths(share), name(method)), cells)
         })
     });
     let title = format!("{} with some heads masked, by method and repair", metric.label());
