@@ -24,7 +24,7 @@ const EXPERIMENT: &str = "ablate-all-but-one";
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
-    /// Attention type whose heads are looked at: enc-enc, enc-dec, dec-dec, self or all
+    /// Attention type to measure: enc-enc, enc-dec, dec-dec, self or all
     #[arg(long, value_name = "TYPE", default_value = "all")]
     attention: Selection,
 

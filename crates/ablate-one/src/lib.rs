@@ -16,8 +16,7 @@ use significance::TestArgs;
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
-    /// Attention type whose heads are looked at: enc-enc, enc-dec, dec-dec, self, all, or paper: that of Table 1, which
-    /// is enc-enc of translators and self of other models
+    /// Attention type to measure: enc-enc, enc-dec, dec-dec, self, all, or paper (enc-enc for translators, as in Table 1, otherwise self)
     #[arg(long, value_name = "TYPE", default_value = "all")]
     attention: Selection,
 

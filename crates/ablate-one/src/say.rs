@@ -24,7 +24,7 @@ struct Args {
     #[arg(long, value_name = "HEADS")]
     mask: Vec<HeadSet>,
 
-    /// Greatest number of tokens that a language model makes
+    /// Maximum number of tokens that a language model generates
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     tokens: u64,
 

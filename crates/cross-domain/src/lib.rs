@@ -27,7 +27,7 @@ struct Args {
     #[command(flatten)]
     test: TestArgs,
 
-    /// Split to compare --split with [default: the subject's shifted domain]
+    /// Split to compare --split with [default: `data.shifted`]
     #[arg(long, value_name = "SPLIT")]
     against: Option<String>,
 

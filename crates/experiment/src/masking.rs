@@ -26,19 +26,19 @@ pub struct MaskingArgs {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Masking")]
 pub struct AblationArgs {
-    /// What takes the place of a masked head
+    /// What replaces the output of a masked head
     #[arg(long, value_enum, value_name = "KIND", default_value_t = AblationKind::Zero)]
     pub ablation: AblationKind,
 
-    /// Split whose texts --ablation mean and resample read [default: that on which importance is measured]
+    /// Split of the texts for --ablation mean and resample [default: the split for importance]
     #[arg(long, value_name = "SPLIT")]
     pub reference_on: Option<String>,
 
-    /// Segments of that split, drawn at random with --seed; all if there are fewer [default: 2000]
+    /// Random segments of that split, drawn with --seed [default: 2000]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub reference_limit: Option<usize>,
 
-    /// Number of the draw of other texts for --ablation resample, from 1; each draw has a file of its own [default: 1]
+    /// Number of the draw of other texts for --ablation resample; each draw has its own file [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub draw: Option<u64>,
 }
@@ -46,11 +46,11 @@ pub struct AblationArgs {
 /// AblationKind of ablation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AblationKind {
-    /// Nothing, as in the paper
+    /// Zeros, as in the paper
     Zero,
-    /// Its mean context over all positions of texts
+    /// Its mean over all positions of texts
     Mean,
-    /// Its context at the same position of another text, at least as long where there is one
+    /// Its output at the same position of another text
     Resample,
 }
 

@@ -38,11 +38,11 @@ pub enum Granularity {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Order of heads")]
 pub struct EstimateArgs {
-    /// Split on which importance and the other measures are computed [default: the one named in the subject's file, or else its training split]
+    /// Split on which importance and other criteria are measured [default: `data.estimate`, otherwise the training split]
     #[arg(long, value_name = "SPLIT")]
     pub estimate_on: Option<String>,
 
-    /// Segments of that split to measure on, drawn at random with --seed; all if there are fewer
+    /// Random segments of that split, drawn with --seed
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = positive)]
     pub estimate_limit: usize,
 
@@ -50,7 +50,7 @@ pub struct EstimateArgs {
     #[arg(long, value_enum, default_value_t = Granularity::Example)]
     pub granularity: Granularity,
 
-    /// Do not divide importance by the l2 norm of its layer
+    /// Do not divide importance by the l2 norm over its layer
     #[arg(long)]
     pub no_normalise: bool,
 

@@ -12,7 +12,7 @@ use crate::unit::Together;
 /// Arguments of experiments that mask heads step by step.
 #[derive(Debug, Clone, clap::Args)]
 pub struct StepArgs {
-    /// Heads that are chosen from: all, or those of an attention type (Figure 4); several, separated by commas
+    /// Attention types whose heads are masked: all, or one of them (Figure 4); several, separated by commas
     #[arg(long, action = clap::ArgAction::Set, value_delimiter = ',', value_name = "TYPES", default_value = "all")]
     attention: Vec<Selection>,
 
@@ -20,7 +20,7 @@ pub struct StepArgs {
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
     step_percent: Option<u64>,
 
-    /// Heads to keep in each layer, whatever their score
+    /// Heads to keep in each layer
     #[arg(long, value_name = "N", default_value_t = 0)]
     keep_at_least: usize,
 }

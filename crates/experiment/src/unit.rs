@@ -6,7 +6,7 @@ use core_masking::{Attention, HeadId, HeadLayout, HeadScores};
 
 use crate::error::Error;
 
-/// Heads that are masked at once.
+/// Unit that is masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Unit {
     /// A head
@@ -71,7 +71,7 @@ impl Together {
         if self.turns { 1 } else { self.unit }
     }
 
-    /// Heads that are masked at once, at the least.
+    /// Unit that is masked, at the least.
     pub fn at_once(self, heads: &[HeadId]) -> usize {
         let lanes: BTreeSet<Lane> = heads.iter().map(|&id| self.lane(id)).collect();
         self.unit * if self.uniform { lanes.len() } else { 1 }

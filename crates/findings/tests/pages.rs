@@ -74,6 +74,17 @@ impl Row {
         }
     }
 
+    /// The cell of a head in Table 1, as the terminal shows it.
+    fn printed(&self, places: usize) -> String {
+        let mark = match self.verdict() {
+            "needed" => "!",
+            "undecided" => "?",
+            _ => " ",
+        };
+        let star = if self.is_significant() { "*" } else { " " };
+        format!("  {mark}{}{star}", signed(self.number("score_delta"), places))
+    }
+
     fn is_significant(&self) -> bool {
         self.number("p_value") < 0.01
     }
@@ -139,6 +150,10 @@ fn number(words: &[&str]) -> String {
         }
         ["cell", file, column, places, ref conditions @ ..] => {
             fixed(find(file, conditions).number(column), digits(places))
+        }
+        ["row", file, layer, places] => {
+            let heads = rows(file).into_iter().filter(|row| row.text("layer") == layer);
+            heads.map(|row| row.printed(digits(places))).collect::<String>().trim_end().to_owned()
         }
         ["signed", file, column, places, ref conditions @ ..] => {
             signed(find(file, conditions).number(column), digits(places))
@@ -531,63 +546,69 @@ fn check(page: &str, sentences: &[&str], given: &[&str]) {
     assert!(unchecked.is_empty(), "no command makes these numbers of {page}: {unchecked:?}");
 }
 
-#[test]
-fn numbers_of_the_front_page_are_those_of_the_results() {
-    let sentences = [
-        "translator {significant-of-all multi30k-en-fr}, SST-2 {significant-of-all minilm-sst2}, MNLI {significant-of-all minilm-mnli}, \
-         SmolLM2 {significant-of-all smollm2-135m-instruct/ablate-one-first-150}, \
-         Gemma {significant-of-all gemma-3-270m-q4/ablate-one-first-150}",
-        "needed: translator {needed-in-all multi30k-en-fr}, SST-2 {needed-in-all minilm-sst2}, MNLI {needed-in-all minilm-mnli}, \
-         SmolLM2 {needed-in-all smollm2-135m-instruct/ablate-one-first-150}, \
-         Gemma {needed-in-all gemma-3-270m-q4/ablate-one-first-150}",
-        "no significant loss: translator {layers-without-loss multi30k-en-fr}/18, SST-2 {layers-without-loss minilm-sst2}/6, \
-         MNLI {layers-without-loss minilm-mnli}/6",
-        "dispensable: translator {layers dispensable multi30k-en-fr}/18, SST-2 {layers dispensable minilm-sst2}/6, \
-         MNLI {layers dispensable minilm-mnli}/6",
-        "MNLI {r minilm-mnli dev_mismatched_partial}; translator {r multi30k-en-fr test_2017_mscoco}, \
-         without one head {r multi30k-en-fr test_2017_mscoco enc-dec:2:1}",
-        "MRPC {paper minilm-mrpc}, SST-2 {paper minilm-sst2}, MNLI {paper minilm-mnli}, translator {paper multi30k-en-fr}, \
-         SmolLM2 {paper smollm2-135m-instruct/iterative-prune-first-150}",
-        "dispensable: SST-2 {together minilm-sst2}, MNLI {together minilm-mnli}, MRPC {together minilm-mrpc}, translator, SmolLM2 \
-         {together multi30k-en-fr}",
-        "SmolLM2 {together smollm2-135m-instruct/iterative-prune-first-150}",
-        "Fisher better in {better-than-importance better fisher} of {compared-with-importance fisher} setups, worse in \
-         {better-than-importance worse fisher}",
-        // 39 of 48 heads
-        "81% masked: {left multi30k-en-fr enc-dec 39 0} of {cell multi30k-en-fr/ablate-one base_score 0} BLEU left; decoder {left multi30k-en-fr dec-dec 39 0}, \
-         encoder {left multi30k-en-fr enc-enc 39 0}",
-        "demo translator, half masked: {lost demo-translation/replicate-7/compare-methods importance 144 0} BLEU lost, \
-         Fisher {lost demo-translation/replicate-7/compare-methods fisher 144 0} |",
-        "At most {millions minilm-mrpc/speed-bench-first-512 original_parameters} million parameters",
-        "model is {cell minilm-mnli/ablate-one base_score 0}% accurate",
-    ];
-    let published = "| 26 of 30 layers | / r = 0.56, 0.68 / 20 to 60% | / 20 to 60%, by eye / \
-         breaks down beyond 60% / from epoch 10 on / 8 of 96 significant";
-    let given = "NeurIPS 2019 / x86-64 / Python 3.10 / SmolLM2 135, Gemma 270 (four-bit weights); / \
-         the whole 95% interval of the loss lies above 2% of the score (for nats, / (2019) / p < 0.01, as in the paper / a gate of 1 keeps the head, 0 masks it";
-    let page = fs::read_to_string(root().join("README.md")).unwrap();
-    let demo = sweep("demo-translation");
-    let first = demo.iter().filter(|row| (row.text("attention"), row.text("layer")) == ("enc-enc", "1"));
-    let line: Vec<String> = first.map(|row| signed(row.number("score_delta"), 2)).collect();
-    assert!(page.contains(&line.join("   ")), "README.md should print {line:?}");
-    let base = "base BLEU {cell demo-translation/ablate-one base_score 2}\n\
-                {needed demo-translation enc-enc} needed, {dispensable demo-translation enc-enc} dispensable, \
-                {undecided demo-translation enc-enc} undecided of {heads demo-translation enc-enc} heads";
-    check_says("README.md", &page, &[base]);
-    check("README.md", &sentences, &[published, given]);
+/// Pages are templates with holes, `{together minilm-mnli}`, for the numbers that [`number`] computes;
+/// `GOLDEN=write cargo test -p findings --test pages` writes them.
+fn check_template(template: &str, page: &str, layout: fn(&str) -> String) {
+    let template = root().join("crates/findings/tests/pages").join(template);
+    let text = layout(&filled(&fs::read_to_string(template).unwrap()));
+    let path = root().join(page);
+    if std::env::var_os("GOLDEN").is_some_and(|value| value == "write") {
+        fs::write(&path, &text).unwrap();
+    }
+    assert_eq!(fs::read_to_string(path).unwrap(), text, "GOLDEN=write writes {page}");
 }
 
-/// The page of findings is a template with holes, `{together minilm-mnli}`, for the numbers that [`number`] computes;
-/// `GOLDEN=write cargo test -p findings --test pages` writes the page.
+#[test]
+fn the_front_page_is_its_template_filled() {
+    check_template("readme.md", "README.md", str::to_owned);
+}
+
 #[test]
 fn the_page_of_findings_is_its_template_filled() {
-    let template = root().join("crates/findings/tests/pages/results.md");
-    let page = wrapped(&filled(&fs::read_to_string(template).unwrap()));
-    let path = root().join("results/README.md");
-    if std::env::var_os("GOLDEN").is_some_and(|value| value == "write") {
-        fs::write(&path, &page).unwrap();
+    check_template("results.md", "results/README.md", wrapped);
+}
+
+/// Numbers of the front page that no result holds are published ones, or definitions.
+#[test]
+fn numbers_in_the_template_of_the_front_page_are_published_or_definitions() {
+    let template = fs::read_to_string(root().join("crates/findings/tests/pages/readme.md")).unwrap();
+    let outside: String = template.split("```").step_by(2).collect();
+    let outside: String =
+        outside.split('{').map(|part| part.split_once('}').map_or(part, |(_, rest)| rest)).collect();
+    let mut text = outside.split('`').step_by(2).collect::<Vec<_>>().join(" ");
+    let published = [
+        "8 of 96",
+        "26 of 30 layers",
+        "20 to 60%",
+        "breaks down beyond 60%",
+        "r = 0.56, 0.68",
+        "from epoch 10 on",
+    ];
+    let definitions = [
+        "NeurIPS 2019](https://arxiv.org/abs/1905.10650)",
+        "(2019)",
+        "2% of the score",
+        "x86-64",
+        "Python 3.10",
+        "Python 3:",
+        "Table 1 ends",
+        "the 95% interval",
+        "p < 0.01",
+        "SmolLM2 (135) and Gemma 3 (270), both with 4-bit weights",
+        "81% masked",
+        "/18",
+        "/6",
+        "a gate of 1 keeps a head, 0 masks it",
+        "SmolLM2",
+        "SST-2",
+    ];
+    for known in published.into_iter().chain(definitions) {
+        assert!(text.contains(known), "README.md does not have `{known}` any more");
+        text = text.replace(known, "");
     }
-    assert_eq!(fs::read_to_string(path).unwrap(), page, "GOLDEN=write writes results/README.md");
+    let numbers: Vec<&str> =
+        text.split_whitespace().filter(|word| word.contains(|c: char| c.is_ascii_digit())).collect();
+    assert!(numbers.is_empty(), "no command makes these numbers of README.md: {numbers:?}");
 }
 
 /// Breaks lines of paragraphs after 132 characters; tables, headings and figures stay.
@@ -756,23 +777,9 @@ fn numbers_on_learned_gates_and_functions_are_those_of_the_results() {
     );
 }
 
-/// The times of recipes stand in the last table of `summary.md`, rounded.
 #[test]
-fn numbers_of_the_worked_examples_are_those_of_the_results() {
-    let sentences = [
-        "alone: {needed multi30k-en-fr enc-enc} of {heads multi30k-en-fr enc-enc} in encoder self-attention",
-        "{needed multi30k-en-fr enc-dec} of {heads multi30k-en-fr enc-dec} in encoder-decoder attention",
-        "all {heads minilm-sst2 self} heads are dispensable one by one, and {together minilm-sst2} together",
-        "81% of the encoder-decoder heads leaves {left multi30k-en-fr enc-dec 39 0}",
-        "rises from {cell shakespeare-char/ablate-one base_score 1 head=self:1:4} to \
-         {cell shakespeare-char/ablate-one score 1 head=self:1:4}",
-        "{needed shakespeare-char self} of the {heads shakespeare-char self} heads are needed",
-        "one head ({together shakespeare-char})",
-    ];
-    let page = prose("experiments/README.md");
-    check_says("experiments/README.md", &page, &sentences);
-    let loss = fixed(55.0 - left("multi30k-en-fr", "enc-enc", "48"), 0);
-    assert!(page.contains(&format!("costs {loss} of 55 BLEU")), "{loss}");
+fn the_guide_is_its_template_filled() {
+    check_template("guide.md", "experiments/README.md", str::to_owned);
     let all = ["dispensable", "heads"].map(|words| number(&[words, "minilm-sst2", "self"]));
     assert_eq!(all[0], all[1], "all heads are dispensable one by one");
 }

@@ -171,7 +171,7 @@ const TABLE: &[Entry; 16] = &[
         unit: "nats",
         first: First::Greatest,
         needs: Needs::AttentionWeights,
-        order: Some(("entropy", "Negative entropy of attention: heads with spread-out attention go first")),
+        order: Some(("entropy", "Negative entropy of the attention weights")),
         source: "to compare with",
     },
     Entry {
@@ -187,7 +187,7 @@ const TABLE: &[Entry; 16] = &[
         name: "confidence",
         label: Some("confidence"),
         needs: Needs::AttentionWeights,
-        order: Some(("confidence", "Greatest attention weight, averaged over queries")),
+        order: Some(("confidence", "Maximum attention weight, averaged over queries")),
         source: "Voita et al. (2019), Section 4",
         ..PLAIN
     },
@@ -196,10 +196,7 @@ const TABLE: &[Entry; 16] = &[
         name: "importance_entropy",
         label: Some("importance + entropy"),
         needs: Needs::Measures,
-        order: Some((
-            "importance-entropy",
-            "Importance and entropy together: heads that matter and whose attention is spread stay",
-        )),
+        order: Some(("importance-entropy", "Weighted sum of importance and entropy")),
         source: "HIS+AE",
         ..PLAIN
     },
@@ -219,10 +216,7 @@ const TABLE: &[Entry; 16] = &[
         label: Some("logit attribution"),
         unit: "logits",
         needs: Needs::ChoicesOfTwo,
-        order: Some((
-            "logit-attribution",
-            "Direct part in the logit of the right choice minus that of the other, of a language model's choices of two",
-        )),
+        order: Some(("logit-attribution", "Direct contribution to the logit difference of two choices")),
         source: "Wang et al. (2023), Section 3.1",
         ..PLAIN
     },
@@ -245,7 +239,7 @@ const TABLE: &[Entry; 16] = &[
         label: Some("activation norm"),
         unit: "activation",
         needs: Needs::Contexts,
-        order: Some(("activation-norm", "Size of what the output projection reads of the head")),
+        order: Some(("activation-norm", "Norm of the head output")),
         source: "Minitron (Muralidharan et al. 2024)",
         ..PLAIN
     },
@@ -255,10 +249,7 @@ const TABLE: &[Entry; 16] = &[
         label: Some("importance of the module"),
         unit: "nats",
         needs: Needs::Measures,
-        order: Some((
-            "modules",
-            "Summed importance of the heads of a module: whole modules go, the last one perhaps in part",
-        )),
+        order: Some(("modules", "Sum of the importance of the heads of a module; masks whole modules")),
         source: "to compare with",
         ..PLAIN
     },
@@ -270,7 +261,7 @@ const TABLE: &[Entry; 16] = &[
         needs: Needs::Residuals,
         order: Some((
             "modules-by-similarity",
-            "Cosine of the residual stream before and behind a module: whole modules go, the last one perhaps in part, those that change least first",
+            "Cosine of the residual stream before and after a module; masks whole modules",
         )),
         source: "He et al. (2024)",
         ..PLAIN

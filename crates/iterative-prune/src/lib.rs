@@ -40,14 +40,14 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
     random_orders: u64,
 
-    /// Score the heads again after each step, on the model without those masked so far
+    /// Rank the heads again after each step, on the model with the masked heads
     #[arg(long)]
     recompute: bool,
 
     #[command(flatten)]
     steps: StepArgs,
 
-    /// Heads that are masked at once
+    /// Unit that is masked
     #[arg(long, value_enum, default_value_t = Unit::Head)]
     unit: Unit,
 

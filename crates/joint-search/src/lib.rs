@@ -23,7 +23,7 @@ use subject::{Description, Scored, Subject};
 #[derive(Debug, Parser)]
 #[command(version, args_override_self = true, mut_arg("shard", |shard| shard.hide(true)))]
 struct Args {
-    /// Way to search
+    /// Search
     #[arg(long, value_enum, default_value_t = Method::GreedyForward)]
     method: Method,
 
@@ -39,7 +39,7 @@ struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=100))]
     percent: u64,
 
-    /// Sets that swap tries at most
+    /// Maximum number of sets that swap scores
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..))]
     evaluations: u64,
 
@@ -64,7 +64,7 @@ struct Args {
 /// Ways to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Method {
-    /// Mask, one by one, the head whose masking costs least beside those masked already
+    /// Mask the head that costs least in addition to the masked ones, one by one
     GreedyForward,
     /// Exchange a masked head for another as long as that helps, starting from the importance order
     Swap,

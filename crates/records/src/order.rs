@@ -75,7 +75,7 @@ impl ValueEnum for Order {
             Self::Importance => {
                 "Mean absolute gradient of the loss with respect to the head's gate (Michel et al. 2019, Equation 2)"
             }
-            Self::Oracle => "Loss of score with the head masked, as `ablate-one` measured it",
+            Self::Oracle => "Loss with the head masked alone, as `ablate-one` measures it",
             Self::Random => "Random order, one curve for each seed",
             Self::By(measure) => measure.entry().order?.1,
             _ => return None,

@@ -4,7 +4,7 @@ use corpus::tables::{self, Table};
 use super::files::{DataFile, Splits};
 use super::model::InitialModel;
 use super::toml_text::{self, Because, TomlText, kind, path, quoted};
-use super::{Known, roles};
+use super::{Known, ask, roles};
 use crate::error::Error;
 
 /// Tokens of a window, at most, unless the setup says otherwise: attention to more takes long on a CPU.
@@ -40,6 +40,12 @@ pub(super) fn describe(
         toml.section(&format!("data.splits.{split}"));
         let list: Vec<String> = files.iter().map(|file| path(&file.shown)).collect();
         toml.raw("files", &format!("[{}]", list.join(", ")), Because::Told);
+        let kinds = files.iter().map(|file| tables::kind_of(&file.path)).collect::<Vec<_>>();
+        if kinds.windows(2).any(|pair| pair[0] != pair[1]) {
+            let names: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
+            let what = format!("{} are files of several kinds for one split", crate::error::quoted(&names));
+            return Err(ask(what, &format!("name those of one kind by --{split}")));
+        }
         let (key, format, because) = format(&files[0], known)?;
         toml.raw(key, &format, because);
     }
