@@ -226,7 +226,7 @@ pub const GROUPS: &[Group] = &[
             experiment("figures", "draw all tables and figures of a setup again", TRANSLATOR, "plotting all"),
             program("summary", "print the paper's claims next to all results", "plotting summary"),
             program("retest", "repeat all tests from stored statistics, without models", "retest"),
-            program("merge", "join the results of runs with --shard", "merge"),
+            experiment("merge", "join the results of runs with --shard", TRANSLATOR, "merge"),
             program("bench", "measure speed as ratios (in a clone of the repository)", "bench"),
         ],
     },

@@ -160,7 +160,7 @@ mod tests {
         let message = "enc\u{1b}".parse::<Attention>().unwrap_err().to_string();
         assert_eq!(
             message,
-            "unknown attention type `enc\\u{1b}`: it is one of enc-enc, enc-dec, dec-dec, self"
+            "unknown attention type `enc\\u{1b}`: it is one of enc-enc, enc-dec, dec-dec, self; did you mean `enc-dec`?"
         );
         assert!("x".parse::<Selection>().unwrap_err().to_string().ends_with("dec-dec, self or all"));
     }

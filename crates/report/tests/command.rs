@@ -235,7 +235,7 @@ fn where_nothing_can_be_read_the_exit_code_is_1() {
     for (arguments, expected) in [
         (&["empty"][..], "nothing of `empty` can be read: there are no results"),
         (&["nothing"], "unknown setup `nothing`: `results` has empty"),
-        (&["../empty"], "is not the name of a subject"),
+        (&["../empty"], "is not the name of a setup"),
         (&["--all"], "has no results that can be read"),
     ] {
         let (code, stderr) = run(&folder, arguments);

@@ -78,6 +78,6 @@ mod tests {
             assert_eq!(locate(&path), found);
         }
         let message = locate_in(&experiments, Path::new("my.v3")).unwrap_err().to_string();
-        assert!(message.contains("no subject `my.v3`") && message.contains("my.v3.toml"), "{message}");
+        assert!(message.contains("no setup `my.v3`") && message.contains("my.v3.toml"), "{message}");
     }
 }
