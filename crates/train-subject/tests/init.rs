@@ -46,7 +46,7 @@ fn a_classifier_is_described_by_its_files_and_can_be_measured_at_once() {
     for line in [
         "task = \"classification\"   # found: config.json: BertForSequenceClassification",
         "from = \"models/tiny\"",
-        "labels = [\"bad\", \"good\"]   # found: id2label of config.json, spelled as in the data",
+        "labels = [\"bad\", \"good\"]   # found: id2label of config.json, in the spelling of the data",
         "format = { kind = \"tsv\", text = \"review\", label = \"verdict\" }   # found: the header",
         "train = \"reviews/train.tsv\"",
         "dev = \"reviews/dev.tsv\"",
@@ -70,9 +70,10 @@ fn the_order_of_classes_that_config_json_does_not_name_is_the_one_in_which_the_m
         let changes = [("\tbad\t", "\tz\t"), ("\tgood\t", "\ta\t")];
         edit(&folder.path().join(format!("data/reviews/{split}.tsv")), &changes);
     }
-    assert!(written(folder.path(), &["reviews"]).contains("labels = [\"z\", \"a\"]"));
+    let setup = written(folder.path(), &["reviews"]);
+    assert!(setup.contains("rename = { \"z\" = \"bad\", \"a\" = \"good\" }"), "{setup}");
     let told = written(folder.path(), &["reviews", "--force", "--labels", "a,z"]);
-    assert!(told.contains("labels = [\"a\", \"z\"]\n"), "{told}");
+    assert!(told.contains("rename = { \"a\" = \"bad\", \"z\" = \"good\" }\n"), "{told}");
     init(folder.path(), &["reviews", "--force", "--labels", "a,z"])
         .assert()
         .stderr(contains("is data.labels in the order of the model's outputs"));
@@ -147,8 +148,8 @@ fn what_cannot_be_found_is_asked_for_in_one_line() {
     for (arguments, fault) in [
         (&["one.csv"][..], "one.csv` has one column, `review`, and a classifier needs a text and a class"),
         (&["empty.csv"], "empty.csv` has a header and no rows"),
-        (&["many.csv"], "has 10000 different values, but the model has 2 classes"),
-        (&["other.csv"], "has 3 different values, but the model has 2 classes"),
+        (&["many.csv"], "has 10000 different values, such as `class-0`"),
+        (&["other.csv"], "has 3 different values, such as `maybe`, `no`, `yes`, but the model has 2 classes"),
         (&["table.parquet"], "pandas.read_parquet"),
         (&["nowhere.csv"], "there is no such file"),
         (&[], "no test set is named: name it by --test FILE"),

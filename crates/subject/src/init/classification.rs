@@ -1,4 +1,5 @@
 //! Classifiers: columns of text and class, and the order of classes.
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -37,9 +38,8 @@ pub(super) fn describe(
     toml.section("checkpoint");
     toml.entry("from", model.from.as_str(), Because::Told);
     toml.section("data");
-    if let Some(Order { labels, because, .. }) = &order {
-        let list: Vec<String> = labels.iter().map(|label| quoted(label)).collect();
-        toml.raw("labels", &format!("[{}]", list.join(", ")), because.clone());
+    if let Some(order) = &order {
+        order.write(toml, classes);
     }
     toml.raw("format", &columns.format(&table), columns.because.clone());
     if !splits.has_train() {
@@ -193,11 +193,10 @@ fn label<'a>(table: &'a Table, classes: &Classes) -> Option<&'a TableColumn> {
             Classes::OfData => values().count() <= MOST_CLASSES && values().count() * 2 <= column.cells.len(),
         }
     };
-    let by_name = roles::LABELS
-        .iter()
-        .filter_map(|name| roles::named(table, name))
-        .find(|column| *classes == Classes::Value || column.values().len() <= MOST_CLASSES);
-    by_name.or_else(|| table.columns.iter().rev().find(fits))
+    let named = || roles::LABELS.iter().filter_map(|name| roles::named(table, name));
+    let is_short = |column: &&TableColumn| column.values().len() <= MOST_CLASSES;
+    let by_content = || table.columns.iter().rev().find(fits);
+    named().find(fits).or_else(|| named().find(is_short)).or_else(by_content).or_else(|| named().next())
 }
 
 /// Index of a name among those of the model, whatever its case.
@@ -211,6 +210,11 @@ fn number(count: usize, value: &str) -> bool {
 }
 
 impl Classes {
+    /// Returns true if the model has a class of this name, whatever its case.
+    fn names(&self, value: &str) -> bool {
+        matches!(self, Self::Named(names) if place(names, value).is_some())
+    }
+
     fn count(&self) -> Option<usize> {
         match self {
             Self::Named(names) => Some(names.len()),
@@ -235,6 +239,24 @@ struct Order {
 }
 
 impl Order {
+    /// Writes the classes of the model, and what the data call them.
+    fn write(&self, toml: &mut TomlText, classes: &Classes) {
+        let list = |names: &[String]| {
+            let quoted: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+            format!("[{}]", quoted.join(", "))
+        };
+        match classes {
+            Classes::Named(names) if *names != self.labels => {
+                toml.raw("labels", &list(names), Because::Found("id2label of config.json".to_owned()));
+                let pairs = self.labels.iter().zip(names).filter(|(label, name)| label != name);
+                let pairs: Vec<String> =
+                    pairs.map(|(label, name)| format!("{} = {}", quoted(label), quoted(name))).collect();
+                toml.raw("rename", &format!("{{ {} }}", pairs.join(", ")), self.because.clone());
+            }
+            _ => toml.raw("labels", &list(&self.labels), self.because.clone()),
+        }
+    }
+
     /// `None` if the outputs have no classes.
     fn find(
         classes: &Classes,
@@ -254,57 +276,68 @@ impl Order {
         if let Some(labels) = &known.labels {
             return Ok(Some(Self { labels: labels.clone(), because: Because::Told, is_assumed: false }));
         }
-        if values.is_empty() {
-            let (file, label) = (file.display(), label.name());
-            return Err(ask(
-                format!("column `{label}` of `{file}` has no classes"),
-                "--label COLUMN names another",
-            ));
-        }
-        if let Some(count) = classes.count().filter(|&count| values.len() > count) {
-            let what = format!(
-                "column `{}` of `{}` has {} different values, but the model has {count} classes",
-                label.name(),
-                file.display(),
-                values.len()
-            );
-            return Err(ask(what, "--label COLUMN names the column of the classes"));
-        }
+        check_count(classes, values, label, file)?;
         let numbers = |count: usize| (0..count).map(|id| id.to_string()).collect();
         let all_numbers = |count: usize| values.iter().all(|value| number(count, value));
+        let assumed = |labels: Vec<String>, why: String| Self {
+            labels,
+            because: Because::Assumed(why),
+            is_assumed: true,
+        };
         Ok(Some(match classes {
             Classes::Named(names) if values.iter().all(|value| place(names, value).is_some()) => {
                 let spelled = |name: &String| values.iter().find(|value| value.eq_ignore_ascii_case(name));
                 let labels =
                     names.iter().map(|name| spelled(name).map_or(name.clone(), |value| (*value).to_owned()));
-                found(labels.collect(), "id2label of config.json, spelled as in the data")
+                found(labels.collect(), "id2label of config.json, in the spelling of the data")
             }
             Classes::Named(names) if all_numbers(names.len()) => {
                 let meaning: Vec<String> =
                     names.iter().enumerate().map(|(id, name)| format!("{id} is {name}")).collect();
-                found(numbers(names.len()), &format!("id2label of config.json: {}", meaning.join(", ")))
+                assumed(numbers(names.len()), format!("numbers count the outputs: {}", meaning.join(", ")))
             }
             Classes::Numbered(count) if all_numbers(*count) => {
-                found(numbers(*count), "numbers of the outputs")
+                assumed(numbers(*count), "numbers count the outputs".to_owned())
+            }
+            Classes::OfData => {
+                found(values.iter().map(|value| (*value).to_owned()).collect(), "the classes of the data")
             }
             _ => {
-                if let Some(count) = classes.count().filter(|&count| count != values.len()) {
-                    let some: Vec<String> = values.iter().take(10).map(|value| (*value).to_owned()).collect();
-                    let what = format!(
-                        "the classes {} of `{}` are not those of the model{}, which has {count}",
-                        some.join(", "),
-                        file.display(),
-                        classes.listed()
-                    );
-                    return Err(ask(what, "--labels A,B,… names them in the order of the model's outputs"));
-                }
-                let because = match classes {
-                    Classes::OfData => Because::Found("the classes of the data".to_owned()),
-                    _ => Because::Assumed("the order; config.json names other classes, or none".to_owned()),
-                };
-                let labels = values.iter().map(|value| (*value).to_owned()).collect();
-                Self { labels, because, is_assumed: *classes != Classes::OfData }
+                let why = "alphabetical order, since config.json names other classes, or none";
+                assumed(values.iter().map(|value| (*value).to_owned()).collect(), why.to_owned())
             }
         }))
+    }
+}
+
+/// Refuses values of a column that cannot be the classes of a model.
+fn check_count(
+    classes: &Classes,
+    values: &BTreeSet<&str>,
+    label: &TableColumn,
+    file: &Path,
+) -> Result<(), Error> {
+    let (label, file) = (label.name(), file.display());
+    if values.is_empty() {
+        return Err(ask(
+            format!("column `{label}` of `{file}` has no classes"),
+            "--label COLUMN names another",
+        ));
+    }
+    let Some(count) = classes.count() else { return Ok(()) };
+    let some: Vec<String> = values.iter().take(4).map(|value| (*value).to_owned()).collect();
+    let what = format!(
+        "column `{label}` of `{file}` has {} different values, such as {}, but the model has {count} classes{}",
+        values.len(),
+        crate::error::quoted(&some),
+        classes.listed()
+    );
+    let are_known = values.iter().all(|value| number(count, value) || classes.names(value));
+    match values.len().cmp(&count) {
+        Ordering::Greater => Err(ask(what, "--label COLUMN names the column of the classes")),
+        Ordering::Less if !are_known => {
+            Err(ask(what, "--labels A,B,… names them in the order of the model's outputs"))
+        }
+        _ => Ok(()),
     }
 }
