@@ -16,8 +16,11 @@ const SEGMENTS: usize = 20;
 /// Segments that are scored where they are to tell the order of the classes.
 const SEGMENTS_FOR_ORDER: usize = 200;
 
-/// Head sets of a pruning curve, of all rankings, as `prune` asks for them by default: 12 curves of 10 steps.
-const SETS_OF_CURVES: u32 = 120;
+/// Curves that `prune` draws by default: importance and oracle with their complements, and ten random orders.
+const CURVES: usize = 14;
+
+/// Segments that importance is measured on by default, and the number of evaluations that one derivative takes as long as.
+const ESTIMATE: (usize, f64) = (2000, 3.0);
 
 /// Points below which a score of generated texts means that they have nothing to do with the references.
 const NO_SCORE: f64 = 2.0;
@@ -101,9 +104,14 @@ impl FirstScore {
     /// Estimated times of `heads` and of `prune`, which needs the former for the oracle.
     fn times(&self) -> [Duration; 2] {
         let [scored, all] = self.segments;
-        let [full, masked] = self.seconds.map(|seconds| seconds * all as f64 / scored.max(1) as f64);
-        let heads = full + masked * self.layout.heads().len() as f64;
-        [heads, heads + full * f64::from(SETS_OF_CURVES)].map(Duration::from_secs_f64)
+        let [full, masked] = self.seconds.map(|seconds| seconds / scored.max(1) as f64); // of a segment
+        let count = self.layout.heads().len();
+        // 10% at each step for translators, 5% for other models
+        let steps = if self.layout.types().count() > 1 { 10 } else { 20 };
+        let heads = all as f64 * (full + masked * count as f64);
+        let curves = all as f64 * full * (CURVES * steps.min(count)) as f64;
+        let estimate = ESTIMATE.0.min(all) as f64 * ESTIMATE.1 * full;
+        [heads, heads + curves + estimate].map(Duration::from_secs_f64)
     }
 
     /// What is probably wrong, if the score is no better than chance.
