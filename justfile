@@ -65,7 +65,7 @@ heads *args: (build "init" "ablate-one" "plotting")
 layers *args: (build "init" "ablate-all-but-one" "plotting")
     {{ headcount }} layers "$@"
 
-# Mask more and more heads: how many can go?
+# Mask more and more heads: how many are dispensable?
 [group('2 which heads does the model need?')]
 prune *args: (build "init" "iterative-prune" "plotting")
     {{ headcount }} prune "$@"
@@ -131,37 +131,37 @@ say *args: (build "say")
     {{ headcount }} say "$@"
 
 # Train gates that choose which heads to keep
-[group('5 which heads should go?')]
+[group('5 which heads to remove?')]
 gates *args: (build "init" "train-gates" "plotting")
     {{ headcount }} gates "$@"
 
 # Compare rankings, searches and repairs
-[group('5 which heads should go?')]
+[group('5 which heads to remove?')]
 methods *args: (build "init" "compare-methods" "plotting")
     {{ headcount }} methods "$@"
 
 # Rank all heads in every way and compare rankings
-[group('5 which heads should go?')]
+[group('5 which heads to remove?')]
 importance *args: (build "init" "importance" "plotting")
     {{ headcount }} importance "$@"
 
-# Search for heads that can go together
-[group('5 which heads should go?')]
+# Search for heads that are dispensable together
+[group('5 which heads to remove?')]
 joint-search *args: (build "init" "joint-search")
     {{ headcount }} joint-search "$@"
 
-# Save the model without heads it can do without
-[group('5 which heads should go?')]
+# Save the model without dispensable heads
+[group('5 which heads to remove?')]
 export *args: (build "export-model")
     {{ headcount }} export "$@"
 
 # Convert a model, also a pruned one, for llama.cpp
-[group('5 which heads should go?')]
+[group('5 which heads to remove?')]
 export-gguf *args: (compile "export-gguf")
     {{ headcount }} export-gguf "$@"
 
 # Run pruned models in llama.cpp: speed, cache, perplexity
-[group('5 which heads should go?')]
+[group('5 which heads to remove?')]
 llama-cpp *args: (build "init" "llama-cpp" "export-model" "plotting")
     {{ headcount }} llama-cpp "$@"
 
@@ -297,11 +297,15 @@ alias compare-methods := methods
 [private]
 alias export-model := export
 [private]
-alias head-functions := functions
-[private]
 alias prune-and-retrain := retrain
+
 [private]
-alias train-gates := gates
+head-functions *args: (build "head-functions")
+    {{ headcount }} head-functions "$@"
+
+[private]
+train-gates *args: (build "train-gates")
+    {{ headcount }} train-gates "$@"
 
 # Build the Python wheel in target/wheel/
 [group('9 check and build')]

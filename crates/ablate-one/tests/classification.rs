@@ -118,7 +118,7 @@ fn names_in_the_wrong_order_are_warned_of_once() {
         let said = command(folder.path()).assert().success().get_output().stderr.clone();
         let said = String::from_utf8(said).unwrap();
         assert_eq!(
-            said.matches("warning: the intact model is below chance").count(),
+            said.matches("warning: the full model is below chance").count(),
             doubted,
             "{labels}: {said}"
         );

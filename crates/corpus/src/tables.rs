@@ -48,6 +48,15 @@ impl TableColumn {
     }
 }
 
+/// The first row of a CSV or TSV file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Header {
+    /// Names of the columns, unless a class is in it.
+    Likely,
+    /// A row like the others.
+    Absent,
+}
+
 /// The kind of rows of a file, by its name; `None` if it is no table. Ends in `.gz` if the file is compressed.
 pub fn kind_of(path: &Path) -> Option<RowKind> {
     let name = path.file_name()?.to_string_lossy().to_lowercase();
@@ -66,11 +75,11 @@ pub fn kind_of(path: &Path) -> Option<RowKind> {
 ///
 /// # Errors
 /// If the file is missing, torn, has no rows, or a row does not fit.
-pub fn read(path: &Path, kind: RowKind) -> Result<Table, Error> {
+pub fn read(path: &Path, kind: RowKind, header: Header) -> Result<Table, Error> {
     let text = rows::read_text(path)?;
     let found = match kind {
         RowKind::Jsonl => of_objects(&text, path)?,
-        _ => of_cells(&text, path, kind)?,
+        _ => of_cells(&text, path, (kind, header))?,
     };
     match found.columns.first() {
         Some(column) if !column.cells.is_empty() => Ok(found),
@@ -87,7 +96,7 @@ pub fn read_text(path: &Path) -> Result<String, Error> {
     rows::read_text(path)
 }
 
-fn of_cells(text: &str, path: &Path, kind: RowKind) -> Result<Table, Error> {
+fn of_cells(text: &str, path: &Path, (kind, header): (RowKind, Header)) -> Result<Table, Error> {
     let layout = Layout { kind, header: Some(false), quoting: None };
     let Some(width) = layout.width(text) else { return Err(Error::no_examples(path)) };
     let numbers: Vec<Column> = (1..=width).map(Column::Number).collect();
@@ -99,7 +108,7 @@ fn of_cells(text: &str, path: &Path, kind: RowKind) -> Result<Table, Error> {
         TableColumn { column, cells }
     };
     let mut columns: Vec<TableColumn> = numbers.into_iter().map(of).collect();
-    let has_header = !columns.iter().any(|column| is_class(&column.cells));
+    let has_header = header == Header::Likely && !columns.iter().any(|column| is_class(&column.cells));
     if has_header {
         for column in &mut columns {
             column.column = Column::Name(column.cells.remove(0));
@@ -111,7 +120,7 @@ fn of_cells(text: &str, path: &Path, kind: RowKind) -> Result<Table, Error> {
 /// Returns true if the first cell is a class of its column: it occurs again, and values repeat.
 fn is_class(cells: &[String]) -> bool {
     let distinct: BTreeSet<&String> = cells.iter().collect();
-    cells[1..].contains(&cells[0]) && distinct.len() * REPEATS <= cells.len()
+    !cells[0].is_empty() && cells[1..].contains(&cells[0]) && distinct.len() * REPEATS <= cells.len()
 }
 
 fn of_objects(text: &str, path: &Path) -> Result<Table, Error> {
@@ -152,7 +161,8 @@ mod tests {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
         let prefix = format!("{}/", folder.path().display());
-        read(&path, kind_of(&path).unwrap()).map_err(|error| error.to_string().replace(&prefix, ""))
+        read(&path, kind_of(&path).unwrap(), Header::Likely)
+            .map_err(|error| error.to_string().replace(&prefix, ""))
     }
 
     fn columns(table: &Table) -> Vec<(String, Vec<&str>)> {
@@ -172,6 +182,8 @@ mod tests {
             ("label".to_owned(), vec!["1", "0", "1"]),
         ];
         assert_eq!(columns(&table), expected);
+        let table = read_as("a.csv", "v1,v2,\nham,Go,\nspam,Win,\nham,Ok,\n").unwrap();
+        assert!(table.has_header, "an empty name is no class");
         let table = read_as("a.tsv", "Good\t1\nBad\t0\nFine\t1\nPoor\t0\n").unwrap();
         assert!(!table.has_header);
         assert_eq!(columns(&table)[1], ("2".to_owned(), vec!["1", "0", "1", "0"]));

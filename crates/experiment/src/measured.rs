@@ -119,10 +119,10 @@ impl<R: TestedRow> MeasuredRows<R> {
 
     /// Scores the subject under each of `sets` and adds its rows as soon as they are scored.
     ///
-    /// - `base`: name of the statistics of the intact model
+    /// - `base`: name of the statistics of the full model
     ///
     /// # Errors
-    /// If the intact model differs from when the rows that are there were measured, the split is at fault, the file cannot be
+    /// If the full model differs from when the rows that are there were measured, the split is at fault, the file cannot be
     /// written, or a signal has asked for the end.
     pub fn measure(
         &mut self,
@@ -238,7 +238,7 @@ fn doubt_of_labels(segments: &Segments, identity: &Identity) -> Option<String> {
     let order: Vec<&str> = order.iter().map(|&class| labels.get(class)?.as_str()).collect::<Option<_>>()?;
     let chance = if given < 100.0 / labels.len() as f64 { "is below chance: it is" } else { "is" };
     Some(format!(
-        "the intact model {chance} right in {given:.1} % of the segments of split `{}`, and would be in {other:.1} % with the \
+        "the full model {chance} right in {given:.1} % of the segments of split `{}`, and would be in {other:.1} % with the \
          labels {order:?}: the order of `labels`, or data.rename, may be wrong",
         identity.split
     ))

@@ -71,7 +71,7 @@ impl Together {
         if self.turns { 1 } else { self.unit }
     }
 
-    /// Unit that is masked, at the least.
+    /// Minimum number of heads masked at once.
     pub fn at_once(self, heads: &[HeadId]) -> usize {
         let lanes: BTreeSet<Lane> = heads.iter().map(|&id| self.lane(id)).collect();
         self.unit * if self.uniform { lanes.len() } else { 1 }

@@ -260,12 +260,7 @@ fn number(words: &[&str]) -> String {
             let of_p = |test: &Comparison| if p == "p" { test.p_value } else { test.p_adjusted };
             contrasts[0].counts(metric, 0.01, of_p)[usize::from(kind == "mean")].to_string()
         }
-        ["share-needed", file, attention, which] => {
-            let [heads, needed, undecided] =
-                ["heads", "needed", "undecided"].map(|what| digits(&number(&[what, file, attention])) as f64);
-            let possible = if which == "possible" { undecided } else { 0.0 };
-            format!("{}%", fixed(100.0 * (needed + possible) / heads, 0))
-        }
+        ["perplexity", file, places] => fixed(find(file, &[]).number("base_score").exp(), digits(places)),
         ["gain", file, head, places] => {
             let row = sweep(file).into_iter().find(|row| row.head() == head).unwrap();
             fixed(-row.loss(), digits(places))

@@ -98,7 +98,7 @@ pub const GROUPS: &[Group] = &[
                 .draws(&["table2"]),
             experiment(
                 "prune",
-                "mask more and more heads: how many can go?",
+                "mask more and more heads: how many are dispensable?",
                 CLASSIFIER,
                 "iterative-prune --order importance,oracle,random",
             )
@@ -182,7 +182,7 @@ pub const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        title: "Which heads should go?",
+        title: "Which heads to remove?",
         commands: &[
             experiment(
                 "gates",
@@ -206,8 +206,13 @@ pub const GROUPS: &[Group] = &[
                 "importance",
             )
             .draws(&["agreement"]),
-            experiment("joint-search", "search for heads that can go together", CLASSIFIER, "joint-search"),
-            program("export", "save the model without heads it can do without", "export-model")
+            experiment(
+                "joint-search",
+                "search for heads that are dispensable together",
+                CLASSIFIER,
+                "joint-search",
+            ),
+            program("export", "save the model without dispensable heads", "export-model")
                 .also(&["export-model"]),
             program("export-gguf", "convert a model, also a pruned one, for llama.cpp", "export-gguf"),
             experiment(

@@ -6,8 +6,22 @@ use std::path::{Path, PathBuf};
 const MODEL: &str = "--model";
 
 /// Options of `init`, which an experiment does not take.
-const OF_INIT: [&str; 9] =
-    ["--test", "--train", "--dev", "--text", "--pair", "--label", "--source", "--target", "--prefix"];
+const OF_INIT: [&str; 11] = [
+    "--test",
+    "--train",
+    "--dev",
+    "--text",
+    "--pair",
+    "--label",
+    "--labels",
+    "--source",
+    "--target",
+    "--prefix",
+    "--languages",
+];
+
+/// An option of `init` without a value.
+const FINE_TUNE: &str = "--fine-tune";
 
 /// Arguments of `init`, and what they leave for the experiment.
 #[derive(Debug)]
@@ -28,6 +42,7 @@ pub fn first_look(arguments: &[OsString]) -> Option<FirstLook> {
         let mut value = || value.map(OsString::from).or_else(|| left.next().cloned());
         match name {
             MODEL => model = value(),
+            FINE_TUNE => init.push(FINE_TUNE.into()),
             _ if OF_INIT.contains(&name) => init.extend([Some(name.into()), value()].into_iter().flatten()),
             _ => rest.push(argument.clone()),
         }
@@ -40,13 +55,17 @@ pub fn first_look(arguments: &[OsString]) -> Option<FirstLook> {
     Some(FirstLook { init: [name.into(), model].into_iter().chain(output).chain(init).collect(), rest })
 }
 
-/// The last part of a model's path or name, without the ending of a GGUF file.
+/// The last part of a model's path or name, as a name of a setup: without the ending of a GGUF file, and of a folder in the cache of a
+/// hub the name of the model.
 fn folder_name(model: &OsStr) -> String {
     let text = model.to_string_lossy();
     let path = PathBuf::from(text.trim_start_matches("hub:").split('@').next().unwrap_or_default());
     let path = path.canonicalize().unwrap_or(path);
-    let name = path.file_name().unwrap_or(OsStr::new("model")).to_string_lossy();
-    name.trim_end_matches(".gguf").to_owned()
+    let cached =
+        path.iter().filter_map(|part| part.to_str()?.strip_prefix("models--")?.split("--").last()).next();
+    let last = path.file_name().unwrap_or(OsStr::new("model")).to_string_lossy();
+    let name = cached.unwrap_or(&last).trim_end_matches(".gguf").trim_start_matches('.');
+    name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
 }
 
 /// The value of an option, as `--name value` or `--name=value`; the last one counts.
@@ -79,5 +98,7 @@ mod tests {
         assert_eq!(name("hub:owner/small@main"), "small");
         assert_eq!(name("models/llama-q4.gguf"), "llama-q4");
         assert_eq!(name("models/my-roberta/"), "my-roberta");
+        assert_eq!(name("models/My Model (2)"), "My-Model--2-");
+        assert_eq!(name("hub/models--owner--small/snapshots/0123abcd"), "small");
     }
 }

@@ -27,7 +27,10 @@ pub const ENVIRONMENT: [(&str, &str); 4] = [
 const PRELOAD: &str = "HEADCOUNT_PRELOAD";
 
 /// Options that all programs have, so that what runs before an experiment gets them too.
-const COMMON: [&str; 4] = ["--data", "--device", "--results", "--threads"];
+const COMMON: [&str; 5] = ["--data", "--device", "--memory", "--results", "--threads"];
+
+/// One of these without a value.
+const QUIET: &str = "--quiet";
 
 /// The program of an installed `headcount` that is all programs of the workspace: it does what its name in `argv[0]` asks for.
 const ALL_IN_ONE: &str = "headcount-programs";
@@ -103,8 +106,7 @@ impl Run<'_> {
     /// The setup and the options: the setup is the first argument, is written for a first look, or is the default.
     fn setup(&self, default: &str, arguments: &[OsString]) -> Result<(OsString, Vec<OsString>), Failure> {
         if let Some(FirstLook { init, rest }) = first_look(arguments) {
-            let common = COMMON.iter().flat_map(|option| values(&rest, option));
-            let file = self.printed("init", init.into_iter().chain(common))?;
+            let file = self.printed("init", init.into_iter().chain(common(&rest)))?;
             return Ok((file, rest));
         }
         match arguments.split_first() {
@@ -121,8 +123,7 @@ impl Run<'_> {
     fn steps(&self, setup: OsString, options: &[OsString]) -> Result<(), Failure> {
         let Self { entry, typed, is_stopped } = self;
         if let Some(before) = entry.before {
-            let common = COMMON.iter().flat_map(|option| values(options, option));
-            self.printed(before, [setup.clone()].into_iter().chain(common))?;
+            self.printed(before, [setup.clone()].into_iter().chain(common(options)))?;
         }
         let asked: Vec<&OsStr> = [&setup].into_iter().chain(options).map(OsString::as_os_str).collect();
         let file = self.printed(entry.run, asked.iter())?;
@@ -156,6 +157,12 @@ impl Run<'_> {
         path.truncate(path.trim_ascii_end().len());
         Ok(std::os::unix::ffi::OsStringExt::from_vec(path))
     }
+}
+
+/// The options among those of the user that all programs have.
+fn common(options: &[OsString]) -> impl Iterator<Item = OsString> {
+    let quiet = options.iter().find(|option| *option == QUIET).cloned();
+    COMMON.iter().flat_map(|option| values(options, option)).chain(quiet)
 }
 
 fn ended(status: std::process::ExitStatus) -> Result<(), Failure> {

@@ -32,7 +32,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     .takes(Takes::AttentionAndFigure),
     Artefact::new(
         ["figure1", "heads", chapter::SINGLE_HEADS],
-        "Histogram of the scores with one head masked, beside the score of the intact model",
+        "Histogram of the scores with one head masked, and the score of the full model",
         Reads::Each(experiment::SWEEP),
         |file, asked, left_out| {
             let sweep = Results::read(file)?;
@@ -170,7 +170,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     ),
     Artefact::new(
         ["v19-table1", "functions", chapter::FUNCTIONS],
-        "The head that does each thing best, beside its position alone and shuffled targets (Voita et al. 2019)",
+        "The best head for each function, compared with its position alone and shuffled targets (Voita et al. 2019)",
         Reads::Each(experiment::FUNCTIONS),
         |file, asked, left_out| {
             let found = Functions::read(file)?;
@@ -189,7 +189,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     .also("v19-figure2b"),
     Artefact::new(
         [named_heads::STEM, "named-heads", chapter::FUNCTIONS],
-        "What heads of language models attend to: induction, duplicate token, previous token, sink, beside what masking them costs",
+        "What heads of language models attend to: induction, duplicate token, previous token, sink; and what masking them costs",
         Reads::Each(experiment::NAMED),
         |file, asked, left_out| Ok(vec![named_heads::sheet(&Named::read(file, left_out)?, asked.criterion)]),
     ),
@@ -265,7 +265,7 @@ pub const ARTEFACTS: &[Artefact] = &[
             Ok(vec![Sheet { frames: film::frames(&found), ..sheet }])
         },
     )
-    .detail("a film beside it"),
+    .detail("with a film"),
     Artefact::new(
         ["agreement", "importance", chapter::ORDERS],
         "Rank correlations of what heads can be ordered by, as a matrix and a table",

@@ -115,6 +115,11 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         split: &str,
     ) -> Result<Self::Prepared, Error>;
 
+    /// Number of segments that are resampled.
+    fn count(prepared: &Self::Prepared) -> usize {
+        Self::lengths(prepared).len()
+    }
+
     /// Tokens of each segment.
     fn lengths(prepared: &Self::Prepared) -> Vec<usize>;
 

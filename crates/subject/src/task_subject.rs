@@ -426,7 +426,7 @@ struct SplitEvaluator<'a, T: Task> {
 
 impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
     fn segments(&self) -> usize {
-        T::lengths(&self.prepared).len()
+        T::count(&self.prepared)
     }
 
     fn evaluate(

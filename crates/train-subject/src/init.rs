@@ -119,9 +119,8 @@ fn run(args: &Args) -> Result<()> {
     let mut draft = describe(&command, &model, &args.known(), &machine)?;
     args.write(&path, &draft)?;
     let say = |line: &str| {
-        if args.machine.quiet {
-        } else {
-            words::say!("{line}")
+        if !args.machine.quiet {
+            words::say!("{line}");
         }
     };
     if args.fine_tune {
@@ -174,10 +173,19 @@ impl Args {
         if !is_gguf {
             return Ok(self.model.clone());
         }
-        let folder = machine.data.join(&self.name);
-        if !folder.exists() {
-            gguf::import(Path::new(&self.model), &folder, false)?;
+        let folder = machine.data.join("models").join(format!("{}-gguf", self.name));
+        let file = std::fs::metadata(&self.model).with_context(|| format!("cannot read `{}`", self.model))?;
+        let origin = format!("{} {} {:?}", self.model, file.len(), file.modified()?);
+        let note = folder.join("imported-from.txt");
+        if std::fs::read_to_string(&note).is_ok_and(|known| known == origin) {
+            return Ok(folder.to_string_lossy().into_owned());
         }
+        if folder.exists() {
+            let shown = folder.display();
+            std::fs::remove_dir_all(&folder).with_context(|| format!("cannot replace `{shown}`"))?;
+        }
+        gguf::import(Path::new(&self.model), &folder, false)?;
+        durable::write(&note, origin)?;
         Ok(folder.to_string_lossy().into_owned())
     }
 

@@ -64,7 +64,7 @@ pub fn table(best: &BestHeads, criterion: Criterion) -> Table {
     let ours = paper(&|attention| Layers::ours(&best.of(attention), judge));
     let published = paper(&|attention| Layers::published(best.published(), attention));
     let title = format!(
-        "Best head alone in its layer (its number in brackets): {0} minus the base {0}{1}",
+        "Best head alone in its layer (its number in brackets): {0} minus {0} of the full model{1}",
         metric.label(),
         metric.in_unit(", in")
     );

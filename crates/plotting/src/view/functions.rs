@@ -72,7 +72,7 @@ pub fn table1(functions: &Functions) -> Table {
         .columns(["Function", "of all heads"], columns.iter().copied())
         .rows(leaders.iter().map(|found| row(found).cut(columns.len())))
         .mark(thresholds())
-        .note("position alone: how often the partner stands at its most frequent relative position")
+        .note("position alone: how often the partner is at its most frequent relative position")
         .note(relative_margin(functions))
         .note(has_published.then_some(
             "V19: share of the best of 48 encoder heads; of position alone. Its translators read English, parsed by CoreNLP",

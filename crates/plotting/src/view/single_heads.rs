@@ -119,7 +119,7 @@ fn table1(
         Row::new(layer, (1..=heads).map(|head| Cell::from(by_head.get(&(layer, head)).map(cell))))
     };
     let title = format!(
-        "{attention} ({}): {1} with one head masked, minus the base {1}{2}",
+        "{attention} ({}): {1} with one head masked minus {1} of the full model{2}",
         sweep.file.description(attention),
         metric.label(),
         metric.in_unit(", in"),

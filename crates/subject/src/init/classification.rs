@@ -23,15 +23,25 @@ pub(super) fn describe(
     model: &InitialModel,
     classes: &Classes,
     known: &Known,
-    splits: &Splits,
+    mut splits: Splits,
 ) -> Result<Option<Vec<String>>, Error> {
-    let [file] = splits.test() else { return Err(several(splits.test())) };
-    let Some(rows) = tables::kind_of(&file.path) else { return Err(not_a_table(&file.path)) };
-    let table = tables::read(&file.path, rows)?;
+    let mut table = read(one(splits.test())?, known)?;
+    if is_unlabelled(&table, classes, known) && splits.files.contains_key("dev") {
+        splits.dev_becomes_test("the test set has no classes: results are of the development set");
+        table = read(one(splits.test())?, known)?;
+    }
+    let file = one(splits.test())?;
     let columns = Columns::find(&table, &file.path, classes, known)?;
+    let of_training = match (classes, splits.files.get("train")) {
+        (Classes::OfData, Some(files)) => Some(read(one(files)?, known)?),
+        _ => None,
+    };
+    let of_training = of_training.as_ref().and_then(|table| roles::named(table, &columns.label.name()));
+    let label = of_training.unwrap_or(columns.label);
+    let skipped = skipped(&label.values(), classes);
     let values: BTreeSet<&str> =
-        columns.label.values().into_iter().filter(|value| !NO_LABELS.contains(value)).collect();
-    let order = Order::find(classes, &values, known, columns.label, &file.path)?;
+        label.values().into_iter().filter(|value| !skipped.contains(value)).collect();
+    let order = Order::find(classes, &values, known, label, &file.path)?;
 
     toml.raw("task", "\"classification\"", Because::Found(format!("config.json: {}", model.class())));
     toml.entry("description", format!("{} on {}", model.title(), file.name()), Because::Told);
@@ -41,22 +51,59 @@ pub(super) fn describe(
     if let Some(order) = &order {
         order.write(toml, classes);
     }
-    toml.raw("format", &columns.format(&table), columns.because.clone());
+    let because = match skipped[..] {
+        [] => columns.because.clone(),
+        _ => Because::Assumed(format!("rows with the label {} have no answer", skipped.join(" or "))),
+    };
+    toml.raw("format", &columns.format(&table, &skipped), because);
+    finish(toml, classes, &splits)?;
+    Ok(order.filter(|order| order.is_assumed).map(|order| order.labels))
+}
+
+/// Splits, metric and recipe.
+fn finish(toml: &mut TomlText, classes: &Classes, splits: &Splits) -> Result<(), Error> {
     if !splits.has_train() {
         toml.estimate_on_test();
     }
     toml.section("data.splits");
     for (split, files) in &splits.files {
-        let [file] = &files[..] else { return Err(several(files)) };
-        toml.raw(split, &path(&file.shown), Because::Told);
+        toml.raw(split, &path(&one(files)?.shown), splits.because(split));
     }
     toml.section("score");
-    let metric = if *classes == Classes::Value { "pearson" } else { "accuracy" };
-    toml.entry("metric", metric, Because::Assumed("usual; f1 and matthews are others".to_owned()));
-    if *classes == Classes::OfData {
-        fine_tuning(toml, splits)?;
-    }
-    Ok(order.filter(|order| order.is_assumed).map(|order| order.labels))
+    let (metric, others) = match classes {
+        Classes::Value => ("pearson", "spearman is the alternative"),
+        _ => ("accuracy", "f1 and matthews are alternatives"),
+    };
+    toml.entry("metric", metric, Because::Assumed(others.to_owned()));
+    if *classes == Classes::OfData { fine_tuning(toml, splits) } else { Ok(()) }
+}
+
+/// The only file of a split.
+fn one(files: &[DataFile]) -> Result<&DataFile, Error> {
+    let [file] = files else { return Err(several(files)) };
+    Ok(file)
+}
+
+fn read(file: &DataFile, known: &Known) -> Result<Table, Error> {
+    let rows = tables::kind_of(&file.path).ok_or_else(|| not_a_table(&file.path))?;
+    known.table(&file.path, rows)
+}
+
+/// True if a table has no classes, as test sets of benchmarks have none.
+fn is_unlabelled(table: &Table, classes: &Classes, known: &Known) -> bool {
+    let named = known.label.as_ref().and_then(|name| roles::named(table, name));
+    let label = named.or_else(|| label(table, classes));
+    label.is_none_or(|label| label.values().iter().all(|value| NO_LABELS.contains(value)))
+}
+
+/// Values that mean that there is no answer: `-`, and -1 if there would be too many classes with it.
+fn skipped(values: &BTreeSet<&str>, classes: &Classes) -> Vec<&'static str> {
+    let is_too_many = classes.count().is_some_and(|count| values.len() > count);
+    let are_numbers = *classes == Classes::Value;
+    let is_none = |value: &&'static str| {
+        values.contains(value) && !classes.names(value) && !are_numbers && (*value == "-" || is_too_many)
+    };
+    NO_LABELS.into_iter().filter(is_none).collect()
 }
 
 /// The recipe of Devlin et al. (2019), Appendix A.3.
@@ -81,20 +128,12 @@ fn fine_tuning(toml: &mut TomlText, splits: &Splits) -> Result<(), Error> {
 
 fn several(files: &[DataFile]) -> Error {
     let names: Vec<String> = files.iter().map(|file| format!("`{}`", file.path.display())).collect();
-    ask(
-        format!("{} seem to be one split, which must be one file", names.join(", ")),
-        "name each by --test, --train, --dev",
-    )
+    ask(format!("several files for one split: {}", names.join(", ")), "name each by --test, --train or --dev")
 }
 
 fn not_a_table(file: &Path) -> Error {
-    let file = file.display();
-    let parquet = "python -c \"import pandas; pandas.read_parquet('IN').to_csv('OUT.csv', index=False)\"";
-    let remedy = match file.to_string().ends_with(".parquet") {
-        true => format!("convert it by {parquet}"),
-        false => "a classifier needs .csv, .tsv or .jsonl with a text and a class in each row".to_owned(),
-    };
-    Error::Invalid(format!("`{file}` is no table that is read here: {remedy}"))
+    let allowed = "a classifier needs .csv, .tsv or .jsonl with a text and a class in each row";
+    Error::Invalid(format!("`{}` is not a supported table: {allowed}", file.display()))
 }
 
 /// The columns of a table that a classifier reads.
@@ -122,47 +161,54 @@ impl<'a> Columns<'a> {
                 roles::which(table, file, &what, "--label COLUMN names it")
             })?,
         };
-        let found =
-            |[text, pair]: [&'a TableColumn; 2]| (text, Some(pair), Because::Found("the header".to_owned()));
-        let (text, pair, because) = match (&known.text, &known.pair) {
-            (Some(text), pair) => {
-                let pair = pair.as_ref().map(|name| roles::told(table, file, name)).transpose()?;
-                (roles::told(table, file, text)?, pair, Because::Told)
+        let (text, pair, because) = Self::texts(table, file, label, known)?;
+        let is_usual =
+            known.label.is_some() || roles::LABELS.iter().any(|name| label.name().eq_ignore_ascii_case(name));
+        let because = match because {
+            Because::Found(_) if !is_usual => {
+                Because::Assumed(format!("column {} has the classes, by its values", label.name()))
             }
-            (None, Some(_)) => {
-                return Err(ask("--pair names the second text", "name the first by --text COLUMN"));
-            }
-            (None, None) => {
-                match (roles::pair_by_name(table, roles::PAIRS), roles::by_name(table, roles::TEXTS)) {
-                    (Some(pair), _) => found(pair),
-                    (None, Some(text)) if text != label => {
-                        (text, None, Because::Found("the header".to_owned()))
-                    }
-                    _ => match roles::texts(table, &[label])[..] {
-                        [text] => (text, None, Because::Found("the only column of texts".to_owned())),
-                        [text, pair] => (
-                            text,
-                            Some(pair),
-                            Because::Assumed("the two columns of texts are a pair".to_owned()),
-                        ),
-                        _ => {
-                            let what = "it is not clear which is the text";
-                            return Err(roles::which(
-                                table,
-                                file,
-                                what,
-                                "--text COLUMN names it, --pair a second one",
-                            ));
-                        }
-                    },
-                }
-            }
+            because => because,
         };
         Ok(Self { text, pair, label, because })
     }
 
+    /// The columns of the text and of the second text.
+    fn texts(
+        table: &'a Table,
+        file: &Path,
+        label: &TableColumn,
+        known: &Known,
+    ) -> Result<(&'a TableColumn, Option<&'a TableColumn>, Because), Error> {
+        let header = || Because::Found("the header".to_owned());
+        if let (Some(text), pair) = (&known.text, &known.pair) {
+            let pair = pair.as_ref().map(|name| roles::told(table, file, name)).transpose()?;
+            return Ok((roles::told(table, file, text)?, pair, Because::Told));
+        }
+        if known.pair.is_some() {
+            return Err(ask("--pair names the second text", "name the first by --text COLUMN"));
+        }
+        if let Some([text, pair]) = roles::pair_by_name(table, roles::PAIRS) {
+            return Ok((text, Some(pair), header()));
+        }
+        if let Some(text) = roles::by_name(table, roles::TEXTS).filter(|&text| text != label) {
+            return Ok((text, None, header()));
+        }
+        match roles::texts(table, &[label])[..] {
+            [text] => Ok((text, None, Because::Found("the only column of texts".to_owned()))),
+            [text, pair] => {
+                let why = "the two columns of texts are a pair".to_owned();
+                Ok((text, Some(pair), Because::Assumed(why)))
+            }
+            _ => {
+                let what = "it is not clear which is the text";
+                Err(roles::which(table, file, what, "--text COLUMN names it, --pair a second one"))
+            }
+        }
+    }
+
     /// `data.format`, as TOML writes it.
-    fn format(&self, table: &Table) -> String {
+    fn format(&self, table: &Table, skipped: &[&str]) -> String {
         let mut entries = vec![format!("kind = {}", kind(table.kind))];
         if !table.has_header {
             entries.push("header = false".to_owned());
@@ -170,8 +216,6 @@ impl<'a> Columns<'a> {
         entries.push(format!("text = {}", column(&self.text.column)));
         entries.extend(self.pair.map(|pair| format!("pair = {}", column(&pair.column))));
         entries.push(format!("label = {}", column(&self.label.column)));
-        let skipped: Vec<&str> =
-            NO_LABELS.into_iter().filter(|label| self.label.values().contains(label)).collect();
         if !skipped.is_empty() {
             entries.push(format!("skip_labels = [\"{}\"]", skipped.join("\", \"")));
         }
@@ -184,14 +228,17 @@ fn label<'a>(table: &'a Table, classes: &Classes) -> Option<&'a TableColumn> {
     let fits = |column: &&TableColumn| {
         let values = column.values();
         let values = || values.iter().filter(|value| !NO_LABELS.contains(value));
-        match classes {
-            Classes::Named(names) => {
-                values().all(|value| place(names, value).is_some() || number(names.len(), value))
+        values().count() > 0
+            && match classes {
+                Classes::Named(names) => {
+                    values().all(|value| place(names, value).is_some() || number(names.len(), value))
+                }
+                Classes::Numbered(count) => values().count() == *count && column.words() < 4.0,
+                Classes::Value => values().all(|value| value.parse::<f64>().is_ok()),
+                Classes::OfData => {
+                    values().count() <= MOST_CLASSES && values().count() * 2 <= column.cells.len()
+                }
             }
-            Classes::Numbered(count) => values().count() == *count && column.words() < 4.0,
-            Classes::Value => values().all(|value| value.parse::<f64>().is_ok()),
-            Classes::OfData => values().count() <= MOST_CLASSES && values().count() * 2 <= column.cells.len(),
-        }
     };
     let named = || roles::LABELS.iter().filter_map(|name| roles::named(table, name));
     let is_short = |column: &&TableColumn| column.values().len() <= MOST_CLASSES;

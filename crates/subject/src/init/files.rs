@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use training::Machine;
 
+use super::toml_text::Because;
 use super::{ask, shown};
 use crate::error::{Error, quoted};
 
@@ -39,11 +40,32 @@ impl DataFile {
     }
 }
 
+/// Endings and beginnings of files in folders of data that are no data.
+const NO_DATA: [&[&str]; 2] = [
+    &[
+        ".md",
+        ".py",
+        ".yaml",
+        ".yml",
+        ".cff",
+        ".lock",
+        ".sh",
+        ".arrow",
+        "_info.json",
+        "_infos.json",
+        "_dict.json",
+        "state.json",
+    ],
+    &["readme", "license", "changelog"],
+];
+
 /// The files of each split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Splits {
     /// Files by split, in the order in which they were named.
     pub files: BTreeMap<&'static str, Vec<DataFile>>,
+    /// Why the test set is one, if that was assumed.
+    pub assumed_test: Option<String>,
 }
 
 impl Splits {
@@ -64,34 +86,47 @@ impl Splits {
                 }
             }
         }
-        Self { files }.with_test(others)
+        Self { files, assumed_test: None }.with_test(others)
     }
 
-    /// The test split: files without a split of their own, or else the development set.
+    /// The test split: the development set or else files without a split of their own, where there is no test set.
     fn with_test(mut self, others: Vec<DataFile>) -> Result<Self, Error> {
-        let names = |files: &[DataFile]| {
-            quoted(&files.iter().map(|file| file.path.display().to_string()).collect::<Vec<_>>())
-        };
-        match (self.files.contains_key("test"), others.is_empty()) {
-            (true, _) => Ok(self),
-            (false, false) => {
-                self.files.insert("test", others);
-                Ok(self)
-            }
-            (false, true) => match self.files.remove("dev") {
-                Some(dev) => {
-                    self.files.insert("test", dev);
-                    Ok(self)
-                }
-                None => {
-                    let found: Vec<DataFile> = self.files.into_values().flatten().collect();
-                    let what = match found.is_empty() {
-                        true => "no test set is named".to_owned(),
-                        false => format!("there is no test set among {}", names(&found)),
-                    };
-                    Err(ask(what, "name it by --test FILE"))
-                }
-            },
+        if self.files.contains_key("test") {
+            return Ok(self);
+        }
+        if self.files.contains_key("dev") {
+            self.dev_becomes_test("there is no test set: results are of the development set");
+            return Ok(self);
+        }
+        if others.is_empty() {
+            let found: Vec<String> =
+                self.files.into_values().flatten().map(|file| file.path.display().to_string()).collect();
+            let what = match found.is_empty() {
+                true => "no test set is named".to_owned(),
+                false => format!("there is no test set among {}", quoted(&found)),
+            };
+            return Err(ask(what, "name it by --test FILE"));
+        }
+        if others.len() > 1 || !self.files.is_empty() {
+            self.assumed_test = Some("files whose names tell no split are the test set".to_owned());
+        }
+        self.files.insert("test", others);
+        Ok(self)
+    }
+
+    /// Scores the development set.
+    pub(super) fn dev_becomes_test(&mut self, why: &str) {
+        if let Some(dev) = self.files.remove("dev") {
+            self.files.insert("test", dev);
+            self.assumed_test = Some(why.to_owned());
+        }
+    }
+
+    /// The origin of the entry of a split.
+    pub(super) fn because(&self, split: &str) -> Because {
+        match &self.assumed_test {
+            Some(why) if split == "test" => Because::Assumed(why.clone()),
+            _ => Because::Told,
         }
     }
 
@@ -118,17 +153,31 @@ fn expand(path: &Path, machine: &Machine) -> Result<Vec<DataFile>, Error> {
     let mut paths = vec![path.to_owned()];
     if path.is_dir() {
         let entries = std::fs::read_dir(path).map_err(|source| Error::read(path, source))?;
-        let is_shown = |path: &PathBuf| {
-            path.is_file() && !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
-        };
+        let is_shown = |path: &PathBuf| path.is_file() && is_data(path);
         paths = entries.flatten().map(|entry| entry.path()).filter(is_shown).collect();
         paths.sort();
         if paths.is_empty() {
             return Err(Error::Invalid(format!("no data in `{}`: the folder has no files", path.display())));
         }
     }
+    if let Some(path) = paths.iter().find(|path| path.extension().is_some_and(|ending| ending == "parquet")) {
+        let convert = "python -c \"import pandas; pandas.read_parquet('IN').to_csv('OUT.csv', index=False)\"";
+        return Err(Error::Invalid(format!(
+            "`{}` is Parquet, which is not read: convert it by {convert}",
+            path.display()
+        )));
+    }
     let file = |path: PathBuf| Ok(DataFile { shown: shown(&path, machine)?, path });
     paths.into_iter().map(file).collect()
+}
+
+/// False for hidden files, and for files that describe data.
+fn is_data(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let [endings, beginnings] = NO_DATA;
+    !name.starts_with('.')
+        && !endings.iter().any(|ending| name.ends_with(ending))
+        && !beginnings.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// The split that the name of a file means; the whole path is not asked, since folders have names of data sets.
@@ -161,12 +210,17 @@ mod tests {
         let file = |name: &str| DataFile { path: name.into(), shown: name.into() };
         let splits = |names: &[&'static str], others: &[&str]| {
             let files = names.iter().map(|&name| (name, vec![file(name)])).collect();
-            let found = Splits { files }.with_test(others.iter().map(|name| file(name)).collect());
+            let found = Splits { files, assumed_test: None }
+                .with_test(others.iter().map(|name| file(name)).collect());
             found.map(|found| found.test()[0].path.display().to_string()).map_err(|error| error.to_string())
         };
         assert_eq!(splits(&[], &["a.csv"]), Ok("a.csv".to_owned()));
         assert_eq!(splits(&["train", "dev"], &[]), Ok("dev".to_owned()));
-        assert_eq!(splits(&["train", "test"], &["readme"]), Ok("test".to_owned()));
+        assert_eq!(splits(&["train", "dev"], &["other.txt"]), Ok("dev".to_owned()));
+        assert_eq!(splits(&["train", "test"], &["other.txt"]), Ok("test".to_owned()));
+        assert!(
+            ["README.md", "dataset_info.json", ".gitattributes"].iter().all(|name| !is_data(Path::new(name)))
+        );
         assert_eq!(
             splits(&["train"], &[]),
             Err("there is no test set among `train`: name it by --test FILE".to_owned())

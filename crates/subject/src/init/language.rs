@@ -39,7 +39,7 @@ pub(super) fn describe(
     for (split, files) in &splits.files {
         toml.section(&format!("data.splits.{split}"));
         let list: Vec<String> = files.iter().map(|file| path(&file.shown)).collect();
-        toml.raw("files", &format!("[{}]", list.join(", ")), Because::Told);
+        toml.raw("files", &format!("[{}]", list.join(", ")), splits.because(split));
         let kinds = files.iter().map(|file| tables::kind_of(&file.path)).collect::<Vec<_>>();
         if kinds.windows(2).any(|pair| pair[0] != pair[1]) {
             let names: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
@@ -63,7 +63,7 @@ fn format(file: &DataFile, known: &Known) -> Result<(&'static str, String, Becau
         };
         return Ok(("documents", format!("{{ kind = \"{kind}\" }}"), Because::Found(why.to_owned())));
     };
-    let table = tables::read(&file.path, rows)?;
+    let table = known.table(&file.path, rows)?;
     let rows = kind(rows);
     if let (Some([good, bad]), None) = (roles::pair_by_name(&table, MINIMAL_PAIRS), &known.text) {
         let (good, bad) = (quoted(&good.name()), quoted(&bad.name()));

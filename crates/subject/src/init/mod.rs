@@ -7,7 +7,10 @@ mod roles;
 mod toml_text;
 mod translation;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use corpus::labelled::RowKind;
+use corpus::tables::{self, Header, Table};
 
 use training::Machine;
 
@@ -43,6 +46,20 @@ pub struct Known {
     pub fine_tune: bool,
 }
 
+impl Known {
+    /// Columns that are given by number have no names.
+    fn header(&self) -> Header {
+        let columns = [&self.text, &self.pair, &self.label, &self.source, &self.target];
+        let is_number = |column: &String| column.parse::<usize>().is_ok();
+        if columns.into_iter().flatten().any(is_number) { Header::Absent } else { Header::Likely }
+    }
+
+    /// Reads a table.
+    fn table(&self, path: &Path, kind: RowKind) -> Result<Table, Error> {
+        Ok(tables::read(path, kind, self.header())?)
+    }
+}
+
 /// The text of a setup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
@@ -71,7 +88,7 @@ pub fn describe(
     let mut unordered = None;
     match model.task(known.fine_tune)? {
         Task::Classification(classes) => {
-            unordered = classification::describe(&mut toml, model, &classes, known, &splits)?;
+            unordered = classification::describe(&mut toml, model, &classes, known, splits)?;
         }
         Task::LanguageModelling => language::describe(&mut toml, model, known, &splits)?,
         Task::Translation => translation::describe(&mut toml, model, known, &splits)?,
@@ -86,7 +103,7 @@ fn ask(what: impl std::fmt::Display, option: &str) -> Error {
 }
 
 /// Paths as the setup has them: relative to the data folder if they are in it.
-fn shown(path: &std::path::Path, machine: &Machine) -> Result<PathBuf, Error> {
+fn shown(path: &Path, machine: &Machine) -> Result<PathBuf, Error> {
     let whole = path.canonicalize().map_err(|source| Error::read(path, source))?;
     let data = machine.data.canonicalize().unwrap_or_else(|_| machine.data.clone());
     Ok(whole.strip_prefix(&data).map_or(whole.clone(), ToOwned::to_owned))

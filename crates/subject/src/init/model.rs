@@ -90,11 +90,32 @@ impl InitialModel {
         format!("{} {}", self.class(), name.trim_start_matches(PREFIX))
     }
 
+    /// Codes of the languages of source and target, as the tokenizer's settings or the model's name give them.
+    pub(super) fn languages(&self) -> Option<[String; 2]> {
+        let text = std::fs::read_to_string(self.folder.join("tokenizer_config.json")).unwrap_or_default();
+        let settings: Value = serde_json::from_str(&text).unwrap_or_default();
+        let [source, target] =
+            ["source_lang", "target_lang"].map(|key| settings[key].as_str().map(str::to_owned));
+        let parts: Vec<&str> = self.from.rsplit('/').next()?.split(['-', '_']).collect();
+        let is_code = |part: &&&str| part.len() == 2 && part.chars().all(|c| c.is_ascii_lowercase());
+        let named: Vec<&&str> = parts.iter().filter(is_code).collect();
+        match (source, target, &named[..]) {
+            (Some(source), Some(target), _) => Some([source, target]),
+            (.., [source, target]) => Some([(**source).to_owned(), (**target).to_owned()]),
+            _ => None,
+        }
+    }
+
     /// The task that its class, or else its family, is for.
     ///
     /// - `fine_tune`: a model without a classification head gets one
     pub(super) fn task(&self, fine_tune: bool) -> Result<Task, Error> {
         let (class, family) = (self.class(), self.family());
+        if fine_tune && (class.ends_with("ForSequenceClassification") || class.ends_with("ForCausalLM")) {
+            let fault =
+                "is taken as it is: leave out --fine-tune, which is for models without a classification head";
+            return Err(Error::Invalid(format!("`{}`, a {class}, {fault}", self.folder.display())));
+        }
         if class.ends_with("ForSequenceClassification") {
             let config = ClassifierConfig::read(&self.folder.join("config.json"))?;
             return Ok(Task::Classification(classes(&config)));

@@ -63,6 +63,7 @@ pub(super) fn describe(
     known: &Known,
     splits: &Splits,
 ) -> Result<(), Error> {
+    let known = &in_direction(model, known, splits.test())?;
     let test = sides(splits.test(), known)?;
     let is_summary = test.words[1] < SUMMARY * test.words[0];
     toml.raw("task", "\"translation\"", Because::Found(format!("config.json: {}", model.class())));
@@ -87,7 +88,7 @@ pub(super) fn describe(
     toml.section("data.splits");
     for (split, files) in &splits.files {
         let Sides { entry, because, .. } = sides(files, known)?;
-        toml.raw(split, &entry, because);
+        toml.raw(split, &entry, if splits.assumed_test.is_some() { splits.because(split) } else { because });
     }
     toml.section("score");
     let (metric, why) = match is_summary {
@@ -98,11 +99,33 @@ pub(super) fn describe(
     Ok(())
 }
 
+/// Adds source and target in the model's direction, if the data have its languages and the command gave none.
+fn in_direction(model: &InitialModel, known: &Known, files: &[DataFile]) -> Result<Known, Error> {
+    let mut known = known.clone();
+    let (None, None, Some(languages)) = (&known.source, &known.target, model.languages()) else {
+        return Ok(known);
+    };
+    let names = match files {
+        [file] => match tables::kind_of(&file.path) {
+            Some(kind) => {
+                known.table(&file.path, kind)?.columns.iter().map(corpus::tables::TableColumn::name).collect()
+            }
+            None => Vec::new(),
+        },
+        files => files.iter().map(|file| ending(&file.path)).collect(),
+    };
+    let of = |language: &String| names.iter().find(|name| ending(Path::new(name)) == *language).cloned();
+    if let [Some(source), Some(target)] = languages.each_ref().map(of) {
+        (known.source, known.target) = (Some(source), Some(target));
+    }
+    Ok(known)
+}
+
 /// Finds source and target: two line-parallel files, or two columns of a table.
 fn sides(files: &[DataFile], known: &Known) -> Result<Sides, Error> {
     match files {
         [file] => match tables::kind_of(&file.path) {
-            Some(kind) => of_table(file, &tables::read(&file.path, kind)?, known),
+            Some(kind) => of_table(file, &known.table(&file.path, kind)?, known),
             None => Err(ask(
                 format!("`{}` is one side of line-parallel files", file.path.display()),
                 "name the other as well, source first",
@@ -143,7 +166,7 @@ fn sides(files: &[DataFile], known: &Known) -> Result<Sides, Error> {
             let names: Vec<String> =
                 several.iter().map(|file| format!("`{}`", file.path.display())).collect();
             Err(ask(
-                format!("{} seem to be one split", names.join(", ")),
+                format!("several files for one split: {}", names.join(", ")),
                 "name a table, or source and target, by --test",
             ))
         }

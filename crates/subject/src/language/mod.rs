@@ -137,6 +137,13 @@ impl Task for LanguageModelling {
         self.encode(model, &texts, split)
     }
 
+    fn count(rows: &Rows) -> usize {
+        match &rows.segments {
+            SegmentsOf::Documents { words } => words.len(),
+            SegmentsOf::Questions { answers, .. } => answers.len(),
+        }
+    }
+
     fn lengths(rows: &Rows) -> Vec<usize> {
         let lengths: Vec<usize> = rows.lengths().collect();
         (0..rows.units()).map(|unit| lengths[rows.unit(unit)].iter().sum()).collect()

@@ -1,11 +1,12 @@
 //! The score of a few segments, how long experiments will take, and what may be wrong.
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use core_masking::{HeadLayout, HeadSet};
 use indicatif::HumanDuration;
-use stats::classification::reordered;
+use stats::classification::{Outcome, reordered};
 use stats::{MetricName, Segments};
 use subject::{Description, Evaluation, Scored};
 use training::Machine;
@@ -118,17 +119,21 @@ impl FirstScore {
     fn doubt(&self) -> Option<String> {
         let score = self.evaluation.score;
         match &self.evaluation.segments {
-            Segments::Classes(outcomes, _) => {
+            Segments::Classes(outcomes, _) if self.vocabulary.is_some() => {
                 let right = outcomes.iter().filter(|outcome| outcome.is_right()).count();
-                let of_class = |class| outcomes.iter().filter(|outcome| outcome.gold == class).count();
-                let most = outcomes.iter().map(|outcome| of_class(outcome.gold)).max().unwrap_or(0);
-                (right <= most).then(|| {
+                (2 * right <= outcomes.len()).then(|| {
                     format!(
-                        "{right} of {} are right, and {most} would be if every answer were the most frequent class: is \
-                         data.labels in the order of the model's outputs, is the text in the right column, and the second \
-                         text, if there are two?",
+                        "{right} of {} answers are right: are the right and the wrong choice in the right columns?",
                         outcomes.len()
                     )
+                })
+            }
+            Segments::Classes(outcomes, _) => {
+                let recall = mean_recall(outcomes)?;
+                (recall <= 0.0).then(|| {
+                    "the model is no better than the same answer to every text: is data.labels in the order of the model's \
+                     outputs, is the text in the right column, and the second text, if there are two?"
+                        .to_owned()
                 })
             }
             Segments::Nats(_) => {
@@ -150,6 +155,17 @@ impl FirstScore {
             }),
         }
     }
+}
+
+/// The mean recall of the classes above the recall of one answer to every segment; `None` if there is only one class.
+fn mean_recall(outcomes: &[Outcome]) -> Option<f64> {
+    let classes: BTreeSet<usize> = outcomes.iter().map(|outcome| outcome.gold).collect();
+    let recall = |class: &usize| {
+        let of_class = || outcomes.iter().filter(|outcome| outcome.gold == *class);
+        of_class().filter(|outcome| outcome.is_right()).count() as f64 / of_class().count() as f64
+    };
+    let count = classes.len() as f64;
+    (count > 1.0).then(|| (classes.iter().map(recall).sum::<f64>() - 1.0) / count)
 }
 
 /// The first head of the first, the middle and the last attention module of each type, one at a time.

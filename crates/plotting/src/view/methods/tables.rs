@@ -134,7 +134,7 @@ impl Ranking<'_> {
 const SWAPS: &str = "by swaps of test segments, where a segment changes sides at all steps together; against random orders by Student's t, \
      whose error comes from the swaps and from how much the orders differ; Holm over the methods";
 
-const ONLY_SEGMENTS: &str = "p-values are about other test segments, not about other trainings";
+const ONLY_SEGMENTS: &str = "p-values are about other test segments, not about other runs";
 
 fn is_sure(area: &Area) -> bool {
     area.p_value.is_some_and(|p_value| p_value < ALPHA)
@@ -156,7 +156,7 @@ pub(super) fn recommendation(found: &Methods, compared: &Compared) -> Table {
             ["best method", "score", "change", "verdict", "not told apart", "cheaper of these", "random orders"],
         )
         .rows(compared.recommended.iter().map(row))
-        .note(of_trainings(found).unwrap_or_else(|| "one training".to_owned()))
+        .note(of_trainings(found).unwrap_or_else(|| "one run".to_owned()))
         .note(found.results.base_line())
         .note(
             has_training.then_some(
@@ -185,16 +185,14 @@ fn of_trainings(found: &Methods) -> Option<String> {
     let [number, trained] = Kind::ALL.map(|kind| found.trainings(kind).len());
     let most = number.max(trained);
     let over = if most < ENOUGH_TRAININGS {
-        "over segments alone, since trainings are few"
+        "over segments alone, since runs are few"
     } else {
-        "over segments and trainings"
+        "over segments and runs"
     };
     let further = format!(" (of models that were trained further, over {trained})");
     let further = if trained == 0 || trained == number { "" } else { &further };
     (most > 1).then(|| {
-        format!(
-            "means over {number} trainings{further}, intervals {over}; behind them the least and the greatest training"
-        )
+        format!("means over {number} runs{further}, intervals {over}; then the minimum and maximum over runs")
     })
 }
 
@@ -280,7 +278,7 @@ pub(super) fn modules_table(found: &Methods, all: &[Masked], speeds: &[Speed]) -
         .rows(all.iter().map(row))
         .mark(format!("p below {ALPHA}, by swaps of segments, adjusted by Holm over all rows"))
         .note((number > 1).then(|| {
-            format!("scores, changes and savings of the first training; minus importance: the mean over {number} trainings")
+            format!("scores, changes and savings of the first run; minus importance: the mean over {number} runs")
         }))
         .note(
             "projections: multiply-adds of queries, keys, values and outputs; keys and values go with all heads that read them",
