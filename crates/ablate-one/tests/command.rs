@@ -212,3 +212,20 @@ fn other_texts_are_the_same_however_they_are_read() {
         assert!(refusal(folder.path(), &["--draw", "2"]).contains("--draw is for --ablation resample"));
     }
 }
+
+#[test]
+fn a_sweep_says_what_it_will_do_and_how_it_is_resumed() {
+    let folder = folder();
+    let mut command = Command::cargo_bin("ablate-one").unwrap();
+    let arguments = ["tiny.toml", "--limit", "2", "--attention", "enc-enc", "--resamples", "0"];
+    command.current_dir(folder.path()).args(arguments).assert().success().stderr(contains(
+        "masking 6 head sets on a random sample of 2 segments of split `test`: 7 evaluations of the split; if stopped, resume \
+         with `ablate-one tiny.toml --limit 2 --attention enc-enc --resamples 0`",
+    ));
+    command
+        .arg("--limit")
+        .arg("500")
+        .assert()
+        .success()
+        .stderr(contains("warning: --limit 500: split `test` has only 24 segments, and all are scored"));
+}

@@ -117,6 +117,33 @@ fn a_translator_is_described_by_parallel_files_or_a_table() {
     assert!(setup.contains(pairs) && setup.contains("metric = \"rougeL\""), "{setup}");
 }
 
+/// The name of the model gives the direction; files in a folder come in alphabetical order, target first.
+#[test]
+fn a_translator_reads_in_its_direction_and_files_that_are_no_data_do_not_count() {
+    let folder = with_model(TRANSLATOR);
+    let data = folder.path().join("data");
+    test_support::copy_files(&data.join("models/tiny"), &data.join("opus-mt-en-de"));
+    fs::create_dir(data.join("news")).unwrap();
+    for (file, text) in [("README.md", "About"), ("val.de", "ein Hund\n"), ("val.en", "a dog\n")] {
+        fs::write(data.join("news").join(file), text).unwrap();
+    }
+    let mut command = Command::cargo_bin("init").unwrap();
+    command.current_dir(folder.path()).args(["mine", "opus-mt-en-de", "news"]).assert().success();
+    let setup = fs::read_to_string(folder.path().join("experiments/mine.toml")).unwrap();
+    let test =
+        "test = { source = \"news/val.en\", target = \"news/val.de\" }   # assumed: there is no test set";
+    assert!(setup.contains(test), "{setup}");
+}
+
+/// Test sets of benchmarks have no labels.
+#[test]
+fn without_labels_the_development_set_is_scored() {
+    let folder = with_model(CLASSIFIER);
+    edit(&folder.path().join("data/reviews/test.tsv"), &[("\tbad\t", "\t-1\t"), ("\tgood\t", "\t-1\t")]);
+    let setup = written(folder.path(), &["reviews"]);
+    assert!(setup.contains("test = \"reviews/dev.tsv\"   # assumed: the test set has no classes"), "{setup}");
+}
+
 #[test]
 fn a_model_without_a_classification_head_is_refused_or_to_be_fine_tuned() {
     let folder = with_model(CLASSIFIER);

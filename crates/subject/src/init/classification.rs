@@ -388,3 +388,21 @@ fn check_count(
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// -1 is a class of sentiment in three classes, and no answer where there are two.
+    #[test]
+    fn minus_one_is_no_answer_only_where_there_would_be_too_many_classes() {
+        let names = |count: usize| Classes::Named((0..count).map(|class| format!("class {class}")).collect());
+        let of =
+            |values: &[&'static str], classes: &Classes| skipped(&values.iter().copied().collect(), classes);
+        assert!(of(&["-1", "0", "1"], &names(3)).is_empty());
+        assert_eq!(of(&["-1", "0", "1"], &names(2)), ["-1"]);
+        assert_eq!(of(&["-1", "0", "1"], &Classes::Numbered(2)), ["-1"]);
+        assert_eq!(of(&["-", "class 0", "class 1"], &names(2)), ["-"]);
+        assert!(of(&["-1", "0.5"], &Classes::Value).is_empty());
+    }
+}
