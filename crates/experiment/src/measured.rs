@@ -217,6 +217,7 @@ impl<R: TestedRow> MeasuredRows<R> {
 fn announce(scored: &Scored, segments: usize, sets: usize) {
     let which = match (scored.limit, scored.sample) {
         (None, _) => "all",
+        (Some(limit), _) if limit > segments => "all",
         (_, Some(_)) => "a random sample of",
         _ => "the first",
     };

@@ -54,7 +54,17 @@ pub fn start(entry: &Entry, typed: &Typed, arguments: &[OsString]) -> anyhow::Re
     }
     let Some(default) = entry.setup else { return replace(entry.run, typed, arguments) };
     if arguments.iter().any(|option| option == "--help" || option == "-h") {
-        words::print(&format!("{}: {}; the setup is {default} unless named\n\n", typed.name, entry.about))?;
+        let look = match entry.views {
+            [] => String::new(),
+            _ => format!(
+                "Without a setup: {} --model FOLDER --test FILE [--train FILE], and options of `init`\n\n",
+                typed.name
+            ),
+        };
+        words::print(&format!(
+            "{}: {}; the setup is {default} unless named\n{look}\n",
+            typed.name, entry.about
+        ))?;
         return replace(entry.run, typed, &["--help".into()]);
     }
     // The terminal tells the program that runs too, and this process waits until it has ended.
@@ -113,6 +123,10 @@ impl Run<'_> {
             Some((first, options)) if !first.as_encoded_bytes().starts_with(b"-") => {
                 Ok((first.clone(), options.to_vec()))
             }
+            _ if arguments.iter().any(|option| option == "--test" || option == "--train") => Err(
+                anyhow::anyhow!("--test and --train describe the data of --model FOLDER, which is missing")
+                    .into(),
+            ),
             _ => {
                 words::say!("no setup is named: taking {default}");
                 Ok((default.into(), arguments.to_vec()))

@@ -321,6 +321,21 @@ impl Scored {
         Self { split, limit: Some(size), sample: Some(seed), rescale, ablation: Ablation::Zero }
     }
 
+    /// The same segments of a split of this length, without a random sample of more: all of them, with a warning.
+    #[must_use]
+    pub(crate) fn within(&self, length: usize) -> Self {
+        match (self.limit, self.sample) {
+            (Some(limit), Some(_)) if limit > length => {
+                let split = &self.split;
+                words::warn(&format!(
+                    "--limit {limit}: split `{split}` has only {length} segments, and all are scored"
+                ));
+                Self { limit: None, sample: None, ..self.clone() }
+            }
+            _ => self.clone(),
+        }
+    }
+
     /// What the names of result files have of the limit, such as `-sample-200`; empty without one.
     pub fn limit_suffix(&self) -> String {
         let which = if self.sample.is_some() { "sample" } else { "first" };

@@ -79,15 +79,7 @@ impl<T: Task> TaskSubject<T> {
     }
 
     fn prepare(&self, scored: &Scored) -> Result<T::Prepared, Error> {
-        let examples = self.file.read(&self.machine, &scored.split)?;
-        let length: usize = T::Spec::groups(&examples).iter().sum();
-        if let Some(limit) = scored.limit.filter(|&limit| limit > length) {
-            let split = &scored.split;
-            words::warn(&format!(
-                "--limit {limit}: split `{split}` has only {length} segments, and all are scored"
-            ));
-        }
-        self.task.prepare(self.model(), select::<T>(scored, &examples), &scored.split)
+        self.task.prepare(self.model(), self.read(scored)?, &scored.split)
     }
 
     pub(crate) fn encode(&self, scored: &Scored) -> Result<T::Encoded, Error> {
@@ -101,8 +93,9 @@ impl<T: Task> Subject for TaskSubject<T> {
     }
 
     fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
-        let mut identity = scored.identity(experiment, &self.file.name, &self.machine);
         let (examples, skipped) = self.file.read_counting(&self.machine, &scored.split)?;
+        let scored = &scored.within(T::Spec::groups(&examples).iter().sum());
+        let mut identity = scored.identity(experiment, &self.file.name, &self.machine);
         let examples = select::<T>(scored, &examples);
         if skipped > 0 {
             identity.arguments.insert("skipped_rows".to_owned(), skipped.into());

@@ -2,6 +2,7 @@
 mod first_score;
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,6 +12,9 @@ use subject::init::{Draft, FileArgs, InitialModel, Known, describe};
 use training::Machine;
 
 use first_score::FirstScore;
+
+/// First line of a setup whose model could not be scored, which the next `init` replaces.
+const NOT_SCORED: &str = "# The model could not be scored yet.";
 
 /// Describes a model and its data in a setup, `experiments/NAME.toml`, and scores 20 segments.
 ///
@@ -117,13 +121,14 @@ fn run(args: &Args) -> Result<()> {
     let model = InitialModel::find(&args.model(&machine)?, &machine)?;
     let command = words::command_line();
     let mut draft = describe(&command, &model, &args.known(), &machine)?;
-    args.write(&path, &draft)?;
+    args.write(&path, &format!("{NOT_SCORED}\n{}", draft.text))?;
     let say = |line: &str| {
         if !args.machine.quiet {
             words::say!("{line}");
         }
     };
     if args.fine_tune {
+        args.write(&path, &draft.text)?;
         say(&told(&path, &draft));
         say("the model is fine-tuned on first use");
         words::print_line(path.display())?;
@@ -134,14 +139,19 @@ fn run(args: &Args) -> Result<()> {
             .with_context(|| format!("`{}` is written, but the model cannot be scored", path.display()))
     };
     let mut score = measure(draft.unordered.is_some())?;
-    if let Some(labels) = draft.unordered.as_deref().and_then(|labels| score.better_order(labels)) {
-        draft = describe(&command, &model, &Known { labels: Some(labels), ..args.known() }, &machine)?;
-        args.write(&path, &draft)?;
+    if let Some((labels, why)) = draft.unordered.as_deref().and_then(|labels| score.better_order(labels)) {
+        let known = Known { labels: Some(labels), order_by_score: Some(why), ..args.known() };
+        draft = describe(&command, &model, &known, &machine)?;
+        args.write(&path, &draft.text)?;
         score = measure(true)?;
     }
+    args.write(&path, &draft.text)?;
     say(&told(&path, &draft));
-    score.lines(&args.name).iter().for_each(|line| say(line));
-    words::print_line(path.display())?;
+    let name = if args.output.is_some() { path.display().to_string() } else { args.name.clone() };
+    score.lines(&name).iter().for_each(|line| say(line));
+    if args.machine.quiet || !std::io::stdout().is_terminal() {
+        words::print_line(path.display())?;
+    }
     Ok(())
 }
 
@@ -161,7 +171,8 @@ impl Args {
             self.name
         );
         let path = self.output.clone().unwrap_or_else(|| format!("experiments/{}.toml", self.name).into());
-        if path.exists() && !self.force {
+        let is_scored = || !std::fs::read_to_string(&path).is_ok_and(|text| text.starts_with(NOT_SCORED));
+        if path.exists() && !self.force && is_scored() {
             bail!("`{}` is there already: choose another name, or --force to replace it", path.display());
         }
         Ok(path)
@@ -199,6 +210,7 @@ impl Args {
             pair: self.pair.clone(),
             label: self.label.clone(),
             labels: self.labels.clone(),
+            order_by_score: None,
             source: self.source.clone(),
             target: self.target.clone(),
             prefix: self.prefix.clone(),
@@ -207,9 +219,9 @@ impl Args {
         }
     }
 
-    fn write(&self, path: &Path, draft: &Draft) -> Result<()> {
+    fn write(&self, path: &Path, text: &str) -> Result<()> {
         let folder = path.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
-        Ok(durable::write(path, &draft.text)?)
+        Ok(durable::write(path, text)?)
     }
 }

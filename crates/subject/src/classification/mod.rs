@@ -316,12 +316,17 @@ fn labels(spec: &ClassificationSpec, config: &ClassifierConfig, folder: &Path) -
         ))),
         (false, true) if same() => Ok(known),
         (false, has_names) if (!has_names || are_numbers) && named.len() == known.len() => Ok(named.clone()),
-        (false, _) => Err(Error::Invalid(format!(
-            "data.labels are {}, but the model in `{}` knows {}: data.rename must give the names of the data the model's",
-            quoted(named),
-            folder.display(),
-            quoted(&known)
-        ))),
+        (false, _) => {
+            let renamed = named.iter().zip(&known).map(|(label, name)| format!("\"{label}\" = \"{name}\""));
+            Err(Error::Invalid(format!(
+                "data.labels are {}, but the model in `{}` knows {}: data.labels must name the model's classes, and data.rename what \
+                 the data call them, such as {{ {} }}",
+                quoted(named),
+                folder.display(),
+                quoted(&known),
+                renamed.collect::<Vec<_>>().join(", ")
+            )))
+        }
     }
 }
 

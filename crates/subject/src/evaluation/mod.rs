@@ -121,7 +121,7 @@ impl Batches {
         quiet: bool,
         mut each: impl FnMut(&mut Progress, usize, Vec<C::Segment>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let layers = models[0].layout().types().map(|(_, shape)| shape.layers as usize).max().unwrap_or(0);
+        let layers = models[0].layout().types().map(|(_, shape)| shape.layers).max().unwrap_or(0);
         let shares = C::SHARES_LOWER_LAYERS && self.plan.keeps_prefixes;
         let work = Work { tokens: &self.plan.tokens, layers: computed_layers(masks.sets, layers, shares) };
         let mut progress = Progress::new(work.total(), quiet);

@@ -321,7 +321,8 @@ impl Order {
             is_assumed: false,
         };
         if let Some(labels) = &known.labels {
-            return Ok(Some(Self { labels: labels.clone(), because: Because::Told, is_assumed: false }));
+            let because = known.order_by_score.clone().map_or(Because::Told, Because::Assumed);
+            return Ok(Some(Self { labels: labels.clone(), because, is_assumed: false }));
         }
         check_count(classes, values, label, file)?;
         let numbers = |count: usize| (0..count).map(|id| id.to_string()).collect();

@@ -34,6 +34,8 @@ pub struct Known {
     pub label: Option<String>,
     /// Classes in the order of the model's outputs, as the data spell them.
     pub labels: Option<Vec<String>>,
+    /// Why the classes are in this order, if it was chosen by the score.
+    pub order_by_score: Option<String>,
     /// Column, or ending of line-parallel files, of the source.
     pub source: Option<String>,
     /// Column, or ending of line-parallel files, of the target.

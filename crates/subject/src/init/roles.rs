@@ -110,6 +110,9 @@ pub(super) fn which(table: &Table, file: &Path, what: &str, option: &str) -> Err
 
 fn columns(known: &[String]) -> String {
     match known {
+        [one] if one.contains(';') => {
+            format!("one column, `{one}`, since semicolons separate no columns here")
+        }
         [one] => format!("one column, `{one}`"),
         several => format!("the columns {}", several.join(", ")),
     }

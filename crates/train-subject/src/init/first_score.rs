@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use core_masking::{HeadLayout, HeadSet};
 use indicatif::HumanDuration;
-use stats::classification::{Outcome, reordered};
+use stats::classification::{Outcome, Reordered, reordered};
 use stats::{MetricName, Segments};
 use subject::{Description, Evaluation, Scored};
 use training::Machine;
@@ -61,9 +61,11 @@ impl FirstScore {
             })?;
             Ok((first, begun.elapsed().as_secs_f64() / sets.len() as f64))
         };
-        let (evaluation, full) = time(&[HeadSet::none()])?;
+        let (evaluation, _) = time(&[HeadSet::none()])?; // the first pass warms up
         let layout = subject.layout();
-        let (_, masked) = time(&some_heads(&layout))?;
+        let heads = some_heads(&layout);
+        let (_, full) = time(&heads[..1])?; // nothing is shared below the first layer
+        let (_, masked) = time(&heads)?;
         Ok(Self {
             evaluation: evaluation.context("the full model has a score")?,
             metric: subject.metric(&split).name(),
@@ -75,11 +77,15 @@ impl FirstScore {
         })
     }
 
-    /// Classes in the order in which the model is right far more often; `None` if there is none.
-    pub(super) fn better_order(&self, labels: &[String]) -> Option<Vec<String>> {
+    /// Classes in the order in which the model is right far more often, and a line on it; `None` if there is none.
+    pub(super) fn better_order(&self, labels: &[String]) -> Option<(Vec<String>, String)> {
         let Segments::Classes(outcomes, _) = &self.evaluation.segments else { return None };
-        let order = reordered(outcomes, labels.len())?.order;
-        Some(order.into_iter().map(|class| labels[class].clone()).collect())
+        let Reordered { order, right: [given, other] } = reordered(outcomes, labels.len())?;
+        let why = format!(
+            "in this order {other:.0}% of {} segments are right, otherwise {given:.0}%",
+            outcomes.len()
+        );
+        Some((order.into_iter().map(|class| labels[class].clone()).collect(), why))
     }
 
     /// Lines for people.
