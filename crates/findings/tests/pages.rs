@@ -519,28 +519,6 @@ fn prose(page: &str) -> String {
     text
 }
 
-/// Refuses a page that does not say one of these sentences, or has another number than these and those that are `given`, with a slash
-/// between them.
-fn check(page: &str, sentences: &[&str], given: &[&str]) {
-    let whole = prose(page);
-    check_says(page, &whole, sentences);
-    let mut text = whole.clone();
-    let given = given.iter().flat_map(|given| given.split(" / ")).map(str::to_owned);
-    for known in sentences.iter().map(|fact| filled(fact)).chain(given) {
-        assert!(whole.contains(&known), "{page} does not say `{known}` any more");
-        text = text.replace(&known, "");
-    }
-    let is_name = |word: &str| {
-        let is_head = word.split(':').filter(|part| part.parse::<u8>().is_ok()).count() >= 2;
-        is_head || word.starts_with(|letter: char| letter.is_alphabetic() || "![".contains(letter))
-    };
-    let digits = |word: &&str| word.contains(|letter: char| letter.is_ascii_digit());
-    let outside = text.split('`').step_by(2).collect::<Vec<_>>().join(" ");
-    let words = outside.split_whitespace().map(|word| word.trim_matches(['(', ')', ',', '.', ';']));
-    let unchecked: Vec<&str> = words.filter(digits).filter(|word| !is_name(word)).collect();
-    assert!(unchecked.is_empty(), "no command makes these numbers of {page}: {unchecked:?}");
-}
-
 /// Pages are templates with holes, `{together minilm-mnli}`, for the numbers that [`number`] computes;
 /// `GOLDEN=write cargo test -p findings --test pages` writes them.
 fn check_template(template: &str, page: &str, layout: fn(&str) -> String) {
