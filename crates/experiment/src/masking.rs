@@ -98,6 +98,10 @@ impl MaskingArgs {
                  name another by --reference-on"
             )));
         }
-        Ok(shared.scored(split, self.rescale).under(ablation))
+        let mut scored = shared.scored(split, self.rescale);
+        if scored.sample.is_some() {
+            scored = scored.within(description.sentences(&scored.split, machine)?.len());
+        }
+        Ok(scored.under(ablation))
     }
 }

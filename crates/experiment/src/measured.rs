@@ -7,7 +7,7 @@ use records::{BASE, Identity, Part, RowWriter, Signature, TestedRow};
 use significance::{TestArgs, block, measured, test_rows};
 use stats::Segments;
 use stats::classification::{Reordered, reordered};
-use subject::{Evaluation, Evaluator, Scored, Subject};
+use subject::{Ablation, Evaluation, Evaluator, Scored, Subject};
 use training::Machine;
 use training::stop::Unbroken;
 
@@ -221,8 +221,12 @@ fn announce(scored: &Scored, segments: usize, sets: usize) {
         (_, Some(_)) => "a random sample of",
         _ => "the first",
     };
+    let kind = match &scored.ablation {
+        Ablation::Zero => String::new(),
+        other => format!(" ({} ablation)", other.name()),
+    };
     words::say!(
-        "masking {} on {which} {} of split `{}`: {} of the split; if stopped, resume with `{}`",
+        "masking {}{kind} on {which} {} of split `{}`: {} of the split; if stopped, resume with `{}`",
         words::count(sets, "head set"),
         words::count(segments, "segment"),
         scored.split,

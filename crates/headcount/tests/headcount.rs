@@ -97,7 +97,11 @@ fn the_help_of_a_command_says_what_it_does_before_the_options_of_its_program() {
     let said = String::from_utf8(run(folder.path(), &["heads", "--help"]).stdout).unwrap();
     let about =
         "headcount heads: mask each head alone: a table, a map, verdicts; the setup is demo-induction";
-    assert!(said.starts_with(about) && said.contains("unless named\n\nresults/my model.csv"), "{said}");
+    assert!(
+        said.starts_with(about)
+            && said.contains("[--train FILE], and options of `init`\n\nresults/my model.csv"),
+        "{said}"
+    );
 }
 
 /// A program that prints how it was called, and what it is to be called in messages.

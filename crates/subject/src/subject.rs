@@ -323,7 +323,7 @@ impl Scored {
 
     /// The same segments of a split of this length, without a random sample of more: all of them, with a warning.
     #[must_use]
-    pub(crate) fn within(&self, length: usize) -> Self {
+    pub fn within(&self, length: usize) -> Self {
         match (self.limit, self.sample) {
             (Some(limit), Some(_)) if limit > length => {
                 let split = &self.split;

@@ -93,9 +93,8 @@ impl<T: Task> Subject for TaskSubject<T> {
     }
 
     fn identity(&self, experiment: &str, scored: &Scored) -> Result<Identity, Error> {
-        let (examples, skipped) = self.file.read_counting(&self.machine, &scored.split)?;
-        let scored = &scored.within(T::Spec::groups(&examples).iter().sum());
         let mut identity = scored.identity(experiment, &self.file.name, &self.machine);
+        let (examples, skipped) = self.file.read_counting(&self.machine, &scored.split)?;
         let examples = select::<T>(scored, &examples);
         if skipped > 0 {
             identity.arguments.insert("skipped_rows".to_owned(), skipped.into());
