@@ -569,7 +569,7 @@ fn numbers_in_the_template_of_the_front_page_are_published_or_definitions() {
         "x86-64",
         "Python 3.10",
         "Python 3.",
-        "Table 1 of the demo",
+        "Table 1 then",
         "the 95% interval",
         "p < 0.01",
         "SmolLM2 (135) and Gemma 3 (270), both with 4-bit weights",
