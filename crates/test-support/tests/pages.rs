@@ -168,7 +168,7 @@ impl Desk {
         desk.write("data/sources.toml", &fs::read(root().join("data/sources.toml")).unwrap());
         desk.write_texts();
         let models = [
-            ("demo-inference", &["my-roberta", "my-bert", "minilm"][..]),
+            ("demo-inference", &["my-roberta", "minilm"][..]),
             ("demo-language", &["my-llama"]),
             ("demo-translation", &["my-marian"]),
         ];
@@ -254,8 +254,9 @@ impl Desk {
     /// Runs a command of a page, as far as that can be done here.
     fn follow(&self, command: &str) -> Result<(), String> {
         let recipe = command.split_whitespace().nth(1).unwrap_or_default();
-        // a T5 is not there, and a page that says what `init` takes names no model
-        let is_example = recipe == "init" && (command.contains("my-t5") || command.ends_with("init"));
+        // a T5 and a BERT without a classification head are not there, and a page that says what `init` takes names no model
+        let is_there = !command.contains("my-t5") && !command.contains("my-bert");
+        let is_example = recipe == "init" && (!is_there || command.ends_with("init"));
         if is_example || LOOKED_UP.contains(&recipe) {
             self.run(&command.replacen("just ", "just --dry-run ", 1))
         } else if recipe == "fetch" {
