@@ -57,7 +57,7 @@ pub fn start(entry: &Entry, typed: &Typed, arguments: &[OsString]) -> anyhow::Re
         let look = match entry.views {
             [] => String::new(),
             _ => format!(
-                "Without a setup: {} --model FOLDER --test FILE [--train FILE], and options of `init`\n\n",
+                "Without a setup: {} --model FOLDER --test FILE [--train FILE], and options of `init`\n",
                 typed.name
             ),
         };

@@ -97,11 +97,11 @@ impl InitialModel {
         let [source, target] =
             ["source_lang", "target_lang"].map(|key| settings[key].as_str().map(str::to_owned));
         let parts: Vec<&str> = self.from.rsplit('/').next()?.split(['-', '_']).collect();
-        let is_code = |part: &&&str| part.len() == 2 && part.chars().all(|c| c.is_ascii_lowercase());
-        let named: Vec<&&str> = parts.iter().filter(is_code).collect();
-        match (source, target, &named[..]) {
+        let is_code = |part: &&str| part.len() == 2 && part.chars().all(|c| c.is_ascii_lowercase());
+        let named = parts.windows(2).rfind(|pair| pair.iter().all(is_code)); // opus-mt-en-de
+        match (source, target, named) {
             (Some(source), Some(target), _) => Some([source, target]),
-            (.., [source, target]) => Some([(**source).to_owned(), (**target).to_owned()]),
+            (.., Some(&[source, target])) => Some([source.to_owned(), target.to_owned()]),
             _ => None,
         }
     }
