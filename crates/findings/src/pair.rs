@@ -95,8 +95,7 @@ fn splits(file: &ResultFile) -> Option<[String; 2]> {
 
 /// Reads the sweep on a split: beside the comparison or, where that is elsewhere, among the results of its subject.
 fn sweep_on(file: &ResultFile, results: &Path, split: &str) -> Result<Ablations> {
-    let which = file.number("sample").map_or("first", |_| "sample");
-    let limit = file.limit().map_or_else(String::new, |limit| format!("-{which}-{limit}"));
+    let limit = records::limit_suffix(file.limit(), file.number("sample"));
     let sweep = experiment::SWEEP.to_owned() + &file.ablation();
     let stems = [format!("{sweep}{limit}"), format!("{sweep}-{split}{limit}")];
     let (beside, mut unsigned) = (file.path.with_file_name(""), None);

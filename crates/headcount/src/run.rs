@@ -79,9 +79,8 @@ pub fn start(entry: &Entry, typed: &Typed, arguments: &[OsString]) -> anyhow::Re
         run.steps(setup, &options).map(|()| ExitCode::SUCCESS)
     });
     match done {
-        Err(Failure::Ended(code)) => Ok(code),
+        Ok(code) | Err(Failure::Ended(code)) => Ok(code),
         Err(Failure::NotRun(error)) => Err(error),
-        Ok(code) => Ok(code),
     }
 }
 
@@ -123,7 +122,7 @@ impl Run<'_> {
             Some((first, options)) if !first.as_encoded_bytes().starts_with(b"-") => {
                 Ok((first.clone(), options.to_vec()))
             }
-            _ if arguments.iter().any(|option| option == "--test" || option == "--train") => Err(
+            _ if ["--test", "--train"].iter().any(|option| !values(arguments, option).is_empty()) => Err(
                 anyhow::anyhow!("--test and --train describe the data of --model FOLDER, which is missing")
                     .into(),
             ),
@@ -147,12 +146,12 @@ impl Run<'_> {
             }
             self.printed(entry.run, asked.iter().copied().chain(more.split(' ').map(OsStr::new)))?;
         }
-        let shared = entry.shared.map_or_else(Vec::new, |option| values(options, option));
+        // an option of the first view alone: the others show all that there is
+        let mut shared = entry.shared.map_or_else(Vec::new, |option| values(options, option));
         for view in entry.views {
-            // options of the first view alone: the others show all that there is
-            let shared = if Some(view) == entry.views.first() { &shared[..] } else { &[] };
             let mut view = command(&format!("plotting {view}"), typed)?;
-            ended(view.arg(&file).args(shared).status().map_err(|error| not_run("plotting", error))?)?;
+            view.arg(&file).args(shared.drain(..));
+            ended(view.status().map_err(|error| not_run("plotting", error))?)?;
         }
         Ok(())
     }

@@ -37,7 +37,9 @@ pub use shard::{Part, Shard, is_shard, shards_in, shards_of};
 /// Metric of the scores of rows.
 pub use stats::MetricName;
 
-pub use signature::{Complete, Identity, Measured, Provenance, Signature, Testing, sha256_file};
+pub use signature::{
+    Complete, Identity, Measured, Provenance, Signature, Testing, limit_suffix, sha256_file,
+};
 pub use stands_for::StandsFor;
 pub use stored::Stored;
 pub use sum::Sum;

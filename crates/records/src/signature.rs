@@ -132,6 +132,14 @@ pub struct Identity {
     pub data: BTreeMap<String, String>,
 }
 
+/// Returns what the names of result files have of a limit, such as `-sample-200` or `-first-200`; empty without one.
+///
+/// - `seed`: seed of a random sample; `None` if the first segments are scored
+pub fn limit_suffix(limit: Option<usize>, seed: Option<u64>) -> String {
+    let which = if seed.is_some() { "sample" } else { "first" };
+    limit.map_or_else(String::new, |limit| format!("-{which}-{limit}"))
+}
+
 impl Identity {
     /// An identity whose other fields are empty, to be filled in.
     pub fn new(experiment: &str, subject: &str) -> Self {

@@ -338,8 +338,7 @@ impl Scored {
 
     /// What the names of result files have of the limit, such as `-sample-200`; empty without one.
     pub fn limit_suffix(&self) -> String {
-        let which = if self.sample.is_some() { "sample" } else { "first" };
-        self.limit.map_or_else(String::new, |limit| format!("-{which}-{limit}"))
+        records::limit_suffix(self.limit, self.sample)
     }
 
     /// Indices of the segments in a split, in ascending order.

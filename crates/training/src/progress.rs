@@ -45,10 +45,10 @@ impl Progress {
         if self.bar.is_hidden() && !self.quiet && now >= self.next_line {
             self.next_line = now + LINE_EVERY;
             let elapsed = self.started.elapsed();
-            let done = self.bar.position() as f64 / self.bar.length().unwrap_or(0).max(1) as f64;
-            let left = elapsed.mul_f64((1.0 - done).max(0.0) / done.max(f64::MIN_POSITIVE));
-            let (elapsed, left) = (HumanDuration(elapsed), HumanDuration(left));
-            words::say!("{:.0}% after {elapsed}, about {left} left  {}", 100.0 * done, self.message);
+            let (done, left) = (self.bar.position().max(1) as f64, self.left() as f64);
+            let share = 100.0 * done / (done + left);
+            let (elapsed, left) = (HumanDuration(elapsed), HumanDuration(elapsed.mul_f64(left / done)));
+            words::say!("{share:.0}% after {elapsed}, about {left} left  {}", self.message);
         }
     }
 

@@ -20,7 +20,7 @@ pub fn parse<A: Parser>() -> A {
 }
 
 /// Names a command as it was typed.
-pub fn typed(command: Command) -> Command {
+fn typed(command: Command) -> Command {
     match env::var(TYPED) {
         Ok(name) => command.bin_name(name),
         Err(_) => command,
@@ -61,7 +61,7 @@ pub fn did_you_mean<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// Returns the known name nearest to `wanted` by Jaro similarity; `None` if no name is similar.
-pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let similarity = |name: &'a str| (strsim::jaro(wanted, name), name);
     let similar = known.into_iter().map(similarity).filter(|(similarity, _)| *similarity > SIMILAR);
     similar.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, name)| name)

@@ -5,7 +5,7 @@ mod numbers;
 mod streams;
 mod visible;
 
-pub use command::{LINE, TYPED, command_line, did_you_mean, front, nearest, parse, quoted, typed};
+pub use command::{LINE, TYPED, command_line, did_you_mean, front, parse, quoted};
 pub use numbers::{
     bare_p, brackets, count, decimals, fixed, p_value, percent_more, range, scientific, share, short, signed,
     tenths, typeset, with_minus,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use corpus::tables::{self, Table, TableColumn};
 
-use super::files::{DataFile, Splits};
+use super::files::{DataFile, Splits, several};
 use super::model::{Classes, InitialModel};
 use super::toml_text::{Because, TomlText, column, kind, path, quoted};
 use super::{Known, ask, roles};
@@ -43,10 +43,7 @@ pub(super) fn describe(
         label.values().into_iter().filter(|value| !skipped.contains(value)).collect();
     let order = Order::find(classes, &values, known, label, &file.path)?;
 
-    toml.raw("task", "\"classification\"", Because::Found(format!("config.json: {}", model.class())));
-    toml.entry("description", format!("{} on {}", model.title(), file.name()), Because::Told);
-    toml.section("checkpoint");
-    toml.entry("from", model.from.as_str(), Because::Told);
+    toml.model("classification", model, file);
     toml.section("data");
     if let Some(order) = &order {
         order.write(toml, classes);
@@ -80,7 +77,7 @@ fn finish(toml: &mut TomlText, classes: &Classes, splits: &Splits) -> Result<(),
 
 /// The only file of a split.
 fn one(files: &[DataFile]) -> Result<&DataFile, Error> {
-    let [file] = files else { return Err(several(files)) };
+    let [file] = files else { return Err(several(files, "name each by --test, --train or --dev")) };
     Ok(file)
 }
 
@@ -124,11 +121,6 @@ fn fine_tuning(toml: &mut TomlText, splits: &Splits) -> Result<(), Error> {
     toml.raw("learning_rate", "5e-5", usual());
     toml.entry("keep", "best", Because::Told);
     Ok(())
-}
-
-fn several(files: &[DataFile]) -> Error {
-    let names: Vec<String> = files.iter().map(|file| format!("`{}`", file.path.display())).collect();
-    ask(format!("several files for one split: {}", names.join(", ")), "name each by --test, --train or --dev")
 }
 
 fn not_a_table(file: &Path) -> Error {
@@ -246,7 +238,7 @@ fn label<'a>(table: &'a Table, classes: &Classes) -> Option<&'a TableColumn> {
     named().find(fits).or_else(|| named().find(is_short)).or_else(by_content).or_else(|| named().next())
 }
 
-/// Index of a name among those of the model, whatever its case.
+/// Index of a name among those of the model, ignoring case.
 fn place(names: &[String], value: &str) -> Option<usize> {
     names.iter().position(|name| name.eq_ignore_ascii_case(value))
 }
@@ -257,7 +249,7 @@ fn number(count: usize, value: &str) -> bool {
 }
 
 impl Classes {
-    /// Returns true if the model has a class of this name, whatever its case.
+    /// Returns true if the model has a class of this name, ignoring case.
     fn names(&self, value: &str) -> bool {
         matches!(self, Self::Named(names) if place(names, value).is_some())
     }

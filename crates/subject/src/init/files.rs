@@ -141,6 +141,12 @@ impl Splits {
     }
 }
 
+/// Refuses several files where a split must be one file, or one pair of files.
+pub(super) fn several(files: &[DataFile], option: &str) -> Error {
+    let names: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
+    ask(format!("several files for one split: {}", quoted(&names)), option)
+}
+
 /// A file, or the files of a folder, in alphabetical order; hidden ones do not count. Looks in the data folder too.
 fn expand(path: &Path, machine: &Machine) -> Result<Vec<DataFile>, Error> {
     let in_data = machine.data.join(path);

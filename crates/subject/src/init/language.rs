@@ -7,7 +7,7 @@ use super::toml_text::{self, Because, TomlText, kind, path, quoted};
 use super::{Known, ask, roles};
 use crate::error::Error;
 
-/// Tokens of a window, at most, unless the setup says otherwise: attention to more takes long on a CPU.
+/// Maximum tokens of a window in a new setup: attention to more takes long on a CPU.
 const LONGEST_WINDOW: u64 = 1024;
 
 /// Names of the columns of minimal pairs, the acceptable sentence first.
@@ -21,10 +21,7 @@ pub(super) fn describe(
     splits: &Splits,
 ) -> Result<(), Error> {
     let [file, ..] = splits.test() else { return Err(Error::Invalid("no test set".to_owned())) };
-    toml.raw("task", "\"language-modelling\"", Because::Found(format!("config.json: {}", model.class())));
-    toml.entry("description", format!("{} on {}", model.title(), file.name()), Because::Told);
-    toml.section("checkpoint");
-    toml.entry("from", model.from.as_str(), Because::Told);
+    toml.model("language-modelling", model, file);
     let positions =
         ["max_position_embeddings", "n_positions"].iter().find_map(|key| model.entry(key).as_u64());
     if let Some(positions) = positions.filter(|&positions| positions > LONGEST_WINDOW) {

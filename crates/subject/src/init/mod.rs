@@ -1,4 +1,4 @@
-//! Setups for models and data that nobody has described yet: what their files tell is found, the rest is assumed and said so.
+//! Setups for models and data that nobody has described yet: entries are found in their files, or assumed and marked as such.
 mod classification;
 mod files;
 mod language;

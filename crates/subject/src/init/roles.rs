@@ -68,7 +68,7 @@ pub(super) const SUMMARIES: &[[&str; 2]] = &[
 /// Words in a cell, on average, from which a column is one of texts.
 const WORDS: f64 = 2.0;
 
-/// The column with a name, whatever its case.
+/// The column with a name, ignoring case.
 pub(super) fn named<'a>(table: &'a Table, name: &str) -> Option<&'a TableColumn> {
     table.columns.iter().find(|column| column.name().eq_ignore_ascii_case(name))
 }

@@ -4,6 +4,9 @@ use std::path::Path;
 use corpus::labelled::{Column, RowKind};
 use toml::Value;
 
+use super::files::DataFile;
+use super::model::InitialModel;
+
 /// The text of a setup that grows entry by entry.
 #[derive(Debug)]
 pub(super) struct TomlText {
@@ -14,11 +17,11 @@ pub(super) struct TomlText {
 /// Origin of an entry.
 #[derive(Debug, Clone)]
 pub(super) enum Because {
-    /// Files tell.
+    /// Read from a file.
     Found(String),
-    /// Nobody told.
+    /// A guess, which the reader should check.
     Assumed(String),
-    /// The command said so.
+    /// Given on the command line.
     Told,
 }
 
@@ -29,6 +32,14 @@ impl TomlText {
             "# Written by `{command}`. Comments say what was found in files, and what was assumed: check that."
         );
         Self { lines: vec![intro], assumed: Vec::new() }
+    }
+
+    /// Adds the task, a description and the checkpoint.
+    pub(super) fn model(&mut self, task: &str, model: &InitialModel, test: &DataFile) {
+        self.entry("task", task, Because::Found(format!("config.json: {}", model.class())));
+        self.entry("description", format!("{} on {}", model.title(), test.name()), Because::Told);
+        self.section("checkpoint");
+        self.entry("from", model.from.as_str(), Because::Told);
     }
 
     /// Begins a section.

@@ -1,10 +1,11 @@
 //! Translators, and other models that make a text of a text: source and target, prefix, languages.
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use corpus::labelled::RowKind;
 use corpus::tables::{self, Table, TableColumn};
 
-use super::files::{DataFile, Splits};
+use super::files::{DataFile, Splits, several};
 use super::model::InitialModel;
 use super::toml_text::{Because, TomlText, column, kind, path};
 use super::{Known, ask, roles};
@@ -64,12 +65,11 @@ pub(super) fn describe(
     splits: &Splits,
 ) -> Result<(), Error> {
     let known = &in_direction(model, known, splits.test())?;
-    let test = sides(splits.test(), known)?;
+    let all = splits.files.iter().map(|(&split, files)| Ok((split, sides(files, known)?)));
+    let all = all.collect::<Result<BTreeMap<_, _>, Error>>()?;
+    let test = &all["test"];
     let is_summary = test.words[1] < SUMMARY * test.words[0];
-    toml.raw("task", "\"translation\"", Because::Found(format!("config.json: {}", model.class())));
-    toml.entry("description", format!("{} on {}", model.title(), splits.test()[0].name()), Because::Told);
-    toml.section("checkpoint");
-    toml.entry("from", model.from.as_str(), Because::Told);
+    toml.model("translation", model, &splits.test()[0]);
     let languages = languages(model, known, &test.names)?;
     let prefix = prefix(model, known, is_summary, &test.names)?;
     if languages.is_some() || prefix.is_some() || !splits.has_train() {
@@ -86,9 +86,9 @@ pub(super) fn describe(
         toml.estimate_on_test();
     }
     toml.section("data.splits");
-    for (split, files) in &splits.files {
-        let Sides { entry, because, .. } = sides(files, known)?;
-        toml.raw(split, &entry, if splits.assumed_test.is_some() { splits.because(split) } else { because });
+    for (&split, Sides { entry, because, .. }) in &all {
+        let because = if splits.assumed_test.is_some() { splits.because(split) } else { because.clone() };
+        toml.raw(split, entry, because);
     }
     toml.section("score");
     let (metric, why) = match is_summary {
@@ -107,9 +107,7 @@ fn in_direction(model: &InitialModel, known: &Known, files: &[DataFile]) -> Resu
     };
     let names = match files {
         [file] => match tables::kind_of(&file.path) {
-            Some(kind) => {
-                known.table(&file.path, kind)?.columns.iter().map(corpus::tables::TableColumn::name).collect()
-            }
+            Some(kind) => known.table(&file.path, kind)?.columns.iter().map(TableColumn::name).collect(),
             None => Vec::new(),
         },
         files => files.iter().map(|file| ending(&file.path)).collect(),
@@ -162,14 +160,7 @@ fn sides(files: &[DataFile], known: &Known) -> Result<Sides, Error> {
                 words: [words(sides[0])?, words(sides[1])?],
             })
         }
-        several => {
-            let names: Vec<String> =
-                several.iter().map(|file| format!("`{}`", file.path.display())).collect();
-            Err(ask(
-                format!("several files for one split: {}", names.join(", ")),
-                "name a table, or source and target, by --test",
-            ))
-        }
+        _ => Err(several(files, "name a table, or source and target, by --test")),
     }
 }
 

@@ -14,7 +14,7 @@ use training::Machine;
 /// Segments that are scored.
 const SEGMENTS: usize = 20;
 
-/// Segments that are scored where they are to tell the order of the classes.
+/// Segments that are scored if the order of the classes is chosen by the score.
 const SEGMENTS_FOR_ORDER: usize = 200;
 
 /// Curves that `prune` draws by default: importance and oracle with their complements, and ten random orders.
