@@ -30,9 +30,16 @@ fn installed(programs: &[&str]) -> TempDir {
     folder
 }
 
+/// The installed command, which does not know that `just` may run this test.
+fn headcount(folder: &Path) -> Command {
+    let mut headcount = Command::new(folder.join("headcount"));
+    headcount.env_remove("HEADCOUNT_FRONT");
+    headcount
+}
+
 fn run(folder: &Path, arguments: &[&str]) -> Output {
     let _alone = alone();
-    Command::new(folder.join("headcount")).args(arguments).output().unwrap()
+    headcount(folder).args(arguments).output().unwrap()
 }
 
 /// What the programs were asked for, by running `headcount` with these arguments.
@@ -111,9 +118,9 @@ fn with_environment(command: &str, front: Option<&str>) -> String {
     fs::write(&program, "#!/bin/sh\necho \"$HEADCOUNT_TYPED\"\n").unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let _alone = alone();
-    let mut headcount = Command::new(folder.path().join("headcount"));
-    headcount.arg(command).env_remove("HEADCOUNT_FRONT").envs(front.map(|front| ("HEADCOUNT_FRONT", front)));
-    String::from_utf8(headcount.output().unwrap().stdout).unwrap()
+    let output =
+        headcount(folder.path()).arg(command).envs(front.map(|front| ("HEADCOUNT_FRONT", front))).output();
+    String::from_utf8(output.unwrap().stdout).unwrap()
 }
 
 #[test]
