@@ -10,36 +10,42 @@ use assert_cmd::cargo::cargo_bin;
 use headcount::{ENVIRONMENT, GROUPS};
 use tempfile::TempDir;
 
-/// A process that starts while another thread writes a program holds that file open, so that the program cannot run yet.
+/// Programs are written and started one at a time: a process that is forked while a program is being written holds it open, and it
+/// cannot be run.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A folder with `headcount` and a script for each of these programs, which prints a path and notes what it was asked for.
+/// Creates a folder with `headcount` and, for each of these programs, a script that prints a path and appends its arguments to `asked`.
 fn installed(programs: &[&str]) -> TempDir {
+    let script = "echo \"${0##*/} $*\" >> \"${0%/*}/asked\"\necho 'results/my model.csv'\n[ \"$2\" != broken ] || exit 75\n";
+    installed_with(programs, script)
+}
+
+/// Creates a folder with `headcount` and this shell script as each of these programs.
+fn installed_with(programs: &[&str], script: &str) -> TempDir {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     fs::copy(cargo_bin("headcount"), folder.path().join("headcount")).unwrap();
     for program in programs {
         let path = folder.path().join(program);
-        let script = "#!/bin/sh\necho \"${0##*/} $*\" >> \"${0%/*}/asked\"\necho 'results/my model.csv'\n[ \"$2\" != broken ] || exit 75\n";
-        fs::write(&path, script).unwrap();
+        fs::write(&path, format!("#!/bin/sh\n{script}")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
     folder
 }
 
-/// The installed command, which does not know that `just` may run this test.
-fn headcount(folder: &Path) -> Command {
+/// Runs the installed command in an environment of its own: `just` sets `HEADCOUNT_FRONT` for the tests, too.
+fn run_in(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let _alone = alone();
     let mut headcount = Command::new(folder.join("headcount"));
-    headcount.env_remove("HEADCOUNT_FRONT");
-    headcount
+    headcount.args(arguments).env_remove("HEADCOUNT_FRONT").env_remove("LD_PRELOAD");
+    headcount.envs(environment.iter().copied()).output().unwrap()
 }
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
-    let _alone = alone();
-    headcount(folder).args(arguments).output().unwrap()
+    run_in(folder, arguments, &[])
 }
 
 /// What the programs were asked for, by running `headcount` with these arguments.
@@ -111,22 +117,11 @@ fn the_help_of_a_command_says_what_it_does_before_the_options_of_its_program() {
     );
 }
 
-/// A program that prints how it was called, and what it is to be called in messages.
-fn with_environment(command: &str, front: Option<&str>) -> String {
-    let folder = installed(&[]);
-    let program = folder.path().join("say");
-    fs::write(&program, "#!/bin/sh\necho \"$HEADCOUNT_TYPED\"\n").unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let _alone = alone();
-    let output =
-        headcount(folder.path()).arg(command).envs(front.map(|front| ("HEADCOUNT_FRONT", front))).output();
-    String::from_utf8(output.unwrap().stdout).unwrap()
-}
-
 #[test]
 fn programs_know_the_command_as_it_was_typed() {
-    assert_eq!(with_environment("say", None), "headcount say\n");
-    assert_eq!(with_environment("say", Some("just")), "just say\n");
+    let folder = installed_with(&["say"], "echo \"$HEADCOUNT_TYPED\"\n");
+    assert_eq!(run(folder.path(), &["say"]).stdout, b"headcount say\n");
+    assert_eq!(run_in(folder.path(), &["say"], &[("HEADCOUNT_FRONT", "just")]).stdout, b"just say\n");
 }
 
 #[test]
@@ -155,14 +150,9 @@ fn names_from_before_still_work() {
 
 #[test]
 fn a_library_that_finds_the_gpu_is_loaded_before_the_users_own() {
-    let folder = installed(&[]);
-    let program = folder.path().join("say");
-    fs::write(&program, "#!/bin/sh\necho \"$LD_PRELOAD\"\n").unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let loaded = |own: &[(&str, &str)]| {
-        let mut command = Command::new(folder.path().join("headcount"));
-        let output = command.arg("say").env_remove("LD_PRELOAD").envs(own.iter().copied()).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    let folder = installed_with(&["say"], "echo \"$LD_PRELOAD\"\n");
+    let loaded = |environment: &[(&str, &str)]| {
+        String::from_utf8(run_in(folder.path(), &["say"], environment).stdout).unwrap().trim().to_owned()
     };
     let gpu = ("HEADCOUNT_PRELOAD", "libtorch_cuda.so");
     assert_eq!(loaded(&[]), "");
