@@ -2,7 +2,7 @@
 use std::path::PathBuf;
 
 use charts::write::Sheet;
-use findings::{BestHeads, LeftOut, Pair, Result, ResultFile, Source, experiment};
+use crate::findings::{BestHeads, LeftOut, Pair, Result, ResultFile, Source, experiment};
 
 use crate::view::Asked;
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use charts::chart::Chart;
 use charts::legible;
 use charts::write::{Format, Sheet};
-use findings::source::subjects;
-use findings::{Adjustment, Criterion, Folders, LeftOut, Source, SubjectResults};
+use crate::findings::source::subjects;
+use crate::findings::{Adjustment, Criterion, Folders, LeftOut, Source, SubjectResults};
 use serde_json::Value;
 use test_support::golden;
 

@@ -2,9 +2,9 @@
 //! made of, and its view. `all`, the commands of single artefacts and reports go through this list.
 use charts::chart::Chart;
 use charts::write::Sheet;
-use findings::error::{no_kinds, no_replicates};
-use findings::functions::Others;
-use findings::{
+use crate::findings::error::{no_kinds, no_replicates};
+use crate::findings::functions::Others;
+use crate::findings::{
     Ablations, BestHeads, Contrasts, Dynamics, Film, Functions, Gates, Groups, Importance, Kinds,
     KindsOfCurves, LeftOut, Methods, Named, Orders, Pair, Pruning, Replicates, Result, ResultFile, Results,
     Retrained, Speed, experiment,

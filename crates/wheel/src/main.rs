@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         "named-heads" => head_functions::named_heads::main(),
         "plotting" => plotting::main(),
         "relevance" => head_functions::relevance::main(),
-        "report" => report::main(),
+        "report" => plotting::report::main(),
         "retest" => significance::commands::retest::main(),
         "say" => ablate_one::say::main(),
         "speed-bench" => speed_bench::main(),

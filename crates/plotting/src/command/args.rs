@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use charts::write::Format;
 use clap::parser::MatchesError;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, value_parser};
-use findings::source::subject_named;
-use findings::{Criterion, Folders, Source};
+use crate::findings::source::subject_named;
+use crate::findings::{Criterion, Folders, Source};
 use heads::Selection;
 
 use crate::artefact::{Artefact, Takes};

@@ -3,8 +3,8 @@
 use charts::chart::{self, Chart, Entry, Panel};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::error::incomparable;
-use findings::{HeadScore, Importance, Orders, Result};
+use crate::findings::error::incomparable;
+use crate::findings::{HeadScore, Importance, Orders, Result};
 use records::{HeadId, Measure};
 use stats::correlation::{kendall, spearman};
 use words::{count, signed, typeset};

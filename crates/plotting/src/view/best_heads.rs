@@ -2,12 +2,12 @@
 use std::collections::BTreeMap;
 
 use charts::table::{Cell, Row, Table};
-use findings::ablations::Model;
-use findings::best_heads::Layers;
-use findings::judge::CAUTION;
-use findings::origin::OPEN_QUESTION;
-use findings::paper::Masked;
-use findings::{BestHeads, Criterion, Judge};
+use crate::findings::ablations::Model;
+use crate::findings::best_heads::Layers;
+use crate::findings::judge::CAUTION;
+use crate::findings::origin::OPEN_QUESTION;
+use crate::findings::paper::Masked;
+use crate::findings::{BestHeads, Criterion, Judge};
 use records::{AblationRow, Attention};
 use words::{count, signed};
 

@@ -5,7 +5,7 @@ use charts::palette::{GREY, INK};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::{Ablations, PAPER, Pair};
+use crate::findings::{Ablations, PAPER, Pair};
 use records::{CorrelationRow, HeadId};
 use stats::regression::Line;
 use words::{brackets, count, fixed, p_value, tenths, typeset};

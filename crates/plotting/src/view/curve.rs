@@ -2,7 +2,7 @@
 use charts::chart::{At, Axis, Color, Entry, Layer, Mark, Shape, Style};
 use charts::palette::GREY;
 use charts::scale::extent;
-use findings::Metric;
+use crate::findings::Metric;
 
 /// An axis of scores spans at least this many points, or nats, so that noise does not look like a curve.
 const FLAT: f64 = 0.5;

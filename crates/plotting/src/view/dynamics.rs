@@ -4,9 +4,9 @@ use charts::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Ticks};
 use charts::palette::ramp;
 use charts::scale::{LogAxis, extent};
 use charts::table::{Cell, Row, Table};
-use findings::dynamics::share;
-use findings::paper::Epoch;
-use findings::{Checkpoint, Dynamics, PAPER, Result};
+use crate::findings::dynamics::share;
+use crate::findings::paper::Epoch;
+use crate::findings::{Checkpoint, Dynamics, PAPER, Result};
 use records::DynamicsRow;
 use words::{fixed, tenths};
 

@@ -3,9 +3,9 @@ use std::collections::BTreeMap;
 
 use charts::chart::Chart;
 use charts::table::{Cell, Row, Table};
-use findings::functions::Others;
-use findings::results::distinct;
-use findings::{Criterion, Functions, PAPER};
+use crate::findings::functions::Others;
+use crate::findings::results::distinct;
+use crate::findings::{Criterion, Functions, PAPER};
 use records::rows::functions::{FunctionName, POSITIONAL_PERCENT, SYNTACTIC_POINTS, leaders};
 use records::{AblationRow, Attention, HeadFunctionRow, HeadId, Measure, StandsFor, TestedRow as _};
 use words::{tenths, typeset, with_minus};

@@ -3,10 +3,10 @@
 use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Panel, Shape, Style};
 use charts::palette::{BLUE, GREEN, SILVER, SKY, VERMILLION};
 use charts::table::{Cell, Row, Table};
-use findings::gates::{kept, share};
-use findings::paper::{FewHeads, PAPER};
-use findings::results::{distinct, interval};
-use findings::{Contrasts, Criterion, Draws, Functions, Gates};
+use crate::findings::gates::{kept, share};
+use crate::findings::paper::{FewHeads, PAPER};
+use crate::findings::results::{distinct, interval};
+use crate::findings::{Contrasts, Criterion, Draws, Functions, Gates};
 use records::{Attention, GateRow, HeadId, HeadSet, Method, Scope};
 use stats::family::Comparison;
 use words::signed;

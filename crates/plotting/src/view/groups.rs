@@ -2,7 +2,7 @@
 use charts::chart::{self, BAR_COLORS, Chart, Entry, Layer, Panel, Sign, Style};
 use charts::palette::INK;
 use charts::table::{Cell, Row, Table};
-use findings::{Criterion, Groups, Verdicts};
+use crate::findings::{Criterion, Groups, Verdicts};
 use records::{Attention, HeadId};
 use significance::{Change, Group};
 use stats::bootstrap::Interval;

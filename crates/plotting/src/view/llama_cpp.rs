@@ -4,7 +4,7 @@ use charts::palette::{BLUE, GREEN, INK, ORANGE, PURPLE, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::Results;
+use crate::findings::Results;
 use records::LlamaCppRow;
 use words::{fixed, signed, tenths};
 

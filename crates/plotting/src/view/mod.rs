@@ -27,7 +27,7 @@ use charts::chart::{Chart, Mark, Shape};
 use charts::palette::{BLUE, GREEN, VERMILLION};
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
-use findings::{Criterion, Draws, Error, Folders, LeftOut, Metric, Result, ResultFile, Verdicts};
+use crate::findings::{Criterion, Draws, Error, Folders, LeftOut, Metric, Result, ResultFile, Verdicts};
 use heads::Selection;
 use records::{Attention, HeadId, TestedRow, Verdict};
 use stats::family::Comparison;

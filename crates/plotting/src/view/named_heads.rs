@@ -4,7 +4,7 @@ use charts::palette::{BLUE, GREY, INK, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::{Criterion, Judge, Named};
+use crate::findings::{Criterion, Judge, Named};
 use records::rows::functions::FunctionName;
 use records::{Attention, HeadFunctionRow};
 use words::fixed;

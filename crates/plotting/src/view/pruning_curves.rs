@@ -7,10 +7,10 @@ use charts::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::kinds::folded;
-use findings::pruning::share;
-use findings::results::interval;
-use findings::{Criterion, Draws, LeftOut, Pruning, Replicates, Result, Retrained, RuleKind, Series};
+use crate::findings::kinds::folded;
+use crate::findings::pruning::share;
+use crate::findings::results::interval;
+use crate::findings::{Criterion, Draws, LeftOut, Pruning, Replicates, Result, Retrained, RuleKind, Series};
 use records::{Attention, CurveId, Order, PruningRow, Scope, TestedRow};
 use words::{count, tenths};
 

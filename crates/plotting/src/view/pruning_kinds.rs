@@ -4,7 +4,7 @@ use charts::chart::{Chart, Shape};
 use charts::palette::{BLUE, INK, VERMILLION};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use findings::{Criterion, KindsOfCurves, Pruning, RuleKind, Series};
+use crate::findings::{Criterion, KindsOfCurves, Pruning, RuleKind, Series};
 use records::{Order, Scope};
 use words::signed;
 

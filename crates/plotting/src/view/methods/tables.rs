@@ -2,11 +2,11 @@
 use std::collections::BTreeMap;
 
 use charts::table::{Cell, Row, Table};
-use findings::methods::{
+use crate::findings::methods::{
     Compared, Kind, LightModules, Masked, MethodArea, OverRandom, Recommended, Repaired,
 };
-use findings::pruning::share;
-use findings::{Criterion, Draws, Methods, Speed};
+use crate::findings::pruning::share;
+use crate::findings::{Criterion, Draws, Methods, Speed};
 use records::{Cost, CurveId, HeadSet, Order, PruningRow, Repair, Scope, TestedRow};
 use stats::areas::{Area, ENOUGH_TRAININGS};
 use stats::family::ALPHA;

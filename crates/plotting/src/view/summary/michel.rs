@@ -1,10 +1,10 @@
 //! The claims of Michel et al. (2019), and their open question: language models.
 use charts::table::{Cell, Row};
-use findings::ablations::Model;
-use findings::best_heads::Layers;
-use findings::judge::Tally;
-use findings::methods::Recommended;
-use findings::{
+use crate::findings::ablations::Model;
+use crate::findings::best_heads::Layers;
+use crate::findings::judge::Tally;
+use crate::findings::methods::Recommended;
+use crate::findings::{
     Ablations, BestHeads, Checkpoint, Criterion, Dynamics, KindsOfCurves, Methods, PAPER, Pruning, Removable,
     Result, Retrained, RuleKind, Series, SubjectResults, Verdicts,
 };

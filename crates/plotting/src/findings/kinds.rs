@@ -1,0 +1,408 @@
+//! Heads masked under several kinds of ablation: with nothing, with its mean context, or with its context in another text in the
+//! place of a head's own.
+use records::{Attention, Order, Row, Scope};
+use serde_json::Value;
+use significance::SEED;
+use stats::Segments;
+use stats::adjust::holm;
+use stats::correlation::spearman;
+use stats::family::{Comparison, Pair, test_pairs};
+use stats::reliability::{Swept, across_halves, ceiling};
+
+use crate::findings::ablations::Ablations;
+use crate::findings::error::{Error, LeftOut, Result, faulty, incomparable, no_segments};
+use crate::findings::metric::Metric;
+use crate::findings::pruning::{Pruning, order_entries};
+use crate::findings::replicates::of_replicates;
+use crate::findings::results::Results;
+use crate::findings::same_model::{beside, model_entries};
+use crate::findings::segments::stored;
+use crate::findings::source::{ResultFile, experiment};
+
+/// Random divisions of the segments into halves.
+const SPLITS: usize = 50;
+
+/// The same sweep under several kinds of ablation.
+#[derive(Debug)]
+pub struct Kinds {
+    /// At least two, zeros first.
+    pub all: Vec<Kind>,
+}
+
+/// Sweeps under one kind of ablation.
+#[derive(Debug)]
+pub struct Kind {
+    /// Its name: zero, mean, resample.
+    pub name: &'static str,
+    /// One sweep, or one for each draw of other texts.
+    pub draws: Vec<Ablations>,
+}
+
+/// How far two kinds agree on what the heads of one attention type cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KindAgreement {
+    /// The attention type.
+    pub attention: Attention,
+    /// Places of both in [`Kinds::all`].
+    pub kinds: [usize; 2],
+    /// Spearman's rho of the costs; absent where all heads cost the same.
+    pub spearman: Option<f64>,
+    /// The same where one kind is measured on a random half of the segments and the other on the rest, on average; absent without
+    /// statistics of segments.
+    pub across_halves: Option<f64>,
+    /// The greatest value of that which the noise of halves allows; absent where one kind is noise only.
+    pub ceiling: Option<f64>,
+}
+
+/// Pruning curves under several kinds of ablation: at least two, zeros first, each with the name of its kind.
+#[derive(Debug)]
+pub struct KindsOfCurves {
+    /// Each has a curve over all heads by importance.
+    pub all: Vec<(&'static str, Pruning)>,
+}
+
+/// Test of each head for whether masking it costs the same under two kinds of ablation, on the same segments.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KindContrast {
+    /// Place in [`Kinds::all`] of the kind that is compared with zeros.
+    pub kind: usize,
+    /// For each head in the order of the rows, the kind's score minus that with zeros; adjusted by Holm over the heads.
+    pub tests: Vec<Comparison>,
+}
+
+impl KindContrast {
+    /// Heads that cost more with zeros, and heads that cost more with the other kind, of those with such a p-value below alpha.
+    pub fn counts(
+        &self,
+        metric: Metric,
+        alpha: f64,
+        p_value: impl Fn(&Comparison) -> Option<f64>,
+    ) -> [usize; 2] {
+        let differs = |test: &&Comparison| p_value(test).is_some_and(|p| p < alpha);
+        let gain = |test: &Comparison| metric.direction().gain(test.delta);
+        let count =
+            |sign: f64| self.tests.iter().filter(differs).filter(|test| gain(test) * sign > 0.0).count();
+        [count(1.0), count(-1.0)]
+    }
+}
+
+impl KindsOfCurves {
+    /// Reads what stands beside the curves with zeros, of other texts the first draw; chosen as [`Kinds::read`] does.
+    ///
+    /// # Errors
+    /// If a file cannot be read, has other weights or texts, or its orders were made otherwise.
+    pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
+        first_training(file, experiment::PRUNING, |file| {
+            let (mut all, mut reference) = (Vec::new(), None);
+            for (name, suffix) in [("mean", "mean"), ("resample", "resample-1")] {
+                if let Some(found) = other_kind(&file, suffix, experiment::PRUNING, &mut reference)? {
+                    all.push((name, Pruning::read(found, left_out)?));
+                }
+            }
+            if !all.is_empty() {
+                all.insert(0, ("zero", Pruning::read(file, left_out)?));
+            }
+            all.retain(|(_, curves)| curves.find(Scope::All, Order::Importance).is_some());
+            let has_zero = all.first().is_some_and(|(name, _)| *name == "zero");
+            Ok((has_zero && all.len() > 1).then_some(Self { all }))
+        })
+    }
+}
+
+/// The same curves under mean ablation, if these were measured of the same training: an output bias can hold the means.
+///
+/// # Errors
+/// If they cannot be read, or are of another model.
+pub fn folded(curves: &Pruning, left_out: &mut LeftOut) -> Result<Option<Pruning>> {
+    let file = &curves.results.file;
+    let of_zeros = file.ablation().is_empty();
+    let found = of_zeros.then(|| other_kind(file, "mean", experiment::PRUNING, &mut None)).transpose()?;
+    found.flatten().map(|file| Pruning::read(file, left_out)).transpose()
+}
+
+/// What is found beside the file of the subject's own training, or else beside that of the first replicate that has it; nothing for a
+/// file that is not of zeros.
+fn first_training<T>(
+    file: ResultFile,
+    experiment: &str,
+    beside: impl FnMut(ResultFile) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    if !file.ablation().is_empty() {
+        return Ok(None);
+    }
+    let replicates = of_replicates(&file, experiment)?;
+    std::iter::once(file).chain(replicates).map(beside).find_map(Result::transpose).transpose()
+}
+
+/// The texts that replacements are from, as signatures have them.
+type Reference = [Option<Value>; 3];
+
+/// Results of another kind of ablation beside those with zeros, if they are there.
+///
+/// - `reference`: of those that were found before, which must be the same
+pub(crate) fn other_kind(
+    zero: &ResultFile,
+    suffix: &str,
+    experiment: &str,
+    reference: &mut Option<Reference>,
+) -> Result<Option<ResultFile>> {
+    let name = zero.stem(&format!("{experiment}-{suffix}"));
+    let Some(found) = beside(zero, &name, experiment, &[model_entries, order_entries])? else {
+        return Ok(None);
+    };
+    let texts = ["reference_on", "reference_limit", "reference_seed"];
+    let texts = texts.map(|name| found.argument(name).cloned());
+    if found.ablation() != format!("-{suffix}") || *reference.get_or_insert(texts.clone()) != texts {
+        let fault =
+            "is of another kind of ablation than its name says, or of other texts than those beside it";
+        return Err(faulty(&found.path, fault));
+    }
+    Ok(Some(found))
+}
+
+impl Kind {
+    /// Change of the score by masking each head of a type, the mean over the draws.
+    pub fn changes(&self, attention: Attention) -> Vec<f64> {
+        let families: Vec<_> = self.draws.iter().map(|sweep| sweep.family(attention)).collect();
+        let mean = |place: usize| {
+            let sum: f64 = families.iter().map(|family| family[place].score_delta).sum();
+            sum / families.len() as f64
+        };
+        (0..families[0].len()).map(mean).collect()
+    }
+}
+
+impl Kinds {
+    /// Reads what stands beside the sweep with zeros, or else beside that of the first replicate that has other kinds; `None` if no
+    /// other kind was measured, or `file` is of another kind itself.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or has other heads or weights.
+    pub fn read(file: ResultFile) -> Result<Option<Self>> {
+        first_training(file, experiment::SWEEP, Self::beside)
+    }
+
+    /// The same of one training.
+    fn beside(file: ResultFile) -> Result<Option<Self>> {
+        let zero: Ablations = Results::read(file)?;
+        let mut reference = None;
+        let mut of_kind = |suffix: &str| -> Result<Option<Ablations>> {
+            let file = other_kind(&zero.file, suffix, experiment::SWEEP, &mut reference)?;
+            let found: Option<Ablations> = file.map(Results::read).transpose()?;
+            let names = |sweep: &Ablations| sweep.rows.iter().map(Row::name).collect::<Vec<_>>();
+            if let Some(found) = found.as_ref().filter(|found| names(&zero) != names(found)) {
+                let fault = format!("has other heads than `{}`", zero.file.path.display());
+                return Err(faulty(&found.file.path, fault));
+            }
+            Ok(found)
+        };
+        let mean = of_kind("mean")?;
+        let mut draws = Vec::new();
+        while let Some(draw) = of_kind(&format!("resample-{}", draws.len() + 1))? {
+            draws.push(draw);
+        }
+        let others = [("mean", mean.into_iter().collect()), ("resample", draws)];
+        let mut all = vec![Kind { name: "zero", draws: vec![zero] }];
+        all.extend(
+            others
+                .map(|(name, draws)| Kind { name, draws })
+                .into_iter()
+                .filter(|kind| !kind.draws.is_empty()),
+        );
+        Ok((all.len() > 1).then_some(Self { all }))
+    }
+
+    /// The sweep with zeros.
+    pub fn zero(&self) -> &Ablations {
+        &self.all[0].draws[0]
+    }
+
+    /// Agreement of each two kinds on the heads of each type.
+    ///
+    /// # Errors
+    /// If statistics of segments are damaged.
+    pub fn agreements(&self) -> Result<Vec<KindAgreement>> {
+        let mut segments = Vec::new();
+        for sweep in self.all.iter().flat_map(|kind| &kind.draws) {
+            segments.push(match stored(sweep, || no_segments(&sweep.file)) {
+                Err(Error::NotMeasured(_)) => None,
+                found => Some(found?),
+            });
+        }
+        let segments: Option<Vec<_>> = segments.into_iter().collect();
+        let mut found = Vec::new();
+        for attention in self.zero().attentions() {
+            let changes: Vec<Vec<f64>> = self.all.iter().map(|kind| kind.changes(attention)).collect();
+            let halves =
+                segments.as_ref().map(|segments| self.across_halves(attention, segments)).transpose()?;
+            let of_halves = |one: usize, other: usize| halves.as_ref().and_then(|all| all[one][other]);
+            for second in 1..self.all.len() {
+                for first in 0..second {
+                    let rho = spearman(&changes[first], &changes[second]).ok();
+                    found.push(KindAgreement {
+                        attention,
+                        kinds: [first, second],
+                        spearman: rho.map(|found| found.coefficient),
+                        across_halves: of_halves(first, second),
+                        ceiling: ceiling(of_halves(first, first), of_halves(second, second)),
+                    });
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Tests each kind of a single draw against zeros, head by head; empty without statistics of segments.
+    ///
+    /// # Errors
+    /// If statistics are damaged.
+    pub fn contrasts_with_zero(&self) -> Result<Vec<KindContrast>> {
+        let zero = self.zero();
+        let of = |sweep: &Ablations| match stored(sweep, || no_segments(&sweep.file)) {
+            Err(Error::NotMeasured(_)) => Ok(None),
+            found => found.map(|(_, heads)| Some(heads)),
+        };
+        let (Some(zeros), Some(testing)) = (of(zero)?, zero.file.testing()) else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for (kind, own) in self.all.iter().enumerate().skip(1) {
+            let [sweep] = &own.draws[..] else { continue };
+            let Some(others) = of(sweep)? else { continue };
+            let systems: Vec<&Segments> = zeros.iter().chain(&others).collect();
+            let pairs: Vec<Pair> =
+                (0..zeros.len()).map(|base| Pair { base, variant: zeros.len() + base }).collect();
+            let tests =
+                test_pairs(&systems, &pairs, testing.of_segments()).map_err(incomparable(&sweep.file))?;
+            let adjusted =
+                holm(&tests.iter().map(|test| test.p_value.unwrap_or(f64::NAN)).collect::<Vec<_>>());
+            let tests = tests.into_iter().zip(adjusted);
+            let tests = tests.map(|(test, p)| Comparison { p_adjusted: test.p_value.and(Some(p)), ..test });
+            found.push(KindContrast { kind, tests: tests.collect() });
+        }
+        Ok(found)
+    }
+
+    /// `segments`: of the base and of each row, of each draw of each kind
+    fn across_halves(
+        &self,
+        attention: Attention,
+        segments: &[(Segments, Vec<Segments>)],
+    ) -> Result<Vec<Vec<Option<f64>>>> {
+        let rows = &self.zero().rows; // those of all sweeps are of the same heads
+        let own = |all: &'_ [Segments]| -> Vec<usize> {
+            (0..all.len()).filter(|&row| rows[row].attention == attention).collect()
+        };
+        let variants: Vec<Vec<&Segments>> = segments
+            .iter()
+            .map(|(_, variants)| own(variants).into_iter().map(|row| &variants[row]).collect())
+            .collect();
+        let mut swept = segments.iter().zip(&variants).map(|((base, _), variants)| Swept { base, variants });
+        let kinds: Vec<Vec<Swept<'_>>> =
+            self.all.iter().map(|kind| swept.by_ref().take(kind.draws.len()).collect()).collect();
+        across_halves(&kinds, SPLITS, SEED).map_err(incomparable(&self.zero().file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::findings::{Folders, Source};
+
+    /// A change of a signature.
+    type Change = fn(&mut Value);
+
+    /// A subject's folder with sweeps of other kinds, whose rows are those with zeros, for each name a signature that is changed so.
+    fn read(kinds: &[(&str, Change)]) -> Result<Option<Kinds>> {
+        let folder = tempfile::tempdir().unwrap();
+        let (made_up, own) =
+            (crate::findings::tiny().results.join("tiny-inference"), folder.path().join("tiny-inference"));
+        fs::create_dir_all(own.join("replicate-6")).unwrap();
+        let copy = |name: &str, change: Change| {
+            fs::copy(made_up.join("ablate-one.csv"), own.join(format!("{name}.csv"))).unwrap();
+            let text = fs::read_to_string(made_up.join("ablate-one.json")).unwrap();
+            let mut signature: Value = serde_json::from_str(&text).unwrap();
+            let (replicate, name_alone) = name.split_once("/ablate-one").unwrap_or(("", name));
+            if !replicate.is_empty() {
+                signature["identity"]["subject"] = format!("tiny-inference/{replicate}").into();
+            }
+            let kind: Vec<&str> = name_alone.trim_start_matches("ablate-one").split('-').skip(1).collect();
+            if let [kind, draw @ ..] = &kind[..] {
+                signature["identity"]["arguments"]["ablation"] = (*kind).into();
+                if let [draw] = draw {
+                    signature["identity"]["arguments"]["draw"] = draw.parse::<u64>().unwrap().into();
+                }
+            }
+            change(&mut signature["identity"]);
+            fs::write(own.join(format!("{name}.json")), signature.to_string()).unwrap();
+        };
+        copy("ablate-one", |_| ());
+        kinds.iter().for_each(|&(name, change)| copy(name, change));
+        let folders = Folders { results: Path::to_owned(folder.path()), ..crate::findings::tiny() };
+        Kinds::read(Source::subject(&folders, "tiny-inference").one(experiment::SWEEP)?)
+    }
+
+    /// Two draws are one kind, whose changes are their mean; equal changes have a rho of 1.
+    #[test]
+    fn equal_sweeps_of_other_kinds_agree() {
+        let names = ["ablate-one-mean", "ablate-one-resample-1", "ablate-one-resample-2"];
+        let found = read(&names.map(|name| (name, (|_| ()) as Change))).unwrap().unwrap();
+        let shape: Vec<_> = found.all.iter().map(|kind| (kind.name, kind.draws.len())).collect();
+        assert_eq!(shape, [("zero", 1), ("mean", 1), ("resample", 2)]);
+        let [zero, resample] = [0, 2].map(|kind| found.all[kind].changes(Attention::SelfAttention));
+        assert_eq!(zero, resample);
+        let agreements = found.agreements().unwrap();
+        assert_eq!(agreements.iter().map(|one| one.kinds).collect::<Vec<_>>(), [[0, 1], [0, 2], [1, 2]]);
+        assert!(agreements.iter().all(|one| (one.spearman.unwrap() - 1.0).abs() < 1e-12));
+    }
+
+    /// The subject's own training first, and else a replicate, which the title names.
+    #[test]
+    fn kinds_of_a_replicate_stand_for_those_of_its_subject() {
+        let unchanged = |name| (name, (|_| ()) as Change);
+        let title = |names: &[&'static str]| {
+            let found = read(&names.iter().copied().map(unchanged).collect::<Vec<_>>()).unwrap();
+            found.map(|found| found.zero().file.title())
+        };
+        let replicate = ["replicate-6/ablate-one", "replicate-6/ablate-one-mean"];
+        assert_eq!(title(&replicate[..1]), None);
+        assert_eq!(title(&replicate).unwrap(), "tiny-inference, training 6, matched");
+        assert_eq!(
+            title(&[&replicate[..], &["ablate-one-mean"]].concat()).unwrap(),
+            "tiny-inference, matched"
+        );
+    }
+
+    #[test]
+    fn another_model_or_kind_is_not_compared() {
+        assert!(read(&[]).unwrap().is_none());
+        let other = |identity: &mut Value| identity["weights"] = "1".repeat(64).into();
+        let unlike = |identity: &mut Value| identity["arguments"]["ablation"] = "resample".into();
+        let faults = [(other as Change, "does not go with"), (unlike, "is of another kind of ablation")];
+        for (change, fault) in faults {
+            let message = read(&[("ablate-one-mean", change)]).unwrap_err().to_string();
+            assert!(message.contains("ablate-one-mean.csv` ") && message.contains(fault), "{message}");
+        }
+    }
+
+    #[test]
+    fn curves_whose_orders_were_made_otherwise_are_not_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let (made_up, own) =
+            (crate::findings::tiny().results.join("tiny-language"), folder.path().join("tiny-language"));
+        fs::create_dir_all(&own).unwrap();
+        for (name, recompute) in [("iterative-prune", false), ("iterative-prune-mean", true)] {
+            let [csv, json] = ["csv", "json"].map(|end| format!("{name}.{end}"));
+            fs::copy(made_up.join(&csv), own.join(&csv)).unwrap();
+            let text = fs::read_to_string(made_up.join(&json)).unwrap();
+            let mut signature: Value = serde_json::from_str(&text).unwrap();
+            signature["identity"]["arguments"]["recompute"] = recompute.into();
+            fs::write(own.join(&json), signature.to_string()).unwrap();
+        }
+        let folders = Folders { results: Path::to_owned(folder.path()), ..crate::findings::tiny() };
+        let file = Source::subject(&folders, "tiny-language").one(experiment::PRUNING).unwrap();
+        let message = KindsOfCurves::read(file, &mut LeftOut::default()).unwrap_err().to_string();
+        assert!(message.ends_with("recompute is true but false there"), "{message}");
+    }
+}
