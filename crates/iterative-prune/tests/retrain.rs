@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use records::{GateRow, PruningRow, RepairedRow, TestedRow};
+use records::{CurveRow, GateRow, RepairedRow, TestedRow};
 use tempfile::TempDir;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, kill_when, read, rows, trained};
 
@@ -41,7 +41,7 @@ fn each_step_is_trained_on() {
         .success()
         .stdout(format!("{TABLE}\n"));
     command(folder.path(), &curve).assert().success();
-    let (retrained, pruned): (_, Vec<PruningRow>) =
+    let (retrained, pruned): (_, Vec<CurveRow>) =
         (found(folder.path()), rows(folder.path(), "iterative-prune.csv"));
     let steps: Vec<_> = pruned.iter().map(|row| (row.family(), row.step, row.masked_heads.clone())).collect();
     assert_eq!(steps.len(), 3 + 3 + 1, "an order, its complement, and the floor");

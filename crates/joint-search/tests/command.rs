@@ -2,7 +2,7 @@
 use std::path::Path;
 
 use assert_cmd::Command;
-use records::{AblationRow, PruningRow, Row};
+use records::{AblationRow, CurveRow, Row};
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, refusal, rows, trained};
 
 const TABLE: &str = "joint-search.csv";
@@ -17,7 +17,7 @@ fn command(program: &str, folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn masked(rows: &[PruningRow]) -> Vec<usize> {
+fn masked(rows: &[CurveRow]) -> Vec<usize> {
     rows.iter().map(|row| row.masked).collect()
 }
 
@@ -28,7 +28,7 @@ fn greedy_search_begins_with_the_best_single_head() {
     let search = ["--search-on", "dev", "--search-limit", "40", "--step-percent", "1", "--percent", "60"];
     let mut first = command("joint-search", folder.path(), &search);
     first.assert().success().stdout("results/tiny/joint-search.csv\n");
-    let found: Vec<PruningRow> = rows(folder.path(), TABLE);
+    let found: Vec<CurveRow> = rows(folder.path(), TABLE);
     assert_eq!(masked(&found), [0, 1, 2, 3, 4], "6 heads, up to ⌈3.6⌉ of them");
     run("ablate-one", folder.path(), &["--split", "dev"]); // all 40 reviews
     run("ablate-one", folder.path(), &[]);
@@ -51,10 +51,10 @@ fn swap_search_improves_on_its_start() {
     let swap = ["--method", "swap", "--search-on", "dev", "--search-limit", "20", "--evaluations", "50"];
     let swap = [&estimate[..], &swap].concat();
     run("joint-search", folder.path(), &swap);
-    let found: Vec<PruningRow> = rows(folder.path(), TABLE);
+    let found: Vec<CurveRow> = rows(folder.path(), TABLE);
     assert_eq!(masked(&found), [0, 9]);
     run("iterative-prune", folder.path(), &[&estimate[..], &["--split", "dev"]].concat());
-    let curves: Vec<PruningRow> = rows(folder.path(), "iterative-prune-dev.csv");
+    let curves: Vec<CurveRow> = rows(folder.path(), "iterative-prune-dev.csv");
     let start = curves.iter().find(|row| row.order == "importance" && !row.complement && row.masked == 9);
     let start = start.unwrap().score;
     assert!(found[1].search_score.unwrap() > start, "{:?} after {start}", found[1].search_score);
@@ -82,6 +82,6 @@ fn splits_of_different_metrics_are_not_mixed() {
         "{message}"
     );
     run("joint-search", folder.path(), &[&search[..], &["--search-on", "agreement-shifted"]].concat());
-    let found: Vec<PruningRow> = rows(folder.path(), "joint-search-agreement.csv");
+    let found: Vec<CurveRow> = rows(folder.path(), "joint-search-agreement.csv");
     assert!(found.len() == 2 && found.iter().all(|row| row.metric.name() == "accuracy"));
 }

@@ -1,8 +1,8 @@
 //! Artefacts: a table or a figure, or some that belong together.
 use std::path::PathBuf;
 
-use charts::write::Sheet;
 use crate::findings::{BestHeads, LeftOut, Pair, Result, ResultFile, Source, experiment};
+use charts::write::Sheet;
 
 use crate::view::Asked;
 

@@ -1,7 +1,5 @@
 //! Artefacts of one subject: for each its command, its recipe, its chapter of a report, what it shows, the results that it is
 //! made of, and its view. `all`, the commands of single artefacts and reports go through this list.
-use charts::chart::Chart;
-use charts::write::Sheet;
 use crate::findings::error::{no_kinds, no_replicates};
 use crate::findings::functions::Others;
 use crate::findings::{
@@ -9,6 +7,8 @@ use crate::findings::{
     KindsOfCurves, LeftOut, Methods, Named, Orders, Pair, Pruning, Replicates, Result, ResultFile, Results,
     Retrained, Speed, experiment,
 };
+use charts::chart::Chart;
+use charts::write::Sheet;
 use records::Row;
 
 use crate::artefact::{Artefact, Reads, Takes, chapter};

@@ -17,7 +17,7 @@ use plotting::findings::{
     Ablations, Adjustment, Contrasts, Criterion, Folders, Gates, Judge, Kinds, LeftOut, Methods, Replicates,
     ResultFile, Results, Retrained, Source,
 };
-use records::{AblationRow, Attention, Method, PruningRow, TestedRow as _};
+use records::{AblationRow, Attention, CurveRow, Method, TestedRow as _};
 use stats::correlation::pearson;
 use stats::family::Comparison;
 use stats::reliability::{Swept, ceiling, split_half};
@@ -470,7 +470,7 @@ fn retrained(subject: &str, masked: usize, complement: bool) -> [f64; 3] {
     let retrained = Retrained::read(file, &mut LeftOut::default()).unwrap();
     let mut steps = retrained.after.series.iter().flat_map(|series| series.runs.iter().flatten());
     let is_it =
-        |row: &&PruningRow| row.masked == masked && row.complement == complement && row.order == "importance";
+        |row: &&CurveRow| row.masked == masked && row.complement == complement && row.order == "importance";
     let row = steps.find(|row| is_it(row)).unwrap();
     let found = row.tests();
     let interval = found.interval.unwrap();

@@ -27,9 +27,9 @@ pub use heads::{Attention, AttentionMaps, HeadId, HeadSet, Measure, Scope, Unkno
 pub use order::{FLOOR, Order};
 pub use place::{Destination, Held, Taken, place_of};
 pub use rows::{
-    AblationRow, BASE, CorrelationRow, Cost, CurveId, DynamicsRow, GateFilmRow, GateRow, Goal,
-    HeadFunctionRow, LlamaCppRow, Method, PruningRow, RelevanceRow, Repair, RepairedRow, Row, ScoreRow,
-    SpeedRow, TestedRow, TrainingRow,
+    AblationRow, BASE, CorrelationRow, Cost, CurveId, CurveRow, DynamicsRow, GateFilmRow, GateRow, Goal,
+    HeadFunctionRow, LlamaCppRow, Method, RelevanceRow, Repair, Row, ScoreRow, SpeedRow, TestedRow,
+    TrainingRow,
 };
 pub use rules::{Rule, Verdict};
 pub use segments::{Block, Blocks};

@@ -62,27 +62,14 @@ pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8]) -> Result<Table<R>, Error
     Ok(Table { rows, complete })
 }
 
-/// Columns that results of earlier versions lack; their cells are read as empty.
-const LATER: [&str; 18] = [
-    "simultaneous_low",
-    "simultaneous_high",
-    "p_bootstrap",
-    "power",
-    "segments_for_power",
-    "reached_dispensable",
-    "reached_without_loss",
-    "pearson_ceiling_low",
-    "pearson_ceiling_high",
-    "influential_head",
-    "pearson_without",
-    "spearman_without",
-    "value_low",
-    "value_high",
-    "repair",
-    "forward",
-    "backward",
-    "selection_updates",
-];
+/// Columns of several row types that results of earlier versions lack; their cells are read as empty.
+const LATER: [&str; 5] =
+    ["simultaneous_low", "simultaneous_high", "p_bootstrap", "power", "segments_for_power"];
+
+/// Returns true for columns that results of earlier versions lack.
+fn is_later<R: Row>(column: &str) -> bool {
+    LATER.contains(&column) || R::LATER.contains(&column)
+}
 
 /// The columns of the first line, which must be the header; a file without a complete line may be the start of one.
 fn header_columns<R: Row>(
@@ -94,7 +81,7 @@ fn header_columns<R: Row>(
     let there: Vec<&str> = found.trim_end_matches('\n').split(',').collect();
     let mut expected = columns::<R>().to_vec();
     if first.is_some() {
-        expected.retain(|column| there.contains(column) || !LATER.contains(column));
+        expected.retain(|column| there.contains(column) || !is_later::<R>(column));
     }
     let line = expected.join(",") + "\n";
     if first.map_or(line.starts_with(&*found), |_| line == found) {
@@ -120,7 +107,7 @@ fn header_fault<R: Row>(line: &str) -> String {
     if !columns.iter().any(|column| known.contains(column)) {
         return format!("it begins with `{}`", excerpt(line));
     }
-    let missing = known.iter().find(|column| !columns.contains(column) && !LATER.contains(column));
+    let missing = known.iter().find(|column| !columns.contains(column) && !is_later::<R>(column));
     let unknown = columns.iter().find(|column| !known.contains(column));
     let missing = missing.map(|column| format!("`{column}` is missing"));
     let unknown = unknown.map(|column| format!("`{}` is unknown", excerpt(column)));
@@ -217,7 +204,7 @@ pub(crate) fn line<R: Row>(row: &R) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AblationRow, Attention, CorrelationRow, MetricName, PruningRow, TrainingRow};
+    use crate::{AblationRow, Attention, CorrelationRow, CurveRow, MetricName, TrainingRow};
     use proptest::num::f64::{NORMAL, SUBNORMAL, ZERO};
     use proptest::option;
     use proptest::prelude::*;
@@ -277,7 +264,8 @@ mod tests {
             CorrelationRow { pearson: Some(0.5), pearson_without: Some(0.25), ..CorrelationRow::default() };
         let (header, line) = (header::<CorrelationRow>(), line(&row));
         let cells: Vec<_> = header.trim().split(',').zip(line.trim().split(',')).collect();
-        let older: Vec<_> = cells.into_iter().filter(|(column, _)| !LATER.contains(column)).collect();
+        let older: Vec<_> =
+            cells.into_iter().filter(|(column, _)| !is_later::<CorrelationRow>(column)).collect();
         let joined = |part: fn(&(&str, &str)) -> String| older.iter().map(part).collect::<Vec<_>>().join(",");
         let text = format!("{}\n{}\n", joined(|cell| cell.0.to_owned()), joined(|cell| cell.1.to_owned()));
         let back = parse::<CorrelationRow>(Path::new("c.csv"), text.as_bytes()).unwrap().rows;
@@ -310,7 +298,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a row has no line breaks")]
     fn line_breaks_in_a_row_panic() {
-        line(&PruningRow { masked_heads: "two\nlines".to_owned(), ..PruningRow::default() });
+        line(&CurveRow { masked_heads: "two\nlines".to_owned(), ..CurveRow::default() });
     }
 
     /// Any text but a byte order mark, which `csv` takes off the start of a line.
@@ -360,8 +348,8 @@ mod tests {
 
         #[test]
         fn texts_read_back(masked_heads in TEXT) {
-            let row = PruningRow { masked_heads, ..PruningRow::default() };
-            let back: PruningRow = parse_row(line(&row).as_bytes(), columns::<PruningRow>()).unwrap();
+            let row = CurveRow { masked_heads, ..CurveRow::default() };
+            let back: CurveRow = parse_row(line(&row).as_bytes(), columns::<CurveRow>()).unwrap();
             prop_assert_eq!(back, row);
         }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use records::rules::Rule;
 use records::signature::{Measured, Testing};
 use records::{
-    AblationRow, CorrelationRow, DynamicsRow, GateRow, Identity, Order, PruningRow, RepairedRow, RowWriter,
-    Signature, TestedRow,
+    AblationRow, CorrelationRow, CurveRow, DynamicsRow, GateRow, Identity, Order, RowWriter, Signature,
+    TestedRow,
 };
 use serde_json::Value;
 
@@ -81,13 +81,12 @@ pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retest
     let testing = change(testing);
     let tested = |rows, shares| Retested::Tested { path: path.to_owned(), rows, shares };
     match RowType::of(&signature.identity.experiment) {
-        RowType::Pruning => {
-            let rows = retest_rows::<PruningRow>(path, testing)?;
+        RowType::Curve => {
+            let rows = retest_rows::<CurveRow>(path, testing)?;
             Ok(tested(rows.len(), shares(&rows, testing, (&measured, &signature.identity))))
         }
         RowType::Dynamics => Ok(tested(retest_rows::<DynamicsRow>(path, testing)?.len(), Vec::new())),
         RowType::Gates => Ok(tested(retest_rows::<GateRow>(path, testing)?.len(), Vec::new())),
-        RowType::Repaired => Ok(tested(retest_rows::<RepairedRow>(path, testing)?.len(), Vec::new())),
         RowType::Ablation => Ok(tested(retest_rows::<AblationRow>(path, testing)?.len(), Vec::new())),
     }
 }
@@ -149,20 +148,21 @@ fn retest_agreement(
     Ok(Retested::Tested { path: path.to_owned(), rows: rows.len(), shares: Vec::new() })
 }
 
-/// Shares of heads that can go along each curve.
-fn shares(rows: &[PruningRow], testing: Testing, (measured, identity): (&Measured, &Identity)) -> Vec<Share> {
+/// Shares of heads that can go along each curve of models that were not repaired.
+fn shares(rows: &[CurveRow], testing: Testing, (measured, identity): (&Measured, &Identity)) -> Vec<Share> {
     let estimated_on = identity.arguments.get("estimate_on").and_then(Value::as_str);
     let dispensable = Rule::Dispensable { margin_percent: testing.margin_percent };
     let is_resampled = metric_of(measured).is_ok_and(Metric::is_resampled);
     let smallest_p_value = if is_resampled { smallest_p_value(testing.resamples) } else { 0.0 };
     let paper = Rule::NoSignificantLoss { alpha: records::rules::ALPHA, smallest_p_value };
     let curves = rows.chunk_by(|left, right| left.family() == right.family());
-    let share = |curve: &[PruningRow]| Share {
+    let share = |curve: &[CurveRow]| Share {
         curve: curve[0].family(),
         heads: curve[0].heads,
         dispensable: dispensable.last_accepted(curve).map(|row| row.masked),
         without_loss: paper.last_accepted(curve).map(|row| row.masked),
         is_ordered_by_tested_segments: curve[0].order.is_made_on(Some(&identity.split), estimated_on),
     };
-    curves.filter(|curve| !curve[0].complement && curve[0].order != Order::Floor).map(share).collect()
+    let is_meant = |row: &CurveRow| !row.complement && row.order != Order::Floor && !row.is_repaired();
+    curves.filter(|curve| is_meant(&curve[0])).map(share).collect()
 }

@@ -35,8 +35,7 @@ pub(crate) enum RowType {
     Ablation,
     Dynamics,
     Gates,
-    Pruning,
-    Repaired,
+    Curve,
 }
 
 /// The experiments whose results are tested, which the names of their files begin with.
@@ -56,10 +55,9 @@ impl RowType {
     /// The rows of this experiment, by the name that signatures have.
     pub(crate) fn of(experiment: &str) -> Self {
         match experiment {
-            "iterative-prune" | "joint-search" => Self::Pruning,
+            "compare-methods" | "iterative-prune" | "joint-search" | "prune-and-retrain" => Self::Curve,
             "training-dynamics" => Self::Dynamics,
             "train-gates" => Self::Gates,
-            "compare-methods" | "prune-and-retrain" => Self::Repaired,
             _ => Self::Ablation,
         }
     }

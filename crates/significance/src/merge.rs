@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use records::{
-    AblationRow, DynamicsRow, GateRow, Held, Part, Provenance, PruningRow, RepairedRow, Row, RowWriter,
-    Shard, Signature, Stored, TestedRow, shards_of,
+    AblationRow, CurveRow, DynamicsRow, GateRow, Held, Part, Provenance, Row, RowWriter, Shard, Signature,
+    Stored, TestedRow, shards_of,
 };
 
 use crate::{Error, RowType, test_rows};
@@ -42,10 +42,9 @@ pub fn merge(path: &Path) -> Result<Merged, Error> {
             files.iter().try_for_each(|csv| Stored::<AblationRow>::read(csv).map(drop))?;
             None
         }
-        Some(RowType::Pruning) => join::<PruningRow>(path, &files)?,
+        Some(RowType::Curve) => join::<CurveRow>(path, &files)?,
         Some(RowType::Dynamics) => join::<DynamicsRow>(path, &files)?,
         Some(RowType::Gates) => join::<GateRow>(path, &files)?,
-        Some(RowType::Repaired) => join::<RepairedRow>(path, &files)?,
         Some(RowType::Ablation) => join::<AblationRow>(path, &files)?,
     };
     let merged = Merged { path: path.to_owned(), rows: rows.unwrap_or_default(), shards: shards.len() };

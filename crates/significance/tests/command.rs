@@ -8,8 +8,8 @@ use assert_cmd::Command;
 use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use records::{
-    AblationRow, BASE, CorrelationRow, Identity, MetricName, Provenance, PruningRow, Row, RowWriter,
-    Signature, Testing, read_rows,
+    AblationRow, BASE, CorrelationRow, CurveRow, Identity, MetricName, Provenance, Row, RowWriter, Signature,
+    Testing, read_rows,
 };
 use stats::Segments;
 use stats::bleu::BleuStatistics;
@@ -152,7 +152,7 @@ fn curves(folder: &Path) {
     writer.add_base(columns, significance::block(BASE.to_owned(), &base, None)).unwrap();
     for (order, step) in [("importance", 0), ("importance", 1), ("oracle", 0), ("oracle", 1)] {
         let (base_score, variant) = (base.score().unwrap(), translated(u32::from(step == 0)));
-        let row = PruningRow {
+        let row = CurveRow {
             order: order.parse().unwrap(),
             step,
             masked: step,
@@ -160,7 +160,7 @@ fn curves(folder: &Path) {
             metric: MetricName::Bleu,
             base_score,
             score: variant.score().unwrap(),
-            ..PruningRow::default()
+            ..CurveRow::default()
         };
         let block = significance::block(row.name(), &variant, Some(&base));
         writer.push_measured(row, columns, block).unwrap();
@@ -188,7 +188,7 @@ fn shares_of_the_oracle_are_marked() {
 fn steps_say_how_often_the_walk_reaches_them() {
     let folder = tempfile::tempdir().unwrap();
     curves(folder.path());
-    let rows: Vec<PruningRow> = read_rows(&folder.path().join("results/demo/iterative-prune.csv")).unwrap();
+    let rows: Vec<CurveRow> = read_rows(&folder.path().join("results/demo/iterative-prune.csv")).unwrap();
     for row in rows {
         let reached = (row.step == 1).then_some(1.0);
         assert_eq!((row.reached_dispensable, row.reached_without_loss), (reached, reached), "{}", row.name());

@@ -8,7 +8,7 @@ use assert_cmd::Command;
 use predicates::str::contains;
 use proptest::prelude::*;
 use records::{
-    AblationRow, BASE, Held, Identity, MetricName, Part, Provenance, PruningRow, Row, RowWriter, Shard,
+    AblationRow, BASE, CurveRow, Held, Identity, MetricName, Part, Provenance, Row, RowWriter, Shard,
     Signature, TestedRow, Testing, shards_of,
 };
 use significance::{block, merge, test_rows};
@@ -457,12 +457,12 @@ fn curves_of_different_orders_are_refused() {
         writer.add_base(columns, block(BASE.to_owned(), &base, None)).unwrap();
         for (_, step, masked) in steps.iter().filter(|(shard, ..)| *shard == number) {
             let score = base.score().unwrap();
-            let mut row = PruningRow {
+            let mut row = CurveRow {
                 step: *step,
                 masked: *step,
                 metric: MetricName::Bleu,
                 masked_heads: (*masked).to_owned(),
-                ..PruningRow::default()
+                ..CurveRow::default()
             };
             row.record(&Comparison::untested(score, score));
             let statistics = block(row.name(), &base, Some(&base));

@@ -1,11 +1,11 @@
 //! The command line: one command for each artefact of the registry, `all` and `summary`.
 use std::path::PathBuf;
 
+use crate::findings::source::subject_named;
+use crate::findings::{Criterion, Folders, Source};
 use charts::write::Format;
 use clap::parser::MatchesError;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, value_parser};
-use crate::findings::source::subject_named;
-use crate::findings::{Criterion, Folders, Source};
 use heads::Selection;
 
 use crate::artefact::{Artefact, Takes};

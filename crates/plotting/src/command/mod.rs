@@ -4,11 +4,11 @@ mod args;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::findings::{Criterion, Folders, LeftOut, Source, SubjectFile, SubjectResults, experiment, source};
 use anyhow::Result;
 use args::{CommonArgs, DrawArgs, given};
 use charts::write::{Format, Sheet, write_file};
 use clap::{ArgMatches, FromArgMatches};
-use crate::findings::{Criterion, Folders, LeftOut, Source, SubjectFile, SubjectResults, experiment, source};
 use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
 use words::{exit_code, one_line, print, warn};
 

@@ -505,8 +505,9 @@ mod tests {
     /// Of one training with one random order: the intervals and verdicts are those of the rows, and nothing is said of random orders.
     #[test]
     fn one_training_is_judged_by_its_rows() {
-        let file =
-            Source::subject(&crate::findings::tiny(), "tiny-inference").of_a_training(experiment::METHODS).unwrap();
+        let file = Source::subject(&crate::findings::tiny(), "tiny-inference")
+            .of_a_training(experiment::METHODS)
+            .unwrap();
         let found = Methods::read(file, &mut LeftOut::default()).unwrap();
         let compared = found.compared(Scope::All).unwrap();
         assert!(compared.modules.is_empty() && compared.areas.iter().all(|area| area.over_random.is_none()));

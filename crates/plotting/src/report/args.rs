@@ -1,9 +1,9 @@
 //! The command line.
 use std::path::PathBuf;
 
-use clap::Parser;
 use crate::findings::source::subject_named;
 use crate::findings::{Folders, parse_alpha};
+use clap::Parser;
 
 /// Writes the report of a subject: one HTML file that needs no network.
 ///

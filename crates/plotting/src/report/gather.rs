@@ -2,16 +2,16 @@
 //! of one file keep nothing else from being shown.
 use std::path::PathBuf;
 
-use anyhow::Result;
-use charts::table::{Cell, Table};
-use charts::write::Sheet;
+use crate::artefact::Artefact;
 use crate::findings::{
     Adjustment, Criterion, Folders, LeftOut, ResultFile, Source, Speed, SubjectFile, SubjectResults,
     experiment, source, tasks,
 };
-use crate::artefact::Artefact;
 use crate::registry::ARTEFACTS;
 use crate::view::Asked;
+use anyhow::Result;
+use charts::table::{Cell, Table};
+use charts::write::Sheet;
 use records::signature::Testing;
 
 use crate::report::samples;

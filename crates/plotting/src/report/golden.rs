@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use charts::legible;
-use charts::write::{Format, Sheet};
 use crate::findings::source::subjects;
 use crate::findings::{Folders, Pairing};
+use charts::legible;
+use charts::write::{Format, Sheet};
 use records::CorrelationRow;
 use test_support::golden;
 

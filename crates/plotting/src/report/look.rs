@@ -2,10 +2,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::findings::{Adjustment, Criterion, Folders, LeftOut, Source, SubjectResults};
 use anyhow::{Result, ensure};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use crate::findings::{Adjustment, Criterion, Folders, LeftOut, Source, SubjectResults};
 use minijinja::{Value, context};
 use records::rules::ALPHA;
 use records::{Attention, AttentionMaps, HeadId};

@@ -15,11 +15,11 @@ mod write;
 
 use std::process::ExitCode;
 
+use crate::findings::source::subjects;
 use anyhow::{Result, bail};
 use args::Args;
 pub use args::html_file;
 pub use durable::check_writable;
-use crate::findings::source::subjects;
 use words::{exit_code, warn};
 use write::Writer;
 

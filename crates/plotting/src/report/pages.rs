@@ -1,10 +1,10 @@
 //! Contents of each page: the parts of the templates that are not fixed.
 use std::collections::BTreeSet;
 
+use crate::artefact::chapter;
 use charts::table::{Row, Table};
 use charts::write::Sheet;
 use minijinja::{Value, context};
-use crate::artefact::chapter;
 
 use crate::report::gather::{Comparison, Gathered};
 use crate::report::tables::{id, of_sheets, of_table};

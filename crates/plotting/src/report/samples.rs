@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::findings::{ResultFile, SubjectFile, SubjectResults};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use charts::table::{Row, Table};
 use corpus::checksum;
@@ -10,7 +11,6 @@ use corpus::labelled::{self, Example, Format};
 use corpus::parallel::ParallelText;
 use corpus::splits::language::Texts;
 use corpus::splits::{BadRowRule, BadRows, classification, language, translation};
-use crate::findings::{ResultFile, SubjectFile, SubjectResults};
 use serde::Deserialize;
 
 /// The part of the file of a subject on its data.

@@ -25,7 +25,8 @@ const TEMPLATES: [(&str, &str); 6] = [
 ];
 
 /// What the page of a text has besides.
-const OF_LOOK: [&str; 2] = [include_str!("../../templates/look.css"), include_str!("../../templates/look.js")];
+const OF_LOOK: [&str; 2] =
+    [include_str!("../../templates/look.css"), include_str!("../../templates/look.js")];
 
 /// Writes pages.
 pub struct Writer<'a> {

@@ -1,10 +1,10 @@
 //! Agreement of the orders of heads, by rank correlation over all heads (Michel et al. 2019, Section 4.1). The
 //! paper has no such table; it compares orders by what they do to the score.
+use crate::findings::error::incomparable;
+use crate::findings::{HeadScore, Importance, Orders, Result};
 use charts::chart::{self, Chart, Entry, Panel};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use crate::findings::error::incomparable;
-use crate::findings::{HeadScore, Importance, Orders, Result};
 use records::{HeadId, Measure};
 use stats::correlation::{kendall, spearman};
 use words::{count, signed, typeset};

@@ -1,13 +1,13 @@
 //! Tables 2, 3, 5 and 6: the best head of each layer (Michel et al. 2019, Section 3.3 and Appendix A).
 use std::collections::BTreeMap;
 
-use charts::table::{Cell, Row, Table};
 use crate::findings::ablations::Model;
 use crate::findings::best_heads::Layers;
 use crate::findings::judge::CAUTION;
 use crate::findings::origin::OPEN_QUESTION;
 use crate::findings::paper::Masked;
 use crate::findings::{BestHeads, Criterion, Judge};
+use charts::table::{Cell, Row, Table};
 use records::{AblationRow, Attention};
 use words::{count, signed};
 

@@ -1,11 +1,11 @@
 //! Figure 2: scores with one head masked on two test sets, how far they agree, and how far noise lets them (Michel et al.
 //! 2019, Section 3.4).
+use crate::findings::{Ablations, PAPER, Pair};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{GREY, INK};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use crate::findings::{Ablations, PAPER, Pair};
 use records::{CorrelationRow, HeadId};
 use stats::regression::Line;
 use words::{brackets, count, fixed, p_value, tenths, typeset};

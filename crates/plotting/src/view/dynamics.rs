@@ -1,12 +1,12 @@
 //! Figure 5: what masking heads does to the score while a model is trained, in pictures and in numbers (Michel et al. 2019,
 //! Section 6).
+use crate::findings::dynamics::share;
+use crate::findings::paper::Epoch;
+use crate::findings::{Checkpoint, Dynamics, PAPER, Result};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Ticks};
 use charts::palette::ramp;
 use charts::scale::{LogAxis, extent};
 use charts::table::{Cell, Row, Table};
-use crate::findings::dynamics::share;
-use crate::findings::paper::Epoch;
-use crate::findings::{Checkpoint, Dynamics, PAPER, Result};
 use records::DynamicsRow;
 use words::{fixed, tenths};
 

@@ -1,8 +1,8 @@
 //! Gates that close while a model is trained further with them, up to the epoch that counts: some epochs side by side, and each as
 //! one frame of a film (no such figure is in the papers).
-use charts::chart::{Chart, Panel};
 use crate::findings::Film;
 use crate::findings::gates::expected_open;
+use charts::chart::{Chart, Panel};
 use records::Goal;
 use words::{count, tenths};
 

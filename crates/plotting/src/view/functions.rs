@@ -1,11 +1,11 @@
 //! Table 1 and Figures 1c and 2b of Voita et al. (2019): which heads do what, and how many there are in each layer.
 use std::collections::BTreeMap;
 
-use charts::chart::Chart;
-use charts::table::{Cell, Row, Table};
 use crate::findings::functions::Others;
 use crate::findings::results::distinct;
 use crate::findings::{Criterion, Functions, PAPER};
+use charts::chart::Chart;
+use charts::table::{Cell, Row, Table};
 use records::rows::functions::{FunctionName, POSITIONAL_PERCENT, SYNTACTIC_POINTS, leaders};
 use records::{AblationRow, Attention, HeadFunctionRow, HeadId, Measure, StandsFor, TestedRow as _};
 use words::{tenths, typeset, with_minus};

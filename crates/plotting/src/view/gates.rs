@@ -1,12 +1,12 @@
 //! Figures 7 to 10 and Table 2 of Voita et al. (2019): the score with the heads that the gates keep, which these are, and whether
 //! gates choose better heads than other methods.
-use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Panel, Shape, Style};
-use charts::palette::{BLUE, GREEN, SILVER, SKY, VERMILLION};
-use charts::table::{Cell, Row, Table};
 use crate::findings::gates::{kept, share};
 use crate::findings::paper::{FewHeads, PAPER};
 use crate::findings::results::{distinct, interval};
 use crate::findings::{Contrasts, Criterion, Draws, Functions, Gates};
+use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Panel, Shape, Style};
+use charts::palette::{BLUE, GREEN, SILVER, SKY, VERMILLION};
+use charts::table::{Cell, Row, Table};
 use records::{Attention, GateRow, HeadId, HeadSet, Method, Scope};
 use stats::family::Comparison;
 use words::signed;

@@ -1,8 +1,8 @@
 //! Accuracy by group of segments, which heads each group needs, and which groups need the same heads.
+use crate::findings::{Criterion, Groups, Verdicts};
 use charts::chart::{self, BAR_COLORS, Chart, Entry, Layer, Panel, Sign, Style};
 use charts::palette::INK;
 use charts::table::{Cell, Row, Table};
-use crate::findings::{Criterion, Groups, Verdicts};
 use records::{Attention, HeadId};
 use significance::{Change, Group};
 use stats::bootstrap::Interval;

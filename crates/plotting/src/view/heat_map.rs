@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use charts::chart::{BAR_COLORS, Cell, Chart, Entry, Layer, Panel, Sign};
 use crate::findings::results::{distinct, extent};
 use crate::findings::{Ablations, Criterion, HeadScore, Importance, Relevance, ResultFile, Verdicts};
+use charts::chart::{BAR_COLORS, Cell, Chart, Entry, Layer, Panel, Sign};
 use records::{AblationRow, Attention, HeadId, TestedRow as _, Verdict};
 use words::{decimals, typeset, with_minus};
 

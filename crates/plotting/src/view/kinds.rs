@@ -1,11 +1,11 @@
 //! Kinds of ablation side by side: whether a head is needed whatever takes its place.
+use crate::findings::kinds::{Kind, KindAgreement, KindContrast, Kinds};
+use crate::findings::{Criterion, Judge, Result};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{BLUE, GREY, INK, SILVER};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use crate::findings::kinds::{Kind, KindAgreement, KindContrast, Kinds};
-use crate::findings::{Criterion, Judge, Result};
 use records::{AblationRow, Attention, HeadId, Verdict};
 use stats::family::Comparison;
 use words::{count, fixed};

@@ -1,10 +1,10 @@
 //! Pruned models in llama.cpp: what they cost in perplexity, and what they gain in speed, cache and file size.
+use crate::findings::Results;
 use charts::chart::{Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use charts::palette::{BLUE, GREEN, INK, ORANGE, PURPLE, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use crate::findings::Results;
 use records::LlamaCppRow;
 use words::{fixed, signed, tenths};
 

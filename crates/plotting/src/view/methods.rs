@@ -3,12 +3,12 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use charts::chart::{Axis, Chart, Color, Entry, Panel, Shape};
-use charts::palette::{GREEN, PURPLE, SILVER};
-use charts::write::Sheet;
 use crate::findings::methods::{Repaired, is_of_modules};
 use crate::findings::pruning::share;
 use crate::findings::{Criterion, Draws, LeftOut, Methods, Result, Series, Speed};
+use charts::chart::{Axis, Chart, Color, Entry, Panel, Shape};
+use charts::palette::{GREEN, PURPLE, SILVER};
+use charts::write::Sheet;
 use records::{CurveId, Order, PruningRow, Repair, Scope};
 
 use super::curve::{BASE, Curve, Point, over_base, scores};

@@ -23,11 +23,11 @@ pub(crate) mod summary;
 
 use std::collections::BTreeMap;
 
+use crate::findings::{Criterion, Draws, Error, Folders, LeftOut, Metric, Result, ResultFile, Verdicts};
 use charts::chart::{Chart, Mark, Shape};
 use charts::palette::{BLUE, GREEN, VERMILLION};
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
-use crate::findings::{Criterion, Draws, Error, Folders, LeftOut, Metric, Result, ResultFile, Verdicts};
 use heads::Selection;
 use records::{Attention, HeadId, TestedRow, Verdict};
 use stats::family::Comparison;

@@ -1,10 +1,10 @@
 //! Named scores of heads of language models beside what masking each head costs.
+use crate::findings::{Criterion, Judge, Named};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{BLUE, GREY, INK, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use crate::findings::{Criterion, Judge, Named};
 use records::rows::functions::FunctionName;
 use records::{Attention, HeadFunctionRow};
 use words::fixed;

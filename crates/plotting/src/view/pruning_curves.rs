@@ -2,15 +2,15 @@
 //! after training without them.
 use std::collections::BTreeMap;
 
+use crate::findings::kinds::folded;
+use crate::findings::pruning::share;
+use crate::findings::results::interval;
+use crate::findings::{Criterion, Draws, LeftOut, Pruning, Replicates, Result, Retrained, RuleKind, Series};
 use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Panel, Shape, Style};
 use charts::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use crate::findings::kinds::folded;
-use crate::findings::pruning::share;
-use crate::findings::results::interval;
-use crate::findings::{Criterion, Draws, LeftOut, Pruning, Replicates, Result, Retrained, RuleKind, Series};
 use records::{Attention, CurveId, Order, PruningRow, Scope, TestedRow};
 use words::{count, tenths};
 

@@ -1,10 +1,10 @@
 //! Pruning under each kind of ablation: how many more heads can go where something takes their place, such as their means, which a
 //! bias can hold.
+use crate::findings::{Criterion, KindsOfCurves, Pruning, RuleKind, Series};
 use charts::chart::{Chart, Shape};
 use charts::palette::{BLUE, INK, VERMILLION};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use crate::findings::{Criterion, KindsOfCurves, Pruning, RuleKind, Series};
 use records::{Order, Scope};
 use words::signed;
 

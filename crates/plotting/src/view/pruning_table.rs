@@ -1,10 +1,10 @@
 //! Number of heads that can go, by two rules, beside the paper's for its models (Michel et al. 2019, Section 4.2 and
 //! Appendix B).
-use charts::table::{Cell, Row, Table};
 use crate::findings::paper::Share;
 use crate::findings::pruning::{Change, share as masked_share};
 use crate::findings::results::distinct;
 use crate::findings::{Criterion, Metric, PAPER, Pruning, Removable, ResultFile, RuleKind, Series};
+use charts::table::{Cell, Row, Table};
 use records::{Order, PruningRow, Scope};
 use words::{brackets, fixed, tenths};
 

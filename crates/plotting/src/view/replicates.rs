@@ -1,13 +1,13 @@
 //! Several runs of one recipe: what masking each head does in all of them, and how far they agree.
 use std::collections::BTreeSet;
 
+use crate::findings::replicates::{Comparison, HeadInAll, Needed, Shares};
+use crate::findings::{Ablations, Criterion, Judge, Metric, Replicates, Result};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{GREY, INK, LIGHT, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use crate::findings::replicates::{Comparison, HeadInAll, Needed, Shares};
-use crate::findings::{Ablations, Criterion, Judge, Metric, Replicates, Result};
 use records::{Attention, Verdict};
 use stats::replicates::Agreement;
 use words::{count, fixed, p_value};

@@ -1,17 +1,19 @@
 //! Table 1 and Figure 1: what masking one head does to the score (Michel et al. 2019, Section 3.2).
 use std::collections::BTreeMap;
 
-use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
-use charts::palette::{INK, LIGHT, ORANGE, PALE, VERMILLION, WHITE};
-use charts::scale::{Bins, Step, extent};
-use charts::table::{Cell, Row, Table};
-use charts::write::Sheet;
 use crate::findings::ablations::{Model, UNFINISHED};
 use crate::findings::error::no_attention;
 use crate::findings::judge::Tally;
 use crate::findings::origin::OPEN_QUESTION;
 use crate::findings::paper::Summary;
-use crate::findings::{Ablations, Adjustment, Criterion, Judge, PAPER, Replicates, Result, Verdicts, experiment};
+use crate::findings::{
+    Ablations, Adjustment, Criterion, Judge, PAPER, Replicates, Result, Verdicts, experiment,
+};
+use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
+use charts::palette::{INK, LIGHT, ORANGE, PALE, VERMILLION, WHITE};
+use charts::scale::{Bins, Step, extent};
+use charts::table::{Cell, Row, Table};
+use charts::write::Sheet;
 use heads::Selection;
 use records::{AblationRow, Attention, StandsFor, Verdict};
 use words::{count, fixed, short};

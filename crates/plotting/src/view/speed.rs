@@ -1,6 +1,6 @@
 //! Table 4: segments a second with all heads and without some (Michel et al. 2019, Section 4.3).
-use charts::table::{Cell, Row, Table};
 use crate::findings::{PAPER, Speed};
+use charts::table::{Cell, Row, Table};
 use records::SpeedRow;
 use words::{count, decimals, fixed, percent_more, signed, tenths};
 

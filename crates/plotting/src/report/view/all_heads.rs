@@ -2,9 +2,6 @@
 //! paper).
 use std::collections::{BTreeMap, BTreeSet};
 
-use charts::chart::Color;
-use charts::palette::{SILVER, diverging, text_on};
-use charts::table::{Cell, Row, Table};
 use crate::findings::pruning::share;
 use crate::findings::replicates::HeadInAll;
 use crate::findings::results::{distinct, extent};
@@ -15,6 +12,9 @@ use crate::findings::{
 };
 use crate::view::heat_map::{self, Values};
 use crate::view::ranked;
+use charts::chart::Color;
+use charts::palette::{SILVER, diverging, text_on};
+use charts::table::{Cell, Row, Table};
 use records::rows::functions::FunctionName;
 use records::{AblationRow, Attention, HeadFunctionRow, HeadId, HeadSet, Order, Scope, TestedRow, Verdict};
 use words::{bare_p, brackets, fixed, signed, tenths, typeset, with_minus};

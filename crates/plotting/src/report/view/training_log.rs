@@ -1,10 +1,10 @@
 //! The log of a training (no such table is in the paper).
+use crate::findings::Results;
 use charts::chart::{Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use charts::palette::{BLUE, VERMILLION};
 use charts::scale::{Step, extent};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use crate::findings::Results;
 use records::TrainingRow;
 use words::{fixed, scientific};
 

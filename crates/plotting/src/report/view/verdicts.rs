@@ -1,6 +1,5 @@
 //! The paper's numbers beside ours, with what the data bears out: whether both point the same way, and whether the published
 //! number lies inside our interval.
-use charts::table::{Row, Table};
 use crate::findings::best_heads::Layers;
 use crate::findings::paper::{FewHeads, PAPER, Summary};
 use crate::findings::results::interval;
@@ -9,6 +8,7 @@ use crate::findings::{
     SubjectResults, Verdicts,
 };
 use crate::view::best_heads::published;
+use charts::table::{Row, Table};
 use records::rows::functions::leaders;
 use records::{Attention, HeadFunctionRow, Method, Order, Scope, SpeedRow, StandsFor, TestedRow as _};
 use words::{count, percent_more, range, signed, tenths, typeset};

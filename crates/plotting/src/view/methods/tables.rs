@@ -1,12 +1,12 @@
 //! Tables of methods side by side: the method to use, areas, contrasts, whole modules, scores.
 use std::collections::BTreeMap;
 
-use charts::table::{Cell, Row, Table};
 use crate::findings::methods::{
     Compared, Kind, LightModules, Masked, MethodArea, OverRandom, Recommended, Repaired,
 };
 use crate::findings::pruning::share;
 use crate::findings::{Criterion, Draws, Methods, Speed};
+use charts::table::{Cell, Row, Table};
 use records::{Cost, CurveId, HeadSet, Order, PruningRow, Repair, Scope, TestedRow};
 use stats::areas::{Area, ENOUGH_TRAININGS};
 use stats::family::ALPHA;

@@ -1,5 +1,4 @@
 //! The claims of Michel et al. (2019), and their open question: language models.
-use charts::table::{Cell, Row};
 use crate::findings::ablations::Model;
 use crate::findings::best_heads::Layers;
 use crate::findings::judge::Tally;
@@ -8,6 +7,7 @@ use crate::findings::{
     Ablations, BestHeads, Checkpoint, Criterion, Dynamics, KindsOfCurves, Methods, PAPER, Pruning, Removable,
     Result, Retrained, RuleKind, Series, SubjectResults, Verdicts,
 };
+use charts::table::{Cell, Row};
 use records::{AblationRow, Attention, Order, Scope, TestedRow};
 use words::{fixed, signed, tenths};
 

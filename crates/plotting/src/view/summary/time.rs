@@ -1,6 +1,6 @@
 //! Time that the measurements take.
-use charts::table::{Cell, Row};
 use crate::findings::{Criterion, SubjectResults, experiment};
+use charts::table::{Cell, Row};
 use words::tenths;
 
 use super::Claim;
