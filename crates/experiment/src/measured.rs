@@ -135,7 +135,7 @@ impl<R: TestedRow> MeasuredRows<R> {
             return Ok(());
         }
         let mut evaluator = subject.evaluator(scored, 0)?;
-        if !self.quiet {
+        if !self.quiet && sets.len() > 1 {
             announce(scored, evaluator.segments(), sets.len());
         }
         self.measure_on(evaluator.as_mut(), base, sets)

@@ -26,6 +26,12 @@ pub struct StepArgs {
 }
 
 impl StepArgs {
+    /// Sets the share of a step unless one was given, in percent.
+    #[must_use]
+    pub fn with_default(self, percent: Option<u64>) -> Self {
+        Self { step_percent: self.step_percent.or(percent), ..self }
+    }
+
     /// A pool for each `--attention`.
     ///
     /// # Errors

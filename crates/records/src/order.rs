@@ -110,6 +110,21 @@ impl Order {
         }
     }
 
+    /// Returns true if gates are trained to choose the heads.
+    pub fn is_trained(self) -> bool {
+        matches!(self, Self::Gates | Self::Subset | Self::SubsetStraight)
+    }
+
+    /// Returns true if heads are chosen for each number by training or by scoring head sets, which is expensive.
+    pub fn is_search(self) -> bool {
+        self.is_trained() || matches!(self, Self::GreedyForward | Self::Swap)
+    }
+
+    /// Returns true if heads are ranked, so that the ranking can be reversed.
+    pub fn is_ranking(self) -> bool {
+        !self.is_search() && !matches!(self, Self::Random | Self::FisherRearranged | Self::Floor)
+    }
+
     /// Returns true if heads are scored on the model, so that they can be scored again with some of them masked.
     pub fn is_measured(self) -> bool {
         matches!(self, Self::Importance | Self::By(_))

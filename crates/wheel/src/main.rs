@@ -8,7 +8,6 @@ fn main() -> ExitCode {
     match &*name {
         "ablate-all-but-one" => ablate_all_but_one::main(),
         "ablate-one" => ablate_one::main(),
-        "compare-methods" => compare_methods::main(),
         "cross-domain" => cross_domain::main(),
         "export-gguf" => gguf::export_gguf::main(),
         "export-model" => export_model::main(),
@@ -18,7 +17,6 @@ fn main() -> ExitCode {
         "importance" => iterative_prune::importance::main(),
         "init" => train_subject::init::main(),
         "iterative-prune" => iterative_prune::main(),
-        "joint-search" => joint_search::main(),
         "llama-cpp" => gguf::llama_cpp::main(),
         "look" => head_functions::look::main(),
         "merge" => significance::commands::merge::main(),

@@ -1,22 +1,22 @@
-//! The whole command on subjects that train in a second.
+//! The preset `compare-methods` on subjects that train in a second.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use records::{AblationRow, HeadSet, Order, PruningRow, Repair, RepairedRow, Signature, TestedRow};
+use records::{AblationRow, Cost, CurveRow, HeadSet, Order, Repair, Signature, TestedRow};
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, refusal, rows, trained};
 
 const TABLE: &str = "compare-methods.csv";
 
-fn command(program: &str, folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = test_support::command(program, folder);
-    command.args(["--resamples", "99", "--estimate-limit", "30"]).args(arguments);
+fn command(preset: &str, folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = test_support::command("iterative-prune", folder);
+    command.args(["--preset", preset, "--resamples", "99", "--estimate-limit", "30"]).args(arguments);
     command
 }
 
-fn scores<'a>(rows: impl Iterator<Item = &'a PruningRow>) -> BTreeMap<String, u64> {
-    let is_meant = |row: &&PruningRow| row.masked > 0 && row.masked < row.heads && row.order != "floor";
+fn scores<'a>(rows: impl Iterator<Item = &'a CurveRow>) -> BTreeMap<String, u64> {
+    let is_meant = |row: &&CurveRow| row.masked > 0 && row.masked < row.heads && row.order != "floor";
     rows.filter(is_meant)
         .map(|row| (format!("{}: {}", row.curve(), row.masked_heads), row.score.to_bits()))
         .collect()
@@ -33,9 +33,9 @@ fn repairs_are_those_of_other_programs() {
         .assert()
         .success()
         .stdout("results/tiny/compare-methods.csv\n");
-    let found: Vec<RepairedRow> = rows(folder, TABLE);
-    let of = |repair: Repair| -> Vec<PruningRow> {
-        found.iter().filter(|row| row.repair == repair).map(PruningRow::from).collect()
+    let found: Vec<CurveRow> = rows(folder, TABLE);
+    let of = |repair: Repair| -> Vec<CurveRow> {
+        found.iter().filter(|row| row.repair == Some(repair)).cloned().collect()
     };
     assert_eq!(Repair::ALL.map(|repair| of(repair).len()), [15, 15, 15, 0], "5 methods, 3 steps");
     let own = |repair| scores(of(repair).iter());
@@ -45,13 +45,13 @@ fn repairs_are_those_of_other_programs() {
     ];
     for (repair, arguments, file) in alone {
         command("iterative-prune", folder, &[&shared[..], arguments].concat()).assert().success();
-        let other: Vec<PruningRow> = rows(folder, file);
+        let other: Vec<CurveRow> = rows(folder, file);
         let (own, other) = (own(repair), scores(other.iter()));
         assert!(own.iter().all(|row| other.get(row.0) == Some(row.1)), "{repair}: {own:?} but {other:?}");
     }
     let costs = |order: &str| {
         let row = found.iter().find(|row| row.order == *order).unwrap();
-        (row.forward, row.backward)
+        (row.cost().forward, row.cost().backward)
     };
     assert_eq!(["importance", "entropy", "random"].map(costs), [(30, 30), (30, 0), (0, 0)]);
     let before = read(folder, "results/tiny/compare-methods.csv");
@@ -67,7 +67,7 @@ fn all_methods_are_compared_on_each_task() {
         let mut arguments = vec!["--random-orders", "1", "--step-percent", "50", "--limit", "first:6"];
         arguments.extend(["--search-limit", "3", "--evaluations", "4"]);
         command("compare-methods", folder.path(), &arguments).assert().success();
-        let found: Vec<RepairedRow> = rows(folder.path(), "compare-methods-first-6.csv");
+        let found: Vec<CurveRow> = rows(folder.path(), "compare-methods-first-6.csv");
         let methods: BTreeSet<&str> = found.iter().map(|row| row.order.name()).collect();
         assert_eq!(found.len(), 3 * (methods.len() + 1), "and the complement of importance");
         let is_left_out =
@@ -86,7 +86,8 @@ fn all_methods_are_compared_on_each_task() {
         assert_eq!(by_module("fisher-rearranged"), by_module("fisher-batches"));
         assert_eq!(by_module("modules-by-similarity").len(), modules, "half of them");
         let differ = |repair| {
-            let own = |repair| found.iter().filter(move |row| row.repair == repair).map(|row| row.score);
+            let own =
+                |repair| found.iter().filter(move |row| row.repair == Some(repair)).map(|row| row.score);
             own(repair).zip(own(Repair::None)).any(|(repaired, plain)| repaired != plain)
         };
         assert!(differ(Repair::Mean) && differ(Repair::LeastSquares));
@@ -102,12 +103,13 @@ fn training_has_a_control() {
     command("compare-methods", folder.path(), &[&methods[..], &["--repair", "none,training"]].concat())
         .assert()
         .success();
-    let found: Vec<RepairedRow> = rows(folder.path(), TABLE);
-    let trained: Vec<_> = found.iter().filter(|row| row.repair == Repair::Training).collect();
+    let found: Vec<CurveRow> = rows(folder.path(), TABLE);
+    let trained: Vec<_> = found.iter().filter(|row| row.repair == Some(Repair::Training)).collect();
     assert_eq!((found.len(), trained.len()), (9, 6), "importance, its complement and recomputed");
     let controls: Vec<_> = trained.iter().filter(|row| row.step == 0).collect();
     assert!(
-        controls.len() == 3 && controls.iter().all(|row| row.updates > 0 && row.score == controls[0].score)
+        controls.len() == 3
+            && controls.iter().all(|row| row.updates > Some(0) && row.score == controls[0].score)
     );
 }
 
@@ -119,14 +121,15 @@ fn choices_are_those_of_other_programs() {
     let folder = folder.path();
     let arguments = ["--method", "importance-recomputed,oracle-mean", "--repair", "none"];
     command("compare-methods", folder, &arguments).assert().success();
-    let found: Vec<RepairedRow> = rows(folder, TABLE);
+    let found: Vec<CurveRow> = rows(folder, TABLE);
     let of = |order: &str| found.iter().filter(|row| row.order == *order).collect::<Vec<_>>();
     command("iterative-prune", folder, &["--recompute", "--step-percent", "25"]).assert().success();
-    let other: Vec<PruningRow> = rows(folder, "iterative-prune.csv");
+    let other: Vec<CurveRow> = rows(folder, "iterative-prune.csv");
     let other: Vec<_> = other.iter().filter(|row| !row.complement && row.order == *"importance").collect();
     for (place, row) in of("importance-recomputed").into_iter().enumerate() {
         assert_eq!(row.masked_heads, other[place + 1].masked_heads);
-        assert_eq!((row.forward, row.backward), (30 * (place + 1), 30 * (place + 1)));
+        let passes = Some(30 * (place + 1));
+        assert_eq!((row.forward, row.backward), (passes, passes));
     }
     let files = fs::read_dir(folder.join("results/tiny")).unwrap();
     let mut names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
@@ -148,7 +151,7 @@ fn sets_are_searched_for_and_trained_for_once() {
         let arguments =
             ["--method", methods, "--step-percent", "25", "--evaluations", "7", "--repair", repair];
         command("compare-methods", folder, &arguments).assert().success();
-        rows::<RepairedRow>(folder, TABLE)
+        rows::<CurveRow>(folder, TABLE)
     };
     let found = choose("none");
     let of = |order: &str| found.iter().filter(|row| row.order == *order).collect::<Vec<_>>();
@@ -158,9 +161,12 @@ fn sets_are_searched_for_and_trained_for_once() {
     }
     // of 6, 5, ... heads each is tried beside those before
     let greedy = [6 + 5, 6 + 5 + 4, 6 + 5 + 4 + 3 + 2].map(|sets| (30 + 30 * sets, 30, 0));
-    let costs = |row: &&RepairedRow| (row.forward, row.backward, row.selection_updates);
+    let costs = |row: &&CurveRow| {
+        let Cost { forward, backward, updates } = row.cost();
+        (forward, backward, updates)
+    };
     assert_eq!(of("greedy-forward").iter().map(costs).collect::<Vec<_>>(), greedy);
-    assert!(of("swap").iter().all(|row| row.forward > 60 && row.forward <= 30 + 7 * 30));
+    assert!(of("swap").iter().all(|row| (61..=30 + 7 * 30).contains(&row.cost().forward)));
     let (_, read, updates) = costs(&of("gates")[0]);
     for order in ["gates", "subset-pruning", "subset-straight-through"] {
         assert!(
@@ -179,7 +185,7 @@ fn sets_are_searched_for_and_trained_for_once() {
     let again = choose("mean");
     assert!(!tuned.exists() && again.len() == 30);
     for row in &again {
-        let same = |other: &&RepairedRow| other.order == row.order && other.step == row.step;
+        let same = |other: &&CurveRow| other.order == row.order && other.step == row.step;
         let other = found.iter().find(same).unwrap();
         assert_eq!((&row.masked_heads, costs(&row)), (&other.masked_heads, costs(&other)));
     }
@@ -193,10 +199,10 @@ fn sets_are_searched_for_and_trained_for_once() {
 fn what_cannot_be_compared_is_said() {
     let folder = trained(LANGUAGE_MODEL, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
     for (arguments, expected) in [
-        (&["--shard", "1/2"][..], "--shard 1/2: methods share what they measure"),
+        (&["--shard", "1/2"][..], "--shard 1/2: models are repaired one after another"),
         (&["--order", "logit-attribution"], "choices"),
         (&["--method", "relevance"], "relevance is followed through translators and classifiers alone"),
-        (&["--order", "entropy,entropy"], "a method is given twice"),
+        (&["--order", "entropy,entropy"], "an order is given twice"),
     ] {
         let message = refusal(&mut command("compare-methods", folder.path(), arguments));
         assert!(message.contains(expected), "{message}");
@@ -204,9 +210,15 @@ fn what_cannot_be_compared_is_said() {
     let model = LANGUAGE_MODEL.find("[model]").unwrap();
     let given = format!("{}[checkpoint]\nfrom = \"models/tiny\"\n", &LANGUAGE_MODEL[..model]);
     fs::write(folder.path().join("given.toml"), given).unwrap();
-    let mut command = Command::cargo_bin("compare-methods").unwrap();
-    command.current_dir(folder.path()).args(["given.toml", "--method", "swap,subset-pruning"]);
+    let mut command = Command::cargo_bin("iterative-prune").unwrap();
+    command.current_dir(folder.path()).args([
+        "given.toml",
+        "--preset",
+        "compare-methods",
+        "--method",
+        "swap,subset-pruning",
+    ]);
     let message = refusal(&mut command);
     assert!(message.contains("`given` is not trained here"), "{message}");
-    assert!(message.contains("leave subset-pruning out of --method"), "{message}");
+    assert!(message.contains("leave subset-pruning out of --order"), "{message}");
 }

@@ -1,6 +1,6 @@
 //! Further training of models without some of their heads: what it recovers.
 use core_masking::HeadSet;
-use records::{RepairedRow, Scope};
+use records::{CurveRow, Scope};
 use subject::{Description, FineTuned, FineTuning, InitialWeights, Scored, Subject, TrainedWeights};
 use training::{Gating, Machine, stop};
 
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::measured::{MeasuredRows, RowSet};
 
 /// Further training of a subject's model. Each model goes on from the intact one with the recipe of the subject begun anew, so that
-/// all cost as many updates; the one that keeps all heads is the control.
+/// all cost as many updates; the one that keeps all heads is the fine-tuned baseline.
 #[derive(Debug, Clone, Copy)]
 pub struct Retraining<'a> {
     description: &'a Description,
@@ -57,16 +57,16 @@ impl<'a> Retraining<'a> {
         &self,
         (subject, scored): (&dyn Subject, &Scored),
         scope: Scope,
-        RowSet { masked, rows: due }: RowSet<RepairedRow>,
-        rows: &mut MeasuredRows<RepairedRow>,
+        RowSet { masked, rows: due }: RowSet<CurveRow>,
+        rows: &mut MeasuredRows<CurveRow>,
     ) -> Result<(), Error> {
         stop::check()?;
         let tuned = self.tune(scope, &masked)?;
         let other = self.description.open_at(&tuned.checkpoint, self.machine)?;
-        let complete = |row| RepairedRow {
+        let complete = |row| CurveRow {
             dev_loss: Some(tuned.row.dev_loss),
             epoch: Some(tuned.row.epoch),
-            updates: tuned.steps,
+            updates: Some(tuned.steps),
             ..row
         };
         let set = RowSet { masked, rows: due.into_iter().map(complete).collect() };

@@ -1,4 +1,4 @@
-//! The whole command on subjects that train in a second.
+//! The preset `joint-search` on subjects that train in a second.
 use std::path::Path;
 
 use assert_cmd::Command;
@@ -7,13 +7,13 @@ use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, refusal, rows, 
 
 const TABLE: &str = "joint-search.csv";
 
-fn run(program: &str, folder: &Path, arguments: &[&str]) {
-    command(program, folder, arguments).assert().success();
+fn run(preset: &str, folder: &Path, arguments: &[&str]) {
+    command(preset, folder, arguments).assert().success();
 }
 
-fn command(program: &str, folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = test_support::command(program, folder);
-    command.args(["--resamples", "99"]).args(arguments);
+fn command(preset: &str, folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = test_support::command("iterative-prune", folder);
+    command.args(["--preset", preset, "--resamples", "99"]).args(arguments);
     command
 }
 
@@ -63,7 +63,7 @@ fn swap_search_improves_on_its_start() {
 
     for (arguments, expected) in [
         (&["--search-on", "test"][..], "--search-on test is the split that is scored"),
-        (&["--method", "swap", "--percent", "1"], "up to 1 % of 18 heads there is no step to search at"),
+        (&["--method", "swap", "--percent", "1"], "up to 1% of 18 heads there is no step to search at"),
         (&["--shard", "1/2"], "--shard 1/2: a search measures each set of heads because of what it found"),
     ] {
         let message = refusal(&mut command("joint-search", folder.path(), arguments));
