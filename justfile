@@ -137,7 +137,7 @@ gates *args: (build "init" "train-gates" "plotting")
 
 # Compare rankings, searches and repairs
 [group('5 which heads to remove?')]
-methods *args: (build "init" "compare-methods" "plotting")
+methods *args: (build "init" "iterative-prune" "plotting")
     {{ headcount }} methods "$@"
 
 # Rank all heads in every way and compare rankings
@@ -147,7 +147,7 @@ importance *args: (build "init" "importance" "plotting")
 
 # Search for heads that are dispensable together
 [group('5 which heads to remove?')]
-joint-search *args: (build "init" "joint-search")
+joint-search *args: (build "init" "iterative-prune")
     {{ headcount }} joint-search "$@"
 
 # Save the model without dispensable heads

@@ -195,7 +195,7 @@ pub const GROUPS: &[Group] = &[
                 "methods",
                 "compare rankings, searches and repairs",
                 LANGUAGE_MODEL,
-                "compare-methods",
+                "iterative-prune --preset compare-methods",
             )
             .draws(&["compare-methods"])
             .also(&["compare-methods"]),
@@ -210,7 +210,7 @@ pub const GROUPS: &[Group] = &[
                 "joint-search",
                 "search for heads that are dispensable together",
                 CLASSIFIER,
-                "joint-search",
+                "iterative-prune --preset joint-search",
             ),
             program("export", "save the model without dispensable heads", "export-model")
                 .also(&["export-model"]),

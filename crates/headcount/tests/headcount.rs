@@ -146,7 +146,7 @@ fn a_first_look_describes_the_model_and_then_measures_it() {
 
 #[test]
 fn names_from_before_still_work() {
-    let programs = ["ablate-one", "compare-methods", "plotting"];
+    let programs = ["ablate-one", "iterative-prune", "plotting"];
     for (old, new) in [("ablation-kinds", "kinds"), ("compare-methods", "methods")] {
         assert_eq!(asked(&programs, &[old, "mine"]), asked(&programs, &[new, "mine"]));
     }

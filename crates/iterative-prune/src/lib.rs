@@ -9,7 +9,6 @@ mod preset;
 use std::process::ExitCode;
 
 use anyhow::{bail, ensure};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser};
 use experiment::{
     Chooser, Curve, Curves, Estimate, EstimateArgs, Ingredient, MaskingArgs, MeasuredRows, Pool, Retraining,
@@ -39,7 +38,7 @@ struct Args {
 
     /// Rankings of the heads and searches for them, separated by commas [default: importance; with --preset joint-search
     /// greedy-forward; with --preset compare-methods all for which the setup has what they need]
-    #[arg(long, visible_alias = "method", action = ArgAction::Set, value_delimiter = ',', value_name = "ORDERS", value_parser = PossibleValuesParser::new(Order::all().iter().map(|order| order.name())).try_map(|name| name.parse::<Order>()))]
+    #[arg(long, visible_alias = "method", action = ArgAction::Set, value_delimiter = ',', value_enum, value_name = "ORDERS")]
     order: Vec<Order>,
 
     /// Number of random orders, with seeds counting up from --seed

@@ -5,9 +5,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use heads::{HeadLayout, LayerShape};
-use records::{
-    Attention, Cost, CurveId, HeadSet, Order, PruningRow, Repair, RepairedRow, Scope, TestedRow, Verdict,
-};
+use records::{Attention, Cost, CurveId, CurveRow, HeadSet, Order, Repair, Scope, TestedRow, Verdict};
 use stats::areas::Area;
 use stats::bootstrap::Interval;
 
@@ -22,12 +20,12 @@ use crate::findings::source::{ResultFile, experiment};
 #[derive(Debug)]
 pub struct Methods {
     /// All rows, of the first training.
-    pub results: Results<RepairedRow>,
+    pub results: Results<CurveRow>,
     /// Curves after each repair, of the first training that has it; those of models that were trained further are compared with the one
     /// that was trained as long with all heads.
     pub repairs: BTreeMap<Repair, Pruning>,
     /// All rows of other trainings.
-    pub others: Vec<Results<RepairedRow>>,
+    pub others: Vec<Results<CurveRow>>,
 }
 
 /// Models that are compared with each other, since they cost alike.
@@ -47,6 +45,11 @@ impl Kind {
     pub fn of(repair: Repair) -> Self {
         if repair == Repair::Training { Self::Trained } else { Self::Untrained }
     }
+}
+
+/// The repair of a row.
+fn repair(row: &CurveRow) -> Repair {
+    row.repair.unwrap_or(Repair::None)
 }
 
 /// A method and what was done to the models that it left.
@@ -121,7 +124,7 @@ pub struct OverRandom {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Masked {
     /// The step of the first training.
-    pub row: PruningRow,
+    pub row: CurveRow,
     /// Share of its heads' projections that goes, in percent: of queries and outputs with each head, of keys and values with all heads
     /// that read them. These are the multiply-adds of attention, but for the products of queries and keys. Absent where no row masks
     /// some heads, so that the model's shape is not known.
@@ -165,7 +168,7 @@ impl Methods {
     /// # Errors
     /// If it cannot be read.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
-        let results = Results::<RepairedRow>::read(file)?;
+        let results = Results::<CurveRow>::read(file)?;
         let files = other_trainings(&results.file, experiment::METHODS)?;
         let mut found = Self { results, repairs: BTreeMap::new(), others: Vec::new() };
         for file in files {
@@ -177,27 +180,26 @@ impl Methods {
     }
 
     /// The trainings that have models of a kind, the first one first.
-    pub fn trainings(&self, kind: Kind) -> Vec<&Results<RepairedRow>> {
+    pub fn trainings(&self, kind: Kind) -> Vec<&Results<CurveRow>> {
         let all = std::iter::once(&self.results).chain(&self.others);
-        all.filter(|results| results.rows.iter().any(|row| Kind::of(row.repair) == kind)).collect()
+        all.filter(|results| results.rows.iter().any(|row| Kind::of(repair(row)) == kind)).collect()
     }
 
     /// Curves of the first training that has models of a kind.
     fn curves(&self, kind: Kind, left_out: &mut LeftOut) -> Vec<(Repair, Pruning)> {
         let Some(first) = self.trainings(kind).into_iter().next() else { return Vec::new() };
-        let repairs = first.rows.iter().map(|row| row.repair).filter(|&repair| Kind::of(repair) == kind);
-        let mut of = |repair| {
-            let rows = first.rows.iter().filter(|row| row.repair == repair).cloned().collect();
+        let repairs = first.rows.iter().map(repair).filter(|&repair| Kind::of(repair) == kind);
+        let mut of = |own_repair| {
+            let rows = first.rows.iter().filter(|row| repair(row) == own_repair).cloned().collect();
             let own = Results { file: first.file.clone(), rows };
             let own = if kind == Kind::Trained { against_control(own, is_control, left_out) } else { own };
-            let rows = own.rows.iter().map(PruningRow::from).collect();
-            (repair, Pruning::of(Results { file: own.file, rows }))
+            (own_repair, Pruning::of(own))
         };
         distinct(repairs).into_iter().map(&mut of).collect()
     }
 
     /// Refuses a training that lacks a curve of the first one with models of that kind, or a step of it.
-    fn with_all_steps(&self, other: Results<RepairedRow>) -> Result<Results<RepairedRow>> {
+    fn with_all_steps(&self, other: Results<CurveRow>) -> Result<Results<CurveRow>> {
         let is_whole = |kind| {
             let (own, first) = (steps(&other, kind), self.trainings(kind));
             let first = first.first().map(|first| steps(first, kind)).unwrap_or_default();
@@ -228,7 +230,7 @@ impl Methods {
 
     /// Shares of projections and of the caches of decoders that go with the heads of a row, in percent. The shape of the model is that of
     /// the heads that any row masks, if these are as many as it has.
-    fn saved(&self, row: &PruningRow) -> [Option<f64>; 2] {
+    fn saved(&self, row: &CurveRow) -> [Option<f64>; 2] {
         let rows = self.results.rows.iter().filter_map(|row| row.masked_heads.parse::<HeadSet>().ok());
         let all: HeadSet = rows.flat_map(|heads| heads.iter().collect::<Vec<_>>()).collect();
         let shape = |attention: Attention| {
@@ -265,10 +267,10 @@ impl Methods {
     }
 
     /// Rows of all trainings at one of the steps that mask heads, counted from 0.
-    fn rows(&self, method: Repaired, place: usize) -> impl Iterator<Item = &RepairedRow> {
+    fn rows(&self, method: Repaired, place: usize) -> impl Iterator<Item = &CurveRow> {
         self.trainings(Kind::of(method.repair)).into_iter().filter_map(move |results| {
-            let is_own = |row: &&RepairedRow| row.masked > 0 && Run::of(row) == Run { method, seed: None };
-            let mut own: Vec<&RepairedRow> = results.rows.iter().filter(is_own).collect();
+            let is_own = |row: &&CurveRow| row.masked > 0 && Run::of(row) == Run { method, seed: None };
+            let mut own: Vec<&CurveRow> = results.rows.iter().filter(is_own).collect();
             own.sort_by_key(|row| row.step);
             own.get(place).copied()
         })
@@ -284,11 +286,11 @@ impl Methods {
 
     /// What choosing the heads costs, at one step or, of all steps, the most.
     fn cost(&self, method: Repaired, step: Option<usize>) -> Cost {
-        let is_own = |row: &&RepairedRow| {
+        let is_own = |row: &&CurveRow| {
             Run::of(row).method == method && row.masked > 0 && step.is_none_or(|step| row.step == step)
         };
         let first = self.trainings(Kind::of(method.repair)).into_iter().next();
-        let own: Vec<&RepairedRow> = first.into_iter().flat_map(|first| &first.rows).filter(is_own).collect();
+        let own: Vec<&CurveRow> = first.into_iter().flat_map(|first| &first.rows).filter(is_own).collect();
         let most = |of: fn(Cost) -> usize| own.iter().map(|row| of(row.cost())).max().unwrap_or_default();
         Cost {
             forward: most(|cost| cost.forward),
@@ -341,23 +343,23 @@ struct Run {
 }
 
 impl Run {
-    fn of(row: &RepairedRow) -> Self {
-        let curve = CurveId { order_seed: None, ..PruningRow::from(row).curve() };
-        Self { method: Repaired { repair: row.repair, curve }, seed: row.order_seed }
+    fn of(row: &CurveRow) -> Self {
+        let curve = CurveId { order_seed: None, ..row.curve() };
+        Self { method: Repaired { repair: repair(row), curve }, seed: row.order_seed }
     }
 }
 
 /// Steps of each curve of models of a kind.
-fn steps(results: &Results<RepairedRow>, kind: Kind) -> BTreeMap<Run, BTreeSet<usize>> {
+fn steps(results: &Results<CurveRow>, kind: Kind) -> BTreeMap<Run, BTreeSet<usize>> {
     let mut found = BTreeMap::<Run, BTreeSet<usize>>::new();
-    for row in results.rows.iter().filter(|row| Kind::of(row.repair) == kind) {
+    for row in results.rows.iter().filter(|row| Kind::of(repair(row)) == kind) {
         found.entry(Run::of(row)).or_default().insert(row.step);
     }
     found
 }
 
 /// Models that were trained further are compared with the one with all heads.
-fn is_control(one: &RepairedRow, other: &RepairedRow) -> bool {
+fn is_control(one: &CurveRow, other: &CurveRow) -> bool {
     one.masked == 0 && one.family() == other.family()
 }
 
@@ -468,7 +470,7 @@ mod tests {
         assert!(compared.modules.iter().all(|own| own.at_its_projections.is_none()));
         let mut larger = made_up();
         larger.results.rows.iter_mut().for_each(|row| row.heads = 12);
-        let row = PruningRow { heads: 12, ..compared.modules[0].row.clone() };
+        let row = CurveRow { heads: 12, ..compared.modules[0].row.clone() };
         assert_eq!(larger.saved(&row), [None; 2], "a layer that no row masks");
     }
 
@@ -485,7 +487,7 @@ mod tests {
     #[test]
     fn a_repair_is_compared_in_the_trainings_that_have_it() {
         let mut found = made_up();
-        found.results.rows.retain(|row| row.repair != Repair::Training);
+        found.results.rows.retain(|row| repair(row) != Repair::Training);
         found.repairs =
             Kind::ALL.into_iter().flat_map(|kind| found.curves(kind, &mut LeftOut::default())).collect();
         let recommended = found.recommended(Scope::All).unwrap();
@@ -493,7 +495,7 @@ mod tests {
         assert_eq!(trainings, [2, 1, 2, 1]);
         let trained = &recommended[1];
         let row = found.others[0].rows.iter().find(|row| {
-            (row.repair, row.order, row.masked) == (Repair::Training, trained.best.curve.order, 4)
+            (repair(row), row.order, row.masked) == (Repair::Training, trained.best.curve.order, 4)
         });
         assert_eq!(Some(trained.score), row.map(|row| row.score));
         let area = found.compared(Scope::All).unwrap().areas;

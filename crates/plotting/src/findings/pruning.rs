@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use records::check::check_rows;
-use records::{Attention, CurveId, HeadSet, Identity, Order, PruningRow, Scope, TestedRow, Verdict};
+use records::{Attention, CurveId, CurveRow, HeadSet, Identity, Order, Scope, TestedRow, Verdict};
 use words::brackets;
 
 use crate::findings::error::{LeftOut, Result, command, faulty, no_attention};
@@ -19,7 +19,7 @@ pub struct Series {
     /// The curve, without the seed of a random order.
     pub curve: CurveId,
     /// The steps of each run.
-    pub runs: Vec<Vec<PruningRow>>,
+    pub runs: Vec<Vec<CurveRow>>,
 }
 
 /// The heads that can go by one rule, or the median over several runs.
@@ -50,7 +50,7 @@ pub struct Change {
 }
 
 impl Change {
-    fn of(row: &PruningRow) -> Self {
+    fn of(row: &CurveRow) -> Self {
         let interval = row.delta_interval().filter(|_| row.masked > 0);
         Self { delta: row.score_delta, interval }
     }
@@ -76,11 +76,11 @@ pub struct Tolerable {
 #[derive(Debug, Clone)]
 pub struct Pruning {
     /// All rows.
-    pub results: Results<PruningRow>,
+    pub results: Results<CurveRow>,
     /// All curves.
     pub series: Vec<Series>,
     /// Scores with all heads masked.
-    pub floors: BTreeMap<Scope, PruningRow>,
+    pub floors: BTreeMap<Scope, CurveRow>,
 }
 
 impl Pruning {
@@ -100,8 +100,8 @@ impl Pruning {
         Ok(Self::of(results))
     }
 
-    pub(crate) fn of(results: Results<PruningRow>) -> Self {
-        let mut runs: BTreeMap<CurveId, Vec<PruningRow>> = BTreeMap::new();
+    pub(crate) fn of(results: Results<CurveRow>) -> Self {
+        let mut runs: BTreeMap<CurveId, Vec<CurveRow>> = BTreeMap::new();
         let mut floors = BTreeMap::new();
         for row in results.rows.iter().cloned() {
             if row.order == Order::Floor {
@@ -167,7 +167,7 @@ impl Pruning {
 
     /// Attention types that the rows name, as a scope or among the masked heads.
     fn attentions(&self) -> Vec<Attention> {
-        let named = |row: &PruningRow| {
+        let named = |row: &CurveRow| {
             let scope = if let Scope::One(attention) = row.attention { Some(attention) } else { None };
             let heads = row.masked_heads.parse::<HeadSet>().unwrap_or_default();
             heads.iter().map(|head| head.attention()).chain(scope).collect::<Vec<_>>()
@@ -183,7 +183,7 @@ impl Pruning {
 
     /// `true` if a step of a model whose only attention type is `self` has no attention left.
     pub fn has_blind_step(&self) -> bool {
-        let is_blind = |row: &PruningRow| row.masked == row.heads;
+        let is_blind = |row: &CurveRow| row.masked == row.heads;
         self.attentions() == [Attention::SelfAttention] && self.results.rows.iter().any(is_blind)
     }
 
@@ -194,8 +194,8 @@ impl Pruning {
 }
 
 /// The rows of a search over the same heads of the same model on the same test set.
-fn searched(pruning: &Results<PruningRow>, search: ResultFile) -> Result<Results<PruningRow>> {
-    let (file, search) = (&pruning.file, Results::<PruningRow>::read(search)?);
+fn searched(pruning: &Results<CurveRow>, search: ResultFile) -> Result<Results<CurveRow>> {
+    let (file, search) = (&pruning.file, Results::<CurveRow>::read(search)?);
     let difference = difference(file, &search.file, &[model_entries, step_entries]);
     let both: Vec<_> = pruning.rows.iter().chain(&search.rows).cloned().collect();
     let mixed = match check_rows(&search.file.path, &both) {
@@ -231,22 +231,22 @@ fn argument(identity: &Identity, name: &'static str) -> Entry {
 }
 
 /// Share of the heads that a row masks, in percent.
-pub fn share(row: &PruningRow) -> f64 {
+pub fn share(row: &CurveRow) -> f64 {
     percent(row.masked, row.heads)
 }
 
 /// The steps before the first one that is missing. Without heads masked all curves are equal, so the first may be that of
 /// one masked share.
-fn without_gap(steps: &[PruningRow]) -> &[PruningRow] {
+fn without_gap(steps: &[CurveRow]) -> &[CurveRow] {
     let first = steps.first().map_or(0, |row| row.step);
-    let follows = |(index, row): &(usize, &PruningRow)| first <= 1 && row.step == first + index;
+    let follows = |(index, row): &(usize, &CurveRow)| first <= 1 && row.step == first + index;
     &steps[..steps.iter().enumerate().take_while(follows).count()]
 }
 
-fn removable(steps: &[PruningRow], judge: Judge, which: RuleKind) -> Option<Removable> {
+fn removable(steps: &[CurveRow], judge: Judge, which: RuleKind) -> Option<Removable> {
     steps.iter().find(|row| row.masked > 0 && judge.can_tell(which, *row))?;
     // The rule looks at `p_value`; here that is the one which counts.
-    let counted = |row: &PruningRow| PruningRow { p_value: judge.criterion.p_value(row), ..row.clone() };
+    let counted = |row: &CurveRow| CurveRow { p_value: judge.criterion.p_value(row), ..row.clone() };
     let counted: Vec<_> = steps.iter().map(counted).collect();
     let last = judge.rule(which).last_accepted(&counted).map(|last| last.step);
     let accepted = steps.iter().take_while(|row| last.is_some_and(|last| row.step <= last));
@@ -264,8 +264,8 @@ fn removable(steps: &[PruningRow], judge: Judge, which: RuleKind) -> Option<Remo
 }
 
 /// Percentiles 2.5 and 97.5 of the share, from how often the walk along the curve got to each step.
-fn spread(steps: &[PruningRow], judge: Judge, which: RuleKind) -> Option<(f64, f64)> {
-    let reached = |row: &PruningRow| match which {
+fn spread(steps: &[CurveRow], judge: Judge, which: RuleKind) -> Option<(f64, f64)> {
+    let reached = |row: &CurveRow| match which {
         RuleKind::Dispensable => row.reached_dispensable,
         RuleKind::NoSignificantLoss => row.reached_without_loss.filter(|_| judge.criterion.is_the_papers()),
     };
@@ -288,7 +288,7 @@ impl Series {
     /// Exchanges are tried at one number of heads: a loss there does not say that fewer cannot go, so that is `None`.
     pub fn removable(&self, judge: Judge, which: RuleKind) -> Option<Removable> {
         let is_swap = self.curve.order == Order::Swap;
-        let of_run = |steps: &Vec<PruningRow>| {
+        let of_run = |steps: &Vec<CurveRow>| {
             let found = removable(if is_swap { steps } else { without_gap(steps) }, judge, which);
             found.filter(|one| !is_swap || one.percent > 0.0)
         };
@@ -313,7 +313,7 @@ impl Series {
     pub fn tolerable(&self, judge: Judge) -> Option<Tolerable> {
         let [steps] = &self.runs[..] else { return None };
         let low = self.removable(judge, RuleKind::Dispensable)?.percent;
-        let before = |goes_on: &dyn Fn(&PruningRow) -> bool| {
+        let before = |goes_on: &dyn Fn(&CurveRow) -> bool| {
             let kept = without_gap(steps).iter().take_while(|row| row.masked == 0 || goes_on(row));
             kept.last().map_or(0.0, share)
         };
@@ -322,7 +322,7 @@ impl Series {
     }
 
     /// The step nearest to `percent`, if one is near; of several runs that of the first.
-    pub fn nearest(&self, percent: f64) -> Option<&PruningRow> {
+    pub fn nearest(&self, percent: f64) -> Option<&CurveRow> {
         nearest(self.runs.iter().flatten(), share, percent)
     }
 

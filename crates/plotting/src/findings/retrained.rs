@@ -2,7 +2,7 @@
 //! `iterative-prune` (no such curves are in the papers).
 use std::collections::BTreeMap;
 
-use records::{PruningRow, RepairedRow, Scope, TestedRow};
+use records::{CurveRow, Scope, TestedRow};
 
 use crate::findings::contrasts::against_control;
 use crate::findings::error::{LeftOut, Result, faulty};
@@ -29,17 +29,16 @@ impl Retrained {
     /// Reads a file of `prune-and-retrain` and that of `iterative-prune` beside it, which is left out if it is of another model
     /// or test set, and each of its curves that masks other heads at the same step.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
-        let results = Results::<RepairedRow>::read(file)?;
+        let results = Results::<CurveRow>::read(file)?;
         let base = results.base();
-        let is_control =
-            |one: &RepairedRow, other: &RepairedRow| one.masked == 0 && one.family() == other.family();
+        let is_control = |one: &CurveRow, other: &CurveRow| one.masked == 0 && one.family() == other.family();
         let Results { file, rows } = against_control(results, is_control, left_out);
         let before =
             same_model::beside(&file, &file.stem(experiment::PRUNING), experiment::PRUNING, &[model_entries]);
         let before = before.and_then(|file| file.map(|file| Pruning::read(file, left_out)).transpose());
         let mut before = left_out.keep(before).flatten();
-        let updates = rows.iter().map(|row| row.updates).max().unwrap_or_default();
-        let after = Pruning::of(Results { file, rows: rows.iter().map(PruningRow::from).collect() });
+        let updates = rows.iter().filter_map(|row| row.updates).max().unwrap_or_default();
+        let after = Pruning::of(Results { file, rows });
         if let Some(before) = &mut before {
             let (same, others) =
                 std::mem::take(&mut before.series).into_iter().partition(|own| has_same_heads(own, &after));
@@ -68,7 +67,7 @@ impl Retrained {
 
 /// `true` if a curve of the model as it was masks the heads that are closed at the same steps.
 fn has_same_heads(before: &Series, after: &Pruning) -> bool {
-    let step = |row: &PruningRow| (row.order_seed, row.masked);
+    let step = |row: &CurveRow| (row.order_seed, row.masked);
     let same = after.series.iter().filter(|series| series.curve == before.curve);
     let closed: BTreeMap<_, &str> = same
         .flat_map(|series| series.runs.iter().flatten())

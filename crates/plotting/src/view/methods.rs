@@ -9,7 +9,7 @@ use crate::findings::{Criterion, Draws, LeftOut, Methods, Result, Series, Speed}
 use charts::chart::{Axis, Chart, Color, Entry, Panel, Shape};
 use charts::palette::{GREEN, PURPLE, SILVER};
 use charts::write::Sheet;
-use records::{CurveId, Order, PruningRow, Repair, Scope};
+use records::{CurveId, CurveRow, Order, Repair, Scope};
 
 use super::curve::{BASE, Curve, Point, over_base, scores};
 use super::pruning_curves::{curve, is_random, legend, look};
@@ -126,9 +126,9 @@ fn in_words(repair: Repair) -> &'static str {
 
 /// The mean of random orders at each step, with the least and the greatest score.
 fn of_draws(series: &Series) -> Curve {
-    let mut steps = BTreeMap::<usize, Vec<&PruningRow>>::new();
+    let mut steps = BTreeMap::<usize, Vec<&CurveRow>>::new();
     series.runs.iter().flatten().for_each(|row| steps.entry(row.step).or_default().push(row));
-    let point = |rows: &Vec<&PruningRow>| {
+    let point = |rows: &Vec<&CurveRow>| {
         let Draws { mean, range, .. } = Draws::of(rows.iter().map(|row| row.score))?;
         Some(Point { x: share(rows[0]), y: mean, ends: Some(range), is_worse: false })
     };

@@ -11,7 +11,7 @@ use charts::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use records::{Attention, CurveId, Order, PruningRow, Scope, TestedRow};
+use records::{Attention, CurveId, CurveRow, Order, Scope, TestedRow};
 use words::{count, tenths};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
@@ -103,7 +103,7 @@ fn figure3(
     let cuts = cuts(pruning, criterion);
     let has_cuts = cuts.iter().any(|layer| matches!(layer, Layer::Rule(..)));
     let by_importance = others.iter().filter_map(|other| other.find(Scope::All, Order::Importance));
-    let place = |row: &PruningRow| (share(row), row.score);
+    let place = |row: &CurveRow| (share(row), row.score);
     let lines = by_importance.flat_map(|series| &series.runs);
     let lines: Vec<Layer> = lines.map(|run| Layer::Line(run.iter().map(place).collect(), OTHERS)).collect();
     let number = lines.len();
@@ -223,14 +223,13 @@ pub(super) fn curve(series: &Series, look: Curve, criterion: Criterion) -> Curve
     let CurveId { order, complement: is_complement, .. } = series.curve;
     let is_swap = order == Order::Swap
         && series.runs.iter().all(|run| run.iter().filter(|row| row.masked > 0).count() == 1);
-    let point = |row: &PruningRow| {
+    let point = |row: &CurveRow| {
         let intact = (row.masked == 0).then_some((row.score, row.score));
         let ends = interval(row).or(intact).filter(|_| !is_random(series));
         Point { x: share(row), y: row.score, ends, is_worse: criterion.is_loss(row) }
     };
     let runs = series.runs.iter().flat_map(|run| run.chunk_by(|left, right| right.step == left.step + 1));
-    let points =
-        |run: &[PruningRow]| run.iter().filter(|row| !is_swap || row.masked > 0).map(point).collect();
+    let points = |run: &[CurveRow]| run.iter().filter(|row| !is_swap || row.masked > 0).map(point).collect();
     let dashed = |line: Style| if is_complement { Style::dashed(line.color, 0.7) } else { line };
     let line = look.line.filter(|_| !is_swap).map(dashed);
     Curve { line, mark: look.mark.filter(|_| !is_complement), pieces: runs.map(points).collect(), ..look }
@@ -347,10 +346,10 @@ pub(crate) fn retrained_rows(retrained: &Retrained, criterion: Criterion) -> Vec
     let all = &retrained.after.series;
     let metric = retrained.after.results.metric();
     let (amount, change) = (|score| metric.amount(score), |delta| metric.change(delta));
-    let row = |series: &Series, rows: &[&PruningRow]| {
+    let row = |series: &Series, rows: &[&CurveRow]| {
         let (curve, first) = (series.curve, rows[0]);
         let untrained = retrained.untrained(series).filter(|_| first.masked > 0);
-        let is_same = |other: &&PruningRow| {
+        let is_same = |other: &&CurveRow| {
             rows.iter().any(|row| (other.order_seed, other.masked) == (row.order_seed, row.masked))
         };
         let untrained: Vec<_> =
@@ -386,7 +385,7 @@ pub(crate) fn retrained_rows(retrained: &Retrained, criterion: Criterion) -> Vec
         Row::new(label, [first.masked.into(), Cell::printed(share(first), tenths)].into_iter().chain(cells))
     };
     let steps = |series: &Series| {
-        let mut of_step = BTreeMap::<usize, Vec<&PruningRow>>::new();
+        let mut of_step = BTreeMap::<usize, Vec<&CurveRow>>::new();
         series.runs.iter().flatten().for_each(|row| of_step.entry(row.step).or_default().push(row));
         of_step.values().map(|rows| row(series, rows)).collect::<Vec<_>>()
     };

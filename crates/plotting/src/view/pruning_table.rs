@@ -5,7 +5,7 @@ use crate::findings::pruning::{Change, share as masked_share};
 use crate::findings::results::distinct;
 use crate::findings::{Criterion, Metric, PAPER, Pruning, Removable, ResultFile, RuleKind, Series};
 use charts::table::{Cell, Row, Table};
-use records::{Order, PruningRow, Scope};
+use records::{CurveRow, Order, Scope};
 use words::{brackets, fixed, tenths};
 
 pub const STEM: &str = "pruning";
@@ -93,7 +93,7 @@ fn row(pruning: &Pruning, series: &Series, shares: &BothShares, beside: Option<&
     Row::new(label(series), [dispensable, changed, power.into()].into_iter().chain(without_loss).chain(last))
 }
 
-fn floor(metric: &Metric, scope: Scope, row: &PruningRow) -> Row {
+fn floor(metric: &Metric, scope: Scope, row: &CurveRow) -> Row {
     let score = format!("{} (at {}%)", metric.amount(row.score), tenths(masked_share(row)));
     let score = [Cell::number(score, row.score), Cell::default()];
     Row::new(

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use records::rules::margin;
-use records::{CurveId, Order, PruningRow, Repair, RepairedRow, Scope, TestedRow, Verdict};
+use records::{CurveId, CurveRow, Order, Repair, Scope, TestedRow, Verdict};
 use stats::Segments;
 use stats::adjust::holm;
 use stats::areas::{Area, Areas, Curve, Side};
@@ -13,6 +13,7 @@ use stats::swaps::smallest_p_value;
 
 use super::{
     Kind, LightModules, Masked, MethodArea, Methods, OverRandom, Recommended, Repaired, Run, is_of_modules,
+    repair,
 };
 use crate::findings::contrasts::Draws;
 use crate::findings::error::{Result, no_segments, within};
@@ -25,7 +26,7 @@ impl Methods {
     pub(super) fn compare<T>(&self, scope: Scope, of: impl Fn(&Comparison<'_>) -> T) -> Result<Vec<T>> {
         let is_measured = |kind: &Kind| {
             let rows = self.trainings(*kind).into_iter().flat_map(|results| &results.rows);
-            rows.into_iter().any(|row| row.attention == scope && Kind::of(row.repair) == *kind)
+            rows.into_iter().any(|row| row.attention == scope && Kind::of(repair(row)) == *kind)
         };
         let measured = Kind::ALL.into_iter().filter(is_measured);
         measured.map(|kind| self.compare_kind(scope, kind, &of)).collect()
@@ -58,14 +59,14 @@ impl Methods {
 
 /// Segments of all steps of each curve, and of its control.
 fn curves<'a>(
-    results: &Results<RepairedRow>,
+    results: &Results<CurveRow>,
     segments: &'a [Segments],
     (scope, kind): (Scope, Kind),
 ) -> BTreeMap<Run, Curve<'a>> {
-    let mut rows: Vec<(&RepairedRow, &Segments)> = results.rows.iter().zip(segments).collect();
+    let mut rows: Vec<(&CurveRow, &Segments)> = results.rows.iter().zip(segments).collect();
     rows.sort_by_key(|(row, _)| row.step);
     let mut found = BTreeMap::new();
-    let is_meant = |row: &RepairedRow| row.attention == scope && Kind::of(row.repair) == kind;
+    let is_meant = |row: &CurveRow| row.attention == scope && Kind::of(repair(row)) == kind;
     for (row, own) in rows.into_iter().filter(|(row, _)| is_meant(row)) {
         let curve = found.entry(Run::of(row)).or_insert(Curve { control: None, steps: Vec::new() });
         if row.masked == 0 { curve.control = Some(own) } else { curve.steps.push(own) }
@@ -186,7 +187,7 @@ impl Comparison<'_> {
         })
     }
 
-    fn verdict(&self, row: &PruningRow, change: Interval, base: f64) -> Option<Verdict> {
+    fn verdict(&self, row: &CurveRow, change: Interval, base: f64) -> Option<Verdict> {
         let percent = self.methods.results.file.testing()?.margin_percent;
         if self.trainings == 1 {
             return row.verdict(percent);
@@ -207,7 +208,7 @@ impl Comparison<'_> {
             return Vec::new();
         }
         let one = |place: usize, method: &Repaired| {
-            let row = PruningRow::from(self.methods.rows(*method, place).next()?);
+            let row = self.methods.rows(*method, place).next()?.clone();
             let over_importance = self.over(*method, Order::Importance, place..place + 1);
             let [projections, cache] = self.methods.saved(&row);
             let (at_its_projections, at_its_cache) = (None, None);

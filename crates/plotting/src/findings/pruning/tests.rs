@@ -7,13 +7,12 @@ use records::MetricName;
 
 const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
-fn row(order: Order, step: usize, masked: usize, score: f64, p_value: Option<f64>) -> PruningRow {
-    let base =
-        PruningRow { order, step, masked, heads: 10, metric: MetricName::Bleu, ..PruningRow::default() };
-    PruningRow { base_score: 30.0, score, score_delta: score - 30.0, p_value, p_adjusted: p_value, ..base }
+fn row(order: Order, step: usize, masked: usize, score: f64, p_value: Option<f64>) -> CurveRow {
+    let base = CurveRow { order, step, masked, heads: 10, metric: MetricName::Bleu, ..CurveRow::default() };
+    CurveRow { base_score: 30.0, score, score_delta: score - 30.0, p_value, p_adjusted: p_value, ..base }
 }
 
-fn pruning(rows: Vec<PruningRow>) -> Pruning {
+fn pruning(rows: Vec<CurveRow>) -> Pruning {
     let file = Source::subject(&tiny(), "tiny-translation").one(experiment::PRUNING).unwrap();
     Pruning::of(Results { file, rows })
 }
@@ -105,7 +104,7 @@ fn a_gap_hides_the_share() {
 fn exchanges_tell_of_one_number_of_heads_only() {
     let share = |p_value| {
         let swapped = row(Order::Swap, 5, 5, 29.0, Some(p_value));
-        let swapped = PruningRow { search_score: Some(29.5), ..swapped };
+        let swapped = CurveRow { search_score: Some(29.5), ..swapped };
         found(
             &pruning(vec![row(Order::Swap, 0, 0, 30.0, None), swapped]),
             RuleKind::NoSignificantLoss,
@@ -120,7 +119,7 @@ fn exchanges_tell_of_one_number_of_heads_only() {
 #[test]
 fn of_random_orders_there_is_a_median_and_a_range_and_complements_and_floors_stand_apart() {
     let run = |(seed, last): (u64, usize)| {
-        (0..4).map(move |step| PruningRow {
+        (0..4).map(move |step| CurveRow {
             order_seed: Some(seed),
             ..row(Order::Random, step, step, 30.0 - seed as f64, Some(if step <= last { 0.5 } else { 0.001 }))
         })
@@ -131,7 +130,7 @@ fn of_random_orders_there_is_a_median_and_a_range_and_complements_and_floors_sta
     assert_eq!((found.percent, found.range, found.is_open), (10.0, Some((0.0, 30.0)), true));
     assert_eq!((series.score_at(31.0), series.score_at(50.0)), (Some((30.0, 28.0)), None));
     let importance = row(Order::Importance, 1, 5, 29.0, None);
-    let turned = PruningRow { complement: true, score: 25.0, ..importance.clone() };
+    let turned = CurveRow { complement: true, score: 25.0, ..importance.clone() };
     let pruning = pruning(vec![importance, turned, row(Order::Floor, 0, 10, 0.5, None)]);
     let series = pruning.find(Scope::All, Order::Importance).unwrap();
     assert_eq!(pruning.complement(series).unwrap().score_at(50.0), Some((50.0, 25.0)));

@@ -7,7 +7,7 @@ use crate::findings::methods::{
 use crate::findings::pruning::share;
 use crate::findings::{Criterion, Draws, Methods, Speed};
 use charts::table::{Cell, Row, Table};
-use records::{Cost, CurveId, HeadSet, Order, PruningRow, Repair, Scope, TestedRow};
+use records::{Cost, CurveId, CurveRow, HeadSet, Order, Repair, Scope, TestedRow};
 use stats::areas::{Area, ENOUGH_TRAININGS};
 use stats::family::ALPHA;
 use words::{percent_more, range, tenths};
@@ -305,11 +305,11 @@ pub(super) fn steps_table(found: &Methods, scope: Scope, criterion: Criterion) -
     let (file, metric) = (&found.results.file, found.results.metric());
     let judge = found.results.judge(criterion);
     let methods = found.methods(scope);
-    let of_step = |repair: Repair, method: CurveId, step: usize| -> Vec<&PruningRow> {
+    let of_step = |repair: Repair, method: CurveId, step: usize| -> Vec<&CurveRow> {
         let runs = found.find(repair, method).into_iter().flat_map(|series| &series.runs);
         runs.flatten().filter(|row| row.step == step).collect()
     };
-    let cell = |rows: Vec<&PruningRow>| match rows[..] {
+    let cell = |rows: Vec<&CurveRow>| match rows[..] {
         [] => Cell::default(),
         [row] => judged(Cell::number(metric.amount(row.score), row.score), judge.verdict(row)),
         _ => {
