@@ -16,7 +16,7 @@ mod unit;
 
 pub use args::{Limit, MachineArgs, OpenRows, Replicate, SharedArgs, SubjectArgs, has_duplicates, run_each};
 pub use curves::{
-    Chooser, Curve, Curves, Retraining, SelectorArgs, Step, Steps, check_heads, possible_orders,
+    Chooser, Curve, Curves, Known, Retraining, SelectorArgs, Step, Steps, check_heads, possible_orders,
 };
 pub use error::Error;
 pub use exit::exit_code;

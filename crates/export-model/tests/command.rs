@@ -165,7 +165,18 @@ fn the_largest_dispensable_share_is_exported() {
 fn translators_and_the_sets_of_a_search_are_exported_and_read_back() {
     let folder = folder(TRANSLATOR, &["--step-percent", "50"]);
     let mut search = test_support::command("iterative-prune", folder.path());
-    let swap = ["--preset", "joint-search", "--order", "swap", "--search-limit", "5", "--evaluations", "3", "--estimate-limit", "40"];
+    let swap = [
+        "--preset",
+        "joint-search",
+        "--order",
+        "swap",
+        "--search-limit",
+        "5",
+        "--evaluations",
+        "3",
+        "--estimate-limit",
+        "40",
+    ];
     search.args(swap).args(["--resamples", "9"]).assert().success();
     let searched: Vec<CurveRow> = rows(folder.path(), "joint-search.csv");
     let from = ["--from", "results/tiny/joint-search.csv", "--percent", "50"];

@@ -11,8 +11,9 @@ use std::process::ExitCode;
 use anyhow::{bail, ensure};
 use clap::{ArgAction, Parser};
 use experiment::{
-    Chooser, Curve, Curves, Estimate, EstimateArgs, Ingredient, MaskingArgs, MeasuredRows, Pool, Retraining,
-    Sampling, SelectorArgs, SharedArgs, StepArgs, Steps, Together, Unit, has_duplicates, possible_orders,
+    Chooser, Curve, Curves, Estimate, EstimateArgs, Ingredient, Known, MaskingArgs, MeasuredRows, Pool,
+    Retraining, Sampling, SelectorArgs, SharedArgs, StepArgs, Steps, Together, Unit, has_duplicates,
+    possible_orders,
 };
 use records::{CurveRow, Identity, Order, Repair};
 use serde_json::Value;
@@ -113,40 +114,19 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.check()?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
-    SelectorArgs::check(&args.order, &description)?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
-    let split = description.split(args.shared.split.as_deref(), &machine)?;
-    let layout = description.layout(&machine)?;
-    let pools = args.steps.pools(&layout, Together::of(&layout, args.unit, args.uniform)?)?;
-    let is_fitted = args.repair.contains(&Repair::LeastSquares);
-    ensure!(
-        !(is_fitted && layout.is_one_layer()),
-        "all layers of this model share their weights, so that none can be rescaled alone: leave least-squares out of --repair"
-    );
-    let needs_estimate =
-        |order: &Order| order.is_measured() || args.preset != Preset::Prune || order.is_search();
-    let is_needed = args.order.iter().any(needs_estimate) || args.order.is_empty();
-    let sampling = Sampling { seed: args.shared.seed(), rescale: args.masking.rescale };
-    let estimate = args.estimate.estimate_if(is_needed, &description, sampling, &machine)?;
-    let scored = args.masking.scored(split, &args.shared, &description, &machine)?;
-    let estimate = estimate.map(|estimate| estimate.under(&scored.ablation));
-    let search_on = args.search_on(&description, estimate.as_ref(), &scored, &machine)?;
-    let retraining = args
-        .repair
-        .contains(&Repair::Training)
-        .then(|| Retraining::new(&description, &machine, (args.epochs as usize, args.shared.seed())));
-    let retraining = retraining.transpose()?;
-    args.check_steps(&pools)?;
+    let Plan { pools, estimate, scored, search_on, retraining } = args.plan(&description, &machine)?;
     let path = args.shared.output_path(args.preset.experiment(), &description, &scored);
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
     check_metrics(args, subject.as_ref(), &search_on.split, &scored.split)?;
-
-    let mut orders = args.order.clone();
-    if let (true, Some(estimate)) = (orders.is_empty(), &estimate) {
-        let heads = pools.iter().map(|pool| pool.heads.len()).max().unwrap_or_default();
-        orders = possible_orders((&description, subject.as_ref(), &machine), estimate, heads)?;
-    }
+    let orders = match &estimate {
+        Some(estimate) if args.order.is_empty() => {
+            let heads = pools.iter().map(|pool| pool.heads.len()).max().unwrap_or_default();
+            possible_orders((&description, subject.as_ref(), &machine), estimate, heads)?
+        }
+        _ => args.order.clone(),
+    };
     let identity = args.identity(subject.as_ref(), estimate.as_ref(), (&scored, &search_on), &pools)?;
     let curves = args.curves(&pools, &orders);
     let oracle_on = match &estimate {
@@ -165,15 +145,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
         orders,
         recompute: args.recompute,
         costs: args.preset == Preset::Methods,
-        known: Default::default(),
+        known: Known::default(),
     };
-    let repairs =
-        if args.repair.is_empty() { vec![None] } else { args.repair.iter().copied().map(Some).collect() };
+    let repairs = args.repair.iter().copied().map(Some);
     let all = Curves {
         chooser,
         scored,
         steps: args.preset.steps(args.percent),
-        repairs,
+        repairs: if args.repair.is_empty() { vec![None] } else { repairs.collect() },
         fit_limit: args.fit_limit as usize,
         retraining,
     };
@@ -183,6 +162,17 @@ fn run(args: &Args) -> anyhow::Result<()> {
     all.measure(&curves, &mut rows)?;
     words::print_line(rows.finish()?.path.display())?;
     Ok(())
+}
+
+/// What is known before the subject is opened.
+struct Plan<'a> {
+    pools: Vec<Pool>,
+    /// Segments on which heads are ranked; `None` if no order needs them.
+    estimate: Option<Estimate>,
+    scored: Scored,
+    /// Segments on which searches score head sets.
+    search_on: Scored,
+    retraining: Option<Retraining<'a>>,
 }
 
 impl Args {
@@ -202,6 +192,31 @@ impl Args {
         args.percent = args.percent.or(entry.percent);
         args.steps = args.steps.with_default(entry.step_percent);
         args
+    }
+
+    /// Reads and checks what can be had without opening the subject.
+    fn plan<'a>(&self, description: &'a Description, machine: &'a Machine) -> anyhow::Result<Plan<'a>> {
+        SelectorArgs::check(&self.order, description)?;
+        let split = description.split(self.shared.split.as_deref(), machine)?;
+        let layout = description.layout(machine)?;
+        let pools = self.steps.pools(&layout, Together::of(&layout, self.unit, self.uniform)?)?;
+        self.check_steps(&pools)?;
+        ensure!(
+            !(layout.is_one_layer() && self.repair.contains(&Repair::LeastSquares)),
+            "all layers of this model share their weights, so that none can be rescaled alone: leave least-squares out of --repair"
+        );
+        let needs_estimate =
+            |order: &Order| order.is_measured() || order.is_search() || self.preset != Preset::Prune;
+        let is_needed = self.order.is_empty() || self.order.iter().any(needs_estimate);
+        let sampling = Sampling { seed: self.shared.seed(), rescale: self.masking.rescale };
+        let estimate = self.estimate.estimate_if(is_needed, description, sampling, machine)?;
+        let scored = self.masking.scored(split, &self.shared, description, machine)?;
+        let estimate = estimate.map(|estimate| estimate.under(&scored.ablation));
+        let search_on = self.search_on(description, estimate.as_ref(), &scored, machine)?;
+        let training = (self.epochs as usize, self.shared.seed());
+        let is_trained = self.repair.contains(&Repair::Training);
+        let retraining = is_trained.then(|| Retraining::new(description, machine, training)).transpose()?;
+        Ok(Plan { pools, estimate, scored, search_on, retraining })
     }
 
     /// Refuses orders and repairs that make no sense together, and --shard where rows depend on each other.

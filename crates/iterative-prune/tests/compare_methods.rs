@@ -7,11 +7,15 @@ use assert_cmd::Command;
 use records::{AblationRow, Cost, CurveRow, HeadSet, Order, Repair, Signature, TestedRow};
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, refusal, rows, trained};
 
+const PRESET: &str = "compare-methods";
 const TABLE: &str = "compare-methods.csv";
 
-fn command(preset: &str, folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = test_support::command("iterative-prune", folder);
-    command.args(["--preset", preset, "--resamples", "99", "--estimate-limit", "30"]).args(arguments);
+/// The command of a preset, or another program.
+fn command(name: &str, folder: &Path, arguments: &[&str]) -> Command {
+    let preset = ["--preset", name];
+    let (program, preset) = if name == PRESET { ("iterative-prune", &preset[..]) } else { (name, &[][..]) };
+    let mut command = test_support::command(program, folder);
+    command.args(preset).args(["--resamples", "99", "--estimate-limit", "30"]).args(arguments);
     command
 }
 

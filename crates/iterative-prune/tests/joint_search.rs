@@ -2,18 +2,22 @@
 use std::path::Path;
 
 use assert_cmd::Command;
-use records::{AblationRow, CurveRow, Row};
+use records::{AblationRow, CurveRow, Repair, Row};
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, refusal, rows, trained};
 
+const PRESET: &str = "joint-search";
 const TABLE: &str = "joint-search.csv";
 
-fn run(preset: &str, folder: &Path, arguments: &[&str]) {
-    command(preset, folder, arguments).assert().success();
+fn run(name: &str, folder: &Path, arguments: &[&str]) {
+    command(name, folder, arguments).assert().success();
 }
 
-fn command(preset: &str, folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = test_support::command("iterative-prune", folder);
-    command.args(["--preset", preset, "--resamples", "99"]).args(arguments);
+/// The command of a preset, or another program.
+fn command(name: &str, folder: &Path, arguments: &[&str]) -> Command {
+    let preset = ["--preset", name];
+    let (program, preset) = if name == PRESET { ("iterative-prune", &preset[..]) } else { (name, &[][..]) };
+    let mut command = test_support::command(program, folder);
+    command.args(preset).args(["--resamples", "99"]).args(arguments);
     command
 }
 
@@ -84,4 +88,31 @@ fn splits_of_different_metrics_are_not_mixed() {
     run("joint-search", folder.path(), &[&search[..], &["--search-on", "agreement-shifted"]].concat());
     let found: Vec<CurveRow> = rows(folder.path(), "joint-search-agreement.csv");
     assert!(found.len() == 2 && found.iter().all(|row| row.metric.name() == "accuracy"));
+}
+
+/// The preset is a set of defaults: the same search is a curve among rankings, and its sets can be repaired.
+#[test]
+fn a_search_finds_the_same_heads_under_any_preset() {
+    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
+    let search =
+        ["--search-on", "dev", "--search-limit", "20", "--step-percent", "34", "--estimate-limit", "20"];
+    run(PRESET, folder.path(), &[&search[..], &["--percent", "100"]].concat());
+    let orders = ["--order", "greedy-forward,importance", "--repair", "none,mean"];
+    run("iterative-prune", folder.path(), &[&search[..], &orders].concat());
+    let found: Vec<CurveRow> = rows(folder.path(), TABLE);
+    let all: Vec<CurveRow> = rows(folder.path(), "iterative-prune.csv");
+    let of = |repair, complement| {
+        let own = all.iter().filter(move |row| row.repair == Some(repair) && row.complement == complement);
+        own.filter(|row| row.order != "floor").collect::<Vec<_>>()
+    };
+    let searched = |repair| {
+        let own = of(repair, false).into_iter().filter(|row| row.order == "greedy-forward");
+        own.map(|row| (row.masked_heads.clone(), row.search_score)).collect::<Vec<_>>()
+    };
+    let expected: Vec<_> = found.iter().map(|row| (row.masked_heads.clone(), row.search_score)).collect();
+    assert_eq!(masked(&found), [0, 3, 5, 6]);
+    assert_eq!([searched(Repair::None), searched(Repair::Mean)], [expected.clone(), expected]);
+    assert!(of(Repair::Mean, true).iter().all(|row| row.order == "importance"), "a search has no complement");
+    let scores = |repair| of(repair, false).iter().map(|row| row.score).collect::<Vec<_>>();
+    assert_ne!(scores(Repair::None), scores(Repair::Mean));
 }

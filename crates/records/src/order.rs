@@ -47,8 +47,8 @@ pub enum Order {
 /// All values, in the order of legends and tables.
 static ORDERS: LazyLock<Vec<Order>> = LazyLock::new(|| {
     use Order::{
-        By, FisherRearranged, Floor, Gates, GreedyForward, Importance, Oracle, OracleMean, Random, Recomputed,
-        Relevance, Subset, SubsetStraight, Swap,
+        By, FisherRearranged, Floor, Gates, GreedyForward, Importance, Oracle, OracleMean, Random,
+        Recomputed, Relevance, Subset, SubsetStraight, Swap,
     };
     let measures = Measure::ALL.into_iter().filter(|measure| measure.entry().order.is_some()).map(By);
     let others = [Recomputed, OracleMean, FisherRearranged, Relevance, GreedyForward, Swap];
@@ -72,12 +72,18 @@ impl ValueEnum for Order {
             Self::Recomputed => "Importance, measured again after each step",
             Self::OracleMean => "Loss with the head's output replaced by its mean",
             Self::FisherRearranged => "fisher-batches, then exchanges within modules (Kwon et al. 2022)",
-            Self::Relevance => "Share of the layer's relevance (Voita et al. 2019); translators and classifiers",
-            Self::GreedyForward => "Search: mask the head that costs least in addition to the masked ones, one by one",
+            Self::Relevance => {
+                "Share of the layer's relevance (Voita et al. 2019); translators and classifiers"
+            }
+            Self::GreedyForward => {
+                "Search: mask the head that costs least in addition to the masked ones, one by one"
+            }
             Self::Swap => "Search: exchange heads as long as that helps, starting from importance",
             Self::Gates => "Train Hard Concrete gates that close all but some heads (Voita et al. 2019)",
             Self::Subset => "Train the subset of heads to keep, with Gumbel noise (Li et al. 2021)",
-            Self::SubsetStraight => "Train the subset of heads to keep with the straight-through estimator (Li et al. 2021)",
+            Self::SubsetStraight => {
+                "Train the subset of heads to keep with the straight-through estimator (Li et al. 2021)"
+            }
             Self::Floor => return None,
         };
         Some(PossibleValue::new(self.name()).help(help))

@@ -265,8 +265,7 @@ impl<'a> Chooser<'a> {
         let ingredients = estimate.ingredients(order);
         let mut known = self.known.measured.borrow_mut();
         let needs = |measure: &Measure| measure.entry().needs;
-        let missing: Vec<_> =
-            ingredients.iter().filter(|one| !known.contains_key(one)).map(|one| needs(one)).collect();
+        let missing: Vec<_> = ingredients.iter().filter(|one| !known.contains_key(one)).map(needs).collect();
         if !missing.is_empty() {
             let wanted = self.orders.iter().filter_map(|&order| match order {
                 Order::Recomputed | Order::GreedyForward | Order::Swap => Some(Order::Importance),

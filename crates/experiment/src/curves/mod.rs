@@ -11,7 +11,7 @@ use records::{BASE, Cost, CurveId, CurveRow, MetricName, Order, Repair, Row, Tes
 use subject::{Scored, Subject};
 use training::stop;
 
-pub use choose::{Chooser, Chosen, possible_orders};
+pub use choose::{Chooser, Chosen, Known, possible_orders};
 pub use retraining::Retraining;
 pub use search::Search;
 pub use selectors::SelectorArgs;
