@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::findings::source::subjects;
+use crate::findings::{Adjustment, Criterion, Folders, LeftOut, Source, SubjectResults};
 use charts::chart::Chart;
 use charts::legible;
 use charts::write::{Format, Sheet};
-use crate::findings::source::subjects;
-use crate::findings::{Adjustment, Criterion, Folders, LeftOut, Source, SubjectResults};
 use serde_json::Value;
 use test_support::golden;
 
-use crate::registry::ARTEFACTS;
+use crate::artefacts::ARTEFACTS;
 use crate::view::{Asked, summary};
 
 const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };

@@ -225,7 +225,8 @@ mod tests {
 
     #[test]
     fn whatever_is_drawn_of_a_shared_layer_says_so() {
-        let mut file = Source::subject(&crate::findings::tiny(), "tiny-inference").one(experiment::SWEEP).unwrap();
+        let mut file =
+            Source::subject(&crate::findings::tiny(), "tiny-inference").one(experiment::SWEEP).unwrap();
         assert!(!file.titled("x").contains("shared"));
         file.signature.as_mut().unwrap().identity.arguments.insert("one_layer".to_owned(), true.into());
         assert!(file.titled("x").ends_with("; layers are turns of one shared layer"));

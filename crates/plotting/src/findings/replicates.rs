@@ -148,6 +148,11 @@ impl Replicates {
         Ok((sweeps.len() > 1).then_some(Self { sweeps, curves: Vec::new() }))
     }
 
+    /// The same of a sweep with which they are shown; `None` also if one cannot be read, which is then left out.
+    pub fn of_sweep(sweep: &Ablations, left_out: &mut LeftOut) -> Option<Self> {
+        left_out.keep_if_there(Self::beside(sweep.clone())).flatten()
+    }
+
     /// Pruning curves of the other replicates of a subject.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use crate::findings::{
     experiment, source, tasks,
 };
 use crate::artefact::Artefact;
-use crate::registry::ARTEFACTS;
+use crate::artefacts::ARTEFACTS;
 use crate::view::Asked;
 use records::signature::Testing;
 

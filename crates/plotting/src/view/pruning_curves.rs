@@ -16,7 +16,7 @@ use words::{count, tenths};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::pruning_table::{self, COMPLEMENT, optimistic, without_attention};
-use super::replicates::shares;
+use crate::artefacts::replicates::shares;
 use super::{Asked, BANDS, difference, drawn, hollow, mark, of_draws, scored, sheet, worse_than_control};
 
 /// An axis that begins below this share of its end begins at 0.

@@ -9,7 +9,7 @@ use records::{Order, Scope};
 use words::signed;
 
 use super::curve::Curve;
-use super::kinds::KINDS;
+use crate::artefacts::kinds::KINDS;
 use super::pruning_curves::{chart, curve};
 use super::pruning_table::{SPREAD, score_at, share};
 

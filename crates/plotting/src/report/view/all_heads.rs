@@ -13,7 +13,7 @@ use crate::findings::{
     Ablations, Criterion, Gates, Importance, Kinds, Pruning, Relevance, Replicates, ResultFile,
     SegmentChange, SubjectResults, gates,
 };
-use crate::view::heat_map::{self, Values};
+use crate::artefacts::heat_map::{self, Values};
 use crate::view::ranked;
 use records::rows::functions::FunctionName;
 use records::{AblationRow, Attention, HeadFunctionRow, HeadId, HeadSet, Order, Scope, TestedRow, Verdict};

@@ -1,7 +1,8 @@
 //! Findings on one subject, in sentences and in a few numbers.
 use charts::table::Cell;
 use crate::findings::{Ablations, Criterion, Pruning, Replicates, RuleKind, SubjectResults, Tolerable};
-use crate::view::{replicates::in_words, three};
+use crate::artefacts::replicates::in_words;
+use crate::view::three;
 use records::{Order, Scope, TestedRow as _};
 use words::{count, fixed, range, tenths};
 

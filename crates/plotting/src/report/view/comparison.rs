@@ -9,7 +9,7 @@ use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use crate::findings::paper::Share;
 use crate::findings::{Ablations, Criterion, PAPER, Pairing, Pruning, SubjectResults, Tolerable};
-use crate::view::cross_domain::{COLUMNS, HOW_TO_READ, cells};
+use crate::artefacts::cross_domain::{COLUMNS, HOW_TO_READ, cells};
 use crate::view::three;
 use records::rules::MARGIN_PERCENT;
 use records::{AblationRow, Attention, TestedRow as _, Verdict};

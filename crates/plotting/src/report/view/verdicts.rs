@@ -8,7 +8,7 @@ use crate::findings::{
     Ablations, Adjustment, BestHeads, Criterion, Dynamics, Functions, Gates, Pair, Pruning, Speed,
     SubjectResults, Verdicts,
 };
-use crate::view::best_heads::published;
+use crate::artefacts::best_heads::published;
 use records::rows::functions::leaders;
 use records::{Attention, HeadFunctionRow, Method, Order, Scope, SpeedRow, StandsFor, TestedRow as _};
 use words::{count, percent_more, range, signed, tenths, typeset};

@@ -1,18 +1,60 @@
 //! Named scores of heads of language models beside what masking each head costs.
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::kinds::Kind;
+use crate::findings::{Ablations, Judge, Kinds, LeftOut, Result, ResultFile, Results, experiment};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{BLUE, GREY, INK, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
-use charts::write::Sheet;
-use crate::findings::{Criterion, Judge, Named};
 use records::rows::functions::FunctionName;
 use records::{Attention, HeadFunctionRow};
 use words::fixed;
 
-use super::judged;
 use super::kinds::{Judged, KINDS, draws};
+use crate::view::{SIGNS, judged, sheet};
 
-pub(crate) const STEM: &str = "named-heads";
+const STEM: &str = "named-heads";
+
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "named-heads", chapter::FUNCTIONS],
+    "What heads of language models attend to: induction, duplicate token, previous token, sink; and what masking them costs",
+    Reads::Each(experiment::NAMED),
+    |file, asked, left_out| {
+        let found = Named::read(file, left_out)?;
+        let judge = found.kinds.first().map(|zero| zero.draws[0].judge(asked.criterion));
+        let chart = judge.map(|judge| figure(&found, judge));
+        Ok(vec![sheet(&found.scores.file, STEM, chart, [table(&found, judge)])])
+    },
+);
+
+/// Rows of `named-heads`, and sweeps of the same model.
+struct Named {
+    scores: Results<HeadFunctionRow>,
+    /// Effects of masking each head, under each kind of ablation that was measured; empty without a sweep.
+    kinds: Vec<Kind>,
+}
+
+impl Named {
+    /// Reads the scores, and the sweeps beside them; sweeps that cannot be read, or are of other weights, are left out.
+    fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
+        let scores: Results<HeadFunctionRow> = Results::read(file)?;
+        let zero = Ablations::beside_model(&scores.file, experiment::SWEEP, experiment::SWEEP);
+        let kinds = left_out.keep(zero).flatten().map_or_else(Vec::new, |zero| {
+            let found = left_out.keep(Kinds::read(zero.file.clone())).flatten();
+            // those of a replicate are of another model
+            let own = found.filter(|found| found.zero().file.path == zero.file.path);
+            own.map_or_else(|| vec![Kind { name: "zero", draws: vec![zero] }], |own| own.all)
+        });
+        Ok(Self { scores, kinds })
+    }
+
+    /// The rows of a score, the largest first; of equal ones the first.
+    fn of(&self, score: FunctionName) -> Vec<&HeadFunctionRow> {
+        let mut rows: Vec<_> = self.scores.rows.iter().filter(|row| row.function == score).collect();
+        rows.sort_by(|one, other| other.share.total_cmp(&one.share));
+        rows
+    }
+}
 
 /// Heads that the table names of each score.
 const MOST: usize = 5;
@@ -20,12 +62,6 @@ const MOST: usize = 5;
 const SCORES: &str = "a score is a mean attention weight; induction: on the token after the earlier occurrence of the same token, \
      duplicate-token: on that occurrence, both in the second of two equal blocks of random tokens; previous-token: on the position \
      before, sink: on the first position, both in texts";
-
-pub(crate) fn sheet(found: &Named, criterion: Criterion) -> Sheet {
-    let judge = found.kinds.first().map(|zero| zero.draws[0].judge(criterion));
-    let chart = judge.map(|judge| figure(found, judge));
-    super::sheet(&found.scores.file, STEM, chart, [table(found, judge)])
-}
 
 /// What masking the head of a row does under each kind, if it was masked.
 fn costs(found: &Named, judge: Judge) -> impl Fn(&HeadFunctionRow) -> Vec<Option<Judged>> {
@@ -78,7 +114,7 @@ fn table(found: &Named, judge: Option<Judge>) -> Table {
         .note(SCORES)
         .note("spread evenly: the same if attention were spread evenly over all positions that are seen")
         .note("heads are chosen on the sequences that their intervals are computed from, so these are too narrow")
-        .note(judge.map(|_| super::SIGNS))
+        .note(judge.map(|_| SIGNS))
         .note((found.kinds.len() > 1).then_some(KINDS))
         .note(draws(&found.kinds))
         .note(judge.map(Judge::of_verdicts))

@@ -1,30 +1,43 @@
 //! Kinds of ablation side by side: whether a head is needed whatever takes its place.
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::error::no_kinds;
+use crate::findings::kinds::{Kind, KindAgreement, KindContrast, Kinds};
+use crate::findings::{Criterion, Judge, Result, experiment};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{BLUE, GREY, INK, SILVER};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
-use charts::write::Sheet;
-use crate::findings::kinds::{Kind, KindAgreement, KindContrast, Kinds};
-use crate::findings::{Criterion, Judge, Result};
 use records::{AblationRow, Attention, HeadId, Verdict};
 use stats::family::Comparison;
 use words::{count, fixed};
 
-use super::judged;
+use crate::view::{SIGNS, judged, sheet};
 
-pub(crate) const STEM: &str = "ablation-kinds";
+const STEM: &str = "ablation-kinds";
+
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "kinds", chapter::SINGLE_HEADS],
+    "What masking each head does under each kind of ablation: zeros, its mean context, or its context in another text",
+    Reads::Each(experiment::SWEEP),
+    |file, asked, _| {
+        let found = Kinds::read(file.clone())?;
+        let sheet = found.map(|found| sheet_of(&found, asked.criterion));
+        asked.sheet_or(sheet, || no_kinds(&file, experiment::SWEEP))
+    },
+)
+.detail("after `--ablation mean` and `--ablation resample`");
 
 /// Heads that the second table names.
 const MOST: usize = 20;
 
-pub(crate) fn sheet(found: &Kinds, criterion: Criterion) -> Result<Sheet> {
+fn sheet_of(found: &Kinds, criterion: Criterion) -> Result<charts::write::Sheet> {
     let judge = found.zero().judge(criterion);
     let contrasts = found.contrasts_with_zero()?;
     let agreement =
         agreement(found, &found.agreements()?, judge).note(differences(found, &contrasts, criterion));
     let tables = [Some(agreement), heads(found, judge)];
     let chart = figure(found, &contrasts, criterion);
-    Ok(super::sheet(&found.zero().file, STEM, chart, tables.into_iter().flatten()))
+    Ok(sheet(&found.zero().file, STEM, chart, tables.into_iter().flatten()))
 }
 
 /// Sentences on the heads for which masking costs more with zeros than with another kind, and the reverse.
@@ -141,7 +154,7 @@ fn agreement(found: &Kinds, agreements: &[KindAgreement], judge: Judge) -> Table
         .note(judge.of_verdicts())
 }
 
-pub(super) const KINDS: &str = "the output of a masked head is replaced by zeros, as in the paper (zero), by its mean over other texts (mean), or by its \
+pub(crate) const KINDS: &str = "the output of a masked head is replaced by zeros, as in the paper (zero), by its mean over other texts (mean), or by its \
      output at the same position of another text (resample)";
 
 pub(super) fn draws(kinds: &[Kind]) -> Option<String> {
@@ -202,7 +215,7 @@ fn heads(found: &Kinds, judge: Judge) -> Option<Table> {
     let table = Table::new("Heads by kind", own.file.label("heads-by-kind"), own.file.titled(what))
         .columns(["Head", "Change"], found.all.iter().map(|kind| kind.name.to_owned()))
         .rows(rows.iter().take(MOST).map(row))
-        .note(super::SIGNS)
+        .note(SIGNS)
         .note(KINDS)
         .note(draws(&found.all))
         .remark((more > 0).then(|| format!("{} more are needed under some kind", count(more, "head"))))

@@ -1,28 +1,44 @@
 //! Several runs of one recipe: what masking each head does in all of them, and how far they agree.
 use std::collections::BTreeSet;
 
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::error::no_replicates;
+use crate::findings::replicates::{Comparison, HeadInAll, Needed, Shares};
+use crate::findings::{Ablations, Criterion, Judge, Metric, Replicates, Result, experiment};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{GREY, INK, LIGHT, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use crate::findings::replicates::{Comparison, HeadInAll, Needed, Shares};
-use crate::findings::{Ablations, Criterion, Judge, Metric, Replicates, Result};
 use records::{Attention, Verdict};
 use stats::replicates::Agreement;
 use words::{count, fixed, p_value};
 
-pub(crate) const STEM: &str = "replicates";
+use crate::view::sheet;
+
+const STEM: &str = "replicates";
+
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "heads", chapter::SINGLE_HEADS],
+    "Effect of masking each head in several runs with different seeds, and how far the runs agree",
+    Reads::Each(experiment::SWEEP),
+    |file, asked, left_out| {
+        let found = Replicates::read(file.clone(), left_out)?;
+        let sheet = found.map(|found| sheet_of(&found, asked.criterion));
+        asked.sheet_or(sheet, || no_replicates(&file))
+    },
+)
+.detail("after `--replicate all`");
 
 /// Heads that the second table names.
 const MOST: usize = 10;
 
-pub(crate) fn sheet(found: &Replicates, criterion: Criterion) -> Result<Sheet> {
+fn sheet_of(found: &Replicates, criterion: Criterion) -> Result<Sheet> {
     let own = &found.sweeps[0];
     let judge = own.judge(criterion);
     let types = Type::all(found, judge)?;
     let tables = [common(found, &types, judge), costly(found, &types, judge)];
-    Ok(super::sheet(&own.file, STEM, figure(found, &types, judge), tables))
+    Ok(sheet(&own.file, STEM, figure(found, &types, judge), tables))
 }
 
 /// Heads of one attention type in all runs.

@@ -1,17 +1,88 @@
 //! Accuracy by group of segments, which heads each group needs, and which groups need the same heads.
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::error::faulty;
+use crate::findings::segments::stored;
+use crate::findings::{Ablations, Criterion, Result, Results, Verdicts, experiment};
 use charts::chart::{self, BAR_COLORS, Chart, Entry, Layer, Panel, Sign, Style};
 use charts::palette::INK;
 use charts::table::{Cell, Row, Table};
-use crate::findings::{Criterion, Groups, Verdicts};
-use records::{Attention, HeadId};
-use significance::{Change, Group};
+use records::rules::margin;
+use records::{AblationRow, Attention, HeadId, Verdict};
+use significance::{Change, Group, groups};
 use stats::bootstrap::Interval;
+use stats::classification::{ClassificationMetric, Outcome};
+use stats::{MetricName, Segments};
 use words::{count, fixed, signed, with_minus};
 
 use super::heat_map::sign;
-use super::three;
+use crate::view::{sheet, three};
 
-pub const STEM: &str = "groups";
+const STEM: &str = "groups";
+
+/// The accuracy of each group with the heads that change it, and how far pairs of groups need the same heads.
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "groups", chapter::OTHER_DATA],
+    "Accuracy by group of segments, such as the paradigms of BLiMP, and the heads that each group needs",
+    Reads::Files(|source, asked| {
+        if !asked.is_all {
+            return Ok(vec![source.one(experiment::SWEEP)?]);
+        }
+        Ok(source.all(experiment::SWEEP)?.into_iter().filter(|file| file.groups().is_some()).collect())
+    }),
+    |file, asked, _| {
+        let (found, criterion) = (Groups::read(Results::read(file)?)?, asked.criterion);
+        let tables = [heads_of_groups(&found, criterion), likeness(&found)];
+        Ok(vec![sheet(&found.sweep.file, STEM, figure(&found, criterion), tables)])
+    },
+);
+
+/// Changes of each group of segments by masking one head at a time.
+struct Groups {
+    /// Of all segments.
+    sweep: Ablations,
+    /// Heads that were masked, in the order of the columns of each group.
+    heads: Vec<HeadId>,
+    /// In the order of the split.
+    groups: Vec<Group>,
+}
+
+impl Groups {
+    /// Reads what is stored of the segments of a sweep; its signature names the groups.
+    fn read(sweep: Ablations) -> Result<Self> {
+        let path = &sweep.file.path;
+        let fault =
+            "has no groups of choices: its signature must name them, and `ablate-one` store its segments";
+        let none = || faulty(path, fault);
+        let named = sweep.file.groups().ok_or_else(none)?;
+        let choices = |segments| match segments {
+            Segments::Classes(outcomes, ClassificationMetric::Accuracy) => Ok(outcomes),
+            _ => Err(none()),
+        };
+        let (base, masked) = stored(&sweep, none)?;
+        let base = choices(base)?;
+        let of_head = |(row, segments): (&AblationRow, _)| Ok((row.head_id(), choices(segments)?));
+        let mut heads: Vec<(HeadId, Vec<Outcome>)> =
+            sweep.rows.iter().zip(masked).map(of_head).collect::<Result<_>>()?;
+        heads.sort_by_key(|(head, _)| *head);
+        let (heads, outcomes): (Vec<_>, Vec<_>) = heads.into_iter().unzip();
+        let Some(groups) = groups(&named, &base, &outcomes) else {
+            let sum = named.iter().map(|(_, segments)| *segments).fold(0, usize::saturating_add);
+            let scored = base.len();
+            let fault = format!(
+                "has groups of {sum} segments, but the model was scored on {scored}, or on others without a head"
+            );
+            return Err(faulty(path, fault));
+        };
+        Ok(Self { sweep, heads, groups })
+    }
+
+    /// What the interval of a head's loss says of a group, beside a margin in percent of the group's accuracy.
+    fn verdict(group: &Group, change: &Change, margin_percent: f64) -> Verdict {
+        let Interval { low, high } = change.interval;
+        let margin = margin(MetricName::Accuracy, group.accuracy(), margin_percent);
+        Verdict::of(Interval { low: -high, high: -low }, margin)
+    }
+}
 
 const COLUMNS: [&str; 8] = [
     "segments",
@@ -32,11 +103,6 @@ const MOST_PAIRS: usize = 12;
 
 /// Heads that are shown at most: those with the smallest p-value in any group.
 const MOST_SHOWN: usize = 24;
-
-/// The accuracy of each group with the heads that change it, and how far pairs of groups need the same heads.
-pub fn tables(groups: &Groups, criterion: Criterion) -> Vec<Table> {
-    vec![heads_of_groups(groups, criterion), likeness(groups)]
-}
 
 fn heads_of_groups(groups: &Groups, criterion: Criterion) -> Table {
     let (alpha, judge) = (criterion.alpha, groups.sweep.judge(criterion));
@@ -160,7 +226,7 @@ fn shown(groups: &Groups) -> Vec<usize> {
 
 /// Changes of accuracy as colours, red where it falls, with the signs of verdicts; lines between layers and between the heads
 /// that share keys and values.
-pub fn figure(groups: &Groups, criterion: Criterion) -> Chart {
+fn figure(groups: &Groups, criterion: Criterion) -> Chart {
     let judge = groups.sweep.judge(criterion);
     let (heads, all) = (shown(groups), groups.heads.len());
     let changes = groups.groups.iter().flat_map(|group| heads.iter().map(|&head| group.changes[head].delta));

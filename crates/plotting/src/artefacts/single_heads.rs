@@ -1,22 +1,50 @@
 //! Table 1 and Figure 1: what masking one head does to the score (Michel et al. 2019, Section 3.2).
 use std::collections::BTreeMap;
 
-use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
-use charts::palette::{INK, LIGHT, ORANGE, PALE, VERMILLION, WHITE};
-use charts::scale::{Bins, Step, extent};
-use charts::table::{Cell, Row, Table};
-use charts::write::Sheet;
+use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::ablations::{Model, UNFINISHED};
 use crate::findings::error::no_attention;
 use crate::findings::judge::Tally;
 use crate::findings::origin::OPEN_QUESTION;
 use crate::findings::paper::Summary;
-use crate::findings::{Ablations, Adjustment, Criterion, Judge, PAPER, Replicates, Result, Verdicts, experiment};
+use crate::findings::{
+    Ablations, Adjustment, Criterion, Judge, PAPER, Replicates, Result, Results, Verdicts, experiment,
+};
+use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
+use charts::palette::{INK, LIGHT, ORANGE, PALE, VERMILLION, WHITE};
+use charts::scale::{Bins, Step, extent};
+use charts::table::{Cell, Row, Table};
+use charts::write::Sheet;
 use heads::Selection;
 use records::{AblationRow, Attention, StandsFor, Verdict};
 use words::{count, fixed, short};
 
-use super::{Asked, SIGNS, judged, replicates, sheet};
+use super::replicates;
+use crate::view::{Asked, SIGNS, judged, sheet};
+
+pub(super) const TABLE: Artefact = Artefact::new(
+    ["table1", "heads", chapter::SINGLE_HEADS],
+    "Score change for each masked head, layer x head, with verdicts: needed, dispensable, undecided",
+    Reads::Each(experiment::SWEEP),
+    |file, asked, left_out| {
+        let sweep = Results::read(file)?;
+        tables(&sweep, Replicates::of_sweep(&sweep, left_out).as_ref(), asked)
+    },
+)
+.detail("for BERT in the same layout")
+.options(&["attention", "with_figure"]);
+
+pub(super) const HISTOGRAM: Artefact = Artefact::new(
+    ["figure1", "heads", chapter::SINGLE_HEADS],
+    "Histogram of the scores with one head masked, and the score of the full model",
+    Reads::Each(experiment::SWEEP),
+    |file, asked, left_out| {
+        let sweep = Results::read(file)?;
+        figures(&sweep, Replicates::of_sweep(&sweep, left_out).as_ref(), asked)
+    },
+)
+.detail("for BERT, Figure 1b")
+.options(&["attention"]);
 
 /// Names of files: of a translator, a classifier and a language model.
 type Names = [&'static str; 3];
@@ -36,11 +64,7 @@ fn name_of(sweep: &Ablations, [translator, classifier, language]: Names) -> &'st
 }
 
 /// Table 1 of each selection; Figure 1 too, if that was asked for.
-pub(crate) fn tables(
-    sweep: &Ablations,
-    others: Option<&Replicates>,
-    asked: &Asked<'_>,
-) -> Result<Vec<Sheet>> {
+fn tables(sweep: &Ablations, others: Option<&Replicates>, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     let draw = |stem: &str, types: &[Attention]| {
         let tables = types.iter().map(|&attention| table1(sweep, others, attention, asked.criterion));
         sheet(&sweep.file, stem, None, tables)
@@ -54,11 +78,7 @@ pub(crate) fn tables(
 }
 
 /// Figure 1 of each selection.
-pub(crate) fn figures(
-    sweep: &Ablations,
-    others: Option<&Replicates>,
-    asked: &Asked<'_>,
-) -> Result<Vec<Sheet>> {
+fn figures(sweep: &Ablations, others: Option<&Replicates>, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     by_selection(sweep, asked, HISTOGRAMS, |stem, types| {
         sheet(&sweep.file, stem, figure1(sweep, others, types, asked.criterion), [])
     })

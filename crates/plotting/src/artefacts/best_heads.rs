@@ -1,17 +1,48 @@
 //! Tables 2, 3, 5 and 6: the best head of each layer (Michel et al. 2019, Section 3.3 and Appendix A).
 use std::collections::BTreeMap;
 
-use charts::table::{Cell, Row, Table};
+use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::ablations::Model;
 use crate::findings::best_heads::Layers;
 use crate::findings::judge::CAUTION;
 use crate::findings::origin::OPEN_QUESTION;
 use crate::findings::paper::Masked;
-use crate::findings::{BestHeads, Criterion, Judge};
+use crate::findings::{BestHeads, Criterion, Judge, LeftOut, Result, ResultFile, experiment};
+use charts::table::{Cell, Row, Table};
+use charts::write::Sheet;
 use records::{AblationRow, Attention};
 use words::{count, signed};
 
-use super::{SIGNS, judged};
+use crate::view::{Asked, SIGNS, judged, sheet};
+
+pub(super) const SAME_SPLIT: Artefact = Artefact::new(
+    ["table2", "layers", chapter::BEST_HEADS],
+    "Best single head of each layer, chosen and reported on one split",
+    Reads::Files(|source, asked| {
+        let one = || Ok(vec![source.one(experiment::BEST_HEADS)?]);
+        if asked.is_all { BestHeads::files(source, false) } else { one() }
+    }),
+    draw,
+)
+.also("table3")
+.detail("for BERT, Table 3");
+
+pub(super) const OTHER_SPLIT: Artefact = Artefact::new(
+    ["table5", "reproduce-table5", chapter::BEST_HEADS],
+    "Best single head of each layer, chosen on another split than reported",
+    Reads::Files(|source, asked| {
+        if asked.is_all { BestHeads::files(source, true) } else { BestHeads::largest_files(source) }
+    }),
+    draw,
+)
+.also("table6")
+.detail("for BERT, Table 6");
+
+fn draw(file: ResultFile, asked: &Asked<'_>, _: &mut LeftOut) -> Result<Vec<Sheet>> {
+    let best = BestHeads::read(file)?;
+    let [stem, ..] = published(&best);
+    Ok(vec![sheet(&best.sweep.file, stem, None, [table(&best, asked.criterion)])])
+}
 
 /// The name of the files of the table of the paper that one stands beside, or has the layout of, what that is called, and its model,
 /// test set and unit.
@@ -43,7 +74,7 @@ pub fn published(best: &BestHeads) -> Published {
 }
 
 /// One row for each layer; for each attention type ours and, where there are comparable cells, the paper's.
-pub fn table(best: &BestHeads, criterion: Criterion) -> Table {
+fn table(best: &BestHeads, criterion: Criterion) -> Table {
     let sweep = &best.sweep;
     let [stem, name, what] = published(best);
     let columns = columns(best, criterion);
