@@ -2,8 +2,8 @@
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::kinds::Kind;
 use crate::findings::{Ablations, Judge, Kinds, LeftOut, Result, ResultFile, Results, experiment};
-use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
-use charts::palette::{BLUE, GREY, INK, SILVER, VERMILLION};
+use charts::chart::{At, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use charts::palette::{BLUE, INK, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use records::rows::functions::FunctionName;
@@ -11,7 +11,7 @@ use records::{Attention, HeadFunctionRow};
 use words::fixed;
 
 use super::kinds::{Judged, KINDS, draws};
-use crate::view::{SIGNS, judged, sheet};
+use crate::view::{MARGIN, SIGNS, changes, judged, limits, sheet};
 
 const STEM: &str = "named-heads";
 
@@ -129,7 +129,6 @@ fn mark(name: &str) -> Mark {
 }
 
 const JOINED: Style = Style::line(SILVER, 0.6);
-const MARGIN: Style = Style::dashed(GREY, 0.7);
 
 /// A panel for each score with a row for each of the heads with the highest scores: what masking it does under each kind.
 fn figure(found: &Named, judge: Judge) -> Chart {
@@ -137,13 +136,11 @@ fn figure(found: &Named, judge: Judge) -> Chart {
     let zero = &found.kinds[0].draws[0];
     let metric = zero.metric();
     let costs = costs(found, judge);
-    let changes = found.kinds.iter().flat_map(|kind| kind.changes(Attention::SelfAttention));
-    let (low, high) = extent(changes.chain([0.0]));
-    let margin = -metric.direction().gain(judge.margin(zero.base()));
+    let all = found.kinds.iter().flat_map(|kind| kind.changes(Attention::SelfAttention));
+    let x = changes(metric, extent(all.chain([0.0])));
     let panel = |&score: &FunctionName| {
         let rows: Vec<_> = found.of(score).into_iter().take(MOST).collect();
-        let mut layers =
-            vec![Layer::Rule(At::X(0.0), Style::line(GREY, 0.5)), Layer::Rule(At::X(margin), MARGIN)];
+        let mut layers = limits(zero, judge, At::X).to_vec();
         for (height, row) in (0..).map(|height| f64::from(height) + 0.5).zip(&rows) {
             let own =
                 found.kinds.iter().zip(costs(row)).filter_map(|(kind, cost)| Some((kind, cost?.change)));
@@ -155,12 +152,11 @@ fn figure(found: &Named, judge: Judge) -> Chart {
             layers.extend(points);
         }
         let names = rows.iter().map(|row| format!("{}: {}", row.head_id().in_words(), fixed(row.share, 2)));
-        let x = Axis::around(format!("change of {}", metric.label()), low, high);
         let even = rows
             .first()
             .and_then(|row| row.baseline)
             .map(|even| format!(" (spread evenly: {})", fixed(even, 2)));
-        Panel::rows(x, names.collect(), layers).named(format!("{score}{}", even.unwrap_or_default()))
+        Panel::rows(x.clone(), names.collect(), layers).named(format!("{score}{}", even.unwrap_or_default()))
     };
     let kinds = found
         .kinds

@@ -6,7 +6,7 @@ use crate::findings::error::no_replicates;
 use crate::findings::replicates::{Comparison, HeadInAll, Needed, Shares};
 use crate::findings::{Ablations, Criterion, Judge, Metric, Replicates, Result, experiment};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
-use charts::palette::{GREY, INK, LIGHT, SILVER, VERMILLION};
+use charts::palette::{INK, LIGHT, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
@@ -14,7 +14,7 @@ use records::{Attention, Verdict};
 use stats::replicates::Agreement;
 use words::{count, fixed, p_value};
 
-use crate::view::sheet;
+use crate::view::{MARGIN, changes, limits, sheet};
 
 const STEM: &str = "replicates";
 
@@ -327,7 +327,6 @@ const CORRELATION: &str = "of the heads that are needed in some run, the next th
 const FROM_SCRATCH: &str = "runs are trained from scratch: a head has no identity across runs, so only counts and sorted effects are compared";
 
 const RUN: Style = Style::line(INK, 0.6);
-const MARGIN: Style = Style::dashed(GREY, 0.7);
 
 fn mark(needed: usize, all: usize) -> Mark {
     match needed {
@@ -346,7 +345,6 @@ fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
         let (low, high) = head.range();
         [low, high, 0.0]
     }));
-    let margin = -metric.direction().gain(judge.margin(own.base()));
     let place = |rank: usize| rank as f64 + 1.0;
     let by_head = |heads: &[HeadInAll]| -> Vec<Layer> {
         let mut heads: Vec<&HeadInAll> = heads.iter().collect();
@@ -385,13 +383,12 @@ fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
             .filter(|one| one.attention == *attention)
             .flat_map(|one| one.heads.clone())
             .collect();
-        let rules = [Layer::Rule(At::Y(0.0), Style::line(GREY, 0.5)), Layer::Rule(At::Y(margin), MARGIN)];
         let axes = [
             Axis::around(format!("heads, sorted by {what}"), 1.0, heads.len().max(2) as f64),
-            Axis::around(format!("change of {}", metric.label()), ends.0, ends.1),
+            changes(metric, ends),
         ];
         let layers = if same { by_head(&heads) } else { by_run(&heads) };
-        Panel::new(axes, 120.0, rules.into_iter().chain(layers).collect())
+        Panel::new(axes, 120.0, limits(own, judge, At::Y).into_iter().chain(layers).collect())
     };
     let attentions: Vec<Attention> = types.iter().map(|one| one.attention).collect();
     let entry = |text: &str, level| Entry::mark(text, mark(level, all));

@@ -9,10 +9,10 @@ pub(crate) mod summary;
 use std::collections::BTreeMap;
 
 use crate::findings::{
-    Criterion, Draws, Error, Folders, LeftOut, Metric, Result, ResultFile, Results, Verdicts,
+    Ablations, Criterion, Draws, Error, Folders, Judge, LeftOut, Metric, Result, ResultFile, Results, Verdicts,
 };
-use charts::chart::{Chart, Mark, Shape};
-use charts::palette::{BLUE, GREEN, VERMILLION};
+use charts::chart::{At, Axis, Chart, Layer, Mark, Shape, Style};
+use charts::palette::{BLUE, GREEN, GREY, VERMILLION};
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
 use heads::Selection;
@@ -100,6 +100,24 @@ pub(crate) fn figure<R: Row, C: Into<Option<Chart>>>(
 ) -> Result<Vec<Sheet>> {
     let found = Results::read(file)?;
     Ok(vec![sheet(&found.file, stem, draw(&found), [])])
+}
+
+/// The line at which a loss is as large as the margin.
+pub(crate) const MARGIN: Style = Style::dashed(GREY, 0.7);
+
+/// Lines at no change and at the margin, on an axis of changes of the score.
+pub(crate) fn limits(sweep: &Ablations, judge: Judge, at: fn(f64) -> At) -> [Layer; 2] {
+    [Layer::Rule(at(0.0), Style::line(GREY, 0.5)), Layer::Rule(at(margin(sweep, judge)), MARGIN)]
+}
+
+/// The change of the score that is a loss as large as the margin.
+pub(crate) fn margin(sweep: &Ablations, judge: Judge) -> f64 {
+    -sweep.metric().direction().gain(judge.margin(sweep.base()))
+}
+
+/// An axis that holds these changes of the score.
+pub(crate) fn changes(metric: Metric, (low, high): (f64, f64)) -> Axis {
+    Axis::around(format!("change of {}", metric.label()), low, high)
 }
 
 /// The mark of one attention type.
