@@ -58,7 +58,7 @@ pub use subject_results::SubjectResults;
 pub use tasks::Pairing;
 
 #[cfg(test)]
-fn tiny() -> source::Folders {
+pub(crate) fn tiny() -> source::Folders {
     let folder = |name| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support").join(name);
     source::Folders { results: folder("results"), experiments: folder("experiments") }
 }
