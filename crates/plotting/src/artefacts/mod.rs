@@ -4,6 +4,7 @@ pub mod best_heads;
 pub mod cross_domain;
 mod curves;
 mod dynamics;
+mod effects;
 mod functions;
 mod gate_film;
 mod gates;
@@ -22,6 +23,7 @@ use crate::artefact::Artefact;
 pub const ARTEFACTS: &[Artefact] = &[
     single_heads::TABLE,
     single_heads::HISTOGRAM,
+    effects::ARTEFACT,
     heat_map::EFFECTS,
     replicates::ARTEFACT,
     kinds::ARTEFACT,
