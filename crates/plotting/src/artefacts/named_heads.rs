@@ -1,6 +1,7 @@
 //! Named scores of heads of language models beside what masking each head costs.
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::kinds::Kind;
+use crate::findings::replicates::HeadInAll;
 use crate::findings::{Ablations, Judge, Kinds, LeftOut, Result, ResultFile, Results, experiment};
 use charts::chart::{At, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{BLUE, INK, SILVER, VERMILLION};
@@ -10,7 +11,7 @@ use records::rows::functions::FunctionName;
 use records::{Attention, HeadFunctionRow};
 use words::fixed;
 
-use super::kinds::{Judged, KINDS, draws};
+use super::kinds::{KINDS, draws};
 use crate::view::{MARGIN, SIGNS, changes, judged, limits, sheet};
 
 const STEM: &str = "named-heads";
@@ -63,20 +64,11 @@ const SCORES: &str = "a score is a mean attention weight; induction: on the toke
      duplicate-token: on that occurrence, both in the second of two equal blocks of random tokens; previous-token: on the position \
      before, sink: on the first position, both in texts";
 
-/// What masking the head of a row does under each kind, if it was masked.
-fn costs(found: &Named, judge: Judge) -> impl Fn(&HeadFunctionRow) -> Vec<Option<Judged>> {
-    let attention = Attention::SelfAttention;
-    let of_kind = found.kinds.iter().map(|kind| {
-        let ids: Vec<_> = kind.draws[0].family(attention).into_iter().map(|row| row.head_id()).collect();
-        (ids, Judged::all(kind, attention, judge))
-    });
-    let kinds: Vec<_> = of_kind.collect();
-    move |row| {
-        let of = |(ids, all): &(Vec<_>, Vec<Judged>)| {
-            ids.iter().position(|&id| id == row.head_id()).map(|place| all[place])
-        };
-        kinds.iter().map(of).collect()
-    }
+/// Effect of masking the head of a row under each kind, if it was masked.
+fn costs(found: &Named, judge: Judge) -> impl Fn(&HeadFunctionRow) -> Vec<Option<HeadInAll>> {
+    let kinds = found.kinds.iter().map(|kind| kind.heads(Attention::SelfAttention, judge));
+    let kinds: Vec<Vec<HeadInAll>> = kinds.collect();
+    move |row| kinds.iter().map(|all| all.iter().find(|one| one.head == row.head_id()).cloned()).collect()
 }
 
 /// The heads with the greatest scores.
@@ -92,9 +84,9 @@ fn table(found: &Named, judge: Option<Judge>) -> Table {
             ends.map(|ends| Cell::interval(ends, |end| fixed(end, 2))).into(),
             row.baseline.map(share).into(),
         ];
-        let cost = |cost: Option<Judged>| {
-            let cell = cost.zip(metric).map(|(Judged { change, verdict, .. }, metric)| {
-                judged(Cell::number(metric.change(change), change), verdict)
+        let cost = |cost: Option<HeadInAll>| {
+            let cell = cost.zip(metric).map(|(cost, metric)| {
+                judged(Cell::printed(cost.mean(), |change| metric.change(change)), cost.agreed())
             });
             Cell::from(cell)
         };
@@ -143,7 +135,7 @@ fn figure(found: &Named, judge: Judge) -> Chart {
         let mut layers = limits(zero, judge, At::X).to_vec();
         for (height, row) in (0..).map(|height| f64::from(height) + 0.5).zip(&rows) {
             let own =
-                found.kinds.iter().zip(costs(row)).filter_map(|(kind, cost)| Some((kind, cost?.change)));
+                found.kinds.iter().zip(costs(row)).filter_map(|(kind, cost)| Some((kind, cost?.mean())));
             let own: Vec<_> = own.collect();
             let (left, right) = extent(own.iter().map(|(_, change)| *change));
             layers.push(Layer::Line(vec![(left, height), (right, height)], JOINED));

@@ -15,9 +15,6 @@ pub type Functions = Results<HeadFunctionRow>;
 
 impl Functions {
     /// Reads what the heads of the model behind another file do, from the file beside it.
-    ///
-    /// # Errors
-    /// If there is none, or it is of other weights.
     pub fn of_model(file: &ResultFile) -> Result<Self> {
         let own = Self::beside_model(file, experiment::FUNCTIONS, experiment::FUNCTIONS)?;
         let path = file.path.with_file_name(format!("{}.csv", experiment::FUNCTIONS));

@@ -4,19 +4,20 @@ use records::{Attention, Order, Row, Scope};
 use serde_json::Value;
 use significance::SEED;
 use stats::Segments;
-use stats::adjust::holm;
 use stats::correlation::spearman;
 use stats::family::{Comparison, Pair, test_pairs};
 use stats::reliability::{Swept, across_halves, ceiling};
 
 use crate::findings::ablations::Ablations;
-use crate::findings::error::{Error, LeftOut, Result, faulty, incomparable, no_segments};
+use crate::findings::contrasts::adjust;
+use crate::findings::error::{LeftOut, Result, faulty, incomparable};
+use crate::findings::judge::Judge;
 use crate::findings::metric::Metric;
 use crate::findings::pruning::{Pruning, order_entries};
-use crate::findings::replicates::of_replicates;
+use crate::findings::replicates::{HeadInAll, of_replicates};
 use crate::findings::results::Results;
 use crate::findings::same_model::{beside, model_entries};
-use crate::findings::segments::stored;
+use crate::findings::segments::stored_if_there;
 use crate::findings::source::{ResultFile, experiment};
 
 /// Random divisions of the segments into halves.
@@ -88,9 +89,6 @@ impl KindContrast {
 
 impl KindsOfCurves {
     /// Reads what stands beside the curves with zeros, of other texts the first draw; chosen as [`Kinds::read`] does.
-    ///
-    /// # Errors
-    /// If a file cannot be read, has other weights or texts, or its orders were made otherwise.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
         first_training(file, experiment::PRUNING, |file| {
             let (mut all, mut reference) = (Vec::new(), None);
@@ -110,9 +108,6 @@ impl KindsOfCurves {
 }
 
 /// The same curves under mean ablation, if these were measured of the same training: an output bias can hold the means.
-///
-/// # Errors
-/// If they cannot be read, or are of another model.
 pub fn folded(curves: &Pruning, left_out: &mut LeftOut) -> Result<Option<Pruning>> {
     let file = &curves.results.file;
     let of_zeros = file.ablation().is_empty();
@@ -164,20 +159,19 @@ impl Kind {
     /// Change of the score by masking each head of a type, the mean over the draws.
     pub fn changes(&self, attention: Attention) -> Vec<f64> {
         let families: Vec<_> = self.draws.iter().map(|sweep| sweep.family(attention)).collect();
-        let mean = |place: usize| {
-            let sum: f64 = families.iter().map(|family| family[place].score_delta).sum();
-            sum / families.len() as f64
-        };
-        (0..families[0].len()).map(mean).collect()
+        let sum = |place: usize| families.iter().map(|family| family[place].score_delta).sum::<f64>();
+        (0..families[0].len()).map(|place| sum(place) / families.len() as f64).collect()
+    }
+
+    /// Each head of a type under all draws.
+    pub fn heads(&self, attention: Attention, judge: Judge) -> Vec<HeadInAll> {
+        HeadInAll::of_type(&self.draws, attention, judge)
     }
 }
 
 impl Kinds {
     /// Reads what stands beside the sweep with zeros, or else beside that of the first replicate that has other kinds; `None` if no
     /// other kind was measured, or `file` is of another kind itself.
-    ///
-    /// # Errors
-    /// If a file cannot be read, or has other heads or weights.
     pub fn read(file: ResultFile) -> Result<Option<Self>> {
         first_training(file, experiment::SWEEP, Self::beside)
     }
@@ -218,18 +212,9 @@ impl Kinds {
     }
 
     /// Agreement of each two kinds on the heads of each type.
-    ///
-    /// # Errors
-    /// If statistics of segments are damaged.
     pub fn agreements(&self) -> Result<Vec<KindAgreement>> {
-        let mut segments = Vec::new();
-        for sweep in self.all.iter().flat_map(|kind| &kind.draws) {
-            segments.push(match stored(sweep, || no_segments(&sweep.file)) {
-                Err(Error::NotMeasured(_)) => None,
-                found => Some(found?),
-            });
-        }
-        let segments: Option<Vec<_>> = segments.into_iter().collect();
+        let sweeps = self.all.iter().flat_map(|kind| &kind.draws);
+        let segments = sweeps.map(stored_if_there).collect::<Result<Option<Vec<_>>>>()?;
         let mut found = Vec::new();
         for attention in self.zero().attentions() {
             let changes: Vec<Vec<f64>> = self.all.iter().map(|kind| kind.changes(attention)).collect();
@@ -253,30 +238,22 @@ impl Kinds {
     }
 
     /// Tests each kind of a single draw against zeros, head by head; empty without statistics of segments.
-    ///
-    /// # Errors
-    /// If statistics are damaged.
     pub fn contrasts_with_zero(&self) -> Result<Vec<KindContrast>> {
         let zero = self.zero();
-        let of = |sweep: &Ablations| match stored(sweep, || no_segments(&sweep.file)) {
-            Err(Error::NotMeasured(_)) => Ok(None),
-            found => found.map(|(_, heads)| Some(heads)),
+        let (Some((_, zeros)), Some(testing)) = (stored_if_there(zero)?, zero.file.testing()) else {
+            return Ok(Vec::new());
         };
-        let (Some(zeros), Some(testing)) = (of(zero)?, zero.file.testing()) else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         for (kind, own) in self.all.iter().enumerate().skip(1) {
             let [sweep] = &own.draws[..] else { continue };
-            let Some(others) = of(sweep)? else { continue };
+            let Some((_, others)) = stored_if_there(sweep)? else { continue };
             let systems: Vec<&Segments> = zeros.iter().chain(&others).collect();
             let pairs: Vec<Pair> =
                 (0..zeros.len()).map(|base| Pair { base, variant: zeros.len() + base }).collect();
-            let tests =
-                test_pairs(&systems, &pairs, testing.of_segments()).map_err(incomparable(&sweep.file))?;
-            let adjusted =
-                holm(&tests.iter().map(|test| test.p_value.unwrap_or(f64::NAN)).collect::<Vec<_>>());
-            let tests = tests.into_iter().zip(adjusted);
-            let tests = tests.map(|(test, p)| Comparison { p_adjusted: test.p_value.and(Some(p)), ..test });
-            found.push(KindContrast { kind, tests: tests.collect() });
+            let tests = test_pairs(&systems, &pairs, testing.of_segments());
+            let mut tests = tests.map_err(incomparable(&sweep.file))?;
+            adjust(tests.iter_mut().collect());
+            found.push(KindContrast { kind, tests });
         }
         Ok(found)
     }

@@ -11,11 +11,11 @@ use stats::reliability::Swept;
 use stats::replicates::{Agreement, Heterogeneity, agreement, heterogeneity};
 
 use crate::findings::ablations::Ablations;
-use crate::findings::error::{Error, LeftOut, Result, faulty, incomparable, no_segments};
+use crate::findings::error::{Error, LeftOut, Result, faulty, incomparable};
 use crate::findings::judge::{Criterion, Judge, RuleKind};
 use crate::findings::pruning::Pruning;
 use crate::findings::results::{Results, ends};
-use crate::findings::segments::stored;
+use crate::findings::segments::stored_if_there;
 use crate::findings::source::{ResultFile, experiment};
 
 /// Name of the folder of a replicate before its number.
@@ -98,6 +98,20 @@ pub struct Comparison {
 }
 
 impl HeadInAll {
+    /// Heads of a type in sweeps over the same heads, in their order.
+    pub fn of_type(sweeps: &[Ablations], attention: Attention, judge: Judge) -> Vec<Self> {
+        let families: Vec<_> = sweeps.iter().map(|sweep| sweep.family(attention)).collect();
+        let of = |place: usize| {
+            let rows = families.iter().map(|family| family[place]);
+            Self {
+                head: families[0][place].head_id(),
+                changes: rows.clone().map(|row| row.score_delta).collect(),
+                verdicts: rows.map(|row| judge.verdict(row)).collect(),
+            }
+        };
+        (0..families[0].len()).map(of).collect()
+    }
+
     /// Mean change.
     pub fn mean(&self) -> f64 {
         self.changes.iter().sum::<f64>() / self.changes.len() as f64
@@ -106,6 +120,12 @@ impl HeadInAll {
     /// Smallest and greatest change.
     pub fn range(&self) -> (f64, f64) {
         ends(&self.changes)
+    }
+
+    /// The verdict on which all runs agree, or else undecided; `None` if the first was not tested.
+    pub fn agreed(&self) -> Option<Verdict> {
+        let first = self.verdicts[0]?;
+        Some(if self.count(first) == self.verdicts.len() { first } else { Verdict::Undecided })
     }
 
     /// Number of runs with this verdict.
@@ -117,9 +137,6 @@ impl HeadInAll {
 impl Replicates {
     /// Reads the same sweep of all replicates of a subject, whose own is `file`, and their pruning curves; `None` if no other one has
     /// it.
-    ///
-    /// # Errors
-    /// If a file cannot be read, or is of another sweep: other data, settings or heads, or a model that is there already.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
         let Some(mut found) = Self::beside(Results::read(file)?)? else { return Ok(None) };
         let own = &found.sweeps[0].file;
@@ -133,9 +150,6 @@ impl Replicates {
     }
 
     /// The same without pruning curves, of a subject whose own sweep is read.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
     pub fn beside(first: Ablations) -> Result<Option<Self>> {
         let own = first.file.clone();
         let mut sweeps = vec![first];
@@ -154,9 +168,6 @@ impl Replicates {
     }
 
     /// Pruning curves of the other replicates of a subject.
-    ///
-    /// # Errors
-    /// If a file cannot be read, or differs in more than the model.
     pub fn curves(own: &Pruning, left_out: &mut LeftOut) -> Result<Vec<Pruning>> {
         let (own, mut found) = (&own.results.file, Vec::new());
         for curves in of_replicates(own, experiment::PRUNING)? {
@@ -179,16 +190,7 @@ impl Replicates {
 
     /// Heads of a type, in their order.
     pub fn heads(&self, attention: Attention, judge: Judge) -> Vec<HeadInAll> {
-        let families: Vec<_> = self.sweeps.iter().map(|sweep| sweep.family(attention)).collect();
-        let of = |place: usize| {
-            let rows = families.iter().map(|family| family[place]);
-            HeadInAll {
-                head: families[0][place].head_id(),
-                changes: rows.clone().map(|row| row.score_delta).collect(),
-                verdicts: rows.map(|row| judge.verdict(row)).collect(),
-            }
-        };
-        (0..families[0].len()).map(of).collect()
+        HeadInAll::of_type(&self.sweeps, attention, judge)
     }
 
     /// Returns true if all runs start from one checkpoint, so that heads can be compared by their numbers.
@@ -198,20 +200,12 @@ impl Replicates {
 
     /// Compares the heads of each attention type across runs; empty if the runs do not start from one checkpoint, or if the statistics
     /// of segments are missing.
-    ///
-    /// # Errors
-    /// If statistics are damaged.
     pub fn comparisons(&self) -> Result<BTreeMap<Attention, Comparison>> {
         if !self.have_same_heads() {
             return Ok(BTreeMap::new());
         }
-        let mut segments = Vec::new();
-        for sweep in &self.sweeps {
-            segments.push(match stored(sweep, || no_segments(&sweep.file)) {
-                Err(Error::NotMeasured(_)) => return Ok(BTreeMap::new()),
-                found => found?,
-            });
-        }
+        let segments = self.sweeps.iter().map(stored_if_there).collect::<Result<Option<Vec<_>>>>()?;
+        let Some(segments) = segments else { return Ok(BTreeMap::new()) };
         let of = |attention: Attention| {
             // the rows of all replicates are of the same heads in the same order
             let is_own = |(row, _): &(&AblationRow, _)| row.attention == attention;
