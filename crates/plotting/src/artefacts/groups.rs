@@ -15,7 +15,7 @@ use stats::{MetricName, Segments};
 use words::{count, fixed, signed, with_minus};
 
 use super::heat_map::sign;
-use crate::view::{sheet, three};
+use crate::view::{by_name, sheet, three};
 
 const STEM: &str = "groups";
 
@@ -84,17 +84,6 @@ impl Groups {
     }
 }
 
-const COLUMNS: [&str; 8] = [
-    "segments",
-    "base",
-    "95% interval",
-    "needed",
-    "dispensable",
-    "undecided",
-    "worse without",
-    "better without",
-];
-
 /// Heads that are named in each direction.
 const MOST_NAMED: usize = 3;
 
@@ -109,25 +98,27 @@ fn heads_of_groups(groups: &Groups, criterion: Criterion) -> Table {
     let margin_percent = judge.margin_percent;
     let row = |group: &Group| {
         let (Interval { low, high }, tenth) = (group.interval(), |percent| fixed(percent, 1));
-        let base = [
-            group.segments.into(),
-            Cell::printed(group.accuracy(), tenth),
-            Cell::interval((low, high), tenth),
-        ];
         let verdicts =
             group.changes.iter().map(|change| Some(Groups::verdict(group, change, margin_percent)));
-        let significant = [
-            named(groups, group, alpha, |delta| -delta).into(),
-            named(groups, group, alpha, |delta| delta).into(),
+        let [needed, dispensable, undecided] = three(Verdicts::of(verdicts));
+        let cells = vec![
+            ("segments", group.segments.into()),
+            ("base", Cell::printed(group.accuracy(), tenth)),
+            ("95% interval", Cell::interval((low, high), tenth)),
+            ("needed", needed),
+            ("dispensable", dispensable),
+            ("undecided", undecided),
+            ("worse without", named(groups, group, alpha, |delta| -delta).into()),
+            ("better without", named(groups, group, alpha, |delta| delta).into()),
         ];
-        Row::new(&group.name[..], base.into_iter().chain(three(Verdicts::of(verdicts))).chain(significant))
+        (Cell::from(&group.name[..]), cells)
     };
     let (heads, number) = (count(groups.heads.len(), "head"), count(groups.groups.len(), "group"));
     let title = "Accuracy by group of segments, in percent, the verdicts on single heads, and the heads whose masking changes \
          it significantly, with the change in percentage points";
-    Table::new("Heads by group of segments", groups.sweep.file.label(STEM), groups.sweep.file.titled(title))
-        .columns(["Group", "Accuracy"], COLUMNS)
-        .rows(groups.groups.iter().map(row))
+    let file = &groups.sweep.file;
+    let table = Table::new("Heads by group of segments", file.label(STEM), file.titled(title));
+    by_name(table, ["Group", "Accuracy"], groups.groups.iter().map(row))
         .note(judge.of_verdicts())
         .note(format!(
             "significant: p < {} (McNemar's test with mid-p on the segments of the group; adjusted by Holm (1979) for {heads} \
@@ -136,7 +127,7 @@ fn heads_of_groups(groups: &Groups, criterion: Criterion) -> Table {
         ))
         .note(format!("of more than {MOST_NAMED} such heads the {MOST_NAMED} with the largest changes"))
         .note("intervals: Wilson (1927) of the base, Tango (1998) of the changes")
-        .remark(groups.sweep.file.open_question())
+        .remark(file.open_question())
         .remark(groups.sweep.missing_heads())
 }
 
@@ -170,16 +161,13 @@ fn likeness(groups: &Groups) -> Table {
     let title = "Spearman's \u{3c1} between groups of segments, of the changes that each head makes to their \
          accuracies";
     let stem = format!("{STEM}-likeness");
-    Table::new(
-        "Groups that need the same heads",
-        groups.sweep.file.label(&stem),
-        groups.sweep.file.titled(title),
-    )
-    .columns(["Group", "Group"], columns)
-    .rows(groups.groups.iter().enumerate().map(row))
-    .note("1: heads matter in the same order; 0: those that one group needs say nothing of the other")
-    .note("noise draws \u{3c1} towards 0, the more so the fewer segments a group has")
-    .note("n/a: no head changes one of the groups, or there are fewer than three")
+    let file = &groups.sweep.file;
+    Table::new("Groups that need the same heads", file.label(&stem), file.titled(title))
+        .columns(["Group", "Group"], columns)
+        .rows(groups.groups.iter().enumerate().map(row))
+        .note("1: heads matter in the same order; 0: those that one group needs say nothing of the other")
+        .note("noise draws \u{3c1} towards 0, the more so the fewer segments a group has")
+        .note("n/a: no head changes one of the groups, or there are fewer than three")
 }
 
 fn two_digits(rho: f64) -> String {

@@ -12,7 +12,7 @@ use records::{AblationRow, Attention, Verdict};
 use stats::family::Comparison;
 use words::{count, fixed};
 
-use crate::view::{SIGNS, judged, sheet};
+use crate::view::{SIGNS, by_name, judged, sheet};
 
 const STEM: &str = "ablation-kinds";
 
@@ -104,34 +104,21 @@ fn agreement(found: &Kinds, agreements: &[KindAgreement], judge: Judge) -> Table
             Cell::from(pairs.filter(is_so).count())
         };
         let (needed, dispensable) = (Verdict::Needed, Verdict::Dispensable);
-        let cells = [
-            first_heads.len().into(),
-            rho(one.spearman),
-            rho(one.across_halves),
-            rho(one.ceiling),
-            both([needed, needed]),
-            both([needed, dispensable]),
-            both([dispensable, needed]),
-            both([dispensable, dispensable]),
+        let cells = vec![
+            ("heads", first_heads.len().into()),
+            ("rho", rho(one.spearman)),
+            ("rho across halves", rho(one.across_halves)),
+            ("ceiling across halves", rho(one.ceiling)),
+            ("needed under both", both([needed, needed])),
+            ("needed, dispensable", both([needed, dispensable])),
+            ("dispensable, needed", both([dispensable, needed])),
+            ("dispensable under both", both([dispensable, dispensable])),
         ];
-        Row::new(format!("{}: {}, {}", one.attention.name(), first.name, second.name), cells)
+        (format!("{}: {}, {}", one.attention.name(), first.name, second.name).into(), cells)
     };
     let title = own.file.titled("Agreement of kinds of ablation on what masking one head costs");
-    Table::new("Kinds of ablation", own.file.label(STEM), title)
-        .columns(
-            ["Attention: kinds", "Heads"],
-            [
-                "heads",
-                "rho",
-                "rho across halves",
-                "ceiling across halves",
-                "needed under both",
-                "needed, dispensable",
-                "dispensable, needed",
-                "dispensable under both",
-            ],
-        )
-        .rows(agreements.iter().map(row))
+    let table = Table::new("Kinds of ablation", own.file.label(STEM), title);
+    by_name(table, ["Attention: kinds", "Heads"], agreements.iter().map(row))
         .note(KINDS)
         .note(draws(&found.all))
         .note(

@@ -13,7 +13,7 @@ use crate::findings::{
 };
 use charts::chart::{At, Axis, Chart, Layer, Mark, Shape, Style};
 use charts::palette::{BLUE, GREEN, GREY, VERMILLION};
-use charts::table::{Cell, Table};
+use charts::table::{self, Cell, Table};
 use charts::write::Sheet;
 use heads::Selection;
 use records::{Attention, HeadId, Row, TestedRow, Verdict};
@@ -80,6 +80,21 @@ pub(crate) fn judged(cell: Cell, verdict: Option<Verdict>) -> Cell {
 pub fn three(verdicts: Option<Verdicts>) -> [Cell; 3] {
     let three = verdicts.map(|Verdicts { needed, dispensable, undecided }| [needed, dispensable, undecided]);
     three.map_or_else(Default::default, |three| three.map(Cell::from))
+}
+
+/// Adds rows whose cells have the names of their columns.
+pub(crate) fn by_name(
+    table: Table,
+    headings: [&'static str; 2],
+    rows: impl Iterator<Item = (Cell, Vec<(&'static str, Cell)>)>,
+) -> Table {
+    let (mut names, mut all) = (Vec::new(), Vec::new());
+    for (label, cells) in rows {
+        let (of_row, cells): (Vec<_>, Vec<_>) = cells.into_iter().unzip();
+        names = of_row;
+        all.push(table::Row::new(label, cells));
+    }
+    table.columns(headings, names).rows(all)
 }
 
 /// Sheet of a file under a name, with a remark on what the signature cannot vouch for.
