@@ -281,50 +281,41 @@ impl Kinds {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-
     use super::*;
-    use crate::findings::{Folders, Source};
+    use crate::findings::{Change, Source, copied};
 
-    /// A change of a signature.
-    type Change = fn(&mut Value);
-
-    /// A subject's folder with sweeps of other kinds, whose rows are those with zeros, for each name a signature that is changed so.
-    fn read(kinds: &[(&str, Change)]) -> Result<Option<Kinds>> {
-        let folder = tempfile::tempdir().unwrap();
-        let (made_up, own) =
-            (crate::findings::tiny().results.join("tiny-inference"), folder.path().join("tiny-inference"));
-        fs::create_dir_all(own.join("replicate-6")).unwrap();
-        let copy = |name: &str, change: Change| {
-            fs::copy(made_up.join("ablate-one.csv"), own.join(format!("{name}.csv"))).unwrap();
-            let text = fs::read_to_string(made_up.join("ablate-one.json")).unwrap();
-            let mut signature: Value = serde_json::from_str(&text).unwrap();
+    /// Reads a setup with sweeps of other kinds, whose rows are those with zeros and whose signatures are changed.
+    fn read(kinds: &[(&str, Change<'_>)]) -> Result<Option<Kinds>> {
+        let sign = |name: &str, change: Change<'_>, identity: &mut Value| {
             let (replicate, name_alone) = name.split_once("/ablate-one").unwrap_or(("", name));
             if !replicate.is_empty() {
-                signature["identity"]["subject"] = format!("tiny-inference/{replicate}").into();
+                identity["subject"] = format!("tiny-inference/{replicate}").into();
             }
             let kind: Vec<&str> = name_alone.trim_start_matches("ablate-one").split('-').skip(1).collect();
             if let [kind, draw @ ..] = &kind[..] {
-                signature["identity"]["arguments"]["ablation"] = (*kind).into();
+                identity["arguments"]["ablation"] = (*kind).into();
                 if let [draw] = draw {
-                    signature["identity"]["arguments"]["draw"] = draw.parse::<u64>().unwrap().into();
+                    identity["arguments"]["draw"] = draw.parse::<u64>().unwrap().into();
                 }
             }
-            change(&mut signature["identity"]);
-            fs::write(own.join(format!("{name}.json")), signature.to_string()).unwrap();
+            change(identity);
         };
-        copy("ablate-one", |_| ());
-        kinds.iter().for_each(|&(name, change)| copy(name, change));
-        let folders = Folders { results: Path::to_owned(folder.path()), ..crate::findings::tiny() };
+        let all = std::iter::once(&("ablate-one", UNCHANGED)).chain(kinds);
+        let signed: Vec<_> =
+            all.map(|&(name, change)| (name, move |own: &mut Value| sign(name, change, own))).collect();
+        let files: Vec<_> =
+            signed.iter().map(|(name, change)| ("ablate-one", *name, change as Change<'_>)).collect();
+        let (_folder, folders) = copied("tiny-inference", &files);
         Kinds::read(Source::subject(&folders, "tiny-inference").one(experiment::SWEEP)?)
     }
+
+    const UNCHANGED: Change<'_> = &|_| ();
 
     /// Two draws are one kind, whose changes are their mean; equal changes have a rho of 1.
     #[test]
     fn equal_sweeps_of_other_kinds_agree() {
         let names = ["ablate-one-mean", "ablate-one-resample-1", "ablate-one-resample-2"];
-        let found = read(&names.map(|name| (name, (|_| ()) as Change))).unwrap().unwrap();
+        let found = read(&names.map(|name| (name, UNCHANGED))).unwrap().unwrap();
         let shape: Vec<_> = found.all.iter().map(|kind| (kind.name, kind.draws.len())).collect();
         assert_eq!(shape, [("zero", 1), ("mean", 1), ("resample", 2)]);
         let [zero, resample] = [0, 2].map(|kind| found.all[kind].changes(Attention::SelfAttention));
@@ -337,9 +328,8 @@ mod tests {
     /// The subject's own training first, and else a replicate, which the title names.
     #[test]
     fn kinds_of_a_replicate_stand_for_those_of_its_subject() {
-        let unchanged = |name| (name, (|_| ()) as Change);
         let title = |names: &[&'static str]| {
-            let found = read(&names.iter().copied().map(unchanged).collect::<Vec<_>>()).unwrap();
+            let found = read(&names.iter().map(|&name| (name, UNCHANGED)).collect::<Vec<_>>()).unwrap();
             found.map(|found| found.zero().file.title())
         };
         let replicate = ["replicate-6/ablate-one", "replicate-6/ablate-one-mean"];
@@ -356,7 +346,8 @@ mod tests {
         assert!(read(&[]).unwrap().is_none());
         let other = |identity: &mut Value| identity["weights"] = "1".repeat(64).into();
         let unlike = |identity: &mut Value| identity["arguments"]["ablation"] = "resample".into();
-        let faults = [(other as Change, "does not go with"), (unlike, "is of another kind of ablation")];
+        let faults =
+            [(&other as Change<'_>, "does not go with"), (&unlike, "is of another kind of ablation")];
         for (change, fault) in faults {
             let message = read(&[("ablate-one-mean", change)]).unwrap_err().to_string();
             assert!(message.contains("ablate-one-mean.csv` ") && message.contains(fault), "{message}");
@@ -365,19 +356,10 @@ mod tests {
 
     #[test]
     fn curves_whose_orders_were_made_otherwise_are_not_compared() {
-        let folder = tempfile::tempdir().unwrap();
-        let (made_up, own) =
-            (crate::findings::tiny().results.join("tiny-language"), folder.path().join("tiny-language"));
-        fs::create_dir_all(&own).unwrap();
-        for (name, recompute) in [("iterative-prune", false), ("iterative-prune-mean", true)] {
-            let [csv, json] = ["csv", "json"].map(|end| format!("{name}.{end}"));
-            fs::copy(made_up.join(&csv), own.join(&csv)).unwrap();
-            let text = fs::read_to_string(made_up.join(&json)).unwrap();
-            let mut signature: Value = serde_json::from_str(&text).unwrap();
-            signature["identity"]["arguments"]["recompute"] = recompute.into();
-            fs::write(own.join(&json), signature.to_string()).unwrap();
-        }
-        let folders = Folders { results: Path::to_owned(folder.path()), ..crate::findings::tiny() };
+        let recomputed = |is_so: bool| move |own: &mut Value| own["arguments"]["recompute"] = is_so.into();
+        let [first, second] = [recomputed(false), recomputed(true)];
+        let [zero, mean] = ["iterative-prune", "iterative-prune-mean"];
+        let (_folder, folders) = copied("tiny-language", &[(zero, zero, &first), (mean, mean, &second)]);
         let file = Source::subject(&folders, "tiny-language").one(experiment::PRUNING).unwrap();
         let message = KindsOfCurves::read(file, &mut LeftOut::default()).unwrap_err().to_string();
         assert!(message.ends_with("recompute is true but false there"), "{message}");

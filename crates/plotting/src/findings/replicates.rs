@@ -294,40 +294,31 @@ fn no_replicate(own: &ResultFile, other: &ResultFile, difference: &str) -> Error
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::{Adjustment, Folders, Source};
+    use crate::findings::{Adjustment, Change, Folders, Source, copied, tiny};
     use serde_json::Value;
-    use tempfile::TempDir;
 
-    /// A subject's folder with a second training, whose signature is changed so.
-    fn folder(change: impl Fn(&mut Value)) -> TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        let replicate = folder.path().join("tiny-inference/replicate-2");
-        fs::create_dir_all(&replicate).unwrap();
-        let (made_up, own) =
-            (crate::findings::tiny().results.join("tiny-inference"), folder.path().join("tiny-inference"));
-        for name in ["ablate-one.csv", "ablate-one.json"] {
-            fs::copy(made_up.join(name), own.join(name)).unwrap();
-        }
-        fs::copy(made_up.join("ablate-one.csv"), replicate.join("ablate-one.csv")).unwrap();
-        let text = fs::read_to_string(own.join("ablate-one.json")).unwrap();
-        let mut signature: Value = serde_json::from_str(&text).unwrap();
-        signature["identity"]["subject"] = "tiny-inference/replicate-2".into();
-        signature["identity"]["weights"] = "1".repeat(64).into();
-        change(&mut signature["identity"]);
-        fs::write(replicate.join("ablate-one.json"), signature.to_string()).unwrap();
-        folder
+    fn read(folders: &Folders) -> Result<Option<Replicates>> {
+        let file = Source::subject(folders, "tiny-inference").one(experiment::SWEEP)?;
+        Replicates::read(file, &mut LeftOut::default())
     }
 
-    fn read(results: &Path) -> Result<Option<Replicates>> {
-        let folders = Folders { results: results.to_owned(), ..crate::findings::tiny() };
-        let file = Source::subject(&folders, "tiny-inference").one(experiment::SWEEP)?;
-        Replicates::read(file, &mut LeftOut::default())
+    /// Reads a setup with a second run, whose signature is changed.
+    fn read_changed(change: Change<'_>) -> Result<Option<Replicates>> {
+        let other = |identity: &mut Value| {
+            identity["subject"] = "tiny-inference/replicate-2".into();
+            identity["weights"] = "1".repeat(64).into();
+            change(identity);
+        };
+        let own = ("ablate-one", "ablate-one", (&|_: &mut Value| ()) as Change<'_>);
+        let files = [own, ("ablate-one", "replicate-2/ablate-one", &other)];
+        let (_folder, folders) = copied("tiny-inference", &files);
+        read(&folders)
     }
 
     /// Two trainings with equal rows: each head costs the same in both.
     #[test]
     fn the_same_sweep_of_other_weights_is_a_replicate() {
-        let found = read(folder(|_| ()).path()).unwrap().unwrap();
+        let found = read_changed(&|_| ()).unwrap().unwrap();
         let judge = found.sweeps[0].judge(Criterion { alpha: 0.01, adjustment: Adjustment::None });
         let heads = found.heads(Attention::SelfAttention, judge);
         assert_eq!(heads.len(), found.sweeps[0].rows.len());
@@ -336,20 +327,21 @@ mod tests {
             assert_eq!(head.verdicts, vec![judge.verdict(row); 2]);
         }
         assert!(found.comparisons().unwrap().is_empty(), "no statistics of segments");
-        let found = read(&crate::findings::tiny().results).unwrap().unwrap();
+        let found = read(&tiny()).unwrap().unwrap();
         assert_eq!((found.sweeps.len(), found.curves.len()), (2, 2));
     }
 
     #[test]
     fn other_sweeps_are_no_replicates() {
         let own = |identity: &mut Value| {
-            let path = crate::findings::tiny().results.join("tiny-inference/ablate-one.json");
+            let path = tiny().results.join("tiny-inference/ablate-one.json");
             let signature: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
             identity["weights"] = signature["identity"]["weights"].clone();
         };
         let other_split = |identity: &mut Value| identity["split"] = "mismatched".into();
-        for (folder, fault) in [(folder(own), "its model is that of `"), (folder(other_split), "split: ")] {
-            let message = read(folder.path()).unwrap_err().to_string();
+        let faults = [(&own as Change<'_>, "its model is that of `"), (&other_split, "split: ")];
+        for (change, fault) in faults {
+            let message = read_changed(change).unwrap_err().to_string();
             assert!(message.contains("is no replicate of") && message.contains(fault), "{message}");
         }
     }
