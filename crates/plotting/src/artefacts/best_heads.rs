@@ -44,12 +44,9 @@ fn draw(file: ResultFile, asked: &Asked<'_>, _: &mut LeftOut) -> Result<Vec<Shee
     Ok(vec![sheet(&best.sweep.file, stem, None, [table(&best, asked.criterion)])])
 }
 
-/// The name of the files of the table of the paper that one stands beside, or has the layout of, what that is called, and its model,
-/// test set and unit.
-pub type Published = [&'static str; 3];
-
-/// The published table, by model and by the split that heads were chosen on.
-pub fn published(best: &BestHeads) -> Published {
+/// The published table by model and by the split that heads were chosen on: the name of its files, its name, and its model, test set
+/// and unit.
+pub fn published(best: &BestHeads) -> [&'static str; 3] {
     const OWN: &str = "Best head of each layer";
     match (best.sweep.model(), best.selected_on.is_some()) {
         (Model::Translator, false) => {
@@ -91,9 +88,8 @@ fn table(best: &BestHeads, criterion: Criterion) -> Table {
         let counts = format!("verdicts on the other heads of each layer: {}", verdicts.join("; "));
         vec![counts, judge.of_verdicts(), SIGNS.to_owned()]
     });
-    let paper = |enough: &dyn Fn(Attention) -> Option<Layers>| in_words(best, enough);
-    let ours = paper(&|attention| Layers::ours(&best.of(attention), judge));
-    let published = paper(&|attention| Layers::published(best.published(), attention));
+    let ours = in_words(best, |attention| Layers::ours(&best.of(attention), judge));
+    let published = in_words(best, |attention| Layers::published(best.published(), attention));
     let title = format!(
         "Best head alone in its layer (its number in brackets): {0} minus {0} of the full model{1}",
         metric.label(),
@@ -149,7 +145,7 @@ fn columns(best: &BestHeads, criterion: Criterion) -> Vec<(&'static str, BTreeMa
 }
 
 /// Number of layers for which one head is enough by the paper's rule, by attention type.
-fn in_words(best: &BestHeads, enough: &dyn Fn(Attention) -> Option<Layers>) -> Option<String> {
+fn in_words(best: &BestHeads, enough: impl Fn(Attention) -> Option<Layers>) -> Option<String> {
     let of = |attention: Attention| Some(format!("{} of {attention}", enough(attention)?));
     let tested: Vec<_> = best.sweep.attentions().into_iter().filter_map(of).collect();
     (!tested.is_empty()).then(|| format!("one head is enough (no significant loss) in {}", tested.join(", ")))

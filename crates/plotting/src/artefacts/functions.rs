@@ -13,7 +13,7 @@ use records::{AblationRow, Attention, HeadFunctionRow, HeadId, Measure, StandsFo
 use words::{tenths, typeset, with_minus};
 
 use super::heat_map::counts;
-use crate::view::{SIGNS, figure, judged, ranked, sheet};
+use crate::view::{SIGNS, by_name, figure, judged, ranked, sheet};
 
 const BEST: &str = "v19-table1";
 const LAYERS: &str = "v19-figure1c";
@@ -85,33 +85,25 @@ fn table1(functions: &Functions) -> Table {
         });
         let published = published(row);
         let beside = |best: f64, position: f64| Cell::number(format!("{best}; {position}"), best);
-        let cells = [
-            row.head_id().to_string().into(),
-            share(row.share).marked(row.holds == Some(true)),
-            ends.map(|ends| Cell::interval(ends, tenths)).into(),
-            row.best.map(share).into(),
-            position.into(),
-            row.shuffled.map(share).into(),
-            published.map(|own| beside(own.wmt, own.wmt_position)).into(),
-            published.map(|own| beside(own.subtitles, own.subtitles_position)).into(),
+        let mut cells = vec![
+            ("best head", row.head_id().to_string().into()),
+            ("share (%)", share(row.share).marked(row.holds == Some(true))),
+            ("95% interval", ends.map(|ends| Cell::interval(ends, tenths)).into()),
+            ("best in (% of resamples)", row.best.map(share).into()),
+            ("position alone (%)", position.into()),
+            ("shuffled (%)", row.shuffled.map(share).into()),
+            ("V19: WMT (%)", published.map(|own| beside(own.wmt, own.wmt_position)).into()),
+            (
+                "V19: OpenSubtitles (%)",
+                published.map(|own| beside(own.subtitles, own.subtitles_position)).into(),
+            ),
         ];
-        Row::new(format!("{} {}", row.function, row.detail).trim_end(), cells)
+        cells.truncate(if has_published { 8 } else { 6 });
+        (format!("{} {}", row.function, row.detail).trim_end().into(), cells)
     };
-    let columns = [
-        "best head",
-        "share (%)",
-        "95% interval",
-        "best in (% of resamples)",
-        "position alone (%)",
-        "shuffled (%)",
-        "V19: WMT (%)",
-        "V19: OpenSubtitles (%)",
-    ];
-    let columns = &columns[..if has_published { 8 } else { 6 }];
     let title = "The head that does each thing best (Voita et al. 2019)";
-    Table::new("Table 1", functions.file.label(BEST), functions.file.titled(title))
-        .columns(["Function", "of all heads"], columns.iter().copied())
-        .rows(leaders.iter().map(|found| row(found).cut(columns.len())))
+    let table = Table::new("Table 1", functions.file.label(BEST), functions.file.titled(title));
+    by_name(table, ["Function", "of all heads"], leaders.iter().map(row))
         .mark(thresholds())
         .note("position alone: how often the partner is at its most frequent relative position")
         .note(relative_margin(functions))
