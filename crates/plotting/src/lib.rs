@@ -1,14 +1,14 @@
 //! From results to pages: Markdown, LaTeX and terminal tables, SVG and PNG figures, the summary and HTML reports. Links no libtorch.
 //!
-//! [`findings`] reads results and answers questions about them. A [`view`] turns answers into plain values, a `Table` or a `Chart` of
-//! the crate `charts`, which writes files. The [`registry`] lists the artefacts: what each reads and which view it has. The commands
-//! and [`report`] go through it.
+//! [`findings`] reads results and answers questions about them. [`artefacts`] has a file for each table and figure, which turns answers
+//! into plain values, a `Table` or a `Chart` of the crate `charts`, and the list of all. The commands and [`report`] draw what is in the
+//! list. [`view`] has what artefacts share.
 pub mod artefact;
+pub mod artefacts;
 mod command;
 pub mod findings;
 #[cfg(test)]
 mod golden;
-pub mod registry;
 pub mod report;
 pub mod view;
 

@@ -12,8 +12,7 @@ use clap::{ArgMatches, FromArgMatches};
 use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
 use words::{exit_code, one_line, print, warn};
 
-use crate::artefact::Reads;
-use crate::registry::ARTEFACTS;
+use crate::artefacts::ARTEFACTS;
 use crate::view::{Asked, summary};
 
 /// Runs the command that the arguments name.
@@ -76,7 +75,7 @@ fn draw_all(name: &str, matches: &ArgMatches, criterion: Criterion, left_out: &m
     }
     if left_out.faults.len() == slips {
         // Without any results, the message is that on the first experiment.
-        Reads::Each(experiment::SWEEP).files(&source, &Asked { is_all: false, ..asked })?;
+        source.one(experiment::SWEEP)?;
     }
     anyhow::bail!("nothing can be drawn")
 }

@@ -5,7 +5,7 @@ use stats::Segments;
 use stats::adjust::holm;
 use stats::family::{self, Comparison, Pair, test_family, test_pairs};
 
-use crate::findings::error::{LeftOut, Result, no_segments, within};
+use crate::findings::error::{LeftOut, Result, incomparable, no_segments};
 use crate::findings::gates::Gates;
 use crate::findings::results::{Results, distinct, ends};
 use crate::findings::segments::stored;
@@ -25,8 +25,16 @@ fn measured<R: Row>(results: &Results<R>) -> Result<(Vec<Segments>, family::Test
 /// Tests pairs of rows of a file by what is stored of their segments.
 fn compared<R: Row>(results: &Results<R>, pairs: &[Pair]) -> Result<Vec<Comparison>> {
     let (segments, testing) = measured(results)?;
-    let what = || format!("the segments of `{}` cannot be compared", results.file.path.display());
-    test_pairs(&segments.iter().collect::<Vec<&Segments>>(), pairs, testing).map_err(within(what))
+    let systems: Vec<&Segments> = segments.iter().collect();
+    test_pairs(&systems, pairs, testing).map_err(incomparable(&results.file))
+}
+
+/// Adjusts the p-values of tests by Holm (1979) for their number.
+pub(crate) fn adjust(tests: Vec<&mut Comparison>) {
+    let p_values: Vec<f64> = tests.iter().map(|test| test.p_value.unwrap_or(f64::NAN)).collect();
+    for (test, adjusted) in tests.into_iter().zip(holm(&p_values)) {
+        test.p_adjusted = test.p_value.and(Some(adjusted));
+    }
 }
 
 /// The same rows beside their control, which had the same further training with all heads, in place of the model before: families are
@@ -50,7 +58,6 @@ pub(crate) fn against_control<R: TestedRow>(
         ));
     }
     let Some((segments, testing)) = tested else { return results };
-    let what = || format!("the segments of `{}` cannot be compared", results.file.path.display());
     let mut tests = Vec::new();
     for family in distinct(results.rows.iter().map(TestedRow::family)) {
         let of_family = (0..controls.len()).filter(|&place| results.rows[place].family() == family);
@@ -60,7 +67,8 @@ pub(crate) fn against_control<R: TestedRow>(
             .unzip();
         let Some(&control) = control.first() else { continue };
         let variants: Vec<&Segments> = places.iter().map(|&place| &segments[place]).collect();
-        let compared = test_family(&segments[control], &variants, testing, 0.0).map_err(within(what));
+        let compared = test_family(&segments[control], &variants, testing, 0.0);
+        let compared = compared.map_err(incomparable(&results.file));
         tests.extend(places.into_iter().zip(left_out.keep(compared).unwrap_or_default()));
     }
     tests.iter().for_each(|(place, tests)| results.rows[*place].record(tests));
@@ -153,12 +161,8 @@ impl Contrasts {
         for (contrast, pairs) in CONTRASTS.into_iter().zip(pairs) {
             let mut found: Vec<Option<Comparison>> =
                 pairs.into_iter().map(|pair| pair.and_then(|_| tested.next())).collect();
-            let p_values = found.iter().flatten().map(|found| found.p_value.unwrap_or(f64::NAN));
-            let adjusted = holm(&p_values.collect::<Vec<_>>());
-            for (found, adjusted) in found.iter_mut().flatten().zip(&adjusted) {
-                found.p_adjusted = found.p_value.and(Some(*adjusted));
-            }
-            measured.extend((!adjusted.is_empty()).then_some((contrast, found)));
+            adjust(found.iter_mut().flatten().collect());
+            measured.extend(found.iter().any(Option::is_some).then_some((contrast, found)));
         }
         let draws_of = |method: Method| {
             let of = |leader| {

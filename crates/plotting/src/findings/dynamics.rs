@@ -119,9 +119,6 @@ impl Dynamics {
     }
 
     /// Checkpoints whose score is above 0, so that others can be percentages of it.
-    ///
-    /// # Errors
-    /// If there is none, or no heads were masked in any.
     pub fn comparable(&self) -> Result<Vec<&Checkpoint>> {
         let found: Vec<_> = self.checkpoints.iter().filter(|checkpoint| checkpoint.is_comparable()).collect();
         if found.is_empty() {

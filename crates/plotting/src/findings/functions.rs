@@ -6,9 +6,7 @@ use records::rows::functions::by_function;
 use records::rows::relevance::PAPER_RULES;
 use records::{HeadFunctionRow, HeadId, RelevanceRow};
 
-use crate::findings::ablations::Ablations;
 use crate::findings::error::{LeftOut, Result, no_results};
-use crate::findings::importance::Importance;
 use crate::findings::results::Results;
 use crate::findings::source::{ResultFile, experiment};
 
@@ -17,9 +15,6 @@ pub type Functions = Results<HeadFunctionRow>;
 
 impl Functions {
     /// Reads what the heads of the model behind another file do, from the file beside it.
-    ///
-    /// # Errors
-    /// If there is none, or it is of other weights.
     pub fn of_model(file: &ResultFile) -> Result<Self> {
         let own = Self::beside_model(file, experiment::FUNCTIONS, experiment::FUNCTIONS)?;
         let path = file.path.with_file_name(format!("{}.csv", experiment::FUNCTIONS));
@@ -66,28 +61,5 @@ impl Relevance {
     /// Warning where the rules lose much of the relevance, or count it more than once.
     pub fn doubt(&self) -> Option<String> {
         RelevanceRow::doubt(self.rules(), self.rows.iter().map(|row| row.lost).fold(0.0, f64::max))
-    }
-}
-
-/// Other measurements of the same heads, as far as there are any.
-#[derive(Debug, Default)]
-pub struct Others {
-    /// Each of them masked alone.
-    pub sweep: Option<Ablations>,
-    /// Scores that they can be ordered by.
-    pub importance: Option<Importance>,
-    /// Their relevance, by rules that do not lose much of it if there are such results.
-    pub relevance: Option<Relevance>,
-}
-
-impl Others {
-    /// Reads the files beside one of the same weights.
-    pub fn beside(file: &ResultFile, left_out: &mut LeftOut) -> Self {
-        let sweep = Ablations::beside_model(file, experiment::SWEEP, experiment::SWEEP);
-        let importance = Importance::beside_model(file, experiment::IMPORTANCE, experiment::IMPORTANCE);
-        let (sweep, importance) = (left_out.keep(sweep).flatten(), left_out.keep(importance).flatten());
-        let mut relevance = Relevance::all_beside(file, left_out);
-        relevance.sort_by_key(|found| found.doubt().is_some());
-        Self { sweep, importance, relevance: relevance.into_iter().next() }
     }
 }

@@ -1,13 +1,10 @@
 //! Models that were trained further without some of their heads: the rows of `train-gates` (Voita et al. 2019, Section 6).
-use std::collections::{BTreeMap, BTreeSet};
-
-use records::{Attention, GateFilmRow, GateRow, Goal, HeadSet, Method, Scope};
+use records::{GateRow, HeadSet, Method, Scope};
 use words::count;
 
 use crate::findings::contrasts::against_control;
-use crate::findings::error::{LeftOut, Result, faulty};
+use crate::findings::error::LeftOut;
 use crate::findings::results::{Results, distinct, nearest, percent};
-use crate::findings::source::{ResultFile, experiment};
 
 /// Scores of a subject after pruning heads and training further; the base is the model before it was trained further.
 pub type Gates = Results<GateRow>;
@@ -91,95 +88,5 @@ impl Gates {
         let epochs = self.file.number("epochs").map(|epochs| count(epochs as usize, "epoch"));
         let epochs = epochs.map(|epochs| format!(", for {epochs}, each model once"));
         Some(part.to_owned() + &epochs.unwrap_or_default())
-    }
-}
-
-/// The share of gates that the model of a film leaves open: with far fewer or far more, nearly all of them look the same.
-const SHOWN: f64 = 0.25;
-
-/// States of the gates of one model before the first epoch and after each, up to the one that counts.
-#[derive(Debug)]
-pub struct Film {
-    /// The file that was read.
-    pub file: ResultFile,
-    /// The gates of each epoch, from 0 on.
-    pub epochs: Vec<Vec<GateFilmRow>>,
-}
-
-impl Film {
-    /// Reads a file of `gate-film`: of its models the one with about a quarter of its gates open in the end. Where `train-gates` is
-    /// beside it, the end is the epoch that counts there. Epochs that lack a head are left out.
-    ///
-    /// # Errors
-    /// If `train-gates` cannot be read, or is of other weights.
-    pub fn read(mut file: ResultFile) -> Result<Self> {
-        let mut films: BTreeMap<(Scope, String), BTreeMap<usize, Vec<GateFilmRow>>> = BTreeMap::new();
-        for row in file.rows::<GateFilmRow>()? {
-            let film = films.entry((row.gates, row.goal.to_string())).or_default();
-            film.entry(row.epoch).or_default().push(row);
-        }
-        let gates = Gates::beside_model(&file, &file.stem(experiment::GATES), experiment::GATES)?;
-        let models = gates.iter().flat_map(|gates| &gates.rows);
-        for row in models.filter(|row| row.method == Method::Gates) {
-            if let Some(epochs) = films.get_mut(&(row.attention, row.goal().to_string())) {
-                epochs.retain(|&epoch, _| epoch <= row.epoch);
-            }
-        }
-        for epochs in films.values_mut() {
-            let heads = |rows: &[GateFilmRow]| rows.iter().map(GateFilmRow::head_id).collect::<BTreeSet<_>>();
-            let all = epochs.values().flat_map(|rows| heads(rows)).collect::<BTreeSet<_>>();
-            epochs.retain(|_, rows| heads(rows) == all);
-        }
-        films.retain(|_, epochs| !epochs.is_empty());
-        let distance = |epochs: &BTreeMap<_, Vec<GateFilmRow>>| {
-            epochs
-                .values()
-                .last()
-                .map_or(f64::INFINITY, |gates| (expected_open(gates) / gates.len() as f64 - SHOWN).abs())
-        };
-        let shown = films.into_values().min_by(|one, other| distance(one).total_cmp(&distance(other)));
-        let none = || faulty(&file.path, "has no epoch with all heads up to the one that counts");
-        let epochs = shown.ok_or_else(none)?.into_values().collect();
-        Ok(Self { file, epochs })
-    }
-
-    /// Goal of the training of the gates.
-    pub fn goal(&self) -> Goal {
-        self.epochs[0][0].goal
-    }
-
-    /// Attention types that have gates.
-    pub fn attentions(&self) -> Vec<Attention> {
-        distinct(self.epochs.iter().flatten().map(|row| row.attention))
-    }
-}
-
-/// Expected number of open gates.
-pub fn expected_open(gates: &[GateFilmRow]) -> f64 {
-    gates.iter().map(|row| row.p_open).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fmt::Write as _;
-
-    use super::*;
-    use crate::findings::subject_file::SubjectKind;
-
-    #[test]
-    fn a_film_shows_the_model_that_keeps_about_a_quarter() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("gate-film.csv");
-        let mut text = "gates,point,epoch,attention,layer,head,log_alpha,p_open\n".to_owned();
-        for (heads, last) in [(1, 0.05), (3, 0.27), (6, 0.6)] {
-            for (epoch, open) in [(0, 0.94), (1, last)] {
-                for head in 1..=8 {
-                    writeln!(text, "enc-enc,heads-{heads},{epoch},enc-enc,1,{head},0.5,{open}").unwrap();
-                }
-            }
-        }
-        std::fs::write(&path, text).unwrap();
-        let file = ResultFile::of(path, "x", experiment::FILM, SubjectKind::default()).unwrap();
-        assert_eq!(Film::read(file).unwrap().goal(), Goal::Heads(3));
     }
 }

@@ -21,9 +21,6 @@ pub enum Adjustment {
 }
 
 /// Reads what a p-value must be below.
-///
-/// # Errors
-/// If it is no number between 0 and 1.
 pub fn parse_alpha(text: &str) -> Result<f64, &'static str> {
     let alpha = text.parse().ok().filter(|alpha| *alpha > 0.0 && *alpha < 1.0);
     alpha.ok_or("it must be a number between 0 and 1")

@@ -4,19 +4,20 @@ use records::{Attention, Order, Row, Scope};
 use serde_json::Value;
 use significance::SEED;
 use stats::Segments;
-use stats::adjust::holm;
 use stats::correlation::spearman;
 use stats::family::{Comparison, Pair, test_pairs};
 use stats::reliability::{Swept, across_halves, ceiling};
 
 use crate::findings::ablations::Ablations;
-use crate::findings::error::{Error, LeftOut, Result, faulty, incomparable, no_segments};
+use crate::findings::contrasts::adjust;
+use crate::findings::error::{LeftOut, Result, faulty, incomparable};
+use crate::findings::judge::Judge;
 use crate::findings::metric::Metric;
 use crate::findings::pruning::{Pruning, order_entries};
-use crate::findings::replicates::of_replicates;
+use crate::findings::replicates::{HeadInAll, of_replicates};
 use crate::findings::results::Results;
 use crate::findings::same_model::{beside, model_entries};
-use crate::findings::segments::stored;
+use crate::findings::segments::stored_if_there;
 use crate::findings::source::{ResultFile, experiment};
 
 /// Random divisions of the segments into halves.
@@ -88,9 +89,6 @@ impl KindContrast {
 
 impl KindsOfCurves {
     /// Reads what stands beside the curves with zeros, of other texts the first draw; chosen as [`Kinds::read`] does.
-    ///
-    /// # Errors
-    /// If a file cannot be read, has other weights or texts, or its orders were made otherwise.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
         first_training(file, experiment::PRUNING, |file| {
             let (mut all, mut reference) = (Vec::new(), None);
@@ -110,9 +108,6 @@ impl KindsOfCurves {
 }
 
 /// The same curves under mean ablation, if these were measured of the same training: an output bias can hold the means.
-///
-/// # Errors
-/// If they cannot be read, or are of another model.
 pub fn folded(curves: &Pruning, left_out: &mut LeftOut) -> Result<Option<Pruning>> {
     let file = &curves.results.file;
     let of_zeros = file.ablation().is_empty();
@@ -164,20 +159,19 @@ impl Kind {
     /// Change of the score by masking each head of a type, the mean over the draws.
     pub fn changes(&self, attention: Attention) -> Vec<f64> {
         let families: Vec<_> = self.draws.iter().map(|sweep| sweep.family(attention)).collect();
-        let mean = |place: usize| {
-            let sum: f64 = families.iter().map(|family| family[place].score_delta).sum();
-            sum / families.len() as f64
-        };
-        (0..families[0].len()).map(mean).collect()
+        let sum = |place: usize| families.iter().map(|family| family[place].score_delta).sum::<f64>();
+        (0..families[0].len()).map(|place| sum(place) / families.len() as f64).collect()
+    }
+
+    /// Each head of a type under all draws.
+    pub fn heads(&self, attention: Attention, judge: Judge) -> Vec<HeadInAll> {
+        HeadInAll::of_type(&self.draws, attention, judge)
     }
 }
 
 impl Kinds {
     /// Reads what stands beside the sweep with zeros, or else beside that of the first replicate that has other kinds; `None` if no
     /// other kind was measured, or `file` is of another kind itself.
-    ///
-    /// # Errors
-    /// If a file cannot be read, or has other heads or weights.
     pub fn read(file: ResultFile) -> Result<Option<Self>> {
         first_training(file, experiment::SWEEP, Self::beside)
     }
@@ -218,18 +212,9 @@ impl Kinds {
     }
 
     /// Agreement of each two kinds on the heads of each type.
-    ///
-    /// # Errors
-    /// If statistics of segments are damaged.
     pub fn agreements(&self) -> Result<Vec<KindAgreement>> {
-        let mut segments = Vec::new();
-        for sweep in self.all.iter().flat_map(|kind| &kind.draws) {
-            segments.push(match stored(sweep, || no_segments(&sweep.file)) {
-                Err(Error::NotMeasured(_)) => None,
-                found => Some(found?),
-            });
-        }
-        let segments: Option<Vec<_>> = segments.into_iter().collect();
+        let sweeps = self.all.iter().flat_map(|kind| &kind.draws);
+        let segments = sweeps.map(stored_if_there).collect::<Result<Option<Vec<_>>>>()?;
         let mut found = Vec::new();
         for attention in self.zero().attentions() {
             let changes: Vec<Vec<f64>> = self.all.iter().map(|kind| kind.changes(attention)).collect();
@@ -253,30 +238,22 @@ impl Kinds {
     }
 
     /// Tests each kind of a single draw against zeros, head by head; empty without statistics of segments.
-    ///
-    /// # Errors
-    /// If statistics are damaged.
     pub fn contrasts_with_zero(&self) -> Result<Vec<KindContrast>> {
         let zero = self.zero();
-        let of = |sweep: &Ablations| match stored(sweep, || no_segments(&sweep.file)) {
-            Err(Error::NotMeasured(_)) => Ok(None),
-            found => found.map(|(_, heads)| Some(heads)),
+        let (Some((_, zeros)), Some(testing)) = (stored_if_there(zero)?, zero.file.testing()) else {
+            return Ok(Vec::new());
         };
-        let (Some(zeros), Some(testing)) = (of(zero)?, zero.file.testing()) else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         for (kind, own) in self.all.iter().enumerate().skip(1) {
             let [sweep] = &own.draws[..] else { continue };
-            let Some(others) = of(sweep)? else { continue };
+            let Some((_, others)) = stored_if_there(sweep)? else { continue };
             let systems: Vec<&Segments> = zeros.iter().chain(&others).collect();
             let pairs: Vec<Pair> =
                 (0..zeros.len()).map(|base| Pair { base, variant: zeros.len() + base }).collect();
-            let tests =
-                test_pairs(&systems, &pairs, testing.of_segments()).map_err(incomparable(&sweep.file))?;
-            let adjusted =
-                holm(&tests.iter().map(|test| test.p_value.unwrap_or(f64::NAN)).collect::<Vec<_>>());
-            let tests = tests.into_iter().zip(adjusted);
-            let tests = tests.map(|(test, p)| Comparison { p_adjusted: test.p_value.and(Some(p)), ..test });
-            found.push(KindContrast { kind, tests: tests.collect() });
+            let tests = test_pairs(&systems, &pairs, testing.of_segments());
+            let mut tests = tests.map_err(incomparable(&sweep.file))?;
+            adjust(tests.iter_mut().collect());
+            found.push(KindContrast { kind, tests });
         }
         Ok(found)
     }
@@ -304,50 +281,41 @@ impl Kinds {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-
     use super::*;
-    use crate::findings::{Folders, Source};
+    use crate::findings::{Change, Source, copied};
 
-    /// A change of a signature.
-    type Change = fn(&mut Value);
-
-    /// A subject's folder with sweeps of other kinds, whose rows are those with zeros, for each name a signature that is changed so.
-    fn read(kinds: &[(&str, Change)]) -> Result<Option<Kinds>> {
-        let folder = tempfile::tempdir().unwrap();
-        let (made_up, own) =
-            (crate::findings::tiny().results.join("tiny-inference"), folder.path().join("tiny-inference"));
-        fs::create_dir_all(own.join("replicate-6")).unwrap();
-        let copy = |name: &str, change: Change| {
-            fs::copy(made_up.join("ablate-one.csv"), own.join(format!("{name}.csv"))).unwrap();
-            let text = fs::read_to_string(made_up.join("ablate-one.json")).unwrap();
-            let mut signature: Value = serde_json::from_str(&text).unwrap();
+    /// Reads a setup with sweeps of other kinds, whose rows are those with zeros and whose signatures are changed.
+    fn read(kinds: &[(&str, Change<'_>)]) -> Result<Option<Kinds>> {
+        let sign = |name: &str, change: Change<'_>, identity: &mut Value| {
             let (replicate, name_alone) = name.split_once("/ablate-one").unwrap_or(("", name));
             if !replicate.is_empty() {
-                signature["identity"]["subject"] = format!("tiny-inference/{replicate}").into();
+                identity["subject"] = format!("tiny-inference/{replicate}").into();
             }
             let kind: Vec<&str> = name_alone.trim_start_matches("ablate-one").split('-').skip(1).collect();
             if let [kind, draw @ ..] = &kind[..] {
-                signature["identity"]["arguments"]["ablation"] = (*kind).into();
+                identity["arguments"]["ablation"] = (*kind).into();
                 if let [draw] = draw {
-                    signature["identity"]["arguments"]["draw"] = draw.parse::<u64>().unwrap().into();
+                    identity["arguments"]["draw"] = draw.parse::<u64>().unwrap().into();
                 }
             }
-            change(&mut signature["identity"]);
-            fs::write(own.join(format!("{name}.json")), signature.to_string()).unwrap();
+            change(identity);
         };
-        copy("ablate-one", |_| ());
-        kinds.iter().for_each(|&(name, change)| copy(name, change));
-        let folders = Folders { results: Path::to_owned(folder.path()), ..crate::findings::tiny() };
+        let all = std::iter::once(&("ablate-one", UNCHANGED)).chain(kinds);
+        let signed: Vec<_> =
+            all.map(|&(name, change)| (name, move |own: &mut Value| sign(name, change, own))).collect();
+        let files: Vec<_> =
+            signed.iter().map(|(name, change)| ("ablate-one", *name, change as Change<'_>)).collect();
+        let (_folder, folders) = copied("tiny-inference", &files);
         Kinds::read(Source::subject(&folders, "tiny-inference").one(experiment::SWEEP)?)
     }
+
+    const UNCHANGED: Change<'_> = &|_| ();
 
     /// Two draws are one kind, whose changes are their mean; equal changes have a rho of 1.
     #[test]
     fn equal_sweeps_of_other_kinds_agree() {
         let names = ["ablate-one-mean", "ablate-one-resample-1", "ablate-one-resample-2"];
-        let found = read(&names.map(|name| (name, (|_| ()) as Change))).unwrap().unwrap();
+        let found = read(&names.map(|name| (name, UNCHANGED))).unwrap().unwrap();
         let shape: Vec<_> = found.all.iter().map(|kind| (kind.name, kind.draws.len())).collect();
         assert_eq!(shape, [("zero", 1), ("mean", 1), ("resample", 2)]);
         let [zero, resample] = [0, 2].map(|kind| found.all[kind].changes(Attention::SelfAttention));
@@ -360,9 +328,8 @@ mod tests {
     /// The subject's own training first, and else a replicate, which the title names.
     #[test]
     fn kinds_of_a_replicate_stand_for_those_of_its_subject() {
-        let unchanged = |name| (name, (|_| ()) as Change);
         let title = |names: &[&'static str]| {
-            let found = read(&names.iter().copied().map(unchanged).collect::<Vec<_>>()).unwrap();
+            let found = read(&names.iter().map(|&name| (name, UNCHANGED)).collect::<Vec<_>>()).unwrap();
             found.map(|found| found.zero().file.title())
         };
         let replicate = ["replicate-6/ablate-one", "replicate-6/ablate-one-mean"];
@@ -379,7 +346,8 @@ mod tests {
         assert!(read(&[]).unwrap().is_none());
         let other = |identity: &mut Value| identity["weights"] = "1".repeat(64).into();
         let unlike = |identity: &mut Value| identity["arguments"]["ablation"] = "resample".into();
-        let faults = [(other as Change, "does not go with"), (unlike, "is of another kind of ablation")];
+        let faults =
+            [(&other as Change<'_>, "does not go with"), (&unlike, "is of another kind of ablation")];
         for (change, fault) in faults {
             let message = read(&[("ablate-one-mean", change)]).unwrap_err().to_string();
             assert!(message.contains("ablate-one-mean.csv` ") && message.contains(fault), "{message}");
@@ -388,19 +356,10 @@ mod tests {
 
     #[test]
     fn curves_whose_orders_were_made_otherwise_are_not_compared() {
-        let folder = tempfile::tempdir().unwrap();
-        let (made_up, own) =
-            (crate::findings::tiny().results.join("tiny-language"), folder.path().join("tiny-language"));
-        fs::create_dir_all(&own).unwrap();
-        for (name, recompute) in [("iterative-prune", false), ("iterative-prune-mean", true)] {
-            let [csv, json] = ["csv", "json"].map(|end| format!("{name}.{end}"));
-            fs::copy(made_up.join(&csv), own.join(&csv)).unwrap();
-            let text = fs::read_to_string(made_up.join(&json)).unwrap();
-            let mut signature: Value = serde_json::from_str(&text).unwrap();
-            signature["identity"]["arguments"]["recompute"] = recompute.into();
-            fs::write(own.join(&json), signature.to_string()).unwrap();
-        }
-        let folders = Folders { results: Path::to_owned(folder.path()), ..crate::findings::tiny() };
+        let recomputed = |is_so: bool| move |own: &mut Value| own["arguments"]["recompute"] = is_so.into();
+        let [first, second] = [recomputed(false), recomputed(true)];
+        let [zero, mean] = ["iterative-prune", "iterative-prune-mean"];
+        let (_folder, folders) = copied("tiny-language", &[(zero, zero, &first), (mean, mean, &second)]);
         let file = Source::subject(&folders, "tiny-language").one(experiment::PRUNING).unwrap();
         let message = KindsOfCurves::read(file, &mut LeftOut::default()).unwrap_err().to_string();
         assert!(message.ends_with("recompute is true but false there"), "{message}");

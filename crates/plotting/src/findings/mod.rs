@@ -11,14 +11,11 @@ pub mod dynamics;
 pub mod error;
 pub mod functions;
 pub mod gates;
-pub mod groups;
 pub mod importance;
 pub mod judge;
 pub mod kinds;
 pub mod methods;
 pub mod metric;
-mod named;
-pub mod orders;
 pub mod origin;
 pub mod pair;
 pub mod paper;
@@ -41,15 +38,12 @@ pub use contrasts::{Contrasts, Draws};
 pub use dynamics::{Checkpoint, Dynamics};
 pub use error::{Error, LeftOut, Result};
 pub use functions::{Functions, Relevance};
-pub use gates::{Film, Gates};
-pub use groups::Groups;
+pub use gates::Gates;
 pub use importance::{HeadScore, Importance};
 pub use judge::{Adjustment, Criterion, Judge, RuleKind, Verdicts, parse_alpha};
 pub use kinds::{Kinds, KindsOfCurves};
 pub use methods::Methods;
 pub use metric::Metric;
-pub use named::Named;
-pub use orders::Orders;
 pub use pair::Pair;
 pub use paper::PAPER;
 pub use pruning::{Pruning, Removable, Series, Tolerable};
@@ -64,7 +58,29 @@ pub use subject_results::SubjectResults;
 pub use tasks::Pairing;
 
 #[cfg(test)]
-fn tiny() -> source::Folders {
+pub(crate) fn tiny() -> source::Folders {
     let folder = |name| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-support").join(name);
     source::Folders { results: folder("results"), experiments: folder("experiments") }
+}
+
+/// A change of the identity in a signature.
+#[cfg(test)]
+type Change<'a> = &'a dyn Fn(&mut serde_json::Value);
+
+/// Files of a made-up setup in a folder of their own: of each the file that it copies, its name, and a change of its signature.
+#[cfg(test)]
+fn copied(subject: &str, files: &[(&str, &str, Change<'_>)]) -> (tempfile::TempDir, source::Folders) {
+    let folder = tempfile::tempdir().unwrap();
+    for (from, name, change) in files {
+        let from = tiny().results.join(subject).join(from).with_extension("csv");
+        let path = folder.path().join(subject).join(name).with_extension("csv");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::copy(&from, &path).unwrap();
+        let text = std::fs::read_to_string(from.with_extension("json")).unwrap();
+        let mut signature: serde_json::Value = serde_json::from_str(&text).unwrap();
+        change(&mut signature["identity"]);
+        std::fs::write(path.with_extension("json"), signature.to_string()).unwrap();
+    }
+    let folders = source::Folders { results: folder.path().to_owned(), ..tiny() };
+    (folder, folders)
 }

@@ -11,11 +11,11 @@ use stats::reliability::Swept;
 use stats::replicates::{Agreement, Heterogeneity, agreement, heterogeneity};
 
 use crate::findings::ablations::Ablations;
-use crate::findings::error::{Error, LeftOut, Result, faulty, incomparable, no_segments};
+use crate::findings::error::{Error, LeftOut, Result, faulty, incomparable};
 use crate::findings::judge::{Criterion, Judge, RuleKind};
 use crate::findings::pruning::Pruning;
 use crate::findings::results::{Results, ends};
-use crate::findings::segments::stored;
+use crate::findings::segments::stored_if_there;
 use crate::findings::source::{ResultFile, experiment};
 
 /// Name of the folder of a replicate before its number.
@@ -98,6 +98,20 @@ pub struct Comparison {
 }
 
 impl HeadInAll {
+    /// Heads of a type in sweeps over the same heads, in their order.
+    pub fn of_type(sweeps: &[Ablations], attention: Attention, judge: Judge) -> Vec<Self> {
+        let families: Vec<_> = sweeps.iter().map(|sweep| sweep.family(attention)).collect();
+        let of = |place: usize| {
+            let rows = families.iter().map(|family| family[place]);
+            Self {
+                head: families[0][place].head_id(),
+                changes: rows.clone().map(|row| row.score_delta).collect(),
+                verdicts: rows.map(|row| judge.verdict(row)).collect(),
+            }
+        };
+        (0..families[0].len()).map(of).collect()
+    }
+
     /// Mean change.
     pub fn mean(&self) -> f64 {
         self.changes.iter().sum::<f64>() / self.changes.len() as f64
@@ -106,6 +120,12 @@ impl HeadInAll {
     /// Smallest and greatest change.
     pub fn range(&self) -> (f64, f64) {
         ends(&self.changes)
+    }
+
+    /// The verdict on which all runs agree, or else undecided; `None` if the first was not tested.
+    pub fn agreed(&self) -> Option<Verdict> {
+        let first = self.verdicts[0]?;
+        Some(if self.count(first) == self.verdicts.len() { first } else { Verdict::Undecided })
     }
 
     /// Number of runs with this verdict.
@@ -117,9 +137,6 @@ impl HeadInAll {
 impl Replicates {
     /// Reads the same sweep of all replicates of a subject, whose own is `file`, and their pruning curves; `None` if no other one has
     /// it.
-    ///
-    /// # Errors
-    /// If a file cannot be read, or is of another sweep: other data, settings or heads, or a model that is there already.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
         let Some(mut found) = Self::beside(Results::read(file)?)? else { return Ok(None) };
         let own = &found.sweeps[0].file;
@@ -133,9 +150,6 @@ impl Replicates {
     }
 
     /// The same without pruning curves, of a subject whose own sweep is read.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
     pub fn beside(first: Ablations) -> Result<Option<Self>> {
         let own = first.file.clone();
         let mut sweeps = vec![first];
@@ -148,10 +162,12 @@ impl Replicates {
         Ok((sweeps.len() > 1).then_some(Self { sweeps, curves: Vec::new() }))
     }
 
+    /// The same of a sweep with which they are shown; `None` also if one cannot be read, which is then left out.
+    pub fn of_sweep(sweep: &Ablations, left_out: &mut LeftOut) -> Option<Self> {
+        left_out.keep_if_there(Self::beside(sweep.clone())).flatten()
+    }
+
     /// Pruning curves of the other replicates of a subject.
-    ///
-    /// # Errors
-    /// If a file cannot be read, or differs in more than the model.
     pub fn curves(own: &Pruning, left_out: &mut LeftOut) -> Result<Vec<Pruning>> {
         let (own, mut found) = (&own.results.file, Vec::new());
         for curves in of_replicates(own, experiment::PRUNING)? {
@@ -174,16 +190,7 @@ impl Replicates {
 
     /// Heads of a type, in their order.
     pub fn heads(&self, attention: Attention, judge: Judge) -> Vec<HeadInAll> {
-        let families: Vec<_> = self.sweeps.iter().map(|sweep| sweep.family(attention)).collect();
-        let of = |place: usize| {
-            let rows = families.iter().map(|family| family[place]);
-            HeadInAll {
-                head: families[0][place].head_id(),
-                changes: rows.clone().map(|row| row.score_delta).collect(),
-                verdicts: rows.map(|row| judge.verdict(row)).collect(),
-            }
-        };
-        (0..families[0].len()).map(of).collect()
+        HeadInAll::of_type(&self.sweeps, attention, judge)
     }
 
     /// Returns true if all runs start from one checkpoint, so that heads can be compared by their numbers.
@@ -193,20 +200,12 @@ impl Replicates {
 
     /// Compares the heads of each attention type across runs; empty if the runs do not start from one checkpoint, or if the statistics
     /// of segments are missing.
-    ///
-    /// # Errors
-    /// If statistics are damaged.
     pub fn comparisons(&self) -> Result<BTreeMap<Attention, Comparison>> {
         if !self.have_same_heads() {
             return Ok(BTreeMap::new());
         }
-        let mut segments = Vec::new();
-        for sweep in &self.sweeps {
-            segments.push(match stored(sweep, || no_segments(&sweep.file)) {
-                Err(Error::NotMeasured(_)) => return Ok(BTreeMap::new()),
-                found => found?,
-            });
-        }
+        let segments = self.sweeps.iter().map(stored_if_there).collect::<Result<Option<Vec<_>>>>()?;
+        let Some(segments) = segments else { return Ok(BTreeMap::new()) };
         let of = |attention: Attention| {
             // the rows of all replicates are of the same heads in the same order
             let is_own = |(row, _): &(&AblationRow, _)| row.attention == attention;
@@ -295,40 +294,31 @@ fn no_replicate(own: &ResultFile, other: &ResultFile, difference: &str) -> Error
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::{Adjustment, Folders, Source};
+    use crate::findings::{Adjustment, Change, Folders, Source, copied, tiny};
     use serde_json::Value;
-    use tempfile::TempDir;
 
-    /// A subject's folder with a second training, whose signature is changed so.
-    fn folder(change: impl Fn(&mut Value)) -> TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        let replicate = folder.path().join("tiny-inference/replicate-2");
-        fs::create_dir_all(&replicate).unwrap();
-        let (made_up, own) =
-            (crate::findings::tiny().results.join("tiny-inference"), folder.path().join("tiny-inference"));
-        for name in ["ablate-one.csv", "ablate-one.json"] {
-            fs::copy(made_up.join(name), own.join(name)).unwrap();
-        }
-        fs::copy(made_up.join("ablate-one.csv"), replicate.join("ablate-one.csv")).unwrap();
-        let text = fs::read_to_string(own.join("ablate-one.json")).unwrap();
-        let mut signature: Value = serde_json::from_str(&text).unwrap();
-        signature["identity"]["subject"] = "tiny-inference/replicate-2".into();
-        signature["identity"]["weights"] = "1".repeat(64).into();
-        change(&mut signature["identity"]);
-        fs::write(replicate.join("ablate-one.json"), signature.to_string()).unwrap();
-        folder
+    fn read(folders: &Folders) -> Result<Option<Replicates>> {
+        let file = Source::subject(folders, "tiny-inference").one(experiment::SWEEP)?;
+        Replicates::read(file, &mut LeftOut::default())
     }
 
-    fn read(results: &Path) -> Result<Option<Replicates>> {
-        let folders = Folders { results: results.to_owned(), ..crate::findings::tiny() };
-        let file = Source::subject(&folders, "tiny-inference").one(experiment::SWEEP)?;
-        Replicates::read(file, &mut LeftOut::default())
+    /// Reads a setup with a second run, whose signature is changed.
+    fn read_changed(change: Change<'_>) -> Result<Option<Replicates>> {
+        let other = |identity: &mut Value| {
+            identity["subject"] = "tiny-inference/replicate-2".into();
+            identity["weights"] = "1".repeat(64).into();
+            change(identity);
+        };
+        let own = ("ablate-one", "ablate-one", (&|_: &mut Value| ()) as Change<'_>);
+        let files = [own, ("ablate-one", "replicate-2/ablate-one", &other)];
+        let (_folder, folders) = copied("tiny-inference", &files);
+        read(&folders)
     }
 
     /// Two trainings with equal rows: each head costs the same in both.
     #[test]
     fn the_same_sweep_of_other_weights_is_a_replicate() {
-        let found = read(folder(|_| ()).path()).unwrap().unwrap();
+        let found = read_changed(&|_| ()).unwrap().unwrap();
         let judge = found.sweeps[0].judge(Criterion { alpha: 0.01, adjustment: Adjustment::None });
         let heads = found.heads(Attention::SelfAttention, judge);
         assert_eq!(heads.len(), found.sweeps[0].rows.len());
@@ -337,20 +327,21 @@ mod tests {
             assert_eq!(head.verdicts, vec![judge.verdict(row); 2]);
         }
         assert!(found.comparisons().unwrap().is_empty(), "no statistics of segments");
-        let found = read(&crate::findings::tiny().results).unwrap().unwrap();
+        let found = read(&tiny()).unwrap().unwrap();
         assert_eq!((found.sweeps.len(), found.curves.len()), (2, 2));
     }
 
     #[test]
     fn other_sweeps_are_no_replicates() {
         let own = |identity: &mut Value| {
-            let path = crate::findings::tiny().results.join("tiny-inference/ablate-one.json");
+            let path = tiny().results.join("tiny-inference/ablate-one.json");
             let signature: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
             identity["weights"] = signature["identity"]["weights"].clone();
         };
         let other_split = |identity: &mut Value| identity["split"] = "mismatched".into();
-        for (folder, fault) in [(folder(own), "its model is that of `"), (folder(other_split), "split: ")] {
-            let message = read(folder.path()).unwrap_err().to_string();
+        let faults = [(&own as Change<'_>, "its model is that of `"), (&other_split, "split: ")];
+        for (change, fault) in faults {
+            let message = read_changed(change).unwrap_err().to_string();
             assert!(message.contains("is no replicate of") && message.contains(fault), "{message}");
         }
     }

@@ -25,9 +25,6 @@ impl<R: Row> Results<R> {
     }
 
     /// Reads the file of this name beside another one of the same weights, if it is there.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is of other weights.
     pub fn beside_model(file: &ResultFile, name: &str, experiment: &str) -> Result<Option<Self>> {
         same_model::beside(file, name, experiment, &[weights_entry])?.map(Self::read).transpose()
     }

@@ -28,9 +28,6 @@ pub fn may_have_same_weights(first: &ResultFile, second: &ResultFile) -> bool {
 }
 
 /// Results of `experiment` beside others, if `<name>.csv` is there.
-///
-/// # Errors
-/// If they differ from the others in one of these entries of their signatures.
 pub(crate) fn beside(
     file: &ResultFile,
     name: &str,

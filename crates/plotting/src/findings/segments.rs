@@ -54,6 +54,14 @@ pub fn stored<R: Row>(
     Ok((base, rows.iter().map(of).collect::<Result<_>>()?))
 }
 
+/// The same; `None` if nothing is stored.
+pub fn stored_if_there<R: Row>(results: &Results<R>) -> Result<Option<(Segments, Vec<Segments>)>> {
+    match stored(results, || no_segments(&results.file)) {
+        Err(Error::NotMeasured(_)) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 /// Of each segment that differs: BLEU of the segment alone, nats of the whole segment, or whether the class is the right one.
 fn changes(base: &Segments, masked: &Segments, metric: &Metric) -> Vec<SegmentChange> {
     let score = |segments: &Segments, place: usize| match segments {

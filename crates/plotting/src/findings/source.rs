@@ -137,9 +137,6 @@ impl Source {
     }
 
     /// The same or, where the subject's own training has none, that of the first replicate that has.
-    ///
-    /// # Errors
-    /// If there is none.
     pub fn of_a_training(&self, experiment: &str) -> Result<ResultFile> {
         let own = self.one(experiment);
         let (Err(Error::NotMeasured(_)), Self::Subject { subject, results, kind, .. }) = (&own, self) else {

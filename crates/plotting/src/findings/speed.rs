@@ -24,17 +24,11 @@ impl Speed {
     }
 
     /// The speed beside that of a file, with the mean contexts of the removed heads folded into biases, where that was timed too.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is of another model.
     pub fn folded(file: &ResultFile) -> Result<Option<Self>> {
         other_kind(file, "mean", experiment::SPEED, &mut None)?.map(Self::of_file).transpose()
     }
 
     /// All speeds of the model behind a file that were timed by scoring segments, in whatever order heads were removed.
-    ///
-    /// # Errors
-    /// If one cannot be read.
     pub fn all_of_model(file: &ResultFile) -> Result<Vec<Self>> {
         let folder = file.path.parent().unwrap_or(Path::new("."));
         let mut names = names(folder)?;

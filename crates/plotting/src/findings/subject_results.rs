@@ -63,42 +63,29 @@ impl SubjectResults {
     pub fn read(folders: &Folders, name: &str, left_out: &mut LeftOut) -> Self {
         let kind = folders.kind(name);
         let source = Source::of_kind(folders, name, kind);
-        let one = |experiment| source.one(experiment);
         let time = Time::read(&folders.results, name, left_out);
         let mut subject = Self {
             name: name.to_owned(),
             kind,
-            sweep: left_out.keep_if_there(one(experiment::SWEEP).and_then(Ablations::read)),
-            replicates: {
-                let found = one(experiment::SWEEP).and_then(|file| Replicates::read(file, left_out));
-                left_out.keep_if_there(found).flatten()
-            },
-            kinds: left_out.keep_if_there(one(experiment::SWEEP).and_then(Kinds::read)).flatten(),
+            sweep: one(&source, experiment::SWEEP, left_out, |file, _| Ablations::read(file)),
+            replicates: one(&source, experiment::SWEEP, left_out, Replicates::read).flatten(),
+            kinds: one(&source, experiment::SWEEP, left_out, |file, _| Kinds::read(file)).flatten(),
             best: {
-                let own = left_out.keep_if_there(one(experiment::BEST_HEADS).and_then(BestHeads::read));
+                let own = one(&source, experiment::BEST_HEADS, left_out, |file, _| BestHeads::read(file));
                 let elsewhere = left_out.read_all(BestHeads::largest_files(&source), BestHeads::read);
                 own.into_iter().chain(elsewhere).collect()
             },
             pairs: left_out.read_all(Pair::files(&source, None), |file| Pair::read(file, &folders.results)),
-            pruning: {
-                let curves = one(experiment::PRUNING).and_then(|file| Pruning::read(file, left_out));
-                left_out.keep_if_there(curves)
-            },
-            pruning_kinds: {
-                let found = one(experiment::PRUNING).and_then(|file| KindsOfCurves::read(file, left_out));
-                left_out.keep_if_there(found).flatten()
-            },
-            retrained: {
-                let curves = one(experiment::RETRAINED).and_then(|file| Retrained::read(file, left_out));
-                left_out.keep_if_there(curves)
-            },
+            pruning: one(&source, experiment::PRUNING, left_out, Pruning::read),
+            pruning_kinds: one(&source, experiment::PRUNING, left_out, KindsOfCurves::read).flatten(),
+            retrained: one(&source, experiment::RETRAINED, left_out, Retrained::read),
             methods: {
                 let file = source.of_a_training(experiment::METHODS);
                 let found = file.and_then(|file| Methods::read(file, left_out));
                 left_out.keep_if_there(found)
             },
-            dynamics: left_out.keep_if_there(one(experiment::DYNAMICS).and_then(Dynamics::read)),
-            functions: left_out.keep_if_there(one(experiment::FUNCTIONS).and_then(Functions::read)),
+            dynamics: one(&source, experiment::DYNAMICS, left_out, |file, _| Dynamics::read(file)),
+            functions: one(&source, experiment::FUNCTIONS, left_out, |file, _| Functions::read(file)),
             gates: {
                 let gates = left_out.read_all(source.all(experiment::GATES), Gates::read);
                 gates.into_iter().map(|gates| gates.against_control(left_out)).collect()
@@ -185,6 +172,17 @@ impl SubjectResults {
         let files = files.chain(self.functions.iter().map(|functions| &functions.file));
         files.chain(self.gates.iter().map(|gates| &gates.file))
     }
+}
+
+/// What is read from the standard file of an experiment; `None` if it was not run, or cannot be read.
+fn one<T>(
+    source: &Source,
+    experiment: &str,
+    left_out: &mut LeftOut,
+    read: impl FnOnce(ResultFile, &mut LeftOut) -> Result<T>,
+) -> Option<T> {
+    let found = source.one(experiment).and_then(|file| read(file, left_out));
+    left_out.keep_if_there(found)
 }
 
 /// The nats of the intact model for each word of the text; none where words were not counted.

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use crate::artefact::Artefact;
+use crate::artefacts::ARTEFACTS;
 use crate::findings::{
     Adjustment, Criterion, Folders, LeftOut, ResultFile, Source, Speed, SubjectFile, SubjectResults,
     experiment, source, tasks,
 };
-use crate::registry::ARTEFACTS;
 use crate::view::Asked;
 use anyhow::Result;
 use charts::table::{Cell, Table};

@@ -16,8 +16,8 @@ use words::{count, tenths};
 
 use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::pruning_table::{self, COMPLEMENT, optimistic, without_attention};
-use super::replicates::shares;
 use super::{Asked, BANDS, difference, drawn, hollow, mark, of_draws, scored, sheet, worse_than_control};
+use crate::artefacts::replicates::shares;
 
 /// An axis that begins below this share of its end begins at 0.
 const NEAR_ZERO: f64 = 0.2;

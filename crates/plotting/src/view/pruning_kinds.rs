@@ -9,9 +9,9 @@ use records::{Order, Scope};
 use words::signed;
 
 use super::curve::Curve;
-use super::kinds::KINDS;
 use super::pruning_curves::{chart, curve};
 use super::pruning_table::{SPREAD, score_at, share};
+use crate::artefacts::kinds::KINDS;
 
 pub(crate) const STEM: &str = "pruning-kinds";
 

@@ -2,6 +2,7 @@
 //! paper).
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::artefacts::heat_map::{self, Values};
 use crate::findings::pruning::share;
 use crate::findings::replicates::HeadInAll;
 use crate::findings::results::{distinct, extent};
@@ -10,7 +11,6 @@ use crate::findings::{
     Ablations, Criterion, Gates, Importance, Kinds, Pruning, Relevance, Replicates, ResultFile,
     SegmentChange, SubjectResults, gates,
 };
-use crate::view::heat_map::{self, Values};
 use crate::view::ranked;
 use charts::chart::Color;
 use charts::palette::{SILVER, diverging, text_on};

@@ -1,6 +1,7 @@
 //! Findings on one subject, in sentences and in a few numbers.
+use crate::artefacts::replicates::in_words;
 use crate::findings::{Ablations, Criterion, Pruning, Replicates, RuleKind, SubjectResults, Tolerable};
-use crate::view::{replicates::in_words, three};
+use crate::view::three;
 use charts::table::Cell;
 use records::{Order, Scope, TestedRow as _};
 use words::{count, fixed, range, tenths};

@@ -2,9 +2,9 @@
 //! single heads do (no such page is in the paper).
 use std::collections::BTreeSet;
 
+use crate::artefacts::cross_domain::{COLUMNS, HOW_TO_READ, cells};
 use crate::findings::paper::Share;
 use crate::findings::{Ablations, Criterion, PAPER, Pairing, Pruning, SubjectResults, Tolerable};
-use crate::view::cross_domain::{COLUMNS, HOW_TO_READ, cells};
 use crate::view::three;
 use charts::chart::{self, At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use charts::palette::{BLUE, GREY, INK, VERMILLION};

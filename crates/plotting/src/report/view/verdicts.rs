@@ -1,5 +1,6 @@
 //! The paper's numbers beside ours, with what the data bears out: whether both point the same way, and whether the published
 //! number lies inside our interval.
+use crate::artefacts::best_heads::published;
 use crate::findings::best_heads::Layers;
 use crate::findings::paper::{FewHeads, PAPER, Summary};
 use crate::findings::results::interval;
@@ -7,7 +8,6 @@ use crate::findings::{
     Ablations, Adjustment, BestHeads, Criterion, Dynamics, Functions, Gates, Pair, Pruning, Speed,
     SubjectResults, Verdicts,
 };
-use crate::view::best_heads::published;
 use charts::table::{Row, Table};
 use records::rows::functions::leaders;
 use records::{Attention, HeadFunctionRow, Method, Order, Scope, SpeedRow, StandsFor, TestedRow as _};

@@ -12,11 +12,12 @@ use records::{AblationRow, Attention, Order, Scope, TestedRow};
 use words::{fixed, signed, tenths};
 
 use super::Claim;
-use crate::view::cross_domain::cells;
+use crate::artefacts::cross_domain::cells;
+use crate::artefacts::{kinds, replicates};
 use crate::view::methods::{recommended, with_training};
 use crate::view::pruning_curves::retrained_rows;
 use crate::view::pruning_table::{score_at, share};
-use crate::view::{kinds, pruning_kinds, replicates, three};
+use crate::view::{pruning_kinds, three};
 
 /// Section 3.2: most single heads can go.
 pub fn single_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {

@@ -3,16 +3,63 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::results::{distinct, extent};
-use crate::findings::{Ablations, Criterion, HeadScore, Importance, Relevance, ResultFile, Verdicts};
+use crate::findings::{
+    Ablations, Criterion, HeadScore, Importance, Relevance, Replicates, ResultFile, Results, Verdicts,
+    experiment,
+};
 use charts::chart::{BAR_COLORS, Cell, Chart, Entry, Layer, Panel, Sign};
 use records::{AblationRow, Attention, HeadId, TestedRow as _, Verdict};
 use words::{decimals, typeset, with_minus};
 
-/// Names of the files: of what masking does, of scores, and of relevance.
-pub(crate) const EFFECTS: &str = "heads";
-pub(crate) const SCORES: &str = "heads-by-score";
-pub(crate) const RELEVANCE: &str = "v19-figure1a";
+use super::replicates::needed_in_all;
+use crate::view::{figure, sheet};
+
+const BY_EFFECT: &str = "heads";
+const BY_SCORE: &str = "heads-by-score";
+const BY_RELEVANCE: &str = "v19-figure1a";
+
+pub(super) const EFFECTS: Artefact = Artefact::new(
+    [BY_EFFECT, "heads", chapter::SINGLE_HEADS],
+    "Heat map of what masking each head does to the score, layer x head",
+    Reads::Each(experiment::SWEEP),
+    |file, asked, left_out| {
+        let sweep = Results::read(file)?;
+        let others = Replicates::of_sweep(&sweep, left_out);
+        let others = others.and_then(|found| needed_in_all(&found, asked.criterion));
+        Ok(vec![sheet(&sweep.file, BY_EFFECT, effects(&sweep, asked.criterion).note(others), [])])
+    },
+);
+
+pub(super) const SCORES: Artefact = Artefact::new(
+    ["scores", "importance", chapter::SINGLE_HEADS],
+    "Heat maps of what heads can be ordered by, layer x head",
+    Reads::Each(experiment::IMPORTANCE),
+    |file, asked, left_out| {
+        let found = Importance::read(file)?;
+        let sweep = Ablations::beside_model(&found.file, experiment::SWEEP, experiment::SWEEP);
+        let sweep = left_out.keep(sweep).flatten();
+        let chart = scores(&found, sweep.as_ref(), asked.criterion);
+        Ok(vec![sheet(&found.file, BY_SCORE, chart, [])])
+    },
+);
+
+pub(super) const RELEVANCE: Artefact = Artefact::new(
+    [BY_RELEVANCE, "relevance", chapter::FUNCTIONS],
+    "Heat map of the relevance of each head, layer x head (Voita et al. 2019)",
+    Reads::Files(|source, asked| {
+        // the files of several sets of rules stand side by side
+        let files = source.all(experiment::RELEVANCE)?;
+        if files.is_empty() && !asked.is_all {
+            Ok(vec![source.one(experiment::RELEVANCE)?])
+        } else {
+            Ok(files)
+        }
+    }),
+    |file, _, _| figure(file, BY_RELEVANCE, relevance),
+)
+.also("v19-figure2a");
 
 /// Multiple of the median above which the maximum makes colours go by the square root: on a linear scale all other heads would
 /// look white.
@@ -127,12 +174,12 @@ fn legend(sweep: &Ablations, criterion: Criterion) -> Vec<Entry> {
 }
 
 /// Changes of the score by masking each head: orange where it gets worse; signs are verdicts.
-pub fn effects(sweep: &Ablations, criterion: Criterion) -> Chart {
+fn effects(sweep: &Ablations, criterion: Criterion) -> Chart {
     let values = effects_of(sweep, criterion);
     let (label, numbers) = effects_bar(sweep, &values);
     let title = format!("Effect of masking one head on {}", sweep.metric().label());
     let attentions = sweep.attentions();
-    Chart::new("Heads", sweep.file.label(EFFECTS), sweep.file.titled(title))
+    Chart::new("Heads", sweep.file.label(BY_EFFECT), sweep.file.titled(title))
         .note(sweep.base_line())
         .note(format!(
             "white: masking the head changes the score by at most the margin ({}); orange: the score gets worse by more; blue, \
@@ -148,7 +195,7 @@ pub fn effects(sweep: &Ablations, criterion: Criterion) -> Chart {
 
 /// One row of panels for each score that all heads have; the colours of each end at its greatest value. Signs are the
 /// verdicts on single heads, where those were measured.
-pub fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Criterion) -> Chart {
+fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Criterion) -> Chart {
     let judged = sweep.into_iter().flat_map(|sweep| {
         let judge = sweep.judge(criterion);
         sweep.rows.iter().filter_map(move |row| Some((row.head_id(), judge.verdict(row)?)))
@@ -176,7 +223,7 @@ pub fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Cri
             panels.push(panel(&importance.file, attention, values, is_last).named(name).in_row(index));
         }
     }
-    let label = importance.file.label(SCORES);
+    let label = importance.file.label(BY_SCORE);
     Chart::new("Heads by score", label, format!("Rankings of heads; {}", importance.title()))
         .note(
             "orange: above 0; blue, striped: below 0; the colours of each score end at its maximum, which is in its title; entropy \
@@ -194,12 +241,12 @@ pub fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Cri
 }
 
 /// Relevance of each head: Figures 1a and 2a of Voita et al. (2019).
-pub fn relevance(relevance: &Relevance) -> Chart {
+fn relevance(relevance: &Relevance) -> Chart {
     let (file, rows) = (&relevance.file, &relevance.rows);
     let attentions = distinct(rows.iter().map(|row| row.attention));
     let values = Values::new(0.0, rows.iter().map(|row| (row.head_id(), (row.relevance, None))));
     let title = "Relevance of each head for the largest logit (Voita et al. 2019)";
-    Chart::new("Figures 1a and 2a", file.label(RELEVANCE), file.titled(title))
+    Chart::new("Figures 1a and 2a", file.label(BY_RELEVANCE), file.titled(title))
         .note(format!("rules: {}", relevance.rules()))
         .note(
             "mean over target positions of the share of the layer's absolute relevance; orange: in favour of the largest logit; blue, \

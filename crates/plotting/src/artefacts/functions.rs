@@ -1,9 +1,11 @@
 //! Table 1 and Figures 1c and 2b of Voita et al. (2019): which heads do what, and how many there are in each layer.
 use std::collections::BTreeMap;
 
-use crate::findings::functions::Others;
+use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::results::distinct;
-use crate::findings::{Criterion, Functions, PAPER};
+use crate::findings::{
+    Ablations, Criterion, Functions, Importance, LeftOut, PAPER, Relevance, ResultFile, experiment,
+};
 use charts::chart::Chart;
 use charts::table::{Cell, Row, Table};
 use records::rows::functions::{FunctionName, POSITIONAL_PERCENT, SYNTACTIC_POINTS, leaders};
@@ -11,11 +13,50 @@ use records::{AblationRow, Attention, HeadFunctionRow, HeadId, Measure, StandsFo
 use words::{tenths, typeset, with_minus};
 
 use super::heat_map::counts;
-use super::{SIGNS, judged, ranked};
+use crate::view::{SIGNS, by_name, figure, judged, ranked, sheet};
 
-pub const TABLE: &str = "v19-table1";
-const SAME_HEADS: &str = "v19-table1-heads";
-pub const CENSUS: &str = "v19-figure1c";
+const BEST: &str = "v19-table1";
+const LAYERS: &str = "v19-figure1c";
+
+pub(super) const TABLE: Artefact = Artefact::new(
+    [BEST, "functions", chapter::FUNCTIONS],
+    "The best head for each function, compared with its position alone and shuffled targets (Voita et al. 2019)",
+    Reads::Each(experiment::FUNCTIONS),
+    |file, asked, left_out| {
+        let found = Functions::read(file)?;
+        let others = Others::beside(&found.file, left_out);
+        let tables = [Some(table1(&found)), same_heads(&found, &others, asked.criterion)];
+        Ok(vec![sheet(&found.file, BEST, None, tables.into_iter().flatten())])
+    },
+);
+
+pub(super) const CENSUS: Artefact = Artefact::new(
+    [LAYERS, "functions", chapter::FUNCTIONS],
+    "What the heads of each layer do (Voita et al. 2019)",
+    Reads::Each(experiment::FUNCTIONS),
+    |file, _, _| figure(file, LAYERS, figure1c),
+)
+.also("v19-figure2b");
+
+/// Other measurements of the same heads, as far as there are any.
+struct Others {
+    sweep: Option<Ablations>,
+    importance: Option<Importance>,
+    /// By rules that do not lose much of it, if there are such results.
+    relevance: Option<Relevance>,
+}
+
+impl Others {
+    /// Reads the files beside one of the same weights.
+    fn beside(file: &ResultFile, left_out: &mut LeftOut) -> Self {
+        let sweep = Ablations::beside_model(file, experiment::SWEEP, experiment::SWEEP);
+        let importance = Importance::beside_model(file, experiment::IMPORTANCE, experiment::IMPORTANCE);
+        let (sweep, importance) = (left_out.keep(sweep).flatten(), left_out.keep(importance).flatten());
+        let mut relevance = Relevance::all_beside(file, left_out);
+        relevance.sort_by_key(|found| found.doubt().is_some());
+        Self { sweep, importance, relevance: relevance.into_iter().next() }
+    }
+}
 
 /// Threshold of a function.
 fn thresholds() -> String {
@@ -27,7 +68,7 @@ fn thresholds() -> String {
 
 /// The head that does each thing best, beside what its position alone and shuffled targets give: Table 1. Published shares stand
 /// beside those of a translator's encoder.
-pub fn table1(functions: &Functions) -> Table {
+fn table1(functions: &Functions) -> Table {
     let leaders = leaders(&functions.rows);
     let is_translator = functions.file.kind.stands_for.is_some_and(StandsFor::translates);
     let published = |row: &HeadFunctionRow| {
@@ -44,33 +85,25 @@ pub fn table1(functions: &Functions) -> Table {
         });
         let published = published(row);
         let beside = |best: f64, position: f64| Cell::number(format!("{best}; {position}"), best);
-        let cells = [
-            row.head_id().to_string().into(),
-            share(row.share).marked(row.holds == Some(true)),
-            ends.map(|ends| Cell::interval(ends, tenths)).into(),
-            row.best.map(share).into(),
-            position.into(),
-            row.shuffled.map(share).into(),
-            published.map(|own| beside(own.wmt, own.wmt_position)).into(),
-            published.map(|own| beside(own.subtitles, own.subtitles_position)).into(),
+        let mut cells = vec![
+            ("best head", row.head_id().to_string().into()),
+            ("share (%)", share(row.share).marked(row.holds == Some(true))),
+            ("95% interval", ends.map(|ends| Cell::interval(ends, tenths)).into()),
+            ("best in (% of resamples)", row.best.map(share).into()),
+            ("position alone (%)", position.into()),
+            ("shuffled (%)", row.shuffled.map(share).into()),
+            ("V19: WMT (%)", published.map(|own| beside(own.wmt, own.wmt_position)).into()),
+            (
+                "V19: OpenSubtitles (%)",
+                published.map(|own| beside(own.subtitles, own.subtitles_position)).into(),
+            ),
         ];
-        Row::new(format!("{} {}", row.function, row.detail).trim_end(), cells)
+        cells.truncate(if has_published { 8 } else { 6 });
+        (format!("{} {}", row.function, row.detail).trim_end().into(), cells)
     };
-    let columns = [
-        "best head",
-        "share (%)",
-        "95% interval",
-        "best in (% of resamples)",
-        "position alone (%)",
-        "shuffled (%)",
-        "V19: WMT (%)",
-        "V19: OpenSubtitles (%)",
-    ];
-    let columns = &columns[..if has_published { 8 } else { 6 }];
     let title = "The head that does each thing best (Voita et al. 2019)";
-    Table::new("Table 1", functions.file.label(TABLE), functions.file.titled(title))
-        .columns(["Function", "of all heads"], columns.iter().copied())
-        .rows(leaders.iter().map(|found| row(found).cut(columns.len())))
+    let table = Table::new("Table 1", functions.file.label(BEST), functions.file.titled(title));
+    by_name(table, ["Function", "of all heads"], leaders.iter().map(row))
         .mark(thresholds())
         .note("position alone: how often the partner is at its most frequent relative position")
         .note(relative_margin(functions))
@@ -97,7 +130,7 @@ fn relative_margin(functions: &Functions) -> Option<String> {
 }
 
 /// The heads of Table 1 by all that was measured of them; nothing where that is only what they do.
-pub fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) -> Option<Table> {
+fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) -> Option<Table> {
     let Others { sweep, importance, relevance } = others;
     let mut columns: Vec<(String, BTreeMap<HeadId, Cell>)> = Vec::new();
     let confidence = functions.rows.iter().filter(|row| row.function == FunctionName::Confidence);
@@ -140,17 +173,18 @@ pub fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) 
     let data: Vec<String> = data.into_iter().flatten().collect();
     let names = std::iter::once("best at").chain(columns.iter().map(|(name, _)| name.as_str()));
     let title = "The same heads by what else was measured of them";
-    let table = Table::new("Beside Table 1", functions.file.label(SAME_HEADS), functions.file.titled(title))
-        .columns(["Head", "Measured"], names)
-        .rows(best.into_iter().map(row))
-        .note("ranks are among all heads that were measured, 1 for the greatest")
-        .note((!data.is_empty()).then(|| data.join(", ")));
+    let table =
+        Table::new("Beside Table 1", functions.file.label("v19-table1-heads"), functions.file.titled(title))
+            .columns(["Head", "Measured"], names)
+            .rows(best.into_iter().map(row))
+            .note("ranks are among all heads that were measured, 1 for the greatest")
+            .note((!data.is_empty()).then(|| data.join(", ")));
     let verdicts = sweep.as_ref().map(|sweep| format!("{} ({SIGNS})", sweep.judge(criterion).of_verdicts()));
     Some(table.note(verdicts))
 }
 
 /// Number of heads of each layer with each function, a panel for each attention type: Figures 1c and 2b.
-pub fn figure1c(functions: &Functions) -> Chart {
+fn figure1c(functions: &Functions) -> Chart {
     let (all, kinds) = (functions.heads(), functions.kinds());
     let attentions = distinct(all.iter().map(|head| head.attention()));
     let panel = |&attention: &Attention| {
@@ -164,7 +198,7 @@ pub fn figure1c(functions: &Functions) -> Chart {
         counts(("layer", &layers), ("", names), count)
     };
     let title = "What the heads of each layer do (Voita et al. 2019)";
-    Chart::new("Figures 1c and 2b", functions.file.label(CENSUS), functions.file.titled(title))
+    Chart::new("Figures 1c and 2b", functions.file.label(LAYERS), functions.file.titled(title))
         .note("numbers: heads of a layer; the darker, the larger their share of the layer")
         .note(format!("a head counts that {}; it may have several functions", thresholds()))
         .beside(&attentions, Attention::in_words, panel)

@@ -1,28 +1,88 @@
 //! Accuracy by group of segments, which heads each group needs, and which groups need the same heads.
-use crate::findings::{Criterion, Groups, Verdicts};
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::error::faulty;
+use crate::findings::segments::stored;
+use crate::findings::{Ablations, Criterion, Result, Results, Verdicts, experiment};
 use charts::chart::{self, BAR_COLORS, Chart, Entry, Layer, Panel, Sign, Style};
 use charts::palette::INK;
 use charts::table::{Cell, Row, Table};
-use records::{Attention, HeadId};
-use significance::{Change, Group};
+use records::rules::margin;
+use records::{AblationRow, Attention, HeadId, Verdict};
+use significance::{Change, Group, groups};
 use stats::bootstrap::Interval;
+use stats::classification::{ClassificationMetric, Outcome};
+use stats::{MetricName, Segments};
 use words::{count, fixed, signed, with_minus};
 
 use super::heat_map::sign;
-use super::three;
+use crate::view::{by_name, sheet, three};
 
-pub const STEM: &str = "groups";
+const STEM: &str = "groups";
 
-const COLUMNS: [&str; 8] = [
-    "segments",
-    "base",
-    "95% interval",
-    "needed",
-    "dispensable",
-    "undecided",
-    "worse without",
-    "better without",
-];
+/// The accuracy of each group with the heads that change it, and how far pairs of groups need the same heads.
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "groups", chapter::OTHER_DATA],
+    "Accuracy by group of segments, such as the paradigms of BLiMP, and the heads that each group needs",
+    Reads::Files(|source, asked| {
+        if !asked.is_all {
+            return Ok(vec![source.one(experiment::SWEEP)?]);
+        }
+        Ok(source.all(experiment::SWEEP)?.into_iter().filter(|file| file.groups().is_some()).collect())
+    }),
+    |file, asked, _| {
+        let (found, criterion) = (Groups::read(Results::read(file)?)?, asked.criterion);
+        let tables = [heads_of_groups(&found, criterion), likeness(&found)];
+        Ok(vec![sheet(&found.sweep.file, STEM, figure(&found, criterion), tables)])
+    },
+);
+
+/// Changes of each group of segments by masking one head at a time.
+struct Groups {
+    /// Of all segments.
+    sweep: Ablations,
+    /// Heads that were masked, in the order of the columns of each group.
+    heads: Vec<HeadId>,
+    /// In the order of the split.
+    groups: Vec<Group>,
+}
+
+impl Groups {
+    /// Reads what is stored of the segments of a sweep; its signature names the groups.
+    fn read(sweep: Ablations) -> Result<Self> {
+        let path = &sweep.file.path;
+        let fault =
+            "has no groups of choices: its signature must name them, and `ablate-one` store its segments";
+        let none = || faulty(path, fault);
+        let named = sweep.file.groups().ok_or_else(none)?;
+        let choices = |segments| match segments {
+            Segments::Classes(outcomes, ClassificationMetric::Accuracy) => Ok(outcomes),
+            _ => Err(none()),
+        };
+        let (base, masked) = stored(&sweep, none)?;
+        let base = choices(base)?;
+        let of_head = |(row, segments): (&AblationRow, _)| Ok((row.head_id(), choices(segments)?));
+        let mut heads: Vec<(HeadId, Vec<Outcome>)> =
+            sweep.rows.iter().zip(masked).map(of_head).collect::<Result<_>>()?;
+        heads.sort_by_key(|(head, _)| *head);
+        let (heads, outcomes): (Vec<_>, Vec<_>) = heads.into_iter().unzip();
+        let Some(groups) = groups(&named, &base, &outcomes) else {
+            let sum = named.iter().map(|(_, segments)| *segments).fold(0, usize::saturating_add);
+            let scored = base.len();
+            let fault = format!(
+                "has groups of {sum} segments, but the model was scored on {scored}, or on others without a head"
+            );
+            return Err(faulty(path, fault));
+        };
+        Ok(Self { sweep, heads, groups })
+    }
+
+    /// What the interval of a head's loss says of a group, beside a margin in percent of the group's accuracy.
+    fn verdict(group: &Group, change: &Change, margin_percent: f64) -> Verdict {
+        let Interval { low, high } = change.interval;
+        let margin = margin(MetricName::Accuracy, group.accuracy(), margin_percent);
+        Verdict::of(Interval { low: -high, high: -low }, margin)
+    }
+}
 
 /// Heads that are named in each direction.
 const MOST_NAMED: usize = 3;
@@ -33,35 +93,32 @@ const MOST_PAIRS: usize = 12;
 /// Heads that are shown at most: those with the smallest p-value in any group.
 const MOST_SHOWN: usize = 24;
 
-/// The accuracy of each group with the heads that change it, and how far pairs of groups need the same heads.
-pub fn tables(groups: &Groups, criterion: Criterion) -> Vec<Table> {
-    vec![heads_of_groups(groups, criterion), likeness(groups)]
-}
-
 fn heads_of_groups(groups: &Groups, criterion: Criterion) -> Table {
     let (alpha, judge) = (criterion.alpha, groups.sweep.judge(criterion));
     let margin_percent = judge.margin_percent;
     let row = |group: &Group| {
         let (Interval { low, high }, tenth) = (group.interval(), |percent| fixed(percent, 1));
-        let base = [
-            group.segments.into(),
-            Cell::printed(group.accuracy(), tenth),
-            Cell::interval((low, high), tenth),
-        ];
         let verdicts =
             group.changes.iter().map(|change| Some(Groups::verdict(group, change, margin_percent)));
-        let significant = [
-            named(groups, group, alpha, |delta| -delta).into(),
-            named(groups, group, alpha, |delta| delta).into(),
+        let [needed, dispensable, undecided] = three(Verdicts::of(verdicts));
+        let cells = vec![
+            ("segments", group.segments.into()),
+            ("base", Cell::printed(group.accuracy(), tenth)),
+            ("95% interval", Cell::interval((low, high), tenth)),
+            ("needed", needed),
+            ("dispensable", dispensable),
+            ("undecided", undecided),
+            ("worse without", named(groups, group, alpha, |delta| -delta).into()),
+            ("better without", named(groups, group, alpha, |delta| delta).into()),
         ];
-        Row::new(&group.name[..], base.into_iter().chain(three(Verdicts::of(verdicts))).chain(significant))
+        (Cell::from(&group.name[..]), cells)
     };
     let (heads, number) = (count(groups.heads.len(), "head"), count(groups.groups.len(), "group"));
     let title = "Accuracy by group of segments, in percent, the verdicts on single heads, and the heads whose masking changes \
          it significantly, with the change in percentage points";
-    Table::new("Heads by group of segments", groups.sweep.file.label(STEM), groups.sweep.file.titled(title))
-        .columns(["Group", "Accuracy"], COLUMNS)
-        .rows(groups.groups.iter().map(row))
+    let file = &groups.sweep.file;
+    let table = Table::new("Heads by group of segments", file.label(STEM), file.titled(title));
+    by_name(table, ["Group", "Accuracy"], groups.groups.iter().map(row))
         .note(judge.of_verdicts())
         .note(format!(
             "significant: p < {} (McNemar's test with mid-p on the segments of the group; adjusted by Holm (1979) for {heads} \
@@ -70,7 +127,7 @@ fn heads_of_groups(groups: &Groups, criterion: Criterion) -> Table {
         ))
         .note(format!("of more than {MOST_NAMED} such heads the {MOST_NAMED} with the largest changes"))
         .note("intervals: Wilson (1927) of the base, Tango (1998) of the changes")
-        .remark(groups.sweep.file.open_question())
+        .remark(file.open_question())
         .remark(groups.sweep.missing_heads())
 }
 
@@ -104,16 +161,13 @@ fn likeness(groups: &Groups) -> Table {
     let title = "Spearman's \u{3c1} between groups of segments, of the changes that each head makes to their \
          accuracies";
     let stem = format!("{STEM}-likeness");
-    Table::new(
-        "Groups that need the same heads",
-        groups.sweep.file.label(&stem),
-        groups.sweep.file.titled(title),
-    )
-    .columns(["Group", "Group"], columns)
-    .rows(groups.groups.iter().enumerate().map(row))
-    .note("1: heads matter in the same order; 0: those that one group needs say nothing of the other")
-    .note("noise draws \u{3c1} towards 0, the more so the fewer segments a group has")
-    .note("n/a: no head changes one of the groups, or there are fewer than three")
+    let file = &groups.sweep.file;
+    Table::new("Groups that need the same heads", file.label(&stem), file.titled(title))
+        .columns(["Group", "Group"], columns)
+        .rows(groups.groups.iter().enumerate().map(row))
+        .note("1: heads matter in the same order; 0: those that one group needs say nothing of the other")
+        .note("noise draws \u{3c1} towards 0, the more so the fewer segments a group has")
+        .note("n/a: no head changes one of the groups, or there are fewer than three")
 }
 
 fn two_digits(rho: f64) -> String {
@@ -160,7 +214,7 @@ fn shown(groups: &Groups) -> Vec<usize> {
 
 /// Changes of accuracy as colours, red where it falls, with the signs of verdicts; lines between layers and between the heads
 /// that share keys and values.
-pub fn figure(groups: &Groups, criterion: Criterion) -> Chart {
+fn figure(groups: &Groups, criterion: Criterion) -> Chart {
     let judge = groups.sweep.judge(criterion);
     let (heads, all) = (shown(groups), groups.heads.len());
     let changes = groups.groups.iter().flat_map(|group| heads.iter().map(|&head| group.changes[head].delta));

@@ -1,24 +1,33 @@
 //! Table 4: segments a second with all heads and without some (Michel et al. 2019, Section 4.3).
-use crate::findings::{PAPER, Speed};
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::{PAPER, Speed, experiment};
 use charts::table::{Cell, Row, Table};
 use records::SpeedRow;
 use words::{count, decimals, fixed, percent_more, signed, tenths};
 
-pub const STEM: &str = "table4";
+use crate::view::sheet;
+
+const STEM: &str = "table4";
+
+/// Two tables for each share of removed heads: speed, and what is saved.
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "speed", chapter::SPEED],
+    "Segments a second with all heads and without some, and what else is saved",
+    Reads::Each(experiment::SPEED),
+    |file, _, left_out| {
+        let folded = left_out.keep(Speed::folded(&file)).flatten();
+        let folded = folded.as_ref().map(|folded| &folded.rows[..]).unwrap_or_default();
+        let found = Speed::of_file(file)?;
+        let tables = found.shares().flat_map(|rows| [speeds(&found, rows, folded), costs(&found, rows)]);
+        Ok(vec![sheet(&found.file, STEM, None, tables)])
+    },
+);
 
 /// Meaning of the speedup with folded heads.
 const FOLDED: &str = "folded: the speedup where the bias of the output projection holds the mean contexts of the removed heads, timed by \
      itself against the original";
 
 pub(super) const MEBIBYTE: f64 = 1024.0 * 1024.0;
-
-/// Two tables for each share of removed heads: speed, and what is saved.
-///
-/// - `folded`: the same with the mean contexts of the removed heads folded into biases
-pub fn tables(speed: &Speed, folded: Option<&Speed>) -> Vec<Table> {
-    let folded = folded.map(|folded| &folded.rows[..]).unwrap_or_default();
-    speed.shares().flat_map(|rows| [speeds(speed, rows, folded), costs(speed, rows)]).collect()
-}
 
 /// A table of some rows, with a label of its own for each share: `table4-demo-inference-16`.
 fn table(

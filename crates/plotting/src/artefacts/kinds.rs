@@ -1,30 +1,44 @@
 //! Kinds of ablation side by side: whether a head is needed whatever takes its place.
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::error::no_kinds;
 use crate::findings::kinds::{Kind, KindAgreement, KindContrast, Kinds};
-use crate::findings::{Criterion, Judge, Result};
+use crate::findings::replicates::HeadInAll;
+use crate::findings::{Criterion, Judge, Result, experiment};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{BLUE, GREY, INK, SILVER};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
-use charts::write::Sheet;
-use records::{AblationRow, Attention, HeadId, Verdict};
+use records::{AblationRow, Attention, Verdict};
 use stats::family::Comparison;
 use words::{count, fixed};
 
-use super::judged;
+use crate::view::{SIGNS, by_name, judged, sheet};
 
-pub(crate) const STEM: &str = "ablation-kinds";
+const STEM: &str = "ablation-kinds";
+
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "kinds", chapter::SINGLE_HEADS],
+    "What masking each head does under each kind of ablation: zeros, its mean context, or its context in another text",
+    Reads::Each(experiment::SWEEP),
+    |file, asked, _| {
+        let found = Kinds::read(file.clone())?;
+        let sheet = found.map(|found| sheet_of(&found, asked.criterion));
+        asked.sheet_or(sheet, || no_kinds(&file, experiment::SWEEP))
+    },
+)
+.detail("after `--ablation mean` and `--ablation resample`");
 
 /// Heads that the second table names.
 const MOST: usize = 20;
 
-pub(crate) fn sheet(found: &Kinds, criterion: Criterion) -> Result<Sheet> {
+fn sheet_of(found: &Kinds, criterion: Criterion) -> Result<charts::write::Sheet> {
     let judge = found.zero().judge(criterion);
     let contrasts = found.contrasts_with_zero()?;
     let agreement =
         agreement(found, &found.agreements()?, judge).note(differences(found, &contrasts, criterion));
     let tables = [Some(agreement), heads(found, judge)];
     let chart = figure(found, &contrasts, criterion);
-    Ok(super::sheet(&found.zero().file, STEM, chart, tables.into_iter().flatten()))
+    Ok(sheet(&found.zero().file, STEM, chart, tables.into_iter().flatten()))
 }
 
 /// Sentences on the heads for which masking costs more with zeros than with another kind, and the reverse.
@@ -44,19 +58,6 @@ fn differences(found: &Kinds, contrasts: &[KindContrast], criterion: Criterion) 
     contrasts.iter().map(sentence).collect()
 }
 
-/// A verdict of each head of a type under a kind; with several draws that on which all of them agree, or else undecided.
-fn verdicts(kind: &Kind, attention: Attention, judge: Judge) -> Vec<Option<Verdict>> {
-    let draws = kind.draws.iter().map(|sweep| sweep.family(attention));
-    let draws: Vec<Vec<_>> =
-        draws.map(|family| family.into_iter().map(|row| judge.verdict(row)).collect()).collect();
-    let of_head = |place: usize| {
-        let first = draws[0][place]?;
-        let is_same = draws.iter().all(|draw| draw[place] == Some(first));
-        Some(if is_same { first } else { Verdict::Undecided })
-    };
-    (0..draws[0].len()).map(of_head).collect()
-}
-
 /// A row for each attention type: how far mean and resample ablation agree with zeros, and heads by the kinds that need them.
 pub(crate) fn rows(found: &Kinds, criterion: Criterion) -> Result<Vec<Row>> {
     let (agreements, judge) = (found.agreements()?, found.zero().judge(criterion));
@@ -68,9 +69,9 @@ pub(crate) fn rows(found: &Kinds, criterion: Criterion) -> Result<Vec<Row>> {
             let one = agreements.iter().find(is_meant);
             one.map_or([None; 3], |one| [one.spearman, one.across_halves, one.ceiling]).map(rho)
         };
-        let verdicts: Vec<_> = found.all.iter().map(|kind| verdicts(kind, attention, judge)).collect();
-        let [zero, others @ ..] = &verdicts[..] else { return None };
-        let is_needed = |all: &Vec<Option<Verdict>>, head: usize| all[head] == Some(Verdict::Needed);
+        let kinds: Vec<_> = found.all.iter().map(|kind| kind.heads(attention, judge)).collect();
+        let [zero, others @ ..] = &kinds[..] else { return None };
+        let is_needed = |all: &Vec<HeadInAll>, head: usize| all[head].agreed() == Some(Verdict::Needed);
         let needed = |by_zero: bool, by_others: bool| {
             let is_so = |&head: &usize| {
                 (is_needed(zero, head), others.iter().any(|other| is_needed(other, head)))
@@ -94,43 +95,30 @@ fn agreement(found: &Kinds, agreements: &[KindAgreement], judge: Judge) -> Table
     let own = found.zero();
     let row = |one: &KindAgreement| {
         let [first, second] = one.kinds.map(|kind| &found.all[kind]);
-        let [of_first, of_second] = [first, second].map(|kind| verdicts(kind, one.attention, judge));
-        let heads = of_first.len();
-        let pairs = of_first.into_iter().zip(of_second).filter_map(|(one, other)| one.zip(other));
-        let pairs: Vec<(Verdict, Verdict)> = pairs.collect();
-        let both = |verdicts: [Verdict; 2]| {
-            let is_so = |&&(one, other): &&(Verdict, Verdict)| [one, other] == verdicts;
-            Cell::from(pairs.iter().filter(is_so).count())
+        let [first_heads, second_heads] = [first, second].map(|kind| kind.heads(one.attention, judge));
+        let both = |[first, second]: [Verdict; 2]| {
+            let pairs = first_heads.iter().zip(&second_heads);
+            let is_so = |(one, other): &(&HeadInAll, &HeadInAll)| {
+                (one.agreed(), other.agreed()) == (Some(first), Some(second))
+            };
+            Cell::from(pairs.filter(is_so).count())
         };
         let (needed, dispensable) = (Verdict::Needed, Verdict::Dispensable);
-        let cells = [
-            heads.into(),
-            rho(one.spearman),
-            rho(one.across_halves),
-            rho(one.ceiling),
-            both([needed, needed]),
-            both([needed, dispensable]),
-            both([dispensable, needed]),
-            both([dispensable, dispensable]),
+        let cells = vec![
+            ("heads", first_heads.len().into()),
+            ("rho", rho(one.spearman)),
+            ("rho across halves", rho(one.across_halves)),
+            ("ceiling across halves", rho(one.ceiling)),
+            ("needed under both", both([needed, needed])),
+            ("needed, dispensable", both([needed, dispensable])),
+            ("dispensable, needed", both([dispensable, needed])),
+            ("dispensable under both", both([dispensable, dispensable])),
         ];
-        Row::new(format!("{}: {}, {}", one.attention.name(), first.name, second.name), cells)
+        (format!("{}: {}, {}", one.attention.name(), first.name, second.name).into(), cells)
     };
     let title = own.file.titled("Agreement of kinds of ablation on what masking one head costs");
-    Table::new("Kinds of ablation", own.file.label(STEM), title)
-        .columns(
-            ["Attention: kinds", "Heads"],
-            [
-                "heads",
-                "rho",
-                "rho across halves",
-                "ceiling across halves",
-                "needed under both",
-                "needed, dispensable",
-                "dispensable, needed",
-                "dispensable under both",
-            ],
-        )
-        .rows(agreements.iter().map(row))
+    let table = Table::new("Kinds of ablation", own.file.label(STEM), title);
+    by_name(table, ["Attention: kinds", "Heads"], agreements.iter().map(row))
         .note(KINDS)
         .note(draws(&found.all))
         .note(
@@ -141,7 +129,7 @@ fn agreement(found: &Kinds, agreements: &[KindAgreement], judge: Judge) -> Table
         .note(judge.of_verdicts())
 }
 
-pub(super) const KINDS: &str = "the output of a masked head is replaced by zeros, as in the paper (zero), by its mean over other texts (mean), or by its \
+pub(crate) const KINDS: &str = "the output of a masked head is replaced by zeros, as in the paper (zero), by its mean over other texts (mean), or by its \
      output at the same position of another text (resample)";
 
 pub(super) fn draws(kinds: &[Kind]) -> Option<String> {
@@ -151,58 +139,37 @@ pub(super) fn draws(kinds: &[Kind]) -> Option<String> {
     ))
 }
 
-/// The change by masking a head, the smallest and the greatest of its draws, and its verdict.
-#[derive(Clone, Copy)]
-pub(super) struct Judged {
-    pub change: f64,
-    ends: (f64, f64),
-    pub verdict: Option<Verdict>,
-}
-
-impl Judged {
-    /// All heads of a type under a kind.
-    pub fn all(kind: &Kind, attention: Attention, judge: Judge) -> Vec<Self> {
-        let families: Vec<_> = kind.draws.iter().map(|sweep| sweep.family(attention)).collect();
-        let heads = kind.changes(attention).into_iter().zip(verdicts(kind, attention, judge)).enumerate();
-        heads
-            .map(|(place, (change, verdict))| {
-                let ends = extent(families.iter().map(|family| family[place].score_delta));
-                Self { change, ends, verdict }
-            })
-            .collect()
-    }
-}
-
 /// The heads that some kind needs, those with the greatest loss first, if there are any.
 fn heads(found: &Kinds, judge: Judge) -> Option<Table> {
     let own = found.zero();
     let (metric, direction) = (own.metric(), own.metric().direction());
-    let mut rows: Vec<(HeadId, Vec<Judged>)> = Vec::new();
+    // each head under all kinds
+    let mut rows: Vec<Vec<HeadInAll>> = Vec::new();
     for attention in own.attentions() {
-        let kinds: Vec<Vec<Judged>> =
-            found.all.iter().map(|kind| Judged::all(kind, attention, judge)).collect();
-        let ids = own.family(attention).into_iter().map(|row| row.head_id());
-        rows.extend(ids.enumerate().map(|(place, id)| (id, kinds.iter().map(|kind| kind[place]).collect())));
+        let kinds: Vec<_> = found.all.iter().map(|kind| kind.heads(attention, judge)).collect();
+        let of_head = |place: usize| kinds.iter().map(|kind| kind[place].clone()).collect();
+        rows.extend((0..kinds[0].len()).map(of_head));
     }
-    rows.retain(|(_, kinds)| kinds.iter().any(|kind| kind.verdict == Some(Verdict::Needed)));
-    let greatest = |kinds: &[Judged]| {
-        kinds.iter().map(|kind| -direction.gain(kind.change)).fold(f64::NEG_INFINITY, f64::max)
+    rows.retain(|kinds| kinds.iter().any(|kind| kind.agreed() == Some(Verdict::Needed)));
+    let greatest = |kinds: &[HeadInAll]| {
+        kinds.iter().map(|kind| -direction.gain(kind.mean())).fold(f64::NEG_INFINITY, f64::max)
     };
-    rows.sort_by(|(_, one), (_, other)| greatest(other).total_cmp(&greatest(one)));
-    let row = |(id, kinds): &(HeadId, Vec<Judged>)| {
-        let cell = |&Judged { change, ends: (low, high), verdict }: &Judged| {
+    rows.sort_by(|one, other| greatest(other).total_cmp(&greatest(one)));
+    let row = |kinds: &Vec<HeadInAll>| {
+        let cell = |kind: &HeadInAll| {
+            let (change, (low, high)) = (kind.mean(), kind.range());
             let range = format!(" ({} to {})", metric.change(low), metric.change(high));
             let text = metric.change(change) + if low < high { &range } else { "" };
-            judged(Cell::number(text, change), verdict)
+            judged(Cell::number(text, change), kind.agreed())
         };
-        Row::new(id.to_string(), kinds.iter().map(cell))
+        Row::new(kinds[0].head.to_string(), kinds.iter().map(cell))
     };
     let what = format!("Heads that are needed under some kind of ablation: change of {}", metric.label());
     let more = rows.len().saturating_sub(MOST);
     let table = Table::new("Heads by kind", own.file.label("heads-by-kind"), own.file.titled(what))
         .columns(["Head", "Change"], found.all.iter().map(|kind| kind.name.to_owned()))
         .rows(rows.iter().take(MOST).map(row))
-        .note(super::SIGNS)
+        .note(SIGNS)
         .note(KINDS)
         .note(draws(&found.all))
         .remark((more > 0).then(|| format!("{} more are needed under some kind", count(more, "head"))))

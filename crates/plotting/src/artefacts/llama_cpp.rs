@@ -1,16 +1,27 @@
 //! Pruned models in llama.cpp: what they cost in perplexity, and what they gain in speed, cache and file size.
-use crate::findings::Results;
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::{Results, experiment};
 use charts::chart::{Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use charts::palette::{BLUE, GREEN, INK, ORANGE, PURPLE, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
-use charts::write::Sheet;
 use records::LlamaCppRow;
 use words::{fixed, signed, tenths};
 
 use super::speed::{MEBIBYTE, speedup_cells};
+use crate::view::sheet;
 
-pub(crate) const STEM: &str = "llama-cpp";
+const STEM: &str = "llama-cpp";
+
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "llama-cpp", chapter::SPEED],
+    "Pruned models in llama.cpp: perplexity over speed and key-value cache",
+    Reads::Each(experiment::LLAMA_CPP),
+    |file, _, _| {
+        let found = Results::read(file)?;
+        Ok(vec![sheet(&found.file, STEM, figure(&found), [table(&found)])])
+    },
+);
 
 const LOOKS: [(Color, Shape); 5] = [
     (BLUE, Shape::Circle),
@@ -19,10 +30,6 @@ const LOOKS: [(Color, Shape); 5] = [
     (ORANGE, Shape::Square),
     (VERMILLION, Shape::Wedge),
 ];
-
-pub(crate) fn sheet(found: &Results<LlamaCppRow>) -> Sheet {
-    super::sheet(&found.file, STEM, Some(figure(found)), [table(found)])
-}
 
 fn table(found: &Results<LlamaCppRow>) -> Table {
     let row = |row: &LlamaCppRow| {

@@ -1,18 +1,34 @@
 //! Figure 2: scores with one head masked on two test sets, how far they agree, and how far noise lets them (Michel et al.
 //! 2019, Section 3.4).
-use crate::findings::{Ablations, PAPER, Pair};
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::{Ablations, PAPER, Pair, experiment};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{GREY, INK};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
-use charts::write::Sheet;
 use records::{CorrelationRow, HeadId};
 use stats::regression::Line;
 use words::{brackets, count, fixed, p_value, tenths, typeset};
 
-use super::mark;
+use crate::view::{mark, sheet};
 
 const STEM: &str = "figure2";
+
+/// Figure and table, named after both splits.
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "domains", chapter::OTHER_DATA],
+    "Scores with one head masked on two splits, and how far noise lets them agree",
+    Reads::Files(|source, asked| {
+        if asked.is_all { source.all(experiment::PAIR) } else { Pair::files(source, asked.against) }
+    }),
+    |file, asked, _| {
+        let pair = Pair::read(file, &asked.folders.results)?;
+        let stem = format!("{STEM}-{}", pair.splits.join("-"));
+        Ok(vec![sheet(&pair.file, &stem, figure2(&pair), [table(&pair)])])
+    },
+)
+.detail("after `cross-domain`")
+.options(&["against"]);
 
 /// Below this, less than half of what an axis shows is the heads' doing.
 const RELIABLE: f64 = 0.5;
@@ -36,12 +52,6 @@ pub const COLUMNS: [&str; 10] = [
     "top heads shared",
     "reading",
 ];
-
-/// Figure and table, named after both splits.
-pub(crate) fn sheet(pair: &Pair) -> Sheet {
-    let stem = format!("{STEM}-{}", pair.splits.join("-"));
-    super::sheet(&pair.file, &stem, figure2(pair), [table(pair)])
-}
 
 fn table(pair: &Pair) -> Table {
     let [first, second] = &pair.sweeps;

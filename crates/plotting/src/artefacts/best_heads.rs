@@ -1,24 +1,52 @@
 //! Tables 2, 3, 5 and 6: the best head of each layer (Michel et al. 2019, Section 3.3 and Appendix A).
 use std::collections::BTreeMap;
 
+use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::ablations::Model;
 use crate::findings::best_heads::Layers;
 use crate::findings::judge::CAUTION;
 use crate::findings::origin::OPEN_QUESTION;
 use crate::findings::paper::Masked;
-use crate::findings::{BestHeads, Criterion, Judge};
+use crate::findings::{BestHeads, Criterion, Judge, LeftOut, Result, ResultFile, experiment};
 use charts::table::{Cell, Row, Table};
+use charts::write::Sheet;
 use records::{AblationRow, Attention};
 use words::{count, signed};
 
-use super::{SIGNS, judged};
+use crate::view::{Asked, SIGNS, judged, sheet};
 
-/// The name of the files of the table of the paper that one stands beside, or has the layout of, what that is called, and its model,
-/// test set and unit.
-pub type Published = [&'static str; 3];
+pub(super) const SAME_SPLIT: Artefact = Artefact::new(
+    ["table2", "layers", chapter::BEST_HEADS],
+    "Best single head of each layer, chosen and reported on one split",
+    Reads::Files(|source, asked| {
+        let one = || Ok(vec![source.one(experiment::BEST_HEADS)?]);
+        if asked.is_all { BestHeads::files(source, false) } else { one() }
+    }),
+    draw,
+)
+.also("table3")
+.detail("for BERT, Table 3");
 
-/// The published table, by model and by the split that heads were chosen on.
-pub fn published(best: &BestHeads) -> Published {
+pub(super) const OTHER_SPLIT: Artefact = Artefact::new(
+    ["table5", "reproduce-table5", chapter::BEST_HEADS],
+    "Best single head of each layer, chosen on another split than reported",
+    Reads::Files(|source, asked| {
+        if asked.is_all { BestHeads::files(source, true) } else { BestHeads::largest_files(source) }
+    }),
+    draw,
+)
+.also("table6")
+.detail("for BERT, Table 6");
+
+fn draw(file: ResultFile, asked: &Asked<'_>, _: &mut LeftOut) -> Result<Vec<Sheet>> {
+    let best = BestHeads::read(file)?;
+    let [stem, ..] = published(&best);
+    Ok(vec![sheet(&best.sweep.file, stem, None, [table(&best, asked.criterion)])])
+}
+
+/// The published table by model and by the split that heads were chosen on: the name of its files, its name, and its model, test set
+/// and unit.
+pub fn published(best: &BestHeads) -> [&'static str; 3] {
     const OWN: &str = "Best head of each layer";
     match (best.sweep.model(), best.selected_on.is_some()) {
         (Model::Translator, false) => {
@@ -43,7 +71,7 @@ pub fn published(best: &BestHeads) -> Published {
 }
 
 /// One row for each layer; for each attention type ours and, where there are comparable cells, the paper's.
-pub fn table(best: &BestHeads, criterion: Criterion) -> Table {
+fn table(best: &BestHeads, criterion: Criterion) -> Table {
     let sweep = &best.sweep;
     let [stem, name, what] = published(best);
     let columns = columns(best, criterion);
@@ -60,9 +88,8 @@ pub fn table(best: &BestHeads, criterion: Criterion) -> Table {
         let counts = format!("verdicts on the other heads of each layer: {}", verdicts.join("; "));
         vec![counts, judge.of_verdicts(), SIGNS.to_owned()]
     });
-    let paper = |enough: &dyn Fn(Attention) -> Option<Layers>| in_words(best, enough);
-    let ours = paper(&|attention| Layers::ours(&best.of(attention), judge));
-    let published = paper(&|attention| Layers::published(best.published(), attention));
+    let ours = in_words(best, |attention| Layers::ours(&best.of(attention), judge));
+    let published = in_words(best, |attention| Layers::published(best.published(), attention));
     let title = format!(
         "Best head alone in its layer (its number in brackets): {0} minus {0} of the full model{1}",
         metric.label(),
@@ -118,7 +145,7 @@ fn columns(best: &BestHeads, criterion: Criterion) -> Vec<(&'static str, BTreeMa
 }
 
 /// Number of layers for which one head is enough by the paper's rule, by attention type.
-fn in_words(best: &BestHeads, enough: &dyn Fn(Attention) -> Option<Layers>) -> Option<String> {
+fn in_words(best: &BestHeads, enough: impl Fn(Attention) -> Option<Layers>) -> Option<String> {
     let of = |attention: Attention| Some(format!("{} of {attention}", enough(attention)?));
     let tested: Vec<_> = best.sweep.attentions().into_iter().filter_map(of).collect();
     (!tested.is_empty()).then(|| format!("one head is enough (no significant loss) in {}", tested.join(", ")))

@@ -1,15 +1,69 @@
 //! Agreement of the orders of heads, by rank correlation over all heads (Michel et al. 2019, Section 4.1). The
 //! paper has no such table; it compares orders by what they do to the score.
+use std::collections::BTreeMap;
+
+use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::error::incomparable;
-use crate::findings::{HeadScore, Importance, Orders, Result};
+use crate::findings::{HeadScore, Importance, LeftOut, Relevance, Result, ResultFile, experiment};
 use charts::chart::{self, Chart, Entry, Panel};
 use charts::table::{Cell, Row, Table};
-use charts::write::Sheet;
 use records::{HeadId, Measure};
 use stats::correlation::{kendall, spearman};
 use words::{count, signed, typeset};
 
-pub const STEM: &str = "importance-agreement";
+use crate::view::sheet;
+
+const STEM: &str = "importance-agreement";
+
+/// The matrix in colours and as a table, and the sums over groups of heads, if there are groups.
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    ["agreement", "importance", chapter::ORDERS],
+    "Rank correlations of what heads can be ordered by, as a matrix and a table",
+    Reads::Each(experiment::IMPORTANCE),
+    |file, _, left_out| {
+        let orders = Orders::read(file, left_out)?;
+        let (importance, matrix) = (&orders.importance, matrix(&orders)?);
+        let tables = std::iter::once(table(&orders, &matrix)).chain(by_group(importance));
+        Ok(vec![sheet(&importance.file, STEM, figure(&orders, &matrix), tables)])
+    },
+)
+.detail("where heads share keys and values, also the sums over such groups");
+
+/// All orders of the heads of a model.
+struct Orders {
+    /// The scores, and which heads there are.
+    importance: Importance,
+    /// Orders by scores, then those by relevance.
+    all: Vec<HeadScore>,
+    /// The data of each relevance, as sentences.
+    notes: Vec<String>,
+}
+
+impl Orders {
+    /// Reads a file of `importance`, and those of `relevance` beside it, which are left out if they are of another model.
+    fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
+        let importance = Importance::read(file)?;
+        let (mut all, mut notes) = (importance.known(), Vec::new());
+        for relevance in Relevance::all_beside(&importance.file, left_out) {
+            let by_head: BTreeMap<HeadId, f64> =
+                relevance.rows.iter().map(|row| (row.head_id(), row.relevance)).collect();
+            let values = importance.heads().into_iter().map(|head| by_head.get(&head).copied());
+            // only one that has every head is an order
+            let Some(values) = values.collect() else { continue };
+            let label = format!("relevance, {}", relevance.rules());
+            let data = relevance.file.scored().map_or(String::new(), |data| format!(", on {data}"));
+            let doubt = relevance.doubt().map_or(String::new(), |doubt| format!("; {doubt}"));
+            notes.push(format!("{label}: Voita et al. (2019){data}{doubt}"));
+            all.push(HeadScore { label, unit: "", values });
+        }
+        Ok(Self { importance, all, notes })
+    }
+
+    /// Sentences on what the title does not cover.
+    fn notes(&self) -> Vec<String> {
+        self.importance.notes().into_iter().chain(self.notes.clone()).collect()
+    }
+}
 
 type Matrix = Vec<Vec<Option<f64>>>;
 
@@ -27,13 +81,6 @@ fn matrix(Orders { importance, all, .. }: &Orders) -> Result<Matrix> {
     let row = |row: usize| (0..all.len()).map(|column| cell(row, column)).collect::<Result<_, _>>();
     let matrix = (0..all.len()).map(row).collect::<Result<_, _>>();
     matrix.map_err(incomparable(&importance.file))
-}
-
-/// The matrix in colours and as a table, and the sums over groups of heads, if there are groups.
-pub fn sheet(orders: &Orders) -> Result<Sheet> {
-    let (importance, matrix) = (&orders.importance, matrix(orders)?);
-    let tables = std::iter::once(table(orders, &matrix)).chain(by_group(importance));
-    Ok(super::sheet(&importance.file, STEM, figure(orders, &matrix), tables))
 }
 
 const DIRECTION: &str = "heads with the lowest value are masked first; entropy is negated, so that heads with spread-out \

@@ -1,18 +1,61 @@
 //! Named scores of heads of language models beside what masking each head costs.
-use crate::findings::{Criterion, Judge, Named};
-use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
-use charts::palette::{BLUE, GREY, INK, SILVER, VERMILLION};
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::kinds::Kind;
+use crate::findings::replicates::HeadInAll;
+use crate::findings::{Ablations, Judge, Kinds, LeftOut, Result, ResultFile, Results, experiment};
+use charts::chart::{At, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use charts::palette::{BLUE, INK, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
-use charts::write::Sheet;
 use records::rows::functions::FunctionName;
 use records::{Attention, HeadFunctionRow};
 use words::fixed;
 
-use super::judged;
-use super::kinds::{Judged, KINDS, draws};
+use super::kinds::{KINDS, draws};
+use crate::view::{MARGIN, SIGNS, changes, judged, limits, sheet};
 
-pub(crate) const STEM: &str = "named-heads";
+const STEM: &str = "named-heads";
+
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "named-heads", chapter::FUNCTIONS],
+    "What heads of language models attend to: induction, duplicate token, previous token, sink; and what masking them costs",
+    Reads::Each(experiment::NAMED),
+    |file, asked, left_out| {
+        let found = Named::read(file, left_out)?;
+        let judge = found.kinds.first().map(|zero| zero.draws[0].judge(asked.criterion));
+        let chart = judge.map(|judge| figure(&found, judge));
+        Ok(vec![sheet(&found.scores.file, STEM, chart, [table(&found, judge)])])
+    },
+);
+
+/// Rows of `named-heads`, and sweeps of the same model.
+struct Named {
+    scores: Results<HeadFunctionRow>,
+    /// Effects of masking each head, under each kind of ablation that was measured; empty without a sweep.
+    kinds: Vec<Kind>,
+}
+
+impl Named {
+    /// Reads the scores, and the sweeps beside them; sweeps that cannot be read, or are of other weights, are left out.
+    fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
+        let scores: Results<HeadFunctionRow> = Results::read(file)?;
+        let zero = Ablations::beside_model(&scores.file, experiment::SWEEP, experiment::SWEEP);
+        let kinds = left_out.keep(zero).flatten().map_or_else(Vec::new, |zero| {
+            let found = left_out.keep(Kinds::read(zero.file.clone())).flatten();
+            // those of a replicate are of another model
+            let own = found.filter(|found| found.zero().file.path == zero.file.path);
+            own.map_or_else(|| vec![Kind { name: "zero", draws: vec![zero] }], |own| own.all)
+        });
+        Ok(Self { scores, kinds })
+    }
+
+    /// The rows of a score, the largest first; of equal ones the first.
+    fn of(&self, score: FunctionName) -> Vec<&HeadFunctionRow> {
+        let mut rows: Vec<_> = self.scores.rows.iter().filter(|row| row.function == score).collect();
+        rows.sort_by(|one, other| other.share.total_cmp(&one.share));
+        rows
+    }
+}
 
 /// Heads that the table names of each score.
 const MOST: usize = 5;
@@ -21,26 +64,11 @@ const SCORES: &str = "a score is a mean attention weight; induction: on the toke
      duplicate-token: on that occurrence, both in the second of two equal blocks of random tokens; previous-token: on the position \
      before, sink: on the first position, both in texts";
 
-pub(crate) fn sheet(found: &Named, criterion: Criterion) -> Sheet {
-    let judge = found.kinds.first().map(|zero| zero.draws[0].judge(criterion));
-    let chart = judge.map(|judge| figure(found, judge));
-    super::sheet(&found.scores.file, STEM, chart, [table(found, judge)])
-}
-
-/// What masking the head of a row does under each kind, if it was masked.
-fn costs(found: &Named, judge: Judge) -> impl Fn(&HeadFunctionRow) -> Vec<Option<Judged>> {
-    let attention = Attention::SelfAttention;
-    let of_kind = found.kinds.iter().map(|kind| {
-        let ids: Vec<_> = kind.draws[0].family(attention).into_iter().map(|row| row.head_id()).collect();
-        (ids, Judged::all(kind, attention, judge))
-    });
-    let kinds: Vec<_> = of_kind.collect();
-    move |row| {
-        let of = |(ids, all): &(Vec<_>, Vec<Judged>)| {
-            ids.iter().position(|&id| id == row.head_id()).map(|place| all[place])
-        };
-        kinds.iter().map(of).collect()
-    }
+/// Effect of masking the head of a row under each kind, if it was masked.
+fn costs(found: &Named, judge: Judge) -> impl Fn(&HeadFunctionRow) -> Vec<Option<HeadInAll>> {
+    let kinds = found.kinds.iter().map(|kind| kind.heads(Attention::SelfAttention, judge));
+    let kinds: Vec<Vec<HeadInAll>> = kinds.collect();
+    move |row| kinds.iter().map(|all| all.iter().find(|one| one.head == row.head_id()).cloned()).collect()
 }
 
 /// The heads with the greatest scores.
@@ -56,9 +84,9 @@ fn table(found: &Named, judge: Option<Judge>) -> Table {
             ends.map(|ends| Cell::interval(ends, |end| fixed(end, 2))).into(),
             row.baseline.map(share).into(),
         ];
-        let cost = |cost: Option<Judged>| {
-            let cell = cost.zip(metric).map(|(Judged { change, verdict, .. }, metric)| {
-                judged(Cell::number(metric.change(change), change), verdict)
+        let cost = |cost: Option<HeadInAll>| {
+            let cell = cost.zip(metric).map(|(cost, metric)| {
+                judged(Cell::printed(cost.mean(), |change| metric.change(change)), cost.agreed())
             });
             Cell::from(cell)
         };
@@ -78,7 +106,7 @@ fn table(found: &Named, judge: Option<Judge>) -> Table {
         .note(SCORES)
         .note("spread evenly: the same if attention were spread evenly over all positions that are seen")
         .note("heads are chosen on the sequences that their intervals are computed from, so these are too narrow")
-        .note(judge.map(|_| super::SIGNS))
+        .note(judge.map(|_| SIGNS))
         .note((found.kinds.len() > 1).then_some(KINDS))
         .note(draws(&found.kinds))
         .note(judge.map(Judge::of_verdicts))
@@ -93,7 +121,6 @@ fn mark(name: &str) -> Mark {
 }
 
 const JOINED: Style = Style::line(SILVER, 0.6);
-const MARGIN: Style = Style::dashed(GREY, 0.7);
 
 /// A panel for each score with a row for each of the heads with the highest scores: what masking it does under each kind.
 fn figure(found: &Named, judge: Judge) -> Chart {
@@ -101,16 +128,14 @@ fn figure(found: &Named, judge: Judge) -> Chart {
     let zero = &found.kinds[0].draws[0];
     let metric = zero.metric();
     let costs = costs(found, judge);
-    let changes = found.kinds.iter().flat_map(|kind| kind.changes(Attention::SelfAttention));
-    let (low, high) = extent(changes.chain([0.0]));
-    let margin = -metric.direction().gain(judge.margin(zero.base()));
+    let all = found.kinds.iter().flat_map(|kind| kind.changes(Attention::SelfAttention));
+    let x = changes(metric, extent(all.chain([0.0])));
     let panel = |&score: &FunctionName| {
         let rows: Vec<_> = found.of(score).into_iter().take(MOST).collect();
-        let mut layers =
-            vec![Layer::Rule(At::X(0.0), Style::line(GREY, 0.5)), Layer::Rule(At::X(margin), MARGIN)];
+        let mut layers = limits(zero, judge, At::X).to_vec();
         for (height, row) in (0..).map(|height| f64::from(height) + 0.5).zip(&rows) {
             let own =
-                found.kinds.iter().zip(costs(row)).filter_map(|(kind, cost)| Some((kind, cost?.change)));
+                found.kinds.iter().zip(costs(row)).filter_map(|(kind, cost)| Some((kind, cost?.mean())));
             let own: Vec<_> = own.collect();
             let (left, right) = extent(own.iter().map(|(_, change)| *change));
             layers.push(Layer::Line(vec![(left, height), (right, height)], JOINED));
@@ -119,12 +144,11 @@ fn figure(found: &Named, judge: Judge) -> Chart {
             layers.extend(points);
         }
         let names = rows.iter().map(|row| format!("{}: {}", row.head_id().in_words(), fixed(row.share, 2)));
-        let x = Axis::around(format!("change of {}", metric.label()), low, high);
         let even = rows
             .first()
             .and_then(|row| row.baseline)
             .map(|even| format!(" (spread evenly: {})", fixed(even, 2)));
-        Panel::rows(x, names.collect(), layers).named(format!("{score}{}", even.unwrap_or_default()))
+        Panel::rows(x.clone(), names.collect(), layers).named(format!("{score}{}", even.unwrap_or_default()))
     };
     let kinds = found
         .kinds

@@ -1,10 +1,12 @@
 //! Several runs of one recipe: what masking each head does in all of them, and how far they agree.
 use std::collections::BTreeSet;
 
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::error::no_replicates;
 use crate::findings::replicates::{Comparison, HeadInAll, Needed, Shares};
-use crate::findings::{Ablations, Criterion, Judge, Metric, Replicates, Result};
+use crate::findings::{Ablations, Criterion, Judge, Metric, Replicates, Result, experiment};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
-use charts::palette::{GREY, INK, LIGHT, SILVER, VERMILLION};
+use charts::palette::{INK, LIGHT, SILVER, VERMILLION};
 use charts::scale::extent;
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
@@ -12,17 +14,31 @@ use records::{Attention, Verdict};
 use stats::replicates::Agreement;
 use words::{count, fixed, p_value};
 
-pub(crate) const STEM: &str = "replicates";
+use crate::view::{MARGIN, by_name, changes, limits, sheet};
+
+const STEM: &str = "replicates";
+
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "heads", chapter::SINGLE_HEADS],
+    "Effect of masking each head in several runs with different seeds, and how far the runs agree",
+    Reads::Each(experiment::SWEEP),
+    |file, asked, left_out| {
+        let found = Replicates::read(file.clone(), left_out)?;
+        let sheet = found.map(|found| sheet_of(&found, asked.criterion));
+        asked.sheet_or(sheet, || no_replicates(&file))
+    },
+)
+.detail("after `--replicate all`");
 
 /// Heads that the second table names.
 const MOST: usize = 10;
 
-pub(crate) fn sheet(found: &Replicates, criterion: Criterion) -> Result<Sheet> {
+fn sheet_of(found: &Replicates, criterion: Criterion) -> Result<Sheet> {
     let own = &found.sweeps[0];
     let judge = own.judge(criterion);
     let types = Type::all(found, judge)?;
     let tables = [common(found, &types, judge), costly(found, &types, judge)];
-    Ok(super::sheet(&own.file, STEM, figure(found, &types, judge), tables))
+    Ok(sheet(&own.file, STEM, figure(found, &types, judge), tables))
 }
 
 /// Heads of one attention type in all runs.
@@ -45,19 +61,33 @@ impl Type {
 
     /// Heads that some run needs: their number, and how many of them are needed, undecided somewhere, dispensable somewhere; then heads
     /// whose effect differs between runs, and the correlation of runs. Of runs that start from one checkpoint.
-    fn cells(&self, all: usize) -> [Cell; 7] {
+    fn cells(&self, all: usize) -> [(&'static str, Cell); 7] {
         let needed = Needed::of(&self.heads, all);
         let differing = self.comparison.as_ref().map(|found| {
             Cell::from(found.heterogeneity.iter().filter(|head| head.p_adjusted < LEVEL).count())
         });
+        let agreement = self.comparison.as_ref().and_then(|found| found.agreement.as_ref());
         [
-            self.heads.len().into(),
-            needed.in_some.into(),
-            needed.in_all.into(),
-            needed.undecided_in_some.into(),
-            needed.dispensable_in_some.into(),
-            differing.into(),
-            self.comparison.as_ref().and_then(|found| found.agreement.as_ref()).map(correlation).into(),
+            ("heads", self.heads.len().into()),
+            ("needed in some run", needed.in_some.into()),
+            ("of these in all", needed.in_all.into()),
+            ("undecided in a run", needed.undecided_in_some.into()),
+            ("dispensable in a run", needed.dispensable_in_some.into()),
+            ("cost differs between runs", differing.into()),
+            ("correlation of runs", agreement.map(correlation).into()),
+        ]
+    }
+
+    /// Of other runs: counts and the largest effect per run.
+    fn cells_per_run(&self, all: usize, metric: Metric) -> [(&'static str, Cell); 5] {
+        let per_run = |verdict| Cell::from(counts_per_run(&self.heads, all, verdict));
+        let largest: Vec<f64> = sorted_by_run(&self.heads, all, metric).iter().map(|run| run[0]).collect();
+        [
+            ("heads", self.heads.len().into()),
+            ("needed per run", per_run(Verdict::Needed)),
+            ("undecided per run", per_run(Verdict::Undecided)),
+            ("dispensable per run", per_run(Verdict::Dispensable)),
+            ("largest cost of a head per run", range(&largest, |change| metric.change(change)).into()),
         ]
     }
 }
@@ -131,46 +161,21 @@ fn runs(found: &Replicates) -> String {
     count(found.sweeps.len(), "run")
 }
 
-/// A row for each attention type. Runs from one checkpoint: heads that some run needs, their verdicts in the other runs, and how far
-/// runs agree. Other runs: counts and the largest effect per run.
+/// A row for each attention type.
 fn common(found: &Replicates, types: &[Type], judge: Judge) -> Table {
-    let (own, all) = (&found.sweeps[0], found.sweeps.len());
+    let (own, all, same) = (&found.sweeps[0], found.sweeps.len(), found.have_same_heads());
     let metric = own.metric();
     let row = |one: &Type| {
-        let name = one.attention.name();
-        if found.have_same_heads() {
-            return Row::new(name, one.cells(all));
-        }
-        let per_run = |verdict| Cell::from(counts_per_run(&one.heads, all, verdict));
-        let largest = sorted_by_run(&one.heads, all, metric).iter().map(|run| run[0]).collect::<Vec<_>>();
-        let cells = [
-            one.heads.len().into(),
-            per_run(Verdict::Needed),
-            per_run(Verdict::Undecided),
-            per_run(Verdict::Dispensable),
-            range(&largest, |change| metric.change(change)).into(),
-        ];
-        Row::new(name, cells)
-    };
-    let columns: &[&str] = if found.have_same_heads() {
-        &FINE_TUNED
-    } else {
-        &[
-            "heads",
-            "needed per run",
-            "undecided per run",
-            "dispensable per run",
-            "largest cost of a head per run",
-        ]
+        let cells = if same { one.cells(all).to_vec() } else { one.cells_per_run(all, metric).to_vec() };
+        (one.attention.name().into(), cells)
     };
     let bases: Vec<f64> = found.sweeps.iter().map(Ablations::base).collect();
-    Table::new("Runs", own.file.label(STEM), title(found, "What masking one head costs"))
-        .columns(["Attention", "Heads"], columns.iter().copied())
-        .rows(types.iter().map(row))
+    let table = Table::new("Runs", own.file.label(STEM), title(found, "What masking one head costs"));
+    by_name(table, ["Attention", "Heads"], types.iter().map(row))
         .note(format!("{} of the full model: {}", metric.label(), range(&bases, |base| metric.amount(base))))
         .note(shares(&found.shares(judge.criterion)))
         .note(judge.of_verdicts())
-        .note(if found.have_same_heads() { CORRELATION } else { FROM_SCRATCH })
+        .note(if same { CORRELATION } else { FROM_SCRATCH })
         .note(devices(found))
 }
 
@@ -208,7 +213,8 @@ pub(crate) fn rows(found: &Replicates, criterion: Criterion) -> Result<Vec<Row>>
         (all.len() > 1).then(|| Cell::number(text, all.iter().copied().fold(f64::INFINITY, f64::min)))
     };
     let row = |one: &Type| {
-        let cells = [one.attention.name().into(), all.into()].into_iter().chain(one.cells(all));
+        let cells =
+            [one.attention.name().into(), all.into()].into_iter().chain(one.cells(all).map(|(_, cell)| cell));
         Row::new(own.file.title(), cells.chain([ends(|shares| shares.dispensable).into()]))
     };
     Ok(Type::all(found, judge)?.iter().map(row).collect())
@@ -244,33 +250,28 @@ fn costly(found: &Replicates, types: &[Type], judge: Judge) -> Table {
     let (metric, all) = (own.metric(), found.sweeps.len());
     let what = format!("Heads whose masking costs most: effect on {}", metric.label());
     let table = Table::new("Costly heads", own.file.label("costly-heads"), title(found, &what));
-    let named = |head: &HeadInAll, differs: Option<f64>| {
-        let times = |verdict| format!("{} of {all}", head.count(verdict));
-        let cells = [
-            Cell::printed(head.mean(), |change| metric.change(change)),
-            range(&head.changes, |change| metric.change(change)).into(),
-            times(Verdict::Needed).into(),
-            times(Verdict::Undecided).into(),
-            times(Verdict::Dispensable).into(),
-            differs.map(|p| Cell::printed(p, p_value)).into(),
-        ];
-        Row::new(head.head.to_string(), cells)
-    };
+    let change = |change| metric.change(change);
     if found.have_same_heads() {
-        let differs =
-            |one: &Type, place: usize| Some(one.comparison.as_ref()?.heterogeneity.get(place)?.p_adjusted);
-        let of_type = |one: &Type| {
-            let heads = one.heads.iter().enumerate();
-            heads.map(|(place, head)| (head.mean(), named(head, differs(one, place)))).collect::<Vec<_>>()
+        let row = |(head, differs): (&HeadInAll, Option<f64>)| {
+            let times = |verdict| Cell::from(format!("{} of {all}", head.count(verdict)));
+            let cells = vec![
+                ("mean", Cell::printed(head.mean(), change)),
+                ("range over runs", range(&head.changes, change).into()),
+                ("needed in", times(Verdict::Needed)),
+                ("undecided in", times(Verdict::Undecided)),
+                ("dispensable in", times(Verdict::Dispensable)),
+                ("p that runs differ", differs.map(|p| Cell::printed(p, p_value)).into()),
+            ];
+            (head.head.to_string().into(), cells)
         };
-        let mut rows: Vec<(f64, Row)> = types.iter().flat_map(of_type).collect();
-        let gain = |change: f64| metric.direction().gain(change);
-        rows.sort_by(|one, other| gain(one.0).total_cmp(&gain(other.0)));
-        let columns =
-            ["mean", "range over runs", "needed in", "undecided in", "dispensable in", "p that runs differ"];
-        return table
-            .columns(["Head", "Run"], columns)
-            .rows(rows.into_iter().take(MOST).map(|(_, row)| row))
+        let heads = types.iter().flat_map(|one| {
+            let tests = one.comparison.iter().flat_map(|found| &found.heterogeneity);
+            one.heads.iter().zip(tests.map(|test| Some(test.p_adjusted)).chain(std::iter::repeat(None)))
+        });
+        let mut heads: Vec<(&HeadInAll, Option<f64>)> = heads.collect();
+        let gain = |head: &HeadInAll| metric.direction().gain(head.mean());
+        heads.sort_by(|(one, _), (other, _)| gain(one).total_cmp(&gain(other)));
+        return by_name(table, ["Head", "Run"], heads.into_iter().take(MOST).map(row))
             .note(judge.of_verdicts())
             .note("p that runs differ: Wald test that masking the head costs the same in all runs, adjusted by Holm over the heads");
     }
@@ -279,7 +280,6 @@ fn costly(found: &Replicates, types: &[Type], judge: Judge) -> Table {
     let row = |rank: usize| {
         let of_runs: Vec<f64> = sorted.iter().map(|run| run[rank]).collect();
         let mean = of_runs.iter().sum::<f64>() / all as f64;
-        let change = |change| metric.change(change);
         Row::new((rank + 1).to_string(), [Cell::printed(mean, change), range(&of_runs, change).into()])
     };
     table
@@ -287,17 +287,6 @@ fn costly(found: &Replicates, types: &[Type], judge: Judge) -> Table {
         .rows((0..MOST.min(heads.len())).map(row))
         .note(FROM_SCRATCH)
 }
-
-/// Columns of a table of runs that start from one checkpoint.
-pub(crate) const FINE_TUNED: [&str; 7] = [
-    "heads",
-    "needed in some run",
-    "of these in all",
-    "undecided in a run",
-    "dispensable in a run",
-    "cost differs between runs",
-    "correlation of runs",
-];
 
 /// Adjusted p-values below this show that a head's effect differs between runs.
 const LEVEL: f64 = 0.05;
@@ -311,7 +300,6 @@ const CORRELATION: &str = "of the heads that are needed in some run, the next th
 const FROM_SCRATCH: &str = "runs are trained from scratch: a head has no identity across runs, so only counts and sorted effects are compared";
 
 const RUN: Style = Style::line(INK, 0.6);
-const MARGIN: Style = Style::dashed(GREY, 0.7);
 
 fn mark(needed: usize, all: usize) -> Mark {
     match needed {
@@ -324,82 +312,60 @@ fn mark(needed: usize, all: usize) -> Mark {
 /// Runs from one checkpoint: for each head, sorted by mean effect, the mean and the range over runs. Other runs: sorted effects, a line for
 /// each run.
 fn figure(found: &Replicates, types: &[Type], judge: Judge) -> Chart {
-    let own = &found.sweeps[0];
-    let (metric, all) = (own.metric(), found.sweeps.len());
-    let ends = extent(types.iter().flat_map(|one| &one.heads).flat_map(|head| {
-        let (low, high) = head.range();
-        [low, high, 0.0]
-    }));
-    let margin = -metric.direction().gain(judge.margin(own.base()));
-    let place = |rank: usize| rank as f64 + 1.0;
-    let by_head = |heads: &[HeadInAll]| -> Vec<Layer> {
-        let mut heads: Vec<&HeadInAll> = heads.iter().collect();
-        heads.sort_by(|one, other| one.mean().total_cmp(&other.mean()));
-        let line = |(rank, head): (usize, &&HeadInAll)| {
-            let (low, high) = head.range();
-            Layer::Band([-0.4, 0.4].map(|side| (place(rank) + side, low, high)).to_vec(), INK)
-        };
-        let marks = |level: usize| {
-            let is_level = |head: &HeadInAll| match head.count(Verdict::Needed) {
-                0 => level == 0,
-                times if times == all => level == all,
-                _ => level == 1,
-            };
-            let marked = heads.iter().enumerate().filter(|(_, head)| is_level(head));
-            Layer::Points(marked.map(|(rank, head)| (place(rank), head.mean())).collect(), mark(level, all))
-        };
-        heads.iter().enumerate().map(line).chain([0, 1, all].map(marks)).collect()
+    let (own, all, same) = (&found.sweeps[0], found.sweeps.len(), found.have_same_heads());
+    let metric = own.metric();
+    let range = |head: &HeadInAll| <[f64; 2]>::from(head.range());
+    let ends = extent(types.iter().flat_map(|one| &one.heads).flat_map(range).chain([0.0]));
+    let what = if same { "mean effect" } else { "effect in their run" };
+    let panel = |one: &&Type| {
+        let x = Axis::around(format!("heads, sorted by {what}"), 1.0, one.heads.len().max(2) as f64);
+        let layers = if same { by_head(&one.heads, all) } else { by_run(&one.heads, all, metric) };
+        let layers = limits(own, judge, At::Y).into_iter().chain(layers).collect();
+        Panel::new([x, changes(metric, ends)], 120.0, layers)
     };
-    let by_run = |heads: &[HeadInAll]| -> Vec<Layer> {
-        let of_run = |run: Vec<f64>| {
-            Layer::Line(
-                run.into_iter().enumerate().map(|(rank, change)| (place(rank), change)).collect(),
-                RUN,
-            )
-        };
-        sorted_by_run(heads, all, metric).into_iter().map(of_run).collect()
-    };
-    let (same, what) = (
-        found.have_same_heads(),
-        if found.have_same_heads() { "mean effect" } else { "effect in their run" },
-    );
-    let panel = |attention: &Attention| {
-        let heads: Vec<HeadInAll> = types
-            .iter()
-            .filter(|one| one.attention == *attention)
-            .flat_map(|one| one.heads.clone())
-            .collect();
-        let rules = [Layer::Rule(At::Y(0.0), Style::line(GREY, 0.5)), Layer::Rule(At::Y(margin), MARGIN)];
-        let axes = [
-            Axis::around(format!("heads, sorted by {what}"), 1.0, heads.len().max(2) as f64),
-            Axis::around(format!("change of {}", metric.label()), ends.0, ends.1),
-        ];
-        let layers = if same { by_head(&heads) } else { by_run(&heads) };
-        Panel::new(axes, 120.0, rules.into_iter().chain(layers).collect())
-    };
-    let attentions: Vec<Attention> = types.iter().map(|one| one.attention).collect();
     let entry = |text: &str, level| Entry::mark(text, mark(level, all));
+    let over_runs = Entry::fill(format!("range over {}", runs(found)), LIGHT);
     let entries = if same {
-        vec![
-            entry("needed in all runs", all),
-            entry("in some", 1),
-            entry("in none", 0),
-            Entry::fill(format!("range over {}", runs(found)), LIGHT),
-        ]
+        vec![entry("needed in all runs", all), entry("in some", 1), entry("in none", 0), over_runs]
     } else {
         vec![Entry::line("each run", RUN)]
     };
+    let marks = "mark: mean over the runs; grey area: range of the effect over the runs, not an interval";
     Chart::new("Runs", own.file.label(STEM), title(found, "Effect of masking each head"))
-        .note(if same {
-            "mark: mean over the runs; grey area: range of the effect over the runs, not an interval"
-        } else {
-            FROM_SCRATCH
-        })
+        .note(if same { marks } else { FROM_SCRATCH })
         .note(judge.of_verdicts())
         .entries(entries)
         .entries([Entry::line("margin", MARGIN)])
-        .beside(&attentions, Attention::in_words, panel)
+        .beside(&types.iter().collect::<Vec<_>>(), |one| one.attention.in_words(), panel)
         .wide()
+}
+
+fn place(rank: usize) -> f64 {
+    rank as f64 + 1.0
+}
+
+fn by_head(heads: &[HeadInAll], all: usize) -> Vec<Layer> {
+    let mut heads: Vec<&HeadInAll> = heads.iter().collect();
+    heads.sort_by(|one, other| one.mean().total_cmp(&other.mean()));
+    let area = |(rank, head): (usize, &&HeadInAll)| {
+        let (low, high) = head.range();
+        Layer::Band([-0.4, 0.4].map(|side| (place(rank) + side, low, high)).to_vec(), INK)
+    };
+    let marks = |level: usize| {
+        let is_level = |head: &HeadInAll| match head.count(Verdict::Needed) {
+            times if times == 0 || times == all => level == times,
+            _ => level == 1,
+        };
+        let marked = heads.iter().enumerate().filter(|(_, head)| is_level(head));
+        Layer::Points(marked.map(|(rank, head)| (place(rank), head.mean())).collect(), mark(level, all))
+    };
+    heads.iter().enumerate().map(area).chain([0, 1, all].map(marks)).collect()
+}
+
+fn by_run(heads: &[HeadInAll], all: usize, metric: Metric) -> Vec<Layer> {
+    let at = |(rank, change)| (place(rank), change);
+    let line = |run: Vec<f64>| Layer::Line(run.into_iter().enumerate().map(at).collect(), RUN);
+    sorted_by_run(heads, all, metric).into_iter().map(line).collect()
 }
 
 #[cfg(test)]

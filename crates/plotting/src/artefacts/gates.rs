@@ -1,9 +1,10 @@
 //! Figures 7 to 10 and Table 2 of Voita et al. (2019): the score with the heads that the gates keep, which these are, and whether
 //! gates choose better heads than other methods.
+use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::gates::{kept, share};
 use crate::findings::paper::{FewHeads, PAPER};
 use crate::findings::results::{distinct, interval};
-use crate::findings::{Contrasts, Criterion, Draws, Functions, Gates};
+use crate::findings::{Contrasts, Criterion, Draws, Functions, Gates, experiment};
 use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Panel, Shape, Style};
 use charts::palette::{BLUE, GREEN, SILVER, SKY, VERMILLION};
 use charts::table::{Cell, Row, Table};
@@ -11,15 +12,72 @@ use records::{Attention, GateRow, HeadId, HeadSet, Method, Scope};
 use stats::family::Comparison;
 use words::signed;
 
-use super::curve::{Curve, Point, base_entry, over_base, scores};
 use super::heat_map::counts;
-use super::{difference, drawn, of_draws, scored, worse_than_control};
+use crate::view::curve::{Curve, Point, base_entry, over_base, scores};
+use crate::view::{difference, drawn, figure, of_draws, scored, sheet, worse_than_control};
 
-pub const CURVES: &str = "v19-figure7";
-pub const FUNCTIONS: &str = "v19-figure8";
-pub const LAYERS: &str = "v19-figure9";
-pub const TABLE: &str = "v19-table2";
-pub const CONTRASTS: &str = "gate-contrasts";
+const FIGURE7: &str = "v19-figure7";
+const FIGURE8: &str = "v19-figure8";
+const FIGURE9: &str = "v19-figure9";
+const TABLE2: &str = "v19-table2";
+const IN_PAIRS: &str = "gate-contrasts";
+
+pub(super) const CURVES: Artefact = Artefact::new(
+    [FIGURE7, "gates", chapter::GATES],
+    "Score with the heads that learned gates keep, and of controls, after further training (Voita et al. 2019)",
+    Reads::Each(experiment::GATES),
+    |file, asked, left_out| {
+        let found = Gates::read(file)?;
+        let (before, found) = (found.base(), found.against_control(left_out));
+        Ok(vec![sheet(&found.file, FIGURE7, figure7(&found, before, asked.criterion), [])])
+    },
+);
+
+pub(super) const FUNCTIONS: Artefact = Artefact::new(
+    [FIGURE8, "reproduce-v19-figure8", chapter::GATES],
+    "Functions of the heads that learned gates keep (Voita et al. 2019)",
+    Reads::Each(experiment::GATES),
+    |file, asked, left_out| {
+        let found = Gates::read(file)?;
+        let functions = asked.if_there(Functions::of_model(&found.file), left_out)?;
+        let torn = functions.as_ref().and_then(|functions| functions.file.torn());
+        torn.into_iter().for_each(|torn| left_out.note(torn));
+        let chart = functions.and_then(|functions| figure8(&found, &functions));
+        Ok(vec![sheet(&found.file, FIGURE8, chart, [])])
+    },
+)
+.detail("after `head-functions`");
+
+pub(super) const LAYERS: Artefact = Artefact::new(
+    [FIGURE9, "reproduce-v19-figure9", chapter::GATES],
+    "Heads that learned gates keep, by attention type and layer (Voita et al. 2019)",
+    Reads::Each(experiment::GATES),
+    |file, _, _| figure(file, FIGURE9, figure9),
+)
+.also("v19-figure10");
+
+pub(super) const TABLE: Artefact = Artefact::new(
+    [TABLE2, "reproduce-v19-table2", chapter::GATES],
+    "Heads kept and the score, by how the heads were chosen, after equal training (Voita et al. 2019)",
+    Reads::Each(experiment::GATES),
+    |file, asked, left_out| {
+        let found = Gates::read(file)?;
+        let (before, found) = (found.base(), found.against_control(left_out));
+        Ok(vec![sheet(&found.file, TABLE2, None, [table(&found, before, asked.criterion)])])
+    },
+);
+
+pub(super) const CONTRASTS: Artefact = Artefact::new(
+    [IN_PAIRS, "gates", chapter::GATES],
+    "Whether learned gates choose better heads, and what training them costs: methods of Figure 7 tested in pairs",
+    Reads::Each(experiment::GATES),
+    |file, asked, left_out| {
+        let found = asked.if_there(Gates::read(file).and_then(Contrasts::read), left_out)?;
+        let drawn =
+            found.map(|found| sheet(&found.gates.file, IN_PAIRS, None, [contrasts(&found, asked.criterion)]));
+        Ok(drawn.into_iter().collect())
+    },
+);
 
 /// The score of the model that had the same further training with all heads.
 const CONTROL: Style = Style::dashed(GREEN, 0.6);
@@ -51,7 +109,7 @@ const SHOWN: [(Method, Color, Shape); 4] = [
 ///
 /// - `gates`: [beside their control](Gates::against_control)
 /// - `before`: score of the model before
-pub fn figure7(gates: &Gates, before: f64, criterion: Criterion) -> Chart {
+fn figure7(gates: &Gates, before: f64, criterion: Criterion) -> Chart {
     let (scopes, metric) = (gates.scopes(), gates.metric());
     let shown = || SHOWN.into_iter().filter(|(method, ..)| gates.has(*method));
     let of_scope = |scope: Scope| shown().map(|shown| curve(gates, scope, shown, criterion)).collect();
@@ -73,7 +131,7 @@ pub fn figure7(gates: &Gates, before: f64, criterion: Criterion) -> Chart {
     let has_control = gates.has(Method::Ungated);
     let title =
         "after training further with part of the heads, over the share of heads kept (Voita et al. 2019)";
-    Chart::new("Figure 7", gates.file.label(CURVES), gates.file.titled(format!("{} {title}", metric.label())))
+    Chart::new("Figure 7", gates.file.label(FIGURE7), gates.file.titled(format!("{} {title}", metric.label())))
         .note(gates.recipe())
         .note("bands: 95% intervals of the change from the full model after the same training")
         .note(has_hollow.then(|| format!("hollow: {}", worse_than_control(&metric, criterion))))
@@ -159,7 +217,7 @@ fn paper_remark(gates: &Gates) -> Option<String> {
 
 /// Functions in the model before of the heads that gates keep: a row for each function, a column for each number of heads; none if
 /// gates were not trained on heads whose functions are known.
-pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
+fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
     let (known, rows) = (functions.heads(), functions.kinds());
     let panel = |scope: Scope| {
         let has_gate = |head: &&HeadId| scope.holds(head.attention());
@@ -182,7 +240,7 @@ pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
     let has_none = functions.rows.iter().all(|row| row.holds != Some(true));
     let title = "Functions of the heads that the gates keep (Voita et al. 2019)";
     (!panels.is_empty()).then(|| {
-        Chart::new("Figure 8", gates.file.label(FUNCTIONS), gates.file.titled(title))
+        Chart::new("Figure 8", gates.file.label(FIGURE8), gates.file.titled(title))
             .note(
                 "numbers: heads with this function before the gates were trained; the darker, the larger their share of the heads kept",
             )
@@ -194,11 +252,11 @@ pub fn figure8(gates: &Gates, functions: &Functions) -> Option<Chart> {
 }
 
 /// Number of heads that the gates keep in each layer, a row for each number of heads kept: Figures 9 and 10.
-pub fn figure9(gates: &Gates) -> Option<Chart> {
+fn figure9(gates: &Gates) -> Option<Chart> {
     let panels: Vec<Panel> = gates.scopes().into_iter().flat_map(|scope| layers(gates, scope)).collect();
     let title = "Heads that the gates keep, by attention type and layer (Voita et al. 2019)";
     (!panels.is_empty()).then(|| {
-        Chart::new("Figures 9 and 10", gates.file.label(LAYERS), gates.file.titled(title))
+        Chart::new("Figures 9 and 10", gates.file.label(FIGURE9), gates.file.titled(title))
             .note("numbers: heads kept in a layer; darker cells have more")
             .note(gates.recipe())
             .panels(panels.len().min(3), panels)
@@ -232,7 +290,7 @@ fn layers(gates: &Gates, scope: Scope) -> Vec<Panel> {
 ///
 /// - `gates`: [beside their control](Gates::against_control)
 /// - `before`: score of the model before
-pub fn table(gates: &Gates, before: f64, criterion: Criterion) -> Table {
+fn table(gates: &Gates, before: f64, criterion: Criterion) -> Table {
     let has_type = |&attention: &Attention| gates.rows.iter().any(|row| row.kept_of(attention).is_some());
     let types: Vec<Attention> = Attention::ALL.into_iter().filter(has_type).collect();
     let methods: Vec<Method> = Method::ALL.into_iter().filter(|&method| gates.has(method)).collect();
@@ -258,7 +316,7 @@ pub fn table(gates: &Gates, before: f64, criterion: Criterion) -> Table {
         metric.label()
     );
     let names = types.iter().map(|attention| attention.name());
-    Table::new("Table 2", gates.file.label(TABLE), gates.file.titled(title))
+    Table::new("Table 2", gates.file.label(TABLE2), gates.file.titled(title))
         .columns(
             ["Heads kept", "Heads by type, and score by method"],
             names.chain(methods.iter().copied().map(name)),
@@ -272,7 +330,7 @@ pub fn table(gates: &Gates, before: f64, criterion: Criterion) -> Table {
 }
 
 /// Models that were trained further, two by two: a row for each number of heads, a column for each two methods.
-pub fn contrasts(contrasts: &Contrasts, criterion: Criterion) -> Table {
+fn contrasts(contrasts: &Contrasts, criterion: Criterion) -> Table {
     let Contrasts { gates, leaders, measured, draws } = contrasts;
     let (metric, alpha) = (gates.metric(), criterion.alpha);
     let cell =
@@ -290,7 +348,7 @@ pub fn contrasts(contrasts: &Contrasts, criterion: Criterion) -> Table {
         metric.label()
     );
     let better = if metric.direction().gain(1.0) > 0.0 { "above" } else { "below" };
-    Table::new("Gates and other choices", gates.file.label(CONTRASTS), gates.file.titled(title))
+    Table::new("Gates and other choices", gates.file.label(IN_PAIRS), gates.file.titled(title))
         .columns(["Heads kept", "First method minus second"], columns)
         .rows(leaders.iter().enumerate().map(row))
         .mark(format!(

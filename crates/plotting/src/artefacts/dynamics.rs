@@ -1,8 +1,9 @@
 //! Figure 5: what masking heads does to the score while a model is trained, in pictures and in numbers (Michel et al. 2019,
 //! Section 6).
+use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::dynamics::share;
 use crate::findings::paper::Epoch;
-use crate::findings::{Checkpoint, Dynamics, PAPER, Result};
+use crate::findings::{Checkpoint, Dynamics, PAPER, Result, experiment};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Ticks};
 use charts::palette::ramp;
 use charts::scale::{LogAxis, extent};
@@ -10,18 +11,25 @@ use charts::table::{Cell, Row, Table};
 use records::DynamicsRow;
 use words::{fixed, tenths};
 
-use super::BANDS;
-use super::curve::{BASE, Curve, Point};
+use crate::view::curve::{BASE, Curve, Point};
+use crate::view::{BANDS, sheet};
 
-pub const STEM: &str = "figure5";
+const STEM: &str = "figure5";
+
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "training", chapter::TRAINING],
+    "Scores with more and more heads masked while the model is trained, in percent of the unpruned ones",
+    Reads::Each(experiment::DYNAMICS),
+    |file, _, left_out| {
+        let found = Dynamics::read(file)?;
+        // A training without a score so far has tables alone.
+        let chart = left_out.keep(figure5(&found));
+        Ok(vec![sheet(&found.file, STEM, chart, [percentages(&found), removable(&found)])])
+    },
+);
 
 /// Shares of the score that the paper's claim is about, in percent.
 const KEPT: [f64; 2] = [90.0, 85.0];
-
-/// The scores in percent of the unpruned one; and the shares of heads that can go.
-pub fn tables(dynamics: &Dynamics) -> Vec<Table> {
-    vec![percentages(dynamics), removable(dynamics)]
-}
 
 fn heading(dynamics: &Dynamics) -> &'static str {
     if dynamics.is_by_epoch() { "Epoch" } else { "Updates" }
@@ -100,7 +108,7 @@ fn paper_remark() -> String {
 
 /// Left one line for each share of masked heads over the training, right one for each of the first two and the last two
 /// checkpoints over shares, each with its interval and its name at its end; scores in percent of the checkpoint's own.
-pub fn figure5(dynamics: &Dynamics) -> Result<Chart> {
+fn figure5(dynamics: &Dynamics) -> Result<Chart> {
     let comparable = dynamics.comparable()?;
     let log = LogAxis::of(&comparable.iter().map(|one| dynamics.number(one)).collect::<Vec<_>>());
     let (left, right) = (over_training(dynamics, log), over_shares(dynamics, &comparable));

@@ -1,13 +1,14 @@
 //! Table 1 and Figure 1: what masking one head does to the score (Michel et al. 2019, Section 3.2).
 use std::collections::BTreeMap;
 
+use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::ablations::{Model, UNFINISHED};
 use crate::findings::error::no_attention;
 use crate::findings::judge::Tally;
 use crate::findings::origin::OPEN_QUESTION;
 use crate::findings::paper::Summary;
 use crate::findings::{
-    Ablations, Adjustment, Criterion, Judge, PAPER, Replicates, Result, Verdicts, experiment,
+    Ablations, Adjustment, Criterion, Judge, PAPER, Replicates, Result, Results, Verdicts, experiment,
 };
 use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use charts::palette::{INK, LIGHT, ORANGE, PALE, VERMILLION, WHITE};
@@ -18,7 +19,32 @@ use heads::Selection;
 use records::{AblationRow, Attention, StandsFor, Verdict};
 use words::{count, fixed, short};
 
-use super::{Asked, SIGNS, judged, replicates, sheet};
+use super::replicates;
+use crate::view::{Asked, SIGNS, judged, sheet};
+
+pub(super) const TABLE: Artefact = Artefact::new(
+    ["table1", "heads", chapter::SINGLE_HEADS],
+    "Score change for each masked head, layer x head, with verdicts: needed, dispensable, undecided",
+    Reads::Each(experiment::SWEEP),
+    |file, asked, left_out| {
+        let sweep = Results::read(file)?;
+        tables(&sweep, Replicates::of_sweep(&sweep, left_out).as_ref(), asked)
+    },
+)
+.detail("for BERT in the same layout")
+.options(&["attention", "with_figure"]);
+
+pub(super) const HISTOGRAM: Artefact = Artefact::new(
+    ["figure1", "heads", chapter::SINGLE_HEADS],
+    "Histogram of the scores with one head masked, and the score of the full model",
+    Reads::Each(experiment::SWEEP),
+    |file, asked, left_out| {
+        let sweep = Results::read(file)?;
+        figures(&sweep, Replicates::of_sweep(&sweep, left_out).as_ref(), asked)
+    },
+)
+.detail("for BERT, Figure 1b")
+.options(&["attention"]);
 
 /// Names of files: of a translator, a classifier and a language model.
 type Names = [&'static str; 3];
@@ -38,11 +64,7 @@ fn name_of(sweep: &Ablations, [translator, classifier, language]: Names) -> &'st
 }
 
 /// Table 1 of each selection; Figure 1 too, if that was asked for.
-pub(crate) fn tables(
-    sweep: &Ablations,
-    others: Option<&Replicates>,
-    asked: &Asked<'_>,
-) -> Result<Vec<Sheet>> {
+fn tables(sweep: &Ablations, others: Option<&Replicates>, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     let draw = |stem: &str, types: &[Attention]| {
         let tables = types.iter().map(|&attention| table1(sweep, others, attention, asked.criterion));
         sheet(&sweep.file, stem, None, tables)
@@ -56,11 +78,7 @@ pub(crate) fn tables(
 }
 
 /// Figure 1 of each selection.
-pub(crate) fn figures(
-    sweep: &Ablations,
-    others: Option<&Replicates>,
-    asked: &Asked<'_>,
-) -> Result<Vec<Sheet>> {
+fn figures(sweep: &Ablations, others: Option<&Replicates>, asked: &Asked<'_>) -> Result<Vec<Sheet>> {
     by_selection(sweep, asked, HISTOGRAMS, |stem, types| {
         sheet(&sweep.file, stem, figure1(sweep, others, types, asked.criterion), [])
     })
@@ -179,24 +197,18 @@ fn with_counts(table: Table, sweep: &Ablations, family: &[&AblationRow], criteri
 
 /// Sentences on the verdicts on these heads; none where there are none.
 fn verdicts_of(judge: Judge, family: &[&AblationRow]) -> Vec<String> {
-    let counts = judge.verdicts(family.iter().copied());
-    let sentences = |counts: Verdicts| -> Vec<String> {
-        let all = count(counts.all(), "head");
-        let at_fdr = judge.verdicts_at_fdr(family.iter().copied());
-        let at_fdr = at_fdr.map(|counts| format!("at a false discovery rate of 5%: {}", counts.in_words()));
-        let at_once = judge.verdicts_at_once(family.iter().copied());
-        let at_once = at_once.map(|counts| {
-            format!("simultaneously, by intervals that hold for all heads at once: {}", counts.in_words())
-        });
-        let first = [format!("{} of {all}", counts.in_words())];
-        first
-            .into_iter()
-            .chain(at_fdr)
-            .chain(at_once)
-            .chain([judge.of_verdicts(), SIGNS.to_owned()])
-            .collect()
-    };
-    counts.map(sentences).unwrap_or_default()
+    let Some(counts) = judge.verdicts(family.iter().copied()) else { return Vec::new() };
+    let sentence = |how: &str, counts: Option<Verdicts>| Some(format!("{how}: {}", counts?.in_words()));
+    let stricter = [
+        ("at a false discovery rate of 5%", judge.verdicts_at_fdr(family.iter().copied())),
+        (
+            "simultaneously, by intervals that hold for all heads at once",
+            judge.verdicts_at_once(family.iter().copied()),
+        ),
+    ];
+    let stricter = stricter.into_iter().filter_map(|(how, counts)| sentence(how, counts));
+    let first = format!("{} of {}", counts.in_words(), count(counts.all(), "head"));
+    [first].into_iter().chain(stricter).chain([judge.of_verdicts(), SIGNS.to_owned()]).collect()
 }
 
 /// Counts by the other p-values, which are there once all heads are, and what other tests say.
@@ -332,7 +344,11 @@ fn figure1(
         .note(kinds.is_some().then(|| judge.of_verdicts()))
         .note(significant)
         .note("strokes below the bars: one for each head")
-        .note(others.map(|found| on_runs(found, attentions, criterion).to_vec()))
+        .note(others.map(|found| format!(
+            "grey areas: range of the number of heads in a bin over {} with different seeds, by the effect in each run; not an interval",
+            count(found.sweeps.len(), "run")
+        )))
+        .note(others.map(|found| replicates::in_words(found, attentions, criterion)))
         .note(paper)
         .note(sweep.missing_heads())
         .entries([
@@ -345,15 +361,6 @@ fn figure1(
                 .map(|found| Entry::fill(format!("range over {}", count(found.sweeps.len(), "run")), LIGHT)),
         )
         .panels(1, attentions.iter().enumerate().map(panel).collect())
-}
-
-/// Meaning of the ranges of bins, and how often heads are needed in all runs.
-fn on_runs(found: &Replicates, attentions: &[Attention], criterion: Criterion) -> [String; 2] {
-    let runs = count(found.sweeps.len(), "run");
-    let ranges = format!(
-        "grey areas: range of the number of heads in a bin over {runs} with different seeds, by the effect in each run; not an interval"
-    );
-    [ranges, replicates::in_words(found, attentions, criterion)]
 }
 
 /// One axis for all panels, so that bars can be compared between them, with room below 0 for the strokes.
