@@ -5,11 +5,10 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use heads::{HeadLayout, LayerShape};
-use records::{Attention, Cost, CurveId, CurveRow, HeadSet, Order, Repair, Scope, TestedRow, Verdict};
+use records::{Attention, Cost, CurveId, CurveRow, HeadSet, Order, Repair, Scope, Verdict};
 use stats::areas::Area;
 use stats::bootstrap::Interval;
 
-use crate::findings::contrasts::against_control;
 use crate::findings::error::{LeftOut, Result, faulty};
 use crate::findings::pruning::{Pruning, Series};
 use crate::findings::replicates::{check, other_trainings};
@@ -45,11 +44,6 @@ impl Kind {
     pub fn of(repair: Repair) -> Self {
         if repair == Repair::Training { Self::Trained } else { Self::Untrained }
     }
-}
-
-/// The repair of a row.
-fn repair(row: &CurveRow) -> Repair {
-    row.repair.unwrap_or(Repair::None)
 }
 
 /// A method and what was done to the models that it left.
@@ -175,27 +169,23 @@ impl Methods {
             let other = check(&found.results.file, &file).and_then(|()| Results::read(file));
             found.others.extend(left_out.keep(other.and_then(|other| found.with_all_steps(other))));
         }
-        found.repairs = Kind::ALL.into_iter().flat_map(|kind| found.curves(kind, left_out)).collect();
+        found.repairs = found.curves(left_out);
         Ok(found)
     }
 
     /// The trainings that have models of a kind, the first one first.
     pub fn trainings(&self, kind: Kind) -> Vec<&Results<CurveRow>> {
         let all = std::iter::once(&self.results).chain(&self.others);
-        all.filter(|results| results.rows.iter().any(|row| Kind::of(repair(row)) == kind)).collect()
+        all.filter(|results| results.rows.iter().any(|row| Kind::of(row.repair()) == kind)).collect()
     }
 
-    /// Curves of the first training that has models of a kind.
-    fn curves(&self, kind: Kind, left_out: &mut LeftOut) -> Vec<(Repair, Pruning)> {
-        let Some(first) = self.trainings(kind).into_iter().next() else { return Vec::new() };
-        let repairs = first.rows.iter().map(repair).filter(|&repair| Kind::of(repair) == kind);
-        let mut of = |own_repair| {
-            let rows = first.rows.iter().filter(|row| repair(row) == own_repair).cloned().collect();
-            let own = Results { file: first.file.clone(), rows };
-            let own = if kind == Kind::Trained { against_control(own, is_control, left_out) } else { own };
-            (own_repair, Pruning::of(own))
+    /// Curves of the first training that has models of each kind.
+    fn curves(&self, left_out: &mut LeftOut) -> BTreeMap<Repair, Pruning> {
+        let of_kind = |kind| {
+            let first = self.trainings(kind).into_iter().next();
+            first.map(|first| Pruning::by_repair(first, |repair| Kind::of(repair) == kind, left_out))
         };
-        distinct(repairs).into_iter().map(&mut of).collect()
+        Kind::ALL.into_iter().filter_map(of_kind).flatten().collect()
     }
 
     /// Refuses a training that lacks a curve of the first one with models of that kind, or a step of it.
@@ -345,22 +335,17 @@ struct Run {
 impl Run {
     fn of(row: &CurveRow) -> Self {
         let curve = CurveId { order_seed: None, ..row.curve() };
-        Self { method: Repaired { repair: repair(row), curve }, seed: row.order_seed }
+        Self { method: Repaired { repair: row.repair(), curve }, seed: row.order_seed }
     }
 }
 
 /// Steps of each curve of models of a kind.
 fn steps(results: &Results<CurveRow>, kind: Kind) -> BTreeMap<Run, BTreeSet<usize>> {
     let mut found = BTreeMap::<Run, BTreeSet<usize>>::new();
-    for row in results.rows.iter().filter(|row| Kind::of(repair(row)) == kind) {
+    for row in results.rows.iter().filter(|row| Kind::of(row.repair()) == kind) {
         found.entry(Run::of(row)).or_default().insert(row.step);
     }
     found
-}
-
-/// Models that were trained further are compared with the one with all heads.
-fn is_control(one: &CurveRow, other: &CurveRow) -> bool {
-    one.masked == 0 && one.family() == other.family()
 }
 
 /// `true` if a method masks modules as a whole.
@@ -372,6 +357,7 @@ pub fn is_of_modules(method: CurveId) -> bool {
 mod tests {
     use super::*;
     use crate::findings::Source;
+    use records::TestedRow as _;
 
     /// Made-up results of two trainings, replicates 2 and 3, where the subject's own has none.
     fn made_up() -> Methods {
@@ -487,15 +473,14 @@ mod tests {
     #[test]
     fn a_repair_is_compared_in_the_trainings_that_have_it() {
         let mut found = made_up();
-        found.results.rows.retain(|row| repair(row) != Repair::Training);
-        found.repairs =
-            Kind::ALL.into_iter().flat_map(|kind| found.curves(kind, &mut LeftOut::default())).collect();
+        found.results.rows.retain(|row| row.repair() != Repair::Training);
+        found.repairs = found.curves(&mut LeftOut::default());
         let recommended = found.recommended(Scope::All).unwrap();
         let trainings: Vec<usize> = recommended.iter().map(|own| own.of_trainings.len()).collect();
         assert_eq!(trainings, [2, 1, 2, 1]);
         let trained = &recommended[1];
         let row = found.others[0].rows.iter().find(|row| {
-            (repair(row), row.order, row.masked) == (Repair::Training, trained.best.curve.order, 4)
+            (row.repair(), row.order, row.masked) == (Repair::Training, trained.best.curve.order, 4)
         });
         assert_eq!(Some(trained.score), row.map(|row| row.score));
         let area = found.compared(Scope::All).unwrap().areas;

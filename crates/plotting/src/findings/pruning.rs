@@ -2,9 +2,10 @@
 use std::collections::BTreeMap;
 
 use records::check::check_rows;
-use records::{Attention, CurveId, CurveRow, HeadSet, Identity, Order, Scope, TestedRow, Verdict};
+use records::{Attention, CurveId, CurveRow, HeadSet, Identity, Order, Repair, Scope, TestedRow, Verdict};
 use words::brackets;
 
+use crate::findings::contrasts::against_control;
 use crate::findings::error::{LeftOut, Result, command, faulty, no_attention};
 use crate::findings::judge::{Criterion, Judge, RuleKind};
 use crate::findings::metric::Metric;
@@ -98,6 +99,25 @@ impl Pruning {
             }
         }
         Ok(Self::of(results))
+    }
+
+    /// The curves after each of the repairs that are meant. Those of models that were trained further are compared with step 0 of the curve, which was trained
+    /// equally long with all heads.
+    pub(crate) fn by_repair(
+        results: &Results<CurveRow>,
+        is_meant: impl Fn(Repair) -> bool,
+        left_out: &mut LeftOut,
+    ) -> BTreeMap<Repair, Self> {
+        let is_control = |one: &CurveRow, other: &CurveRow| one.masked == 0 && one.family() == other.family();
+        let mut of = |repair| {
+            let rows = results.rows.iter().filter(|row| row.repair() == repair).cloned().collect();
+            let own = Results { file: results.file.clone(), rows };
+            let is_trained = repair == Repair::Training;
+            let own = if is_trained { against_control(own, is_control, left_out) } else { own };
+            (repair, Self::of(own))
+        };
+        let repairs = results.rows.iter().map(CurveRow::repair).filter(|&repair| is_meant(repair));
+        distinct(repairs).into_iter().map(&mut of).collect()
     }
 
     pub(crate) fn of(results: Results<CurveRow>) -> Self {

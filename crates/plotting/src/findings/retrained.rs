@@ -2,9 +2,8 @@
 //! `iterative-prune` (no such curves are in the papers).
 use std::collections::BTreeMap;
 
-use records::{CurveRow, Scope, TestedRow};
+use records::{CurveRow, Repair, Scope};
 
-use crate::findings::contrasts::against_control;
 use crate::findings::error::{LeftOut, Result, faulty};
 use crate::findings::pruning::{Pruning, Series};
 use crate::findings::results::{Results, distinct};
@@ -30,15 +29,16 @@ impl Retrained {
     /// or test set, and each of its curves that masks other heads at the same step.
     pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let results = Results::<CurveRow>::read(file)?;
-        let base = results.base();
-        let is_control = |one: &CurveRow, other: &CurveRow| one.masked == 0 && one.family() == other.family();
-        let Results { file, rows } = against_control(results, is_control, left_out);
+        let (base, updates) = (results.base(), results.rows.iter().filter_map(|row| row.updates).max());
+        let after = Pruning::by_repair(&results, |repair| repair == Repair::Training, left_out)
+            .remove(&Repair::Training);
+        let after = after.unwrap_or_else(|| Pruning::of(results));
+        let file = &after.results.file;
         let before =
-            same_model::beside(&file, &file.stem(experiment::PRUNING), experiment::PRUNING, &[model_entries]);
+            same_model::beside(file, &file.stem(experiment::PRUNING), experiment::PRUNING, &[model_entries]);
         let before = before.and_then(|file| file.map(|file| Pruning::read(file, left_out)).transpose());
         let mut before = left_out.keep(before).flatten();
-        let updates = rows.iter().filter_map(|row| row.updates).max().unwrap_or_default();
-        let after = Pruning::of(Results { file, rows });
+        let updates = updates.unwrap_or_default();
         if let Some(before) = &mut before {
             let (same, others) =
                 std::mem::take(&mut before.series).into_iter().partition(|own| has_same_heads(own, &after));

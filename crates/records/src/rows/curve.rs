@@ -139,8 +139,13 @@ impl CurveRow {
         Cost { forward, backward, updates }
     }
 
-    /// Returns true for curves of repaired models; their step 0 is compared with the full model, too. Files of earlier versions do not
-    /// name the repair of models that were retrained.
+    /// Repair of the model. Files of earlier versions do not name the repair of models that were retrained.
+    pub fn repair(&self) -> Repair {
+        let unnamed = if self.updates.is_some() { Repair::Training } else { Repair::None };
+        self.repair.unwrap_or(unnamed)
+    }
+
+    /// Returns true for rows of files that compare repairs; their step 0 is compared with the full model, too.
     pub fn is_repaired(&self) -> bool {
         self.repair.is_some() || self.updates.is_some()
     }

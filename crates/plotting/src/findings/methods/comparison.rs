@@ -13,7 +13,6 @@ use stats::swaps::smallest_p_value;
 
 use super::{
     Kind, LightModules, Masked, MethodArea, Methods, OverRandom, Recommended, Repaired, Run, is_of_modules,
-    repair,
 };
 use crate::findings::contrasts::Draws;
 use crate::findings::error::{Result, no_segments, within};
@@ -26,7 +25,7 @@ impl Methods {
     pub(super) fn compare<T>(&self, scope: Scope, of: impl Fn(&Comparison<'_>) -> T) -> Result<Vec<T>> {
         let is_measured = |kind: &Kind| {
             let rows = self.trainings(*kind).into_iter().flat_map(|results| &results.rows);
-            rows.into_iter().any(|row| row.attention == scope && Kind::of(repair(row)) == *kind)
+            rows.into_iter().any(|row| row.attention == scope && Kind::of(row.repair()) == *kind)
         };
         let measured = Kind::ALL.into_iter().filter(is_measured);
         measured.map(|kind| self.compare_kind(scope, kind, &of)).collect()
@@ -66,7 +65,7 @@ fn curves<'a>(
     let mut rows: Vec<(&CurveRow, &Segments)> = results.rows.iter().zip(segments).collect();
     rows.sort_by_key(|(row, _)| row.step);
     let mut found = BTreeMap::new();
-    let is_meant = |row: &CurveRow| row.attention == scope && Kind::of(repair(row)) == kind;
+    let is_meant = |row: &CurveRow| row.attention == scope && Kind::of(row.repair()) == kind;
     for (row, own) in rows.into_iter().filter(|(row, _)| is_meant(row)) {
         let curve = found.entry(Run::of(row)).or_insert(Curve { control: None, steps: Vec::new() });
         if row.masked == 0 { curve.control = Some(own) } else { curve.steps.push(own) }
