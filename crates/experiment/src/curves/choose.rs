@@ -6,14 +6,11 @@ use std::time::Instant;
 use core_masking::{HeadId, HeadScores, HeadSet, Measure, Needs, Rule};
 use records::{Cost, CurveRow, Order};
 use significance::TestArgs;
-use subject::{
-    Ablation, Description, FineTuning, InitialWeights, Scored, SegmentRelevance, Subject, TrainedWeights,
-    Work,
-};
-use training::{Closing, GATE_RATE, GateStart, GateTraining, Gating, MULTIPLIER_RATE, Machine, Penalty};
+use subject::{Ablation, Description, Scored, SegmentRelevance, Subject, Work};
+use training::Machine;
 
 use super::rearrange::{Derivatives, rearranged};
-use super::{Curve, Search, SelectorArgs, Step};
+use super::{Curve, SelectorArgs, Step};
 use crate::args::SharedArgs;
 use crate::error::Error;
 use crate::head_sweep::HeadSweep;
@@ -80,9 +77,9 @@ pub struct Known {
     segments: OnceCell<usize>,
     measured: RefCell<BTreeMap<Measure, HeadScores>>,
     /// Measures that were computed together, with the duration in seconds.
-    passes: RefCell<Vec<(BTreeSet<Measure>, f64)>>,
+    pub(super) passes: RefCell<Vec<(BTreeSet<Measure>, f64)>>,
     /// Duration of the last choice in seconds, including earlier passes that it shares; `None` if unknown.
-    seconds: Cell<Option<f64>>,
+    pub(super) seconds: Cell<Option<f64>>,
 }
 
 /// Returns the orders that the setup can provide for this many heads, and says which are left out.
@@ -174,7 +171,7 @@ impl<'a> Chooser<'a> {
 
     /// Duration of a choice by itself, in seconds: passes that an earlier order made and that this one would have to make count, too.
     /// `None` for oracles, whose scores `ablate-one` may have measured before.
-    fn seconds(&self, order: Order, earlier: usize, begin: Instant) -> Option<f64> {
+    pub(super) fn seconds(&self, order: Order, earlier: usize, begin: Instant) -> Option<f64> {
         let own = begin.elapsed().as_secs_f64();
         let first = match order {
             Order::Oracle | Order::OracleMean => return None,
@@ -260,7 +257,7 @@ impl<'a> Chooser<'a> {
     }
 
     /// Scores of the heads of the full model. Measures that take the same passes are measured together, once.
-    fn scores(&self, order: Order) -> Result<HeadScores, Error> {
+    pub(super) fn scores(&self, order: Order) -> Result<HeadScores, Error> {
         let estimate = self.estimate()?;
         let ingredients = estimate.ingredients(order);
         let mut known = self.known.measured.borrow_mut();
@@ -335,7 +332,7 @@ impl<'a> Chooser<'a> {
     }
 
     /// Cost of ranking all heads once by a measure.
-    fn pass(&self, order: Order) -> Result<Cost, Error> {
+    pub(super) fn pass(&self, order: Order) -> Result<Cost, Error> {
         let is_forward =
             |measure: Measure| !measure.is_gradient() && measure.entry().needs != Needs::Measures;
         let forward = self.segments()?;
@@ -350,119 +347,5 @@ impl<'a> Chooser<'a> {
         }
         let segments = self.subject.pass(&self.estimate()?.on, 64, Work::Score)?.segments;
         Ok(*self.known.segments.get_or_init(|| segments))
-    }
-
-    /// Prepares a search among the heads of a curve.
-    ///
-    /// # Errors
-    /// If a split is at fault.
-    pub fn search<'s>(&'s self, curve: &'s Curve<'s>) -> Result<RunningSearch<'s>, Error> {
-        let (begin, earlier) = (Instant::now(), self.known.passes.borrow().len());
-        let is_trained = curve.order.is_trained();
-        let order = if is_trained { Vec::new() } else { curve.pool.order(&self.scores(Order::Importance)?) };
-        let seconds = if is_trained { Some(0.0) } else { self.seconds(curve.order, earlier, begin) };
-        Ok(RunningSearch { chooser: self, curve, order, seconds })
-    }
-}
-
-/// A search for the heads of a curve, step by step.
-pub struct RunningSearch<'a> {
-    chooser: &'a Chooser<'a>,
-    curve: &'a Curve<'a>,
-    /// The pool's heads by increasing importance.
-    order: Vec<HeadId>,
-    seconds: Option<f64>,
-}
-
-impl RunningSearch<'_> {
-    /// The heads of a step.
-    ///
-    /// - `before`: heads of the step before
-    ///
-    /// # Errors
-    /// If a split is at fault, or gates cannot be trained.
-    pub fn choose(&mut self, step: Step, before: Option<&Chosen>) -> Result<Chosen, Error> {
-        let begin = Instant::now();
-        let chosen = if step.masked == 0 {
-            let cost = self.chooser.costs.then(Cost::default);
-            Chosen { masked: HeadSet::none(), cost, search_score: None }
-        } else if self.curve.order.is_trained() {
-            let (chosen, seconds) = self.trained(step.masked)?;
-            self.seconds = self.seconds.map(|before| before + seconds);
-            self.chooser.known.seconds.set(self.seconds);
-            return Ok(chosen);
-        } else {
-            self.searched(step.masked, before)?
-        };
-        self.seconds = self.seconds.map(|before| before + begin.elapsed().as_secs_f64());
-        self.chooser.known.seconds.set(self.seconds);
-        Ok(chosen)
-    }
-
-    /// The heads that a search by the scores of sets ends with; it starts from importance.
-    fn searched(&self, count: usize, before: Option<&Chosen>) -> Result<Chosen, Error> {
-        let (Chooser { subject, search_on, selectors, shared, .. }, curve) = (self.chooser, self.curve);
-        let mut evaluator = subject.evaluator(search_on, 0)?;
-        let scored = Cell::new(0);
-        let mut scores = |sets: &[HeadSet]| {
-            scored.update(|before| before + sets.len());
-            let mut scores = Vec::with_capacity(sets.len());
-            evaluator.evaluate(sets, &mut |_, evaluation| {
-                scores.push(evaluation.score);
-                Ok(())
-            })?;
-            Ok(scores)
-        };
-        let direction = subject.metric(&search_on.split).name().direction();
-        let mut search = Search { pool: curve.pool, order: &self.order, direction, scores: &mut scores };
-        let is_greedy = curve.order == Order::GreedyForward;
-        let (masked, search_score) = if is_greedy {
-            search.grow(before.map_or_else(HeadSet::none, |before| before.masked.clone()), count)?
-        } else {
-            search.exchange(count, selectors.evaluations, shared.seed())?
-        };
-        let cost = if self.chooser.costs {
-            let pass = self.chooser.pass(Order::Importance)?;
-            let earlier = before.filter(|_| is_greedy).and_then(|before| before.cost);
-            let earlier = earlier.map_or(pass.forward, |cost| cost.forward.max(pass.forward));
-            let segments = subject.pass(search_on, 64, Work::Score)?.segments;
-            Some(Cost { forward: earlier + scored.get() * segments, ..pass })
-        } else {
-            None
-        };
-        Ok(Chosen { masked, cost, search_score })
-    }
-
-    /// The heads whose gates are closed after a training for this number, in which nothing else is trained, and its duration in seconds.
-    fn trained(&self, count: usize) -> Result<(Chosen, f64), Error> {
-        let (Chooser { subject, description, selectors, shared, machine, .. }, curve) =
-            (self.chooser, self.curve);
-        let epochs = selectors.selector_epochs as usize;
-        let split = Scored::first(description.train_split().to_owned(), None, false);
-        let read = epochs * subject.pass(&split, 64, Work::Score)?.segments;
-        let (heads, seed) = (curve.pool.heads.clone(), shared.seed());
-        let open = heads.len() - count;
-        let closing = if curve.order == Order::Gates {
-            let (start, penalty) = (GateStart::Open, Penalty::Heads(open));
-            Closing::Concrete { start, multiplier_rate: MULTIPLIER_RATE, penalty }
-        } else {
-            Closing::Subset { open, straight_through: curve.order == Order::SubsetStraight }
-        };
-        // Differs from Li et al. (2021), who use 0.5 for BERT and 0.2 for a translator: in the 119 updates of an epoch of `demo-language`
-        // that is no better for draws (2.676 nats with 8 of 32 heads, 2.663 at 0.05), and worse straight through (2.961, 2.833).
-        let learning_rate = GATE_RATE;
-        let tuning = FineTuning {
-            name: format!("{}-{open}", curve.order),
-            initial: InitialWeights::Trained,
-            gating: Gating::Trained(GateTraining { heads, closing, learning_rate, seed }),
-            trained: TrainedWeights::None,
-            epochs,
-            seed,
-        };
-        let tuned = description.fine_tune(machine, &tuning)?;
-        let gates = tuned.history.last().ok_or_else(|| Error::input("a training has left no gates"))?;
-        let masked = curve.pool.extend(&HeadSet::none(), &curve.pool.order(&gates.scores()), count);
-        let cost = Cost { forward: read, backward: read, updates: tuned.steps };
-        Ok((Chosen { masked, cost: self.chooser.costs.then_some(cost), search_score: None }, tuned.seconds))
     }
 }

@@ -1,6 +1,7 @@
 //! Pruning curves: more and more heads are masked, in the order of a ranking or as a search chooses them (Michel et al. 2019, Section 4.2,
 //! Figures 3, 4 and 6). Each step may be repaired, up to further training.
 mod choose;
+mod curve_search;
 mod rearrange;
 mod retraining;
 mod search;
@@ -15,6 +16,8 @@ pub use choose::{Chooser, Chosen, Known, possible_orders};
 pub use retraining::Retraining;
 pub use search::Search;
 pub use selectors::SelectorArgs;
+
+use curve_search::CurveSearch;
 
 use crate::error::Error;
 use crate::measured::{MeasuredRows, RowPlan, RowSet};
@@ -255,7 +258,7 @@ impl Curves<'_> {
         if self.due(curve, &steps, rows).is_empty() {
             return Ok(());
         }
-        let mut search = self.chooser.search(curve)?;
+        let mut search = CurveSearch::new(&self.chooser, curve)?;
         let (mut before, mut is_whole) = (None, true);
         for step in steps {
             // With --again, rows of repairs that are not asked for have the heads of an earlier choice.
