@@ -1,5 +1,6 @@
 //! Pruned models in llama.cpp: what they cost in perplexity, and what they gain in speed, cache and file size.
 use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::results::percent;
 use crate::findings::{Results, experiment};
 use charts::chart::{Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use charts::palette::{BLUE, GREEN, INK, ORANGE, PURPLE, SILVER, VERMILLION};
@@ -90,7 +91,7 @@ fn name(row: &LlamaCppRow) -> String {
     if *removed == 0 {
         return removal.clone();
     }
-    format!("{removal}: {removed} of {heads} ({}%)", tenths(percent(row)))
+    format!("{removal}: {removed} of {heads} ({}%)", tenths(percent(row.removed, row.heads)))
 }
 
 /// Perplexity over what was measured of speed and of the cache, with intervals; a line joins the models of one way of choosing heads.
@@ -141,7 +142,7 @@ fn figure(found: &Results<LlamaCppRow>) -> Chart {
     removed.dedup_by_key(|row| row.removed);
     let sizes = removed.iter().map(|row| {
         Entry::mark(
-            format!("{}% removed", tenths(percent(row))),
+            format!("{}% removed", tenths(percent(row.removed, row.heads))),
             Mark::new(Shape::Circle, radius(row), SILVER),
         )
     });
@@ -160,14 +161,9 @@ fn figure(found: &Results<LlamaCppRow>) -> Chart {
 
 const FULL: Mark = Mark::new(Shape::Star, 2.0, INK);
 
-/// Removed heads in percent.
-fn percent(row: &LlamaCppRow) -> f64 {
-    100.0 * row.removed as f64 / row.heads as f64
-}
-
 /// Radius of a model's mark.
 fn radius(row: &LlamaCppRow) -> f64 {
-    0.8 + percent(row) / 35.0
+    0.8 + percent(row.removed, row.heads) / 35.0
 }
 
 /// An axis of perplexities between these nats per token.

@@ -1,5 +1,6 @@
 //! Table 4: segments a second with all heads and without some (Michel et al. 2019, Section 4.3).
 use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::results::percent;
 use crate::findings::{PAPER, Speed, experiment};
 use charts::table::{Cell, Row, Table};
 use records::SpeedRow;
@@ -37,7 +38,7 @@ fn table(
     title: impl std::fmt::Display,
 ) -> Table {
     let SpeedRow { removed, heads, .. } = rows[0];
-    let percent = tenths(100.0 * removed as f64 / heads as f64);
+    let percent = tenths(percent(removed, heads));
     let without = format!("original and without {removed} of {} ({percent}%)", count(heads, "head"));
     let table = Table::new(name, speed.file.label(stem), speed.file.titled(format!("{title}, {without}")));
     Table { label: format!("{}-{removed}", table.label), ..table }

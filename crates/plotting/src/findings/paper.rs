@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::de::value::{Error as NoSuchKey, MapDeserializer};
 
 use crate::findings::ablations::Model;
+use crate::findings::results::percent;
 
 /// The published numbers.
 pub static PAPER: LazyLock<Paper> = LazyLock::new(Paper::read);
@@ -159,7 +160,7 @@ pub struct FewHeads {
 impl FewHeads {
     /// The share that is kept, in percent.
     pub fn percent(&self) -> f64 {
-        100.0 * self.kept as f64 / self.heads as f64
+        percent(self.kept, self.heads)
     }
 
     /// Change of BLEU, in points.
