@@ -6,7 +6,6 @@ use crate::findings::ablations::{Model, UNFINISHED};
 use crate::findings::error::no_attention;
 use crate::findings::judge::Tally;
 use crate::findings::origin::OPEN_QUESTION;
-use crate::findings::paper::Summary;
 use crate::findings::{
     Ablations, Adjustment, Criterion, Judge, PAPER, Replicates, Result, Results, Verdicts, experiment,
 };
@@ -17,7 +16,7 @@ use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use heads::Selection;
 use records::{AblationRow, Attention, StandsFor, Verdict};
-use words::{count, fixed, short};
+use words::{count, short};
 
 use super::replicates;
 use crate::view::{Asked, SIGNS, judged, sheet};
@@ -242,28 +241,19 @@ fn adjusted_counts(sweep: &Ablations, criterion: Criterion, family: &[&AblationR
     remarks
 }
 
-/// The paper's counts: the same sentence for enc-enc, and for BERT the range of its histogram of accuracies.
+/// The paper's counts for enc-enc, and the range of its histogram of accuracies for BERT.
 fn paper_remark(sweep: &Ablations, attention: Attention) -> Option<String> {
     if attention == Attention::EncEnc {
-        let Summary { base_bleu, heads, significant, better, .. } = &PAPER.summary;
-        let base = fixed(*base_bleu, 2);
-        return Some(format!(
-            "Michel et al. (2019), Table 1: base BLEU {base}; {significant} of {heads} heads significant, {better} for the better"
-        ));
+        return Some(PAPER.sentence("table1"));
     }
-    let [base, lowest, highest] = figure1b(sweep, &[attention])?;
-    Some(format!(
-        "Michel et al. (2019), Figure 1b, BERT on MNLI matched: base accuracy {base}%, {lowest} to {highest}% with one head \
-         masked"
-    ))
+    figure1b(sweep, &[attention], "figure1b-range")
 }
 
-/// The paper's accuracies without a head and with each masked, the least and the greatest of these, in percent; nothing where
-/// other tasks or attention types are shown.
-fn figure1b(sweep: &Ablations, shown: &[Attention]) -> Option<[String; 3]> {
+/// A sentence on the paper's accuracies with one head masked; `None` if other tasks or attention types are shown.
+fn figure1b(sweep: &Ablations, shown: &[Attention], sentence: &str) -> Option<String> {
     let is_inference = sweep.beside().is_some_and(StandsFor::is_inference);
     let is_comparable = is_inference && *shown == [Attention::SelfAttention];
-    is_comparable.then(|| PAPER.summary.accuracies().map(|percent| fixed(percent, 1)))
+    is_comparable.then(|| PAPER.sentence(sentence))
 }
 
 /// The scores axis is at least this many bins long.
@@ -335,9 +325,6 @@ fn figure1(
     let tally = criterion.tally(all());
     let significant = (tally.tested > 0)
         .then(|| format!("the paper's reading: {} with {}", tally.in_words(), judge.description("heads")));
-    let paper = figure1b(sweep, attentions).map(|[base, lowest, highest]| {
-        format!("Figure 1b of the paper (MNLI): {base}%, masked {lowest} to {highest}%")
-    });
     let name = if sweep.model() == Model::Classifier { "Figure 1b" } else { "Figure 1" };
     Chart::new(name, sweep.file.label(name_of(sweep, HISTOGRAMS)), sweep.file.titled(label))
         .note(format!("{} (dashed), which is an edge of the bins", sweep.base_line()))
@@ -349,7 +336,7 @@ fn figure1(
             count(found.sweeps.len(), "run")
         )))
         .note(others.map(|found| replicates::in_words(found, attentions, criterion)))
-        .note(paper)
+        .note(figure1b(sweep, attentions, "figure1b"))
         .note(sweep.missing_heads())
         .entries([
             Entry::line(format!("full model {}", metric.amount(base)), BASE),

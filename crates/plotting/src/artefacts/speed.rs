@@ -86,7 +86,7 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], folded: &[SpeedRow]) -> Table {
         .mark("the 95% interval of the speedup does not hold 0".to_owned());
     with_conditions(table, speed, rows)
         .note(has_folded.then_some(FOLDED))
-        .remark(is_comparable.then(paper_remark))
+        .remark(is_comparable.then(|| PAPER.sentence("table4")))
 }
 
 /// Adds how it was measured.
@@ -123,19 +123,6 @@ fn which_heads(speed: &Speed) -> String {
         Some(order) => format!("heads are removed in the order {order}"),
     };
     heads + &speed.file.estimated_on().map_or(String::new(), |data| format!(", estimated on {data}"))
-}
-
-fn paper_remark() -> String {
-    let batches = PAPER.timed.chunk_by(|left, right| left.batch_size == right.batch_size);
-    let speeds = batches.map(|models| {
-        let speeds: Vec<_> = models.iter().map(|model| fixed(model.examples_per_second, 1)).collect();
-        format!("{} in batches of {}", speeds.join(" and "), models[0].batch_size)
-    });
-    format!(
-        "paper: Michel et al. (2019), Table 4, BERT on MNLI matched, original and without half of its heads, examples a \
-         second: {}",
-        speeds.collect::<Vec<_>>().join("; ")
-    )
 }
 
 /// Costs of one pass: computation and memory.
