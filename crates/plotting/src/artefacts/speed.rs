@@ -6,7 +6,7 @@ use charts::table::{Cell, Row, Table};
 use records::SpeedRow;
 use words::{count, decimals, fixed, percent_more, signed, tenths};
 
-use crate::view::sheet;
+use crate::view::{by_name, sheet};
 
 const STEM: &str = "table4";
 
@@ -53,9 +53,6 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], folded: &[SpeedRow]) -> Table {
     let has_folded = rows.iter().any(|row| folded(row).is_some());
     let speedup = |row: &SpeedRow| PAPER.speedup(row).filter(|_| speed.is_beside_bert());
     let is_comparable = rows.iter().any(|row| speedup(row).is_some());
-    let papers = is_comparable.then_some("paper (%)");
-    let names = ["original", "pruned", "speedup (%)", "95% interval", "predicted (%)"].into_iter();
-    let names = names.chain(has_folded.then_some(["folded (%)", "95% interval"]).into_iter().flatten());
     let (unit, of_a_segment) = speed.unit();
     let speeds = rows.iter().flat_map(|row| {
         [row.original_per_second, row.pruned_per_second].map(|segments| segments * of_a_segment(row))
@@ -69,20 +66,23 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], folded: &[SpeedRow]) -> Table {
         };
         let paper = speedup(row).map(|more| Cell::printed(more, |more| signed(more, 1)));
         let ours = |row: &SpeedRow| speedup_cells(row.ratio, (row.ratio_low, row.ratio_high));
-        let rates = [
-            rate(row.original_per_second, row.original_deviation),
-            rate(row.pruned_per_second, row.pruned_deviation),
+        let [speedup, interval] = ours(row);
+        let mut cells = vec![
+            ("original", rate(row.original_per_second, row.original_deviation)),
+            ("pruned", rate(row.pruned_per_second, row.pruned_deviation)),
+            ("speedup (%)", speedup),
+            ("95% interval", interval),
+            ("predicted (%)", more(row.predicted_ratio)),
         ];
         let folded = has_folded.then(|| folded(row).map(ours).unwrap_or_default());
-        let cells = rates.into_iter().chain(ours(row)).chain([more(row.predicted_ratio)]);
-        Row::new(
-            row.batch_size,
-            cells.chain(folded.into_iter().flatten()).chain(is_comparable.then(|| paper.into())),
-        )
+        cells.extend(
+            folded.into_iter().flat_map(|cells| ["folded (%)", "95% interval"].into_iter().zip(cells)),
+        );
+        cells.extend(is_comparable.then(|| ("paper (%)", paper.into())));
+        (row.batch_size.into(), cells)
     };
-    let table = table((speed, rows), "Table 4", STEM, format!("{unit} a second"))
-        .columns(["Batch size", "Speed"], names.chain(papers))
-        .rows(rows.iter().map(row))
+    let table = table((speed, rows), "Table 4", STEM, format!("{unit} a second"));
+    let table = by_name(table, ["Batch size", "Speed"], rows.iter().map(row))
         .mark("the 95% interval of the speedup does not hold 0".to_owned());
     with_conditions(table, speed, rows)
         .note(has_folded.then_some(FOLDED))
