@@ -277,44 +277,16 @@ const STRIPE: Style = Style::line(WHITE, 0.7);
 /// The bars of each kind: left, right, low and high end of each.
 type Bars = [Vec<[f64; 4]>; 3];
 
-/// One plot for each attention type, one above the other over the same scores. An edge of the bins is the base; of the heads
-/// in a bin, those that are needed stand at the bottom, undecided ones above them; each head is a stroke below.
+/// One plot for each attention type, with a legend of the verdicts.
 fn figure1(
     sweep: &Ablations,
     others: Option<&Replicates>,
     attentions: &[Attention],
     criterion: Criterion,
 ) -> Chart {
-    let (metric, base, judge) = (sweep.metric(), sweep.base(), sweep.judge(criterion));
-    let families: Vec<_> = attentions.iter().map(|&attention| sweep.family(attention)).collect();
-    let all_trainings: Vec<Vec<Vec<f64>>> =
-        attentions.iter().map(|&attention| scores_of(others, attention, base)).collect();
-    let own = families.iter().flatten().map(|row| row.score);
-    let bins = Bins::around(base, own.chain(all_trainings.iter().flatten().flatten().copied()));
-    let ranges: Vec<Vec<[f64; 4]>> = all_trainings.iter().map(|all| ranges(all, bins)).collect();
-    let bars: Vec<Bars> = families.iter().map(|family| bars(family, bins, judge)).collect();
-    let edges = bars.iter().flatten().flatten().flat_map(|bar| [bar[0], bar[1]]);
-    let of_ranges = ranges.iter().flatten().flat_map(|range| [range[0], range[1]]);
+    let (metric, judge) = (sweep.metric(), sweep.judge(criterion));
     let label = format!("{} with one head masked", metric.label_in_unit());
-    let x = Axis::of_at_least(&label, extent(edges.chain(of_ranges).chain([base])), FEWEST * bins.width);
-    let y = numbers_of_heads(&bars, &ranges);
-    let last = attentions.len().saturating_sub(1);
-    let panel = |(index, &attention): (usize, &Attention)| {
-        let x = if index == last { x.clone() } else { x.clone().silent() };
-        let label = if index == attentions.len() / 2 { "number of heads" } else { "" };
-        let y = Axis { label: label.to_owned(), ..y.clone() };
-        let mut layers = histogram(&families[index], &bars[index], &y, base, judge);
-        // an area and no line, which would look like an error bar
-        let area = |&[left, right, low, high]: &[f64; 4]| {
-            Layer::Band(vec![(left, low, high), (right, low, high)], INK)
-        };
-        layers.extend(ranges[index].iter().map(area));
-        if last == 0 {
-            return Panel::new([x, y], 100.0, layers);
-        }
-        Panel::new([x, y], 58.0, layers).named(sweep.file.description(attention))
-    };
-    let all = || families.iter().flatten().copied();
+    let all = || attentions.iter().flat_map(|&attention| sweep.family(attention));
     let kinds = judge.verdicts(all()).map(|Verdicts { needed, dispensable, undecided }| {
         let fill = |name: &str, number: usize, place: usize| {
             Entry::fill(format!("{name}: {number}"), KINDS[place].1)
@@ -326,7 +298,7 @@ fn figure1(
     let significant = (tally.tested > 0)
         .then(|| format!("the paper's reading: {} with {}", tally.in_words(), judge.description("heads")));
     let name = if sweep.model() == Model::Classifier { "Figure 1b" } else { "Figure 1" };
-    Chart::new(name, sweep.file.label(name_of(sweep, HISTOGRAMS)), sweep.file.titled(label))
+    Chart::new(name, sweep.file.label(name_of(sweep, HISTOGRAMS)), sweep.file.titled(&label))
         .note(format!("{} (dashed), which is an edge of the bins", sweep.base_line()))
         .note(kinds.is_some().then(|| judge.of_verdicts()))
         .note(significant)
@@ -339,7 +311,7 @@ fn figure1(
         .note(figure1b(sweep, attentions, "figure1b"))
         .note(sweep.missing_heads())
         .entries([
-            Entry::line(format!("full model {}", metric.amount(base)), BASE),
+            Entry::line(format!("full model {}", metric.amount(sweep.base())), BASE),
             Entry::mark("each head", Mark::new(Shape::Tick, 2.4, INK)),
         ])
         .entries(kinds.into_iter().flatten())
@@ -347,7 +319,45 @@ fn figure1(
             others
                 .map(|found| Entry::fill(format!("range over {}", count(found.sweeps.len(), "run")), LIGHT)),
         )
-        .panels(1, attentions.iter().enumerate().map(panel).collect())
+        .panels(1, histograms(sweep, others, attentions, judge, &label))
+}
+
+/// Panels one above the other over the same scores. An edge of the bins is the base; of the heads in a bin, those that are needed are at
+/// the bottom, undecided ones above them; each head is a stroke below.
+fn histograms(
+    sweep: &Ablations,
+    others: Option<&Replicates>,
+    attentions: &[Attention],
+    judge: Judge,
+    label: &str,
+) -> Vec<Panel> {
+    let base = sweep.base();
+    let families: Vec<_> = attentions.iter().map(|&attention| sweep.family(attention)).collect();
+    let all_runs: Vec<Vec<Vec<f64>>> =
+        attentions.iter().map(|&attention| scores_of(others, attention, base)).collect();
+    let own = families.iter().flatten().map(|row| row.score);
+    let bins = Bins::around(base, own.chain(all_runs.iter().flatten().flatten().copied()));
+    let ranges: Vec<Vec<[f64; 4]>> = all_runs.iter().map(|all| ranges(all, bins)).collect();
+    let bars: Vec<Bars> = families.iter().map(|family| bars(family, bins, judge)).collect();
+    let areas = bars.iter().flatten().flatten().chain(ranges.iter().flatten());
+    let edges = areas.flat_map(|area| [area[0], area[1]]).chain([base]);
+    let x = Axis::of_at_least(label, extent(edges), FEWEST * bins.width);
+    let y = numbers_of_heads(&bars, &ranges);
+    let last = attentions.len().saturating_sub(1);
+    let panel = |(index, &attention): (usize, &Attention)| {
+        let x = if index == last { x.clone() } else { x.clone().silent() };
+        let label = if index == attentions.len() / 2 { "number of heads" } else { "" };
+        let y = Axis { label: label.to_owned(), ..y.clone() };
+        let mut layers = histogram(&families[index], &bars[index], &y, base, judge);
+        // an area and no line, which would look like an error bar
+        let area = |&[left, right, low, high]: &[f64; 4]| {
+            Layer::Band(vec![(left, low, high), (right, low, high)], INK)
+        };
+        layers.extend(ranges[index].iter().map(area));
+        let name = if last == 0 { "" } else { sweep.file.description(attention) };
+        Panel::new([x, y], if last == 0 { 100.0 } else { 58.0 }, layers).named(name)
+    };
+    attentions.iter().enumerate().map(panel).collect()
 }
 
 /// One axis for all panels, so that bars can be compared between them, with room below 0 for the strokes.
