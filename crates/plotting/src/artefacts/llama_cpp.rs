@@ -43,23 +43,14 @@ fn table(found: &Results<LlamaCppRow>) -> Table {
             let interval = Cell::interval((row.delta_low, row.delta_high), |end| signed(end, 3));
             [Cell::printed(row.nats_delta, |delta| signed(delta, 3)), interval]
         };
-        let gained = |rate: f64, ratio: f64, ends: (f64, f64)| {
-            let change = is_pruned.then(|| speedup_cells(ratio, ends));
+        let gained = |[rate, ratio, low, high]: [f64; 4]| {
+            let change = is_pruned.then(|| speedup_cells(ratio, (low, high)));
             [Cell::printed(rate, |rate| fixed(rate, 1))].into_iter().chain(change.unwrap_or_default())
         };
         let cells = [Cell::printed(row.nats.exp(), |perplexity| fixed(perplexity, 1))]
             .into_iter()
             .chain(is_pruned.then(lost).unwrap_or_default())
-            .chain(gained(
-                row.prompt_per_second,
-                row.prompt_ratio,
-                (row.prompt_ratio_low, row.prompt_ratio_high),
-            ))
-            .chain(gained(
-                row.generated_per_second,
-                row.generated_ratio,
-                (row.generated_ratio_low, row.generated_ratio_high),
-            ))
+            .chain(speeds(row).into_iter().flat_map(gained))
             .chain([cache, file]);
         Row::new(name(row), cells)
     };
@@ -85,7 +76,15 @@ fn table(found: &Results<LlamaCppRow>) -> Table {
         .note(found.file.machine().map(|machine| format!("measured on {machine}")))
 }
 
-/// `modules: 27 of 270 (10 %)`
+/// Tokens per second of the prompt and of generation: each with its ratio to the full model and the interval of the ratio.
+fn speeds(row: &LlamaCppRow) -> [[f64; 4]; 2] {
+    [
+        [row.prompt_per_second, row.prompt_ratio, row.prompt_ratio_low, row.prompt_ratio_high],
+        [row.generated_per_second, row.generated_ratio, row.generated_ratio_low, row.generated_ratio_high],
+    ]
+}
+
+/// `modules: 27 of 270 (10%)`
 fn name(row: &LlamaCppRow) -> String {
     let LlamaCppRow { removal, removed, heads, .. } = row;
     if *removed == 0 {
@@ -122,15 +121,15 @@ fn figure(found: &Results<LlamaCppRow>) -> Chart {
         layers.push(Layer::Points(vec![place(full)], FULL));
         Panel::new([Axis::around(label, low, high), y.clone()], 165.0, layers)
     };
-    let speed = |[rate, ratio, low, high]: [f64; 4]| [rate, rate * low / ratio, rate * high / ratio];
+    let speed = |which: usize| {
+        move |row: &LlamaCppRow| {
+            let [rate, ratio, low, high] = speeds(row)[which];
+            [rate, rate * low / ratio, rate * high / ratio]
+        }
+    };
     let panels = [
-        panel("prompt (tokens per second)", &|row| {
-            speed([row.prompt_per_second, row.prompt_ratio, row.prompt_ratio_low, row.prompt_ratio_high])
-        }),
-        panel("generation (tokens per second)", &|row| {
-            let ratios = [row.generated_ratio, row.generated_ratio_low, row.generated_ratio_high];
-            speed([row.generated_per_second, ratios[0], ratios[1], ratios[2]])
-        }),
+        panel("prompt (tokens per second)", &speed(0)),
+        panel("generation (tokens per second)", &speed(1)),
         panel("key-value cache (MiB)", &|row| [row.cache_bytes as f64 / MEBIBYTE; 3]),
     ];
     let entries = looks().map(|(rows, &(color, shape))| {
