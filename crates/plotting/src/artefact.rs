@@ -103,9 +103,8 @@ impl Artefact {
         left_out: &mut LeftOut,
     ) -> Result<Option<Vec<(PathBuf, Sheet)>>> {
         let (mut sheets, mut has_any) = (Vec::<(PathBuf, Sheet)>::new(), false);
-        let files = self.reads.files(source, asked);
-        let files = if asked.is_all { left_out.keep_if_there(files).unwrap_or_default() } else { files? };
-        for file in files {
+        let files = asked.if_there(self.reads.files(source, asked), left_out)?;
+        for file in files.unwrap_or_default() {
             let folder = source.figures(&file);
             let drawn = (self.draw)(file, asked, left_out);
             let Some(drawn) = (if asked.is_all { left_out.keep(drawn) } else { Some(drawn?) }) else {

@@ -162,6 +162,7 @@ fn figure2(pair: &Pair) -> Chart {
         scatter(pair, &others.collect(), None).named(format!("{r} without {}", influential.in_words()))
     });
     let without: Vec<Panel> = without.into_iter().collect();
+    let published = pair.beside().and_then(|beside| beside.of_both("figure2a", "figure2b"));
     let title = "Scores with one head masked on two test sets";
     Chart::new("Figure 2", label(pair), format!("{title}; {}; {}", pair.title(), count(row.heads, "head")))
         .note(format!("Pearson {}", correlation(row)))
@@ -175,7 +176,7 @@ fn figure2(pair: &Pair) -> Chart {
             "star: the full model; dashed: equal change on both splits, a slope of 1 through the star; grey: least-squares line \
              over the heads of the panel with the pointwise 95% band of its mean",
         )
-        .note(published_r(pair))
+        .note(published.map(|sentence| PAPER.sentence(sentence)))
         .entries(types)
         .entries([Entry::mark("full model", Mark { radius: 2.2, ..STAR }), Entry::line("equal change", EQUAL)])
         .entries([Entry::line("regression", REGRESSION)])
@@ -214,16 +215,6 @@ fn scatter(pair: &Pair, points: &Points<'_>, named: Option<HeadId>) -> Panel {
     let label = points.iter().filter(|(head, _)| Some(*head) == named);
     layers.extend(label.map(|(head, [x, y])| Layer::Label((*x, *y), head.in_words())));
     Panel::new(axes, 165.0, layers)
-}
-
-/// The paper's r for such a model.
-fn published_r(pair: &Pair) -> Option<String> {
-    let summary = &PAPER.summary;
-    let (figure, r) = pair.beside()?.of_both(
-        ("Figure 2a of the paper (newstest2013, MTNT)", summary.r_of_translator),
-        ("Figure 2b of the paper (MNLI matched, mismatched)", summary.r_of_bert),
-    )?;
-    Some(format!("{figure}: r = {}", typeset(r, 2)))
 }
 
 /// The line between the least and the greatest score with its band, as far as the y axis reaches.

@@ -2,7 +2,6 @@
 //! Section 6).
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::dynamics::share;
-use crate::findings::paper::Epoch;
 use crate::findings::{Checkpoint, Dynamics, PAPER, Result, experiment};
 use charts::chart::{At, Axis, Chart, Entry, Layer, Panel, Shape, Ticks};
 use charts::palette::ramp;
@@ -61,7 +60,7 @@ fn percentages(dynamics: &Dynamics) -> Table {
 
 /// One row for each checkpoint: what can go.
 fn removable(dynamics: &Dynamics) -> Table {
-    let paper = dynamics.metric.is_bleu().then(paper_remark);
+    let paper = dynamics.metric.is_bleu().then(|| PAPER.sentence("figure5"));
     let remark = dynamics.file.open_question().or(paper);
     let columns = KEPT.map(|least| format!("{}% kept", tenths(least)));
     let found: Vec<_> =
@@ -94,16 +93,6 @@ fn removable(dynamics: &Dynamics) -> Table {
     )
     .note(dynamics.left_out())
     .remark(remark)
-}
-
-fn paper_remark() -> String {
-    let epoch = |own: &Epoch| format!("{} [{}]", own.epoch, fixed(own.unpruned_bleu, 1));
-    let epochs = PAPER.epochs.iter().map(epoch).collect::<Vec<_>>().join(", ");
-    let share = tenths(PAPER.summary.prunable_percent);
-    format!(
-        "paper: Michel et al. (2019), Figure 5, IWSLT: {share}% of heads from epoch 10 on, with 85 to 90% of BLEU kept; \
-         epochs and their unpruned BLEU {epochs}"
-    )
 }
 
 /// Left one line for each share of masked heads over the training, right one for each of the first two and the last two

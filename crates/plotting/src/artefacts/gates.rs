@@ -2,15 +2,13 @@
 //! gates choose better heads than other methods.
 use crate::artefact::{Artefact, Reads, chapter};
 use crate::findings::gates::{kept, share};
-use crate::findings::paper::{FewHeads, PAPER};
 use crate::findings::results::{distinct, interval};
-use crate::findings::{Contrasts, Criterion, Draws, Functions, Gates, experiment};
+use crate::findings::{Contrasts, Criterion, Draws, Functions, Gates, PAPER, experiment};
 use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Panel, Shape, Style};
 use charts::palette::{BLUE, GREEN, SILVER, SKY, VERMILLION};
 use charts::table::{Cell, Row, Table};
 use records::{Attention, GateRow, HeadId, HeadSet, Method, Scope};
 use stats::family::Comparison;
-use words::signed;
 
 use super::heat_map::counts;
 use crate::view::curve::{Curve, Point, base_entry, over_base, scores};
@@ -198,21 +196,10 @@ fn curve(gates: &Gates, scope: Scope, shown: (Method, Color, Shape), criterion: 
 }
 
 /// Sentence on the paper's encoders or, where translators have gates on all heads, of whole models.
-fn paper_remark(gates: &Gates) -> Option<String> {
+fn paper_remark(gates: &Gates) -> String {
     let has_all = gates.rows.iter().any(|row| row.attention == Scope::All && row.kept_enc_dec.is_some());
     let scope = if has_all { Scope::All } else { Scope::One(Attention::EncEnc) };
-    let own: Vec<_> = PAPER.few_heads.iter().filter(|own| own.gates == scope).collect();
-    let change = |own: &&FewHeads| {
-        format!(
-            "{} of {} heads change BLEU by {} on {}",
-            own.kept,
-            own.heads,
-            signed(own.change(), 2),
-            own.data
-        )
-    };
-    let changes: Vec<String> = own.iter().map(change).collect();
-    Some(format!("paper, Voita et al. (2019), {}: {}", own.first()?.source, changes.join("; ")))
+    PAPER.sentence_on("few-heads", scope)
 }
 
 /// Functions in the model before of the heads that gates keep: a row for each function, a column for each number of heads; none if

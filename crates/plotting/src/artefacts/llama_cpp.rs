@@ -1,5 +1,6 @@
 //! Pruned models in llama.cpp: what they cost in perplexity, and what they gain in speed, cache and file size.
 use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::results::percent;
 use crate::findings::{Results, experiment};
 use charts::chart::{Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style, Ticks};
 use charts::palette::{BLUE, GREEN, INK, ORANGE, PURPLE, SILVER, VERMILLION};
@@ -42,23 +43,14 @@ fn table(found: &Results<LlamaCppRow>) -> Table {
             let interval = Cell::interval((row.delta_low, row.delta_high), |end| signed(end, 3));
             [Cell::printed(row.nats_delta, |delta| signed(delta, 3)), interval]
         };
-        let gained = |rate: f64, ratio: f64, ends: (f64, f64)| {
-            let change = is_pruned.then(|| speedup_cells(ratio, ends));
+        let gained = |[rate, ratio, low, high]: [f64; 4]| {
+            let change = is_pruned.then(|| speedup_cells(ratio, (low, high)));
             [Cell::printed(rate, |rate| fixed(rate, 1))].into_iter().chain(change.unwrap_or_default())
         };
         let cells = [Cell::printed(row.nats.exp(), |perplexity| fixed(perplexity, 1))]
             .into_iter()
             .chain(is_pruned.then(lost).unwrap_or_default())
-            .chain(gained(
-                row.prompt_per_second,
-                row.prompt_ratio,
-                (row.prompt_ratio_low, row.prompt_ratio_high),
-            ))
-            .chain(gained(
-                row.generated_per_second,
-                row.generated_ratio,
-                (row.generated_ratio_low, row.generated_ratio_high),
-            ))
+            .chain(speeds(row).into_iter().flat_map(gained))
             .chain([cache, file]);
         Row::new(name(row), cells)
     };
@@ -84,13 +76,21 @@ fn table(found: &Results<LlamaCppRow>) -> Table {
         .note(found.file.machine().map(|machine| format!("measured on {machine}")))
 }
 
-/// `modules: 27 of 270 (10 %)`
+/// Tokens per second of the prompt and of generation: each with its ratio to the full model and the interval of the ratio.
+fn speeds(row: &LlamaCppRow) -> [[f64; 4]; 2] {
+    [
+        [row.prompt_per_second, row.prompt_ratio, row.prompt_ratio_low, row.prompt_ratio_high],
+        [row.generated_per_second, row.generated_ratio, row.generated_ratio_low, row.generated_ratio_high],
+    ]
+}
+
+/// `modules: 27 of 270 (10%)`
 fn name(row: &LlamaCppRow) -> String {
     let LlamaCppRow { removal, removed, heads, .. } = row;
     if *removed == 0 {
         return removal.clone();
     }
-    format!("{removal}: {removed} of {heads} ({}%)", tenths(percent(row)))
+    format!("{removal}: {removed} of {heads} ({}%)", tenths(percent(row.removed, row.heads)))
 }
 
 /// Perplexity over what was measured of speed and of the cache, with intervals; a line joins the models of one way of choosing heads.
@@ -121,15 +121,15 @@ fn figure(found: &Results<LlamaCppRow>) -> Chart {
         layers.push(Layer::Points(vec![place(full)], FULL));
         Panel::new([Axis::around(label, low, high), y.clone()], 165.0, layers)
     };
-    let speed = |[rate, ratio, low, high]: [f64; 4]| [rate, rate * low / ratio, rate * high / ratio];
+    let speed = |which: usize| {
+        move |row: &LlamaCppRow| {
+            let [rate, ratio, low, high] = speeds(row)[which];
+            [rate, rate * low / ratio, rate * high / ratio]
+        }
+    };
     let panels = [
-        panel("prompt (tokens per second)", &|row| {
-            speed([row.prompt_per_second, row.prompt_ratio, row.prompt_ratio_low, row.prompt_ratio_high])
-        }),
-        panel("generation (tokens per second)", &|row| {
-            let ratios = [row.generated_ratio, row.generated_ratio_low, row.generated_ratio_high];
-            speed([row.generated_per_second, ratios[0], ratios[1], ratios[2]])
-        }),
+        panel("prompt (tokens per second)", &speed(0)),
+        panel("generation (tokens per second)", &speed(1)),
         panel("key-value cache (MiB)", &|row| [row.cache_bytes as f64 / MEBIBYTE; 3]),
     ];
     let entries = looks().map(|(rows, &(color, shape))| {
@@ -141,7 +141,7 @@ fn figure(found: &Results<LlamaCppRow>) -> Chart {
     removed.dedup_by_key(|row| row.removed);
     let sizes = removed.iter().map(|row| {
         Entry::mark(
-            format!("{}% removed", tenths(percent(row))),
+            format!("{}% removed", tenths(percent(row.removed, row.heads))),
             Mark::new(Shape::Circle, radius(row), SILVER),
         )
     });
@@ -160,14 +160,9 @@ fn figure(found: &Results<LlamaCppRow>) -> Chart {
 
 const FULL: Mark = Mark::new(Shape::Star, 2.0, INK);
 
-/// Removed heads in percent.
-fn percent(row: &LlamaCppRow) -> f64 {
-    100.0 * row.removed as f64 / row.heads as f64
-}
-
 /// Radius of a model's mark.
 fn radius(row: &LlamaCppRow) -> f64 {
-    0.8 + percent(row) / 35.0
+    0.8 + percent(row.removed, row.heads) / 35.0
 }
 
 /// An axis of perplexities between these nats per token.

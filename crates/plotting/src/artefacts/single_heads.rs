@@ -6,7 +6,6 @@ use crate::findings::ablations::{Model, UNFINISHED};
 use crate::findings::error::no_attention;
 use crate::findings::judge::Tally;
 use crate::findings::origin::OPEN_QUESTION;
-use crate::findings::paper::Summary;
 use crate::findings::{
     Ablations, Adjustment, Criterion, Judge, PAPER, Replicates, Result, Results, Verdicts, experiment,
 };
@@ -17,7 +16,7 @@ use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use heads::Selection;
 use records::{AblationRow, Attention, StandsFor, Verdict};
-use words::{count, fixed, short};
+use words::{count, short};
 
 use super::replicates;
 use crate::view::{Asked, SIGNS, judged, sheet};
@@ -242,28 +241,19 @@ fn adjusted_counts(sweep: &Ablations, criterion: Criterion, family: &[&AblationR
     remarks
 }
 
-/// The paper's counts: the same sentence for enc-enc, and for BERT the range of its histogram of accuracies.
+/// The paper's counts for enc-enc, and the range of its histogram of accuracies for BERT.
 fn paper_remark(sweep: &Ablations, attention: Attention) -> Option<String> {
     if attention == Attention::EncEnc {
-        let Summary { base_bleu, heads, significant, better, .. } = &PAPER.summary;
-        let base = fixed(*base_bleu, 2);
-        return Some(format!(
-            "Michel et al. (2019), Table 1: base BLEU {base}; {significant} of {heads} heads significant, {better} for the better"
-        ));
+        return Some(PAPER.sentence("table1"));
     }
-    let [base, lowest, highest] = figure1b(sweep, &[attention])?;
-    Some(format!(
-        "Michel et al. (2019), Figure 1b, BERT on MNLI matched: base accuracy {base}%, {lowest} to {highest}% with one head \
-         masked"
-    ))
+    figure1b(sweep, &[attention], "figure1b-range")
 }
 
-/// The paper's accuracies without a head and with each masked, the least and the greatest of these, in percent; nothing where
-/// other tasks or attention types are shown.
-fn figure1b(sweep: &Ablations, shown: &[Attention]) -> Option<[String; 3]> {
+/// A sentence on the paper's accuracies with one head masked; `None` if other tasks or attention types are shown.
+fn figure1b(sweep: &Ablations, shown: &[Attention], sentence: &str) -> Option<String> {
     let is_inference = sweep.beside().is_some_and(StandsFor::is_inference);
     let is_comparable = is_inference && *shown == [Attention::SelfAttention];
-    is_comparable.then(|| PAPER.summary.accuracies().map(|percent| fixed(percent, 1)))
+    is_comparable.then(|| PAPER.sentence(sentence))
 }
 
 /// The scores axis is at least this many bins long.
@@ -287,26 +277,71 @@ const STRIPE: Style = Style::line(WHITE, 0.7);
 /// The bars of each kind: left, right, low and high end of each.
 type Bars = [Vec<[f64; 4]>; 3];
 
-/// One plot for each attention type, one above the other over the same scores. An edge of the bins is the base; of the heads
-/// in a bin, those that are needed stand at the bottom, undecided ones above them; each head is a stroke below.
+/// One plot for each attention type, with a legend of the verdicts.
 fn figure1(
     sweep: &Ablations,
     others: Option<&Replicates>,
     attentions: &[Attention],
     criterion: Criterion,
 ) -> Chart {
-    let (metric, base, judge) = (sweep.metric(), sweep.base(), sweep.judge(criterion));
+    let (metric, judge) = (sweep.metric(), sweep.judge(criterion));
+    let label = format!("{} with one head masked", metric.label_in_unit());
+    let all = || attentions.iter().flat_map(|&attention| sweep.family(attention));
+    let kinds = judge.verdicts(all()).map(|Verdicts { needed, dispensable, undecided }| {
+        let fill = |name: &str, number: usize, place: usize| {
+            Entry::fill(format!("{name}: {number}"), KINDS[place].1)
+        };
+        let undecided = Entry { line: Some(STRIPE), ..fill("undecided", undecided, 1) };
+        [fill("needed", needed, 0), undecided, fill("dispensable", dispensable, 2)]
+    });
+    let tally = criterion.tally(all());
+    let significant = (tally.tested > 0)
+        .then(|| format!("the paper's reading: {} with {}", tally.in_words(), judge.description("heads")));
+    let name = if sweep.model() == Model::Classifier { "Figure 1b" } else { "Figure 1" };
+    Chart::new(name, sweep.file.label(name_of(sweep, HISTOGRAMS)), sweep.file.titled(&label))
+        .note(format!("{} (dashed), which is an edge of the bins", sweep.base_line()))
+        .note(kinds.is_some().then(|| judge.of_verdicts()))
+        .note(significant)
+        .note("strokes below the bars: one for each head")
+        .note(others.map(|found| format!(
+            "grey areas: range of the number of heads in a bin over {} with different seeds, by the effect in each run; not an interval",
+            count(found.sweeps.len(), "run")
+        )))
+        .note(others.map(|found| replicates::in_words(found, attentions, criterion)))
+        .note(figure1b(sweep, attentions, "figure1b"))
+        .note(sweep.missing_heads())
+        .entries([
+            Entry::line(format!("full model {}", metric.amount(sweep.base())), BASE),
+            Entry::mark("each head", Mark::new(Shape::Tick, 2.4, INK)),
+        ])
+        .entries(kinds.into_iter().flatten())
+        .entries(
+            others
+                .map(|found| Entry::fill(format!("range over {}", count(found.sweeps.len(), "run")), LIGHT)),
+        )
+        .panels(1, histograms(sweep, others, attentions, judge, &label))
+}
+
+/// Panels one above the other over the same scores. An edge of the bins is the base; of the heads in a bin, those that are needed are at
+/// the bottom, undecided ones above them; each head is a stroke below.
+fn histograms(
+    sweep: &Ablations,
+    others: Option<&Replicates>,
+    attentions: &[Attention],
+    judge: Judge,
+    label: &str,
+) -> Vec<Panel> {
+    let base = sweep.base();
     let families: Vec<_> = attentions.iter().map(|&attention| sweep.family(attention)).collect();
-    let all_trainings: Vec<Vec<Vec<f64>>> =
+    let all_runs: Vec<Vec<Vec<f64>>> =
         attentions.iter().map(|&attention| scores_of(others, attention, base)).collect();
     let own = families.iter().flatten().map(|row| row.score);
-    let bins = Bins::around(base, own.chain(all_trainings.iter().flatten().flatten().copied()));
-    let ranges: Vec<Vec<[f64; 4]>> = all_trainings.iter().map(|all| ranges(all, bins)).collect();
+    let bins = Bins::around(base, own.chain(all_runs.iter().flatten().flatten().copied()));
+    let ranges: Vec<Vec<[f64; 4]>> = all_runs.iter().map(|all| ranges(all, bins)).collect();
     let bars: Vec<Bars> = families.iter().map(|family| bars(family, bins, judge)).collect();
-    let edges = bars.iter().flatten().flatten().flat_map(|bar| [bar[0], bar[1]]);
-    let of_ranges = ranges.iter().flatten().flat_map(|range| [range[0], range[1]]);
-    let label = format!("{} with one head masked", metric.label_in_unit());
-    let x = Axis::of_at_least(&label, extent(edges.chain(of_ranges).chain([base])), FEWEST * bins.width);
+    let areas = bars.iter().flatten().flatten().chain(ranges.iter().flatten());
+    let edges = areas.flat_map(|area| [area[0], area[1]]).chain([base]);
+    let x = Axis::of_at_least(label, extent(edges), FEWEST * bins.width);
     let y = numbers_of_heads(&bars, &ranges);
     let last = attentions.len().saturating_sub(1);
     let panel = |(index, &attention): (usize, &Attention)| {
@@ -319,48 +354,10 @@ fn figure1(
             Layer::Band(vec![(left, low, high), (right, low, high)], INK)
         };
         layers.extend(ranges[index].iter().map(area));
-        if last == 0 {
-            return Panel::new([x, y], 100.0, layers);
-        }
-        Panel::new([x, y], 58.0, layers).named(sweep.file.description(attention))
+        let name = if last == 0 { "" } else { sweep.file.description(attention) };
+        Panel::new([x, y], if last == 0 { 100.0 } else { 58.0 }, layers).named(name)
     };
-    let all = || families.iter().flatten().copied();
-    let kinds = judge.verdicts(all()).map(|Verdicts { needed, dispensable, undecided }| {
-        let fill = |name: &str, number: usize, place: usize| {
-            Entry::fill(format!("{name}: {number}"), KINDS[place].1)
-        };
-        let undecided = Entry { line: Some(STRIPE), ..fill("undecided", undecided, 1) };
-        [fill("needed", needed, 0), undecided, fill("dispensable", dispensable, 2)]
-    });
-    let tally = criterion.tally(all());
-    let significant = (tally.tested > 0)
-        .then(|| format!("the paper's reading: {} with {}", tally.in_words(), judge.description("heads")));
-    let paper = figure1b(sweep, attentions).map(|[base, lowest, highest]| {
-        format!("Figure 1b of the paper (MNLI): {base}%, masked {lowest} to {highest}%")
-    });
-    let name = if sweep.model() == Model::Classifier { "Figure 1b" } else { "Figure 1" };
-    Chart::new(name, sweep.file.label(name_of(sweep, HISTOGRAMS)), sweep.file.titled(label))
-        .note(format!("{} (dashed), which is an edge of the bins", sweep.base_line()))
-        .note(kinds.is_some().then(|| judge.of_verdicts()))
-        .note(significant)
-        .note("strokes below the bars: one for each head")
-        .note(others.map(|found| format!(
-            "grey areas: range of the number of heads in a bin over {} with different seeds, by the effect in each run; not an interval",
-            count(found.sweeps.len(), "run")
-        )))
-        .note(others.map(|found| replicates::in_words(found, attentions, criterion)))
-        .note(paper)
-        .note(sweep.missing_heads())
-        .entries([
-            Entry::line(format!("full model {}", metric.amount(base)), BASE),
-            Entry::mark("each head", Mark::new(Shape::Tick, 2.4, INK)),
-        ])
-        .entries(kinds.into_iter().flatten())
-        .entries(
-            others
-                .map(|found| Entry::fill(format!("range over {}", count(found.sweeps.len(), "run")), LIGHT)),
-        )
-        .panels(1, attentions.iter().enumerate().map(panel).collect())
+    attentions.iter().enumerate().map(panel).collect()
 }
 
 /// One axis for all panels, so that bars can be compared between them, with room below 0 for the strokes.

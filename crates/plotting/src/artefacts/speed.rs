@@ -1,11 +1,12 @@
 //! Table 4: segments a second with all heads and without some (Michel et al. 2019, Section 4.3).
 use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::results::percent;
 use crate::findings::{PAPER, Speed, experiment};
 use charts::table::{Cell, Row, Table};
 use records::SpeedRow;
 use words::{count, decimals, fixed, percent_more, signed, tenths};
 
-use crate::view::sheet;
+use crate::view::{by_name, sheet};
 
 const STEM: &str = "table4";
 
@@ -37,7 +38,7 @@ fn table(
     title: impl std::fmt::Display,
 ) -> Table {
     let SpeedRow { removed, heads, .. } = rows[0];
-    let percent = tenths(100.0 * removed as f64 / heads as f64);
+    let percent = tenths(percent(removed, heads));
     let without = format!("original and without {removed} of {} ({percent}%)", count(heads, "head"));
     let table = Table::new(name, speed.file.label(stem), speed.file.titled(format!("{title}, {without}")));
     Table { label: format!("{}-{removed}", table.label), ..table }
@@ -52,9 +53,6 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], folded: &[SpeedRow]) -> Table {
     let has_folded = rows.iter().any(|row| folded(row).is_some());
     let speedup = |row: &SpeedRow| PAPER.speedup(row).filter(|_| speed.is_beside_bert());
     let is_comparable = rows.iter().any(|row| speedup(row).is_some());
-    let papers = is_comparable.then_some("paper (%)");
-    let names = ["original", "pruned", "speedup (%)", "95% interval", "predicted (%)"].into_iter();
-    let names = names.chain(has_folded.then_some(["folded (%)", "95% interval"]).into_iter().flatten());
     let (unit, of_a_segment) = speed.unit();
     let speeds = rows.iter().flat_map(|row| {
         [row.original_per_second, row.pruned_per_second].map(|segments| segments * of_a_segment(row))
@@ -68,24 +66,27 @@ fn speeds(speed: &Speed, rows: &[SpeedRow], folded: &[SpeedRow]) -> Table {
         };
         let paper = speedup(row).map(|more| Cell::printed(more, |more| signed(more, 1)));
         let ours = |row: &SpeedRow| speedup_cells(row.ratio, (row.ratio_low, row.ratio_high));
-        let rates = [
-            rate(row.original_per_second, row.original_deviation),
-            rate(row.pruned_per_second, row.pruned_deviation),
+        let [speedup, interval] = ours(row);
+        let mut cells = vec![
+            ("original", rate(row.original_per_second, row.original_deviation)),
+            ("pruned", rate(row.pruned_per_second, row.pruned_deviation)),
+            ("speedup (%)", speedup),
+            ("95% interval", interval),
+            ("predicted (%)", more(row.predicted_ratio)),
         ];
         let folded = has_folded.then(|| folded(row).map(ours).unwrap_or_default());
-        let cells = rates.into_iter().chain(ours(row)).chain([more(row.predicted_ratio)]);
-        Row::new(
-            row.batch_size,
-            cells.chain(folded.into_iter().flatten()).chain(is_comparable.then(|| paper.into())),
-        )
+        cells.extend(
+            folded.into_iter().flat_map(|cells| ["folded (%)", "95% interval"].into_iter().zip(cells)),
+        );
+        cells.extend(is_comparable.then(|| ("paper (%)", paper.into())));
+        (row.batch_size.into(), cells)
     };
-    let table = table((speed, rows), "Table 4", STEM, format!("{unit} a second"))
-        .columns(["Batch size", "Speed"], names.chain(papers))
-        .rows(rows.iter().map(row))
+    let table = table((speed, rows), "Table 4", STEM, format!("{unit} a second"));
+    let table = by_name(table, ["Batch size", "Speed"], rows.iter().map(row))
         .mark("the 95% interval of the speedup does not hold 0".to_owned());
     with_conditions(table, speed, rows)
         .note(has_folded.then_some(FOLDED))
-        .remark(is_comparable.then(paper_remark))
+        .remark(is_comparable.then(|| PAPER.sentence("table4")))
 }
 
 /// Adds how it was measured.
@@ -122,19 +123,6 @@ fn which_heads(speed: &Speed) -> String {
         Some(order) => format!("heads are removed in the order {order}"),
     };
     heads + &speed.file.estimated_on().map_or(String::new(), |data| format!(", estimated on {data}"))
-}
-
-fn paper_remark() -> String {
-    let batches = PAPER.timed.chunk_by(|left, right| left.batch_size == right.batch_size);
-    let speeds = batches.map(|models| {
-        let speeds: Vec<_> = models.iter().map(|model| fixed(model.examples_per_second, 1)).collect();
-        format!("{} in batches of {}", speeds.join(" and "), models[0].batch_size)
-    });
-    format!(
-        "paper: Michel et al. (2019), Table 4, BERT on MNLI matched, original and without half of its heads, examples a \
-         second: {}",
-        speeds.collect::<Vec<_>>().join("; ")
-    )
 }
 
 /// Costs of one pass: computation and memory.

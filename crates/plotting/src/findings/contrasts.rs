@@ -1,5 +1,6 @@
 //! Ways to choose heads beside each other. The rows of `train-gates` compare each model with the one before it was trained further;
 //! here two models that were trained further are compared, segment by segment.
+use charts::scale::extent;
 use records::{GateRow, Method, Row, TestedRow};
 use stats::Segments;
 use stats::adjust::holm;
@@ -7,7 +8,7 @@ use stats::family::{self, Comparison, Pair, test_family, test_pairs};
 
 use crate::findings::error::{LeftOut, Result, incomparable, no_segments};
 use crate::findings::gates::Gates;
-use crate::findings::results::{Results, distinct, ends};
+use crate::findings::results::{Results, distinct};
 use crate::findings::segments::stored;
 
 /// Resamples and swaps of models that were trained further, since they are compared whenever they are drawn: with
@@ -94,7 +95,11 @@ impl Draws {
     pub fn of(scores: impl IntoIterator<Item = f64>) -> Option<Self> {
         let scores: Vec<f64> = scores.into_iter().collect();
         let mean = scores.iter().sum::<f64>() / scores.len() as f64;
-        (!scores.is_empty()).then(|| Self { count: scores.len(), mean, range: ends(&scores) })
+        (!scores.is_empty()).then(|| Self {
+            count: scores.len(),
+            mean,
+            range: extent(scores.iter().copied()),
+        })
     }
 
     /// `true` if there are enough draws, and a score lies outside all of them.

@@ -1,12 +1,15 @@
 //! Published numbers: the files in `data/paper/`, which are part of the program, read in one place and never written in code.
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use minijinja::{Environment, UndefinedBehavior, Value, context};
 use records::{Attention, Scope, SpeedRow};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error as NoSuchKey, MapDeserializer};
+use serde::{Deserialize, Serialize};
 
 use crate::findings::ablations::Model;
+use crate::findings::results::percent;
 
 /// The published numbers.
 pub static PAPER: LazyLock<Paper> = LazyLock::new(Paper::read);
@@ -35,7 +38,7 @@ pub struct Paper {
 }
 
 /// Numbers of the text and of figures, by the keys of `michel2019-summary.csv`, which says what each is and where it stands.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "the file says what they are")]
 pub struct Summary {
     pub base_bleu: f64,
@@ -74,7 +77,7 @@ pub struct Masked {
 }
 
 /// Speed of BERT.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Timed {
     /// Examples that are read at once.
     pub batch_size: usize,
@@ -87,7 +90,7 @@ pub struct Timed {
 }
 
 /// The score with all heads after an epoch, counted from 1.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "as in the figure")]
 pub struct Epoch {
     pub epoch: usize,
@@ -134,7 +137,7 @@ pub struct Dependency {
 }
 
 /// A translator with the heads that gates leave (Voita et al. 2019).
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct FewHeads {
     /// The section or table.
     pub source: String,
@@ -159,7 +162,7 @@ pub struct FewHeads {
 impl FewHeads {
     /// The share that is kept, in percent.
     pub fn percent(&self) -> f64 {
-        100.0 * self.kept as f64 / self.heads as f64
+        percent(self.kept, self.heads)
     }
 
     /// Change of BLEU, in points.
@@ -192,6 +195,29 @@ impl Paper {
             few_heads: published!("voita2019-few-heads"),
             dependencies: published!("voita2019-table1"),
         }
+    }
+
+    /// A sentence on published numbers that stands next to ours: the template of this name in `paper.toml`.
+    pub fn sentence(&self, name: &str) -> String {
+        self.sentence_on(name, Scope::All)
+    }
+
+    /// The same on translators with gates on these heads.
+    pub fn sentence_on(&self, name: &str, scope: Scope) -> String {
+        let templates: BTreeMap<String, String> =
+            toml::from_str(include_str!("paper.toml")).expect("a test reads all sentences");
+        let Self { summary, timed, epochs, few_heads, .. } = self;
+        let gated = few_heads.iter().filter(|own| own.gates == scope);
+        let gated = gated.map(|own| context! { change => own.change(), ..Value::from_serialize(own) });
+        let gated = gated.collect::<Vec<_>>();
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.add_function("fixed", words::fixed);
+        environment.add_function("signed", words::signed);
+        environment.add_function("tenths", words::tenths);
+        environment.add_function("typeset", words::typeset);
+        let sentence = environment.render_str(&templates[name], context! { summary, timed, epochs, gated });
+        sentence.expect("a test reads all sentences")
     }
 
     /// Changes with the best head of a layer alone, chosen on other data or not; none for language models.
@@ -244,6 +270,17 @@ mod tests {
     use words::fixed;
 
     use super::*;
+
+    #[test]
+    fn all_sentences_have_their_numbers() {
+        for name in ["table1", "figure1b", "figure1b-range", "figure2a", "figure2b", "table4", "figure5"] {
+            let sentence = PAPER.sentence(name);
+            let figures = sentence.chars().filter(char::is_ascii_digit).count();
+            assert!(figures > 2 && !sentence.contains('{'), "{name}: {sentence}");
+        }
+        let encoder = PAPER.sentence_on("few-heads", Scope::One(Attention::EncEnc));
+        assert!(encoder.ends_with("on WMT") && encoder != PAPER.sentence("few-heads"), "{encoder}");
+    }
 
     /// The summary and the tables come from different places of the paper and must agree.
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use charts::scale::extent;
 use records::{AblationRow, Attention, HeadId, Identity, Order, Row, Scope, Verdict};
 use significance::SEED;
 use stats::Segments;
@@ -14,7 +15,7 @@ use crate::findings::ablations::Ablations;
 use crate::findings::error::{Error, LeftOut, Result, faulty, incomparable};
 use crate::findings::judge::{Criterion, Judge, RuleKind};
 use crate::findings::pruning::Pruning;
-use crate::findings::results::{Results, ends};
+use crate::findings::results::Results;
 use crate::findings::segments::stored_if_there;
 use crate::findings::source::{ResultFile, experiment};
 
@@ -119,7 +120,7 @@ impl HeadInAll {
 
     /// Smallest and greatest change.
     pub fn range(&self) -> (f64, f64) {
-        ends(&self.changes)
+        extent(self.changes.iter().copied())
     }
 
     /// The verdict on which all runs agree, or else undecided; `None` if the first was not tested.

@@ -67,12 +67,6 @@ pub fn distinct<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     all.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The least and the greatest of these values; infinite where there are none.
-pub(crate) fn ends(values: &[f64]) -> (f64, f64) {
-    let none = (f64::INFINITY, f64::NEG_INFINITY);
-    values.iter().fold(none, |(low, high), &value| (low.min(value), high.max(value)))
-}
-
 /// Number of layers that heads span, and of heads in a layer.
 pub fn extent(heads: impl IntoIterator<Item = HeadId>) -> (usize, usize) {
     heads
