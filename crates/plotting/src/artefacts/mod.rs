@@ -2,7 +2,7 @@
 mod agreement;
 pub mod best_heads;
 pub mod cross_domain;
-mod curves;
+pub(crate) mod curves;
 mod dynamics;
 mod effects;
 mod functions;
@@ -29,11 +29,11 @@ pub const ARTEFACTS: &[Artefact] = &[
     kinds::ARTEFACT,
     best_heads::SAME_SPLIT,
     best_heads::OTHER_SPLIT,
-    curves::FIGURE3,
-    curves::FIGURE4,
-    curves::KINDS,
-    curves::RETRAINED,
-    curves::METHODS,
+    curves::figures::FIGURE3,
+    curves::figures::FIGURE4,
+    curves::kinds::ARTEFACT,
+    curves::retrained::ARTEFACT,
+    curves::methods::ARTEFACT,
     cross_domain::ARTEFACT,
     speed::ARTEFACT,
     llama_cpp::ARTEFACT,

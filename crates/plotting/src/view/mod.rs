@@ -1,9 +1,5 @@
 //! What artefacts share: the request of a command, cells, marks, curves, sentences.
 pub(crate) mod curve;
-pub(crate) mod methods;
-pub(crate) mod pruning_curves;
-pub(crate) mod pruning_kinds;
-pub(crate) mod pruning_table;
 pub(crate) mod summary;
 
 use std::collections::BTreeMap;
@@ -193,7 +189,7 @@ pub(crate) fn worse_than_control(metric: &Metric, criterion: Criterion) -> Strin
     )
 }
 
-fn hollow(metric: &Metric, than: &str, criterion: Criterion) -> String {
+pub(crate) fn hollow(metric: &Metric, than: &str, criterion: Criterion) -> String {
     format!("hollow: {}", significantly_worse(metric, than, criterion))
 }
 

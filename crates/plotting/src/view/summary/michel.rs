@@ -13,11 +13,11 @@ use words::{fixed, signed, tenths};
 
 use super::Claim;
 use crate::artefacts::cross_domain::cells;
+use crate::artefacts::curves::methods::{recommended, with_training};
+use crate::artefacts::curves::shares::{score_at, share};
+use crate::artefacts::curves::{kinds as pruning_kinds, retrained};
 use crate::artefacts::{kinds, replicates};
-use crate::view::methods::{recommended, with_training};
-use crate::view::pruning_curves::retrained_rows;
-use crate::view::pruning_table::{score_at, share};
-use crate::view::{pruning_kinds, three};
+use crate::view::three;
 
 /// Section 3.2: most single heads can go.
 pub fn single_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
@@ -221,7 +221,7 @@ pub fn retrained(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let rows = |retrained: &Retrained| {
         let title = retrained.after.results.file.title();
         let row = |row: Row| Row::new(title.clone(), [row.label].into_iter().chain(row.cells));
-        retrained_rows(retrained, criterion).into_iter().map(row).collect::<Vec<_>>()
+        retrained::rows(retrained, criterion).into_iter().map(row).collect::<Vec<_>>()
     };
     let measured = all.iter().filter_map(|subject| subject.retrained.as_ref());
     Claim { measured: measured.flat_map(rows).collect(), ..Claim::default() }

@@ -11,14 +11,26 @@ use charts::palette::{GREEN, PURPLE, SILVER};
 use charts::write::Sheet;
 use records::{CurveId, CurveRow, Order, Repair, Scope};
 
-use super::curve::{BASE, Curve, Point, over_base, scores};
-use super::pruning_curves::{curve, is_random, legend, look};
-use super::{Asked, BANDS};
+use super::figures::{curve, is_random, legend, look};
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::experiment;
+use crate::view::curve::{BASE, Curve, Point, over_base, scores};
+use crate::view::{Asked, BANDS};
 use tables::{Ranking, modules_table, recommendation, steps_table};
 
 pub(crate) use tables::{recommended, with_training};
 
 pub(crate) const STEM: &str = "compare-methods";
+
+pub(in crate::artefacts) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "methods", chapter::MORE_AND_MORE],
+    "Methods that choose heads side by side, with repairs: which to use, curves, areas under them, scores at each number of heads",
+    Reads::Files(|source, asked| {
+        let files = if asked.is_all { source.all(experiment::METHODS)? } else { Vec::new() };
+        if files.is_empty() { Ok(vec![source.of_a_training(experiment::METHODS)?]) } else { Ok(files) }
+    }),
+    |file, asked, left_out| sheets(&Methods::read(file, left_out)?, asked, left_out),
+);
 
 /// A figure and tables for each set of heads that methods choose from.
 pub fn sheets(found: &Methods, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
@@ -32,7 +44,7 @@ pub fn sheets(found: &Methods, asked: &Asked<'_>, left_out: &mut LeftOut) -> Res
         let last = steps_table(found, scope, asked.criterion);
         let tables = first.into_iter().chain(modules_table(found, &compared.modules, &speeds)).chain([last]);
         let chart = figure(found, scope, &ranking, asked.criterion);
-        Ok(super::sheet(&found.results.file, &stem, chart, tables))
+        Ok(crate::view::sheet(&found.results.file, &stem, chart, tables))
     };
     found.scopes().into_iter().map(sheet).collect()
 }

@@ -1,23 +1,36 @@
-//! Figures 3, 4 and 6: the score over the share of masked heads (Michel et al. 2019, Sections 4.2 and 5, Appendix B), and the same
-//! after training without them.
-use std::collections::BTreeMap;
-
+//! Figures 3, 4 and 6: the score over the share of masked heads (Michel et al. 2019, Sections 4.2 and 5, Appendix B).
 use crate::findings::kinds::folded;
 use crate::findings::pruning::share;
 use crate::findings::results::interval;
-use crate::findings::{Criterion, Draws, LeftOut, Pruning, Replicates, Result, Retrained, RuleKind, Series};
+use crate::findings::{Criterion, LeftOut, Pruning, Replicates, Result, RuleKind, Series, experiment};
 use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Panel, Shape, Style};
 use charts::palette::{BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SILVER, SKY, VERMILLION};
 use charts::scale::extent;
-use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
-use records::{Attention, CurveId, CurveRow, Order, Scope, TestedRow};
-use words::{count, tenths};
+use records::{Attention, CurveId, CurveRow, Order, Scope};
+use words::count;
 
-use super::curve::{Curve, Point, base_entry, over_base, scores};
-use super::pruning_table::{self, COMPLEMENT, optimistic, without_attention};
-use super::{Asked, BANDS, difference, drawn, hollow, mark, of_draws, scored, sheet, worse_than_control};
-use crate::artefacts::replicates::shares;
+use super::shares::{self, COMPLEMENT, optimistic, without_attention};
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::artefacts::replicates::shares as shares_of_runs;
+use crate::view::curve::{Curve, Point, base_entry, over_base, scores};
+use crate::view::{Asked, BANDS, hollow, mark, sheet};
+
+pub(in crate::artefacts) const FIGURE3: Artefact = Artefact::new(
+    ["figure3", "prune", chapter::MORE_AND_MORE],
+    "Score over the share of masked heads, and how many heads can go",
+    Reads::Each(experiment::PRUNING),
+    |file, asked, left_out| third(&Pruning::read(file, left_out)?, asked, left_out),
+)
+.also("figure6")
+.detail("for classifiers other than MNLI, Figure 6");
+
+pub(in crate::artefacts) const FIGURE4: Artefact = Artefact::new(
+    ["figure4", "reproduce-figure4", chapter::MORE_AND_MORE],
+    "Score over the share of masked heads of each attention type",
+    Reads::Each(experiment::PRUNING),
+    |file, asked, left_out| fourth(&Pruning::read(file, left_out)?, asked, left_out),
+);
 
 /// An axis that begins below this share of its end begins at 0.
 const NEAR_ZERO: f64 = 0.2;
@@ -28,8 +41,6 @@ const THIN: f64 = 0.35;
 
 /// Importance in other trainings: its colour, lighter, in short dashes that grey print tells from random orders.
 const OTHERS: Style = Style { color: SKY, width: 0.7, dash: [1.8, 1.2] };
-
-pub const RETRAINED: &str = "prune-and-retrain";
 
 /// Meaning of the curve under mean ablation.
 const FOLDED: &str = "mean: by importance, with the outputs of masked heads replaced by their means, which can be folded into the bias of the output \
@@ -54,7 +65,7 @@ fn third_or_sixth(pruning: &Pruning) -> Named {
 
 /// The table of shares and Figure 3 or 6.
 pub fn third(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<Vec<Sheet>> {
-    let (file, table) = (&pruning.results.file, pruning_table::table(pruning, asked.criterion));
+    let (file, table) = (&pruning.results.file, shares::table(pruning, asked.criterion));
     let [_, stem] = third_or_sixth(pruning);
     let others = Replicates::curves(pruning, left_out);
     let others = left_out.keep_if_there(others).unwrap_or_default();
@@ -63,7 +74,7 @@ pub fn third(pruning: &Pruning, asked: &Asked<'_>, left_out: &mut LeftOut) -> Re
     let chart = figure3(pruning, &others, folded.as_ref(), asked.criterion);
     let chart = asked.if_there(chart, left_out)?;
     let chart = chart.map(|chart| sheet(file, stem, chart, []));
-    Ok([sheet(file, pruning_table::STEM, None, [table])].into_iter().chain(chart).collect())
+    Ok([sheet(file, shares::STEM, None, [table])].into_iter().chain(chart).collect())
 }
 
 /// Figure 4, of models with several attention types.
@@ -115,12 +126,12 @@ fn figure3(
             ),
         )
         .note(has_cuts.then_some(pruning.results.judge(criterion).rules("steps")))
-        .note(has_cuts.then(|| pruning_table::power(pruning)).flatten())
+        .note(has_cuts.then(|| shares::power(pruning)).flatten())
         .entries(
             (number > 0).then(|| Entry::line(format!("{} with other seeds", count(number, "run")), OTHERS)),
         )
         .note((number > 0).then_some("light, short dashes: by importance, in runs with other seeds"))
-        .note(shares(&Replicates::shares_of([pruning].into_iter().chain(others), criterion)))
+        .note(shares_of_runs(&Replicates::shares_of([pruning].into_iter().chain(others), criterion)))
         .entries(floor.map(|_| Entry::line("floor", FLOOR)))
         .note(has_folded.then_some(FOLDED))
         .note(floor.map(|row| format!("floor: all heads masked, {}", metric.amount(row.score)))))
@@ -243,7 +254,7 @@ fn cuts(pruning: &Pruning, criterion: Criterion) -> Vec<Layer> {
     let (mut layers, mut names) = (Vec::new(), Vec::<(f64, String, _)>::new());
     for (which, (name, style)) in RuleKind::BOTH.into_iter().zip(looks) {
         let Some(removable) = series.removable(judge, which) else { continue };
-        let share = pruning_table::share(&removable, "%");
+        let share = shares::share(&removable, "%");
         layers.push(Layer::Rule(At::X(removable.percent), style));
         match names.last_mut() {
             Some((percent, both, _)) if *percent == removable.percent => {
@@ -289,136 +300,4 @@ pub(super) fn look(series: &Series) -> Curve {
         }
     };
     Curve::look(name, color, width, mark)
-}
-
-/// The curves after training without the heads, with their intervals; a panel for each set of heads. Dotted lines are the same
-/// orders before training, without complements. The papers have no such figure: they prune without training.
-pub fn retrained(retrained: &Retrained, criterion: Criterion) -> Chart {
-    let (results, scopes) = (&retrained.after.results, retrained.scopes());
-    let (metric, base) = (results.metric(), retrained.base);
-    let of = |series: &Series| curve(series, look(series), criterion);
-    let before = |series| {
-        let dotted = |line: Style| Style::dotted(line.color, 0.8);
-        let before = retrained.untrained(series).map(of);
-        before.map(|curve| Curve { line: curve.line.map(dotted), mark: None, ..curve })
-    };
-    let series = &retrained.after.series;
-    let after: Vec<(&Series, Curve)> = series.iter().map(|series| (series, of(series))).collect();
-    let before: Vec<(&Series, Curve)> = series
-        .iter()
-        .filter(|one| !one.curve.complement)
-        .filter_map(|one| Some((one, before(one)?)))
-        .collect();
-    let all = || after.iter().chain(&before).map(|(_, curve)| curve);
-    let y = scores(&metric, all().flat_map(Curve::heights).chain([base]));
-    let panel = |scope: &Scope| {
-        let own = |curves: &'_ [(&Series, Curve)]| -> Vec<Curve> {
-            let own = curves.iter().filter(|(series, _)| series.curve.attention == *scope);
-            own.map(|(_, curve)| curve.clone()).collect()
-        };
-        let mut layers = over_base(base, &own(&after).iter().collect::<Vec<_>>());
-        layers.extend(own(&before).iter().rev().flat_map(Curve::lines));
-        Panel::new([Axis::percent("heads masked (%)"), y.clone()], 160.0, layers)
-    };
-    let has_complement = series.iter().any(|series| series.curve.complement);
-    let has_untrained = !before.is_empty();
-    let title = format!("{} after retraining without some heads, over the share of these", metric.label());
-    Chart::new("Retraining after pruning", results.file.label(RETRAINED), results.file.titled(title))
-        .note(format!("full model: {}", metric.described(base)))
-        .note(results.file.of_orders())
-        .note(format!("each step starts from the full model and takes {} updates", retrained.updates))
-        .note("at 0% the model is trained further with all its heads")
-        .note(all().any(|curve| !curve.bands().is_empty()).then_some(
-            "bands: 95% intervals of the change from step 0, which is retrained with all heads, for each step separately",
-        ))
-        .note(all().any(Curve::has_hollow).then(|| format!("hollow: {}", worse_than_control(&metric, criterion))))
-        .note(has_untrained.then_some("dotted: the same heads masked, without retraining"))
-        .note(has_complement.then_some(format!("dashed, complement: {COMPLEMENT}")))
-        .entries(legend(&after))
-        .entries(complement_entry(has_complement))
-        .entries(has_untrained.then(|| Entry::line("not retrained", Style::dotted(INK, 0.8))))
-        .entries([base_entry("full model", &metric, base)])
-        .beside(&scopes, Scope::in_words, panel)
-}
-
-/// One row for each step of each curve, of random draws together: heads and order, then the score with and without training.
-pub(crate) fn retrained_rows(retrained: &Retrained, criterion: Criterion) -> Vec<Row> {
-    let all = &retrained.after.series;
-    let metric = retrained.after.results.metric();
-    let (amount, change) = (|score| metric.amount(score), |delta| metric.change(delta));
-    let row = |series: &Series, rows: &[&CurveRow]| {
-        let (curve, first) = (series.curve, rows[0]);
-        let untrained = retrained.untrained(series).filter(|_| first.masked > 0);
-        let is_same = |other: &&CurveRow| {
-            rows.iter().any(|row| (other.order_seed, other.masked) == (row.order_seed, row.masked))
-        };
-        let untrained: Vec<_> =
-            untrained.into_iter().flat_map(|series| series.runs.iter().flatten()).filter(is_same).collect();
-        let is_tested = first.delta_interval().is_some();
-        let cells = if is_random(series) {
-            let mean = |found: Option<Draws>, number: &dyn Fn(f64) -> String| {
-                Cell::from(found.map(|found| drawn(&found, number, None)))
-            };
-            [
-                mean(Draws::of(rows.iter().map(|row| row.score)), &amount),
-                mean(Draws::of(rows.iter().map(|row| row.score_delta)).filter(|_| is_tested), &change),
-                Cell::default(),
-                mean(Draws::of(untrained.iter().map(|row| row.score)), &amount),
-            ]
-        } else {
-            let draws =
-                all.iter().filter(|other| is_random(other) && other.curve.attention == curve.attention);
-            let draws = draws.flat_map(|series| series.runs.iter().flatten());
-            let draws =
-                draws.filter(|draw| draw.masked == first.masked && draw.masked_heads != first.masked_heads);
-            let beside = Draws::of(draws.map(|draw| first.score - draw.score));
-            let cost = || difference(&first.tests(), &metric).marked(criterion.is_loss(first));
-            [
-                Cell::number(amount(first.score), first.score),
-                is_tested.then(cost).into(),
-                beside.map(|found| drawn(&found, change, Some(0.0))).into(),
-                untrained.first().map(|row| scored(*row, criterion)).into(),
-            ]
-        };
-        let complement = if curve.complement { "complement of " } else { "" };
-        let label = format!("{}, {complement}{}", curve.attention, curve.order);
-        Row::new(label, [first.masked.into(), Cell::printed(share(first), tenths)].into_iter().chain(cells))
-    };
-    let steps = |series: &Series| {
-        let mut of_step = BTreeMap::<usize, Vec<&CurveRow>>::new();
-        series.runs.iter().flatten().for_each(|row| of_step.entry(row.step).or_default().push(row));
-        of_step.values().map(|rows| row(series, rows)).collect::<Vec<_>>()
-    };
-    all.iter().flat_map(steps).collect()
-}
-
-/// [`retrained_rows`] of one file.
-pub fn retrained_table(retrained: &Retrained, criterion: Criterion) -> Table {
-    let (results, updates) = (&retrained.after.results, retrained.updates);
-    let metric = results.metric();
-    let draws =
-        retrained.after.series.iter().filter(|series| is_random(series)).map(|series| series.runs.len());
-    let title = format!(
-        "{} without the heads of each step, with {updates} updates of retraining and without, and 95% intervals of the \
-         change in brackets: from all heads retrained, and from the base",
-        metric.label()
-    );
-    Table::new(
-        "Retraining after pruning",
-        results.file.label(&format!("{RETRAINED}-table")),
-        results.file.titled(title),
-    )
-    .columns(
-        ["Heads, order", "of each step"],
-        ["masked", "%", "retrained", "minus all heads retrained", "minus random", "not retrained"],
-    )
-    .rows(retrained_rows(retrained, criterion))
-    .mark(format!(
-        "{}; minus random: outside all of at least {} draws",
-        worse_than_control(&metric, criterion),
-        Draws::ENOUGH
-    ))
-    .note(format!("full model: {}", metric.described(retrained.base)))
-    .note(results.file.of_orders())
-    .note(of_draws(draws.min().unwrap_or_default()))
 }

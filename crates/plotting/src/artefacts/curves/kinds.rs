@@ -8,18 +8,33 @@ use charts::write::Sheet;
 use records::{Order, Scope};
 use words::signed;
 
-use super::curve::Curve;
-use super::pruning_curves::{chart, curve};
-use super::pruning_table::{SPREAD, score_at, share};
+use super::figures::{chart, curve};
+use super::shares::{SPREAD, score_at, share};
+use crate::artefact::{Artefact, Reads, chapter};
 use crate::artefacts::kinds::KINDS;
+use crate::findings::error::no_kinds;
+use crate::findings::experiment;
+use crate::view::curve::Curve;
 
 pub(crate) const STEM: &str = "pruning-kinds";
+
+pub(in crate::artefacts) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "pruning-kinds", chapter::MORE_AND_MORE],
+    "Score over the share of masked heads under each kind of ablation, and how many more heads can go than with zeros",
+    Reads::Each(experiment::PRUNING),
+    |file, asked, left_out| {
+        let found = KindsOfCurves::read(file.clone(), left_out)?;
+        let sheet = found.map(|found| Ok(sheet(&found, asked.criterion)));
+        asked.sheet_or(sheet, || no_kinds(&file, experiment::PRUNING))
+    },
+)
+.detail("after `--ablation mean` and `--ablation resample`");
 
 const NAME: &str = "Pruning by kind";
 
 pub(crate) fn sheet(found: &KindsOfCurves, criterion: Criterion) -> Sheet {
     let chart = figure(found, criterion);
-    super::sheet(&found.all[0].1.results.file, STEM, chart, [table(found, criterion)])
+    crate::view::sheet(&found.all[0].1.results.file, STEM, chart, [table(found, criterion)])
 }
 
 fn by_importance(found: &KindsOfCurves) -> impl Iterator<Item = (&'static str, &Pruning, &Series)> {
