@@ -62,49 +62,98 @@ pub enum MetricName {
     Spearman,
 }
 
+/// What is known of a metric, whatever its segments are.
+struct Entry {
+    metric: MetricName,
+    /// The name in files.
+    name: &'static str,
+    /// The name in running text.
+    label: &'static str,
+    /// Units of scores and of their differences, where they need saying.
+    units: Option<[&'static str; 2]>,
+    direction: Direction,
+    /// Digits behind the point of scores and of their differences.
+    digits: [usize; 2],
+}
+
+/// A metric in points or percent, of which more is better.
+const fn entry(
+    metric: MetricName,
+    name: &'static str,
+    label: &'static str,
+    units: Option<[&'static str; 2]>,
+) -> Entry {
+    Entry { metric, name, label, units, direction: Direction::HigherIsBetter, digits: [2; 2] }
+}
+
+const PERCENT: Option<[&str; 2]> = Some(["%", "percentage points"]);
+const POINTS: Option<[&str; 2]> = Some(["points"; 2]);
+
+/// All metrics, in the order of [`MetricName`]. BLEU, ROUGE and chrF are always in points, so they need no unit.
+static TABLE: [Entry; 12] = [
+    entry(MetricName::Accuracy, "accuracy", "accuracy", PERCENT),
+    entry(MetricName::Bleu, "bleu", "BLEU", None),
+    entry(MetricName::F1, "f1", "F1", POINTS),
+    entry(MetricName::Matthews, "matthews", "Matthews correlation", POINTS),
+    Entry {
+        direction: Direction::LowerIsBetter,
+        digits: [3, 4],
+        ..entry(MetricName::Nats, "nats", "nats per token", None)
+    },
+    entry(MetricName::Rouge1, "rouge1", "ROUGE-1", None),
+    entry(MetricName::Rouge2, "rouge2", "ROUGE-2", None),
+    entry(MetricName::RougeL, "rougeL", "ROUGE-L", None),
+    entry(MetricName::Chrf, "chrf", "chrF", None),
+    entry(MetricName::ExactMatch, "exact-match", "exact match", PERCENT),
+    entry(MetricName::Pearson, "pearson", "Pearson correlation", POINTS),
+    entry(MetricName::Spearman, "spearman", "Spearman correlation", POINTS),
+];
+
 impl MetricName {
     /// All of them.
-    pub const ALL: [Self; 12] = [
-        Self::Accuracy,
-        Self::Bleu,
-        Self::F1,
-        Self::Matthews,
-        Self::Nats,
-        Self::Rouge1,
-        Self::Rouge2,
-        Self::RougeL,
-        Self::Chrf,
-        Self::ExactMatch,
-        Self::Pearson,
-        Self::Spearman,
-    ];
+    pub const ALL: [Self; TABLE.len()] = {
+        let mut all = [Self::Accuracy; TABLE.len()];
+        let mut place = 0;
+        while place < TABLE.len() {
+            all[place] = TABLE[place].metric;
+            assert!(all[place] as usize == place, "the table has the order of the names");
+            place += 1;
+        }
+        all
+    };
+
+    fn entry(self) -> &'static Entry {
+        &TABLE[self as usize]
+    }
 
     /// The name in files.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Accuracy => "accuracy",
-            Self::Bleu => "bleu",
-            Self::F1 => "f1",
-            Self::Matthews => "matthews",
-            Self::Nats => "nats",
-            Self::Rouge1 => "rouge1",
-            Self::Rouge2 => "rouge2",
-            Self::RougeL => "rougeL",
-            Self::Chrf => "chrf",
-            Self::ExactMatch => "exact-match",
-            Self::Pearson => "pearson",
-            Self::Spearman => "spearman",
-        }
+        self.entry().name
+    }
+
+    /// The name in running text.
+    pub fn label(self) -> &'static str {
+        self.entry().label
+    }
+
+    /// Units of scores and of their differences; `None` if they need no saying.
+    pub fn units(self) -> Option<[&'static str; 2]> {
+        self.entry().units
+    }
+
+    /// Digits behind the point that scores are told with in running text.
+    pub fn score_digits(self) -> usize {
+        self.entry().digits[0]
     }
 
     /// Digits behind the point that differences of scores are told with.
     pub fn digits(self) -> usize {
-        if self == Self::Nats { 4 } else { 2 }
+        self.entry().digits[1]
     }
 
     /// Side on which a score is better.
     pub fn direction(self) -> Direction {
-        if self == Self::Nats { Direction::LowerIsBetter } else { Direction::HigherIsBetter }
+        self.entry().direction
     }
 }
 

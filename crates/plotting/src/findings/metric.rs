@@ -20,46 +20,22 @@ impl Metric {
 
     /// The name in running text.
     pub fn label(self) -> &'static str {
-        match self.0 {
-            MetricName::Bleu => "BLEU",
-            MetricName::Accuracy => "accuracy",
-            MetricName::F1 => "F1",
-            MetricName::Matthews => "Matthews correlation",
-            MetricName::Nats => "nats per token",
-            MetricName::Rouge1 => "ROUGE-1",
-            MetricName::Rouge2 => "ROUGE-2",
-            MetricName::RougeL => "ROUGE-L",
-            MetricName::Chrf => "chrF",
-            MetricName::ExactMatch => "exact match",
-            MetricName::Pearson => "Pearson correlation",
-            MetricName::Spearman => "Spearman correlation",
-        }
-    }
-
-    /// Units of scores and of their differences. BLEU, ROUGE and chrF are always in points, so they need no unit.
-    fn units(self) -> Option<[&'static str; 2]> {
-        match self.0 {
-            MetricName::Accuracy | MetricName::ExactMatch => Some(["%", "percentage points"]),
-            MetricName::F1 | MetricName::Matthews | MetricName::Pearson | MetricName::Spearman => {
-                Some(["points"; 2])
-            }
-            _ => None,
-        }
+        self.0.label()
     }
 
     /// Name and unit: `accuracy (%)`.
     pub fn label_in_unit(self) -> String {
-        self.units().map_or(self.label().to_owned(), |[unit, _]| format!("{} ({unit})", self.label()))
+        self.0.units().map_or(self.label().to_owned(), |[unit, _]| format!("{} ({unit})", self.label()))
     }
 
     /// A score with its unit, rounded: `36.05`, `83.40%`, `57.31 points`, `3.217` nats per token.
     pub fn amount(self, score: f64) -> String {
-        let unit = match self.units() {
+        let unit = match self.0.units() {
             Some(["%", _]) => "%".to_owned(),
             Some([unit, _]) => format!(" {unit}"),
             None => String::new(),
         };
-        fixed(score, if self.is_nats() { 3 } else { 2 }) + &unit
+        fixed(score, self.0.score_digits()) + &unit
     }
 
     /// A score by the name of its metric: `BLEU 36.05`; `3.217 nats per token, perplexity 24.95`.
@@ -74,7 +50,7 @@ impl Metric {
 
     /// A difference of scores, with a sign: a head changes nats by less than points.
     pub fn change(self, delta: f64) -> String {
-        signed(delta, if self.is_nats() { 4 } else { 2 })
+        signed(delta, self.0.digits())
     }
 
     /// An interval of such differences: ` [-0.35, +0.08]`; nothing where there is none.
@@ -120,7 +96,7 @@ impl Metric {
 
     /// Unit of a difference of scores, where that needs saying after `before`: `, in points`.
     pub fn in_unit(self, before: &str) -> String {
-        self.units().map_or(String::new(), |[_, unit]| format!("{before} {unit}"))
+        self.0.units().map_or(String::new(), |[_, unit]| format!("{before} {unit}"))
     }
 }
 
