@@ -5,6 +5,7 @@ use std::path::Path;
 
 use heads::MOST_HEADS;
 use stats::MetricName;
+use stats::metric::Range;
 
 use crate::place::{EDITED, Place};
 use crate::signature::{Signature, sha256};
@@ -119,12 +120,10 @@ pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> 
 /// Range of a score; rounding may put a perfect one a little above 100 points.
 fn score_range(metric: MetricName) -> (RangeInclusive<f64>, &'static str) {
     const MOST_POINTS: f64 = 100.0 + 1e-6;
-    match metric {
-        MetricName::Matthews | MetricName::Pearson | MetricName::Spearman => {
-            (-MOST_POINTS..=MOST_POINTS, "-100 to 100")
-        }
-        MetricName::Nats => (0.0..=MOST, "a number from 0 to 1e9"),
-        _ => (0.0..=MOST_POINTS, "0 to 100"),
+    match metric.range() {
+        Range::Points => (0.0..=MOST_POINTS, "0 to 100"),
+        Range::Signed => (-MOST_POINTS..=MOST_POINTS, "-100 to 100"),
+        Range::Unbounded => (0.0..=MOST, "a number from 0 to 1e9"),
     }
 }
 

@@ -19,7 +19,7 @@ mod counted;
 pub mod estimates;
 pub mod family;
 pub mod mcnemar;
-mod metric;
+pub mod metric;
 pub mod nats;
 pub mod power;
 pub mod proportion;

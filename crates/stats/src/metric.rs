@@ -72,8 +72,20 @@ struct Entry {
     /// Units of scores and of their differences, where they need saying.
     units: Option<[&'static str; 2]>,
     direction: Direction,
-    /// Digits behind the point of scores and of their differences.
+    /// Digits after the point of scores and of their differences.
     digits: [usize; 2],
+    range: Range,
+}
+
+/// Possible scores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Range {
+    /// 0 to 100.
+    Points,
+    /// -100 to 100.
+    Signed,
+    /// At least 0.
+    Unbounded,
 }
 
 /// A metric in points or percent, of which more is better.
@@ -83,7 +95,13 @@ const fn entry(
     label: &'static str,
     units: Option<[&'static str; 2]>,
 ) -> Entry {
-    Entry { metric, name, label, units, direction: Direction::HigherIsBetter, digits: [2; 2] }
+    let direction = Direction::HigherIsBetter;
+    Entry { metric, name, label, units, direction, digits: [2; 2], range: Range::Points }
+}
+
+/// A correlation, in points.
+const fn correlation(metric: MetricName, name: &'static str, label: &'static str) -> Entry {
+    Entry { range: Range::Signed, ..entry(metric, name, label, POINTS) }
 }
 
 const PERCENT: Option<[&str; 2]> = Some(["%", "percentage points"]);
@@ -94,10 +112,11 @@ static TABLE: [Entry; 12] = [
     entry(MetricName::Accuracy, "accuracy", "accuracy", PERCENT),
     entry(MetricName::Bleu, "bleu", "BLEU", None),
     entry(MetricName::F1, "f1", "F1", POINTS),
-    entry(MetricName::Matthews, "matthews", "Matthews correlation", POINTS),
+    correlation(MetricName::Matthews, "matthews", "Matthews correlation"),
     Entry {
         direction: Direction::LowerIsBetter,
         digits: [3, 4],
+        range: Range::Unbounded,
         ..entry(MetricName::Nats, "nats", "nats per token", None)
     },
     entry(MetricName::Rouge1, "rouge1", "ROUGE-1", None),
@@ -105,8 +124,8 @@ static TABLE: [Entry; 12] = [
     entry(MetricName::RougeL, "rougeL", "ROUGE-L", None),
     entry(MetricName::Chrf, "chrf", "chrF", None),
     entry(MetricName::ExactMatch, "exact-match", "exact match", PERCENT),
-    entry(MetricName::Pearson, "pearson", "Pearson correlation", POINTS),
-    entry(MetricName::Spearman, "spearman", "Spearman correlation", POINTS),
+    correlation(MetricName::Pearson, "pearson", "Pearson correlation"),
+    correlation(MetricName::Spearman, "spearman", "Spearman correlation"),
 ];
 
 impl MetricName {
@@ -141,12 +160,12 @@ impl MetricName {
         self.entry().units
     }
 
-    /// Digits behind the point that scores are told with in running text.
+    /// Digits after the point of scores in running text.
     pub fn score_digits(self) -> usize {
         self.entry().digits[0]
     }
 
-    /// Digits behind the point that differences of scores are told with.
+    /// Digits after the point of differences of scores.
     pub fn digits(self) -> usize {
         self.entry().digits[1]
     }
@@ -154,6 +173,11 @@ impl MetricName {
     /// Side on which a score is better.
     pub fn direction(self) -> Direction {
         self.entry().direction
+    }
+
+    /// Possible scores.
+    pub fn range(self) -> Range {
+        self.entry().range
     }
 }
 
@@ -209,6 +233,12 @@ impl Metric {
         }
     }
 
+    /// The metric of generated texts with this name; `None` for other metrics.
+    pub fn of_texts(name: &str) -> Option<Self> {
+        let texts = TextMetric::ALL.into_iter().map(Self::Texts);
+        std::iter::once(Self::Bleu).chain(texts).find(|metric| metric.name().name() == name)
+    }
+
     /// Unit of its scores.
     pub fn name(self) -> MetricName {
         match self {
@@ -244,12 +274,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_have_the_names_of_messages_and_fewer_nats_are_better() {
+    fn files_have_the_names_of_messages() {
+        assert_eq!(MetricName::Nats.direction(), Direction::LowerIsBetter);
         for metric in MetricName::ALL {
             let json = serde_json::to_value(metric).unwrap();
             assert_eq!(json, metric.name());
             assert_eq!(serde_json::from_value::<MetricName>(json).unwrap(), metric);
-            assert_eq!(metric.direction().is_better(1.0, 2.0), metric == MetricName::Nats);
+            let is_lower = metric.direction() == Direction::LowerIsBetter;
+            assert_eq!(metric.direction().is_better(1.0, 2.0), is_lower);
         }
         let message = serde_json::from_str::<MetricName>(r#""BLEU""#).unwrap_err().to_string();
         assert!(message.starts_with("unknown metric `BLEU`: it is one of accuracy, bleu, "), "{message}");

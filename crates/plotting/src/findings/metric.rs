@@ -60,7 +60,11 @@ impl Metric {
 
     /// The loss by a difference, in percent of the base score; of nats, the rise of the perplexity in percent.
     pub fn percent_lost(self, delta: f64, base: f64) -> f64 {
-        if self.is_nats() { 100.0 * delta.exp_m1() } else { -100.0 * delta / base.abs() }
+        if self.is_nats() {
+            100.0 * delta.exp_m1()
+        } else {
+            -100.0 * self.direction().gain(delta) / base.abs()
+        }
     }
 
     /// Name of the score that percentages are taken of, since none of nats mean anything: `BLEU`; `1/perplexity`, the geometric mean of the
