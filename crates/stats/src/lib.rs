@@ -31,6 +31,7 @@ mod segments;
 pub mod spread;
 pub mod swaps;
 pub mod t_test;
+mod ter;
 pub mod text;
 
 pub use cell::Cell;

@@ -60,6 +60,8 @@ pub enum MetricName {
     Pearson,
     /// Spearman's correlation, in points.
     Spearman,
+    /// Translation edit rate: edits in percent of the words of the reference.
+    Ter,
 }
 
 /// What is known of a metric, whatever its segments are.
@@ -107,8 +109,8 @@ const fn correlation(metric: MetricName, name: &'static str, label: &'static str
 const PERCENT: Option<[&str; 2]> = Some(["%", "percentage points"]);
 const POINTS: Option<[&str; 2]> = Some(["points"; 2]);
 
-/// All metrics, in the order of [`MetricName`]. BLEU, ROUGE and chrF are always in points, so they need no unit.
-static TABLE: [Entry; 12] = [
+/// All metrics, in the order of [`MetricName`]. BLEU, ROUGE, chrF and TER are always in points, so they need no unit.
+static TABLE: [Entry; 13] = [
     entry(MetricName::Accuracy, "accuracy", "accuracy", PERCENT),
     entry(MetricName::Bleu, "bleu", "BLEU", None),
     entry(MetricName::F1, "f1", "F1", POINTS),
@@ -126,6 +128,11 @@ static TABLE: [Entry; 12] = [
     entry(MetricName::ExactMatch, "exact-match", "exact match", PERCENT),
     correlation(MetricName::Pearson, "pearson", "Pearson correlation"),
     correlation(MetricName::Spearman, "spearman", "Spearman correlation"),
+    Entry {
+        direction: Direction::LowerIsBetter,
+        range: Range::Unbounded,
+        ..entry(MetricName::Ter, "ter", "TER", None)
+    },
 ];
 
 impl MetricName {

@@ -46,7 +46,7 @@ def with_verdicts(columns, percent):
     return {**columns, **dict(zip(("loss", "loss_low", "loss_high", "margin", "verdict"), map(list, judged)))}
 
 
-LOWER_IS_BETTER = {"nats"}
+LOWER_IS_BETTER = {"nats", "ter"}
 
 
 def judge(percent, metric, base, delta, low, high):
