@@ -1,6 +1,7 @@
 //! A row for each head: the score with one set of heads masked for each of them.
 use std::path::Path;
 
+use heads::experiment::ABLATE_ONE;
 use heads::{HeadId, HeadLayout, HeadSet};
 use records::{AblationRow, BASE, Identity, MetricName, Signature, read_complete};
 use significance::TestArgs;
@@ -32,7 +33,7 @@ impl HeadSweep {
     /// One head at a time, of any that the model has: `ablate-one`.
     pub fn one_at_a_time(scored: Scored, layout: &HeadLayout, test: TestArgs) -> Self {
         Self {
-            experiment: "ablate-one",
+            experiment: ABLATE_ONE.name,
             scored,
             heads: layout.heads(),
             masked: |_, id| Ok(HeadSet::from_iter([id])),

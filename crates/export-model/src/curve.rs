@@ -3,6 +3,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use heads::experiment::{ITERATIVE_PRUNE, JOINT_SEARCH};
 use records::rules::MARGIN_PERCENT;
 use records::{CurveRow, FLOOR, Rule, Signature, is_shard, read_complete};
 use subject::{Ablation, Scored, Subject};
@@ -33,7 +34,7 @@ impl MeasuredCurve {
         })?;
         let identity = &signature.identity;
         ensure!(
-            ["iterative-prune", "joint-search"].contains(&identity.experiment.as_str()),
+            [ITERATIVE_PRUNE.name, JOINT_SEARCH.name].contains(&identity.experiment.as_str()),
             "`{place}` is of {}: a model is written from results of iterative-prune or joint-search",
             identity.experiment
         );

@@ -26,6 +26,7 @@ use anyhow::Context;
 use clap::Parser;
 use core_masking::HeadId;
 use experiment::{OpenRows, SharedArgs};
+use heads::experiment::HEAD_FUNCTIONS;
 use records::{HeadFunctionRow, Identity, Signature};
 use subject::{Description, Scored, Subject};
 
@@ -89,7 +90,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     texts.trees = places.iter().map(|&place| texts.trees[place].clone()).collect();
     let counted = texts::frequencies(args.frequencies.as_deref(), &description, &machine)?;
     let frequent = args.frequent.or(description.frequent_tokens()).unwrap_or(FREQUENT);
-    let path = args.shared.output_path("head-functions", &description, &args.scored(&texts, &description));
+    let path = args.shared.output_path(HEAD_FUNCTIONS.name, &description, &args.scored(&texts, &description));
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
@@ -170,7 +171,7 @@ impl Args {
         texts: &Texts,
         frequencies: Option<(&Frequencies, usize)>,
     ) -> Identity {
-        let mut identity = subject.identity_of_model("head-functions");
+        let mut identity = subject.identity_of_model(HEAD_FUNCTIONS.name);
         identity.split.clone_from(&texts.source);
         self.shared.scored(texts.source.clone(), false).describe_limit(&mut identity);
         identity.seed = Some(self.shared.seed());

@@ -7,6 +7,7 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use core_masking::{Attention, HeadId};
 use experiment::{OpenRows, SharedArgs};
+use heads::experiment::NAMED_HEADS;
 use records::rows::functions::FunctionName;
 use records::{HeadFunctionRow, Signature};
 use scores::{Counts, Sequence};
@@ -15,7 +16,7 @@ use stats::ratio::{RatioStatistics, best, resampled_shares};
 use subject::Subject;
 
 /// Name of the results.
-const EXPERIMENT: &str = "named-heads";
+const EXPERIMENT: &str = NAMED_HEADS.name;
 /// Random blocks, each said twice.
 const BLOCKS: usize = 50;
 /// Tokens of the longest block.

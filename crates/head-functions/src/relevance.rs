@@ -5,13 +5,14 @@ use anyhow::Context;
 use clap::{Parser, ValueEnum};
 use core_masking::{HeadId, Rule};
 use experiment::{OpenRows, SharedArgs};
+use heads::experiment::RELEVANCE;
 use records::rows::relevance::PAPER_RULES;
 use records::{RelevanceRow, Signature};
 use stats::ratio::{RatioStatistics, ResampledShare, resampled_shares};
 use subject::SegmentRelevance;
 
 /// Beginning of the names of results; the rules follow.
-const EXPERIMENT: &str = "relevance";
+const EXPERIMENT: &str = RELEVANCE.name;
 
 /// Follows relevance from what a model says back to its heads, layer by layer (Voita et al. 2019).
 ///

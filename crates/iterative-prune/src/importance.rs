@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use core_masking::{HeadMeans, HeadScores, HeadSet, Measure, Needs};
 use experiment::{EstimateArgs, OpenRows, Oracle, Sampling, SharedArgs};
+use heads::experiment::IMPORTANCE;
 use records::{RowWriter, ScoreRow, Signature};
 use stats::t_test::mean_interval;
 
@@ -42,11 +43,11 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let sampling = Sampling { seed: args.shared.seed(), rescale: args.rescale };
     let estimate = args.estimate.estimate(&description, sampling, &machine)?;
     let scored = args.shared.scored(split, args.rescale);
-    let path = args.shared.output_path("importance", &description, &scored);
+    let path = args.shared.output_path(IMPORTANCE.name, &description, &scored);
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let mut identity = subject.identity("importance", &scored)?;
+    let mut identity = subject.identity(IMPORTANCE.name, &scored)?;
     identity.seed = Some(args.shared.seed());
     estimate.describe(subject.as_ref(), &mut identity)?;
     let provenance = machine.provenance();

@@ -1,23 +1,24 @@
 //! Presets: what is measured by default, under a name of its own.
 use clap::ValueEnum;
 use experiment::Steps;
+use heads::experiment::{COMPARE_METHODS, ITERATIVE_PRUNE, JOINT_SEARCH, PRUNE_AND_RETRAIN};
 use records::{Order, Repair};
 
 /// What is measured by default, and the name of the result file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Preset {
     /// Pruning curves (Michel et al. 2019, Figures 3, 4 and 6)
-    #[value(name = "iterative-prune")]
+    #[value(name = ITERATIVE_PRUNE.name)]
     Prune,
     /// The same, with the model of each step retrained
-    #[value(name = "prune-and-retrain")]
+    #[value(name = PRUNE_AND_RETRAIN.name)]
     Retrain,
     /// All rankings and searches at equal numbers of heads, each with repairs, and what choosing costs. Heads are chosen on the split of
     /// --estimate-on, also by the oracle
-    #[value(name = "compare-methods")]
+    #[value(name = COMPARE_METHODS.name)]
     Methods,
     /// A search for heads that can best be masked together, chosen on another split than the one that is scored
-    #[value(name = "joint-search")]
+    #[value(name = JOINT_SEARCH.name)]
     Search,
 }
 
@@ -42,10 +43,10 @@ impl Preset {
     /// Name of the experiment in result files.
     pub fn experiment(self) -> &'static str {
         match self {
-            Self::Prune => "iterative-prune",
-            Self::Retrain => "prune-and-retrain",
-            Self::Methods => "compare-methods",
-            Self::Search => "joint-search",
+            Self::Prune => ITERATIVE_PRUNE.name,
+            Self::Retrain => PRUNE_AND_RETRAIN.name,
+            Self::Methods => COMPARE_METHODS.name,
+            Self::Search => JOINT_SEARCH.name,
         }
     }
 

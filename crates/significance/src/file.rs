@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use heads::experiment::Rows;
 use records::rules::Rule;
 use records::signature::{Measured, Testing};
 use records::{
@@ -14,7 +15,7 @@ use stats::Metric;
 use stats::swaps::smallest_p_value;
 
 use crate::agreement::{Sweep, agreement, no_row};
-use crate::{Error, RowType, metric_of, test_rows};
+use crate::{Error, metric_of, rows_of, test_rows};
 
 /// Outcome of testing a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,7 +70,7 @@ pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retest
     }
     std::fs::metadata(path).map_err(|source| records::Error::Read { path: path.to_owned(), source })?;
     if let Some(signature) =
-        signature.as_ref().filter(|signature| signature.identity.experiment == CROSS_DOMAIN)
+        signature.as_ref().filter(|signature| rows_of(&signature.identity.experiment) == Rows::Correlation)
     {
         return retest_agreement(path, signature, change);
     }
@@ -80,14 +81,16 @@ pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retest
     };
     let testing = change(testing);
     let tested = |rows, shares| Retested::Tested { path: path.to_owned(), rows, shares };
-    match RowType::of(&signature.identity.experiment) {
-        RowType::Curve => {
+    match rows_of(&signature.identity.experiment) {
+        Rows::Curve => {
             let rows = retest_rows::<CurveRow>(path, testing)?;
             Ok(tested(rows.len(), shares(&rows, testing, (&measured, &signature.identity))))
         }
-        RowType::Dynamics => Ok(tested(retest_rows::<DynamicsRow>(path, testing)?.len(), Vec::new())),
-        RowType::Gates => Ok(tested(retest_rows::<GateRow>(path, testing)?.len(), Vec::new())),
-        RowType::Ablation => Ok(tested(retest_rows::<AblationRow>(path, testing)?.len(), Vec::new())),
+        Rows::Dynamics => Ok(tested(retest_rows::<DynamicsRow>(path, testing)?.len(), Vec::new())),
+        Rows::Gates => Ok(tested(retest_rows::<GateRow>(path, testing)?.len(), Vec::new())),
+        Rows::Ablation | Rows::Correlation | Rows::Untested => {
+            Ok(tested(retest_rows::<AblationRow>(path, testing)?.len(), Vec::new()))
+        }
     }
 }
 
@@ -99,9 +102,6 @@ fn retest_rows<R: TestedRow>(path: &Path, testing: Testing) -> Result<Vec<R>, Er
 
 /// Under this name a comparison has the arguments of the sweep of its second split, where they differ from those of the first.
 pub const AGAINST_ARGUMENTS: &str = "against_arguments";
-
-/// Name of the experiment that compares two sweeps.
-pub(crate) const CROSS_DOMAIN: &str = "cross-domain";
 
 /// Compares the sweeps again that the signature names.
 fn retest_agreement(

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use heads::experiment::Rows;
 use records::{
     AblationRow, CurveRow, DynamicsRow, GateRow, Held, Part, Provenance, Row, RowWriter, Shard, Signature,
     Stored, TestedRow, shards_of,
 };
 
-use crate::{Error, RowType, test_rows};
+use crate::{Error, rows_of, test_rows};
 
 /// Rows of a shard that are named where they are missing.
 const MOST_NAMED: usize = 20;
@@ -36,16 +37,16 @@ pub fn merge(path: &Path) -> Result<Merged, Error> {
         shards.map(|csv| Ok((csv.clone(), Held::take(&csv)?))).collect::<Result<_, Error>>()?;
     drop(Held::take(path)?); // what a killed merge was publishing is there now
     let files: Vec<&Path> = shards.iter().map(|(csv, _)| csv.as_path()).collect();
-    let rows = match experiment(&files)?.as_deref().map(RowType::of) {
+    let rows = match experiment(&files)?.as_deref().map(rows_of) {
         None => {
             // of which none may have rows
             files.iter().try_for_each(|csv| Stored::<AblationRow>::read(csv).map(drop))?;
             None
         }
-        Some(RowType::Curve) => join::<CurveRow>(path, &files)?,
-        Some(RowType::Dynamics) => join::<DynamicsRow>(path, &files)?,
-        Some(RowType::Gates) => join::<GateRow>(path, &files)?,
-        Some(RowType::Ablation) => join::<AblationRow>(path, &files)?,
+        Some(Rows::Curve) => join::<CurveRow>(path, &files)?,
+        Some(Rows::Dynamics) => join::<DynamicsRow>(path, &files)?,
+        Some(Rows::Gates) => join::<GateRow>(path, &files)?,
+        Some(Rows::Ablation | Rows::Correlation | Rows::Untested) => join::<AblationRow>(path, &files)?,
     };
     let merged = Merged { path: path.to_owned(), rows: rows.unwrap_or_default(), shards: shards.len() };
     shards.into_iter().try_for_each(|(_, held)| held.remove())?;

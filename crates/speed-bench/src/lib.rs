@@ -16,6 +16,7 @@ use experiment::{
     AblationArgs, AblationKind, Estimate, EstimateArgs, OpenRows, Sampling, SharedArgs, has_duplicates,
     random_order,
 };
+use heads::experiment::SPEED_BENCH;
 use records::{Identity, Order, RowWriter, Signature, SpeedRow};
 use subject::{Ablation, Description, Scored, Subject, Work};
 use training::{Machine, Precision};
@@ -186,7 +187,7 @@ fn identity(
     estimate: Option<&Estimate>,
     machine: &Machine,
 ) -> anyhow::Result<Identity> {
-    let mut identity = subject.identity("speed-bench", scored)?;
+    let mut identity = subject.identity(SPEED_BENCH.name, scored)?;
     identity.seed = Some(args.shared.seed());
     if let Some(estimate) = estimate {
         estimate.describe(subject, &mut identity)?;

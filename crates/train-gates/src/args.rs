@@ -5,6 +5,7 @@ use anyhow::{Context, bail, ensure};
 use clap::{ArgAction, ValueEnum};
 use core_masking::HeadLayout;
 use experiment::{EstimateArgs, Export, Selection, SharedArgs, has_duplicates};
+use heads::experiment::TRAIN_GATES;
 use records::{GateRow, Method, Scope};
 use significance::TestArgs;
 use subject::{Description, TrainedWeights};
@@ -197,7 +198,7 @@ impl Args {
     pub fn file_name(&self, layout: &HeadLayout) -> String {
         let scope = self.attention.scope(layout);
         let is_papers = scope == Selection::Paper.scope(layout) || layout.types().count() == 1;
-        if is_papers { "train-gates".to_owned() } else { format!("train-gates-{scope}") }
+        if is_papers { TRAIN_GATES.name.to_owned() } else { format!("{}-{scope}", TRAIN_GATES.name) }
     }
 
     /// The folder to write a model to, checked; `models`: how many are trained.

@@ -3,11 +3,12 @@ use std::path::Path;
 
 use core_masking::{HardConcrete, to_vec};
 use experiment::{OpenRows, SharedArgs};
+use heads::experiment::{GATE_FILM, TRAIN_GATES};
 use records::{GateFilmRow, GateRow, Identity, Row, RowWriter, Signature};
 use training::Machine;
 
 /// Name of its results.
-const NAME: &str = "gate-film";
+const NAME: &str = GATE_FILM.name;
 
 /// The rows of `gate-film`.
 pub struct Film(RowWriter<GateFilmRow>);
@@ -25,7 +26,7 @@ impl Film {
         machine: &Machine,
     ) -> anyhow::Result<Self> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let name = match stem.strip_prefix("train-gates") {
+        let name = match stem.strip_prefix(TRAIN_GATES.name) {
             Some(rest) => format!("{NAME}{rest}.csv"),
             None => format!("{stem}-{NAME}.csv"),
         };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use core_masking::{HeadId, HeadSet, Removal};
 use experiment::{Estimate, Export, HeadSweep, MeasuredRows, Oracle, RowSet, random_order};
+use heads::experiment::{ABLATE_ONE, TRAIN_GATES};
 use records::{GateRow, Identity, Method, Order, Row};
 use significance::TestArgs;
 use subject::{Ablation, FineTuned, Scored, Subject};
@@ -49,7 +50,7 @@ pub struct GateExperiment<'a> {
 impl GateExperiment<'_> {
     /// All that the rows depend on.
     pub fn identity(&self) -> anyhow::Result<Identity> {
-        let mut identity = self.base.identity("train-gates", &self.scored)?;
+        let mut identity = self.base.identity(TRAIN_GATES.name, &self.scored)?;
         identity.seed = Some(self.tuner.args.shared.seed());
         identity.arguments.extend(self.tuner.arguments());
         if let Some(estimate) = &self.estimate {
@@ -178,7 +179,7 @@ impl GateExperiment<'_> {
         let Tuner { args, description, machine, heads, .. } = self.tuner;
         let layout = self.base.layout();
         let sweep = HeadSweep::one_at_a_time(self.scored.clone(), &layout, TestArgs::default());
-        let path = description.result_path(&args.shared.results, "ablate-one", &self.scored);
+        let path = description.result_path(&args.shared.results, ABLATE_ONE.name, &self.scored);
         let found = sweep.ingredient(self.base, &layout.heads(), &path, &args.shared, machine)?;
         let scores = Oracle::of(found.rows).scores(heads);
         Ok(scores.with_context(|| format!("`{}` lacks heads", path.display()))?.ascending())

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use core_masking::{HeadId, HeadScores, HeadSet, Measure, Needs, Rule};
+use heads::experiment::ABLATE_ONE;
 use records::{Cost, CurveRow, Order};
 use significance::TestArgs;
 use subject::{Ablation, Description, Scored, SegmentRelevance, Subject, Work};
@@ -304,7 +305,7 @@ impl<'a> Chooser<'a> {
     fn oracle(&self, heads: &[HeadId], ablation: Option<Ablation>) -> Result<HeadScores, Error> {
         let on = self.oracle_on.clone();
         let on = if let Some(ablation) = ablation { on.under(ablation) } else { on };
-        let path = self.description.result_path(&self.shared.results, "ablate-one", &on);
+        let path = self.description.result_path(&self.shared.results, ABLATE_ONE.name, &on);
         let sweep = HeadSweep::one_at_a_time(on, &self.subject.layout(), TestArgs::default());
         let found = sweep.ingredient(self.subject, heads, &path, self.shared, self.machine)?;
         let scores = Oracle::of(found.rows).scores(heads);

@@ -11,23 +11,23 @@ use crate::findings::subject_file::{SubjectFile, SubjectKind};
 /// Names of experiments, which their files begin with.
 #[expect(missing_docs, reason = "each is named after what it measures")]
 pub mod experiment {
-    pub const BEST_HEADS: &str = "ablate-all-but-one";
-    pub const LLAMA_CPP: &str = "llama-cpp";
-    pub const METHODS: &str = "compare-methods";
-    pub const DYNAMICS: &str = "training-dynamics";
-    pub const FILM: &str = "gate-film";
-    pub const FUNCTIONS: &str = "head-functions";
-    pub const GATES: &str = "train-gates";
-    pub const IMPORTANCE: &str = "importance";
-    pub const NAMED: &str = "named-heads";
-    pub const PAIR: &str = "cross-domain";
-    pub const PRUNING: &str = "iterative-prune";
-    pub const RELEVANCE: &str = "relevance";
-    pub const RETRAINED: &str = "prune-and-retrain";
-    pub(crate) const SEARCH: &str = "joint-search";
-    pub const SPEED: &str = "speed-bench";
-    pub const SWEEP: &str = "ablate-one";
-    pub const TRAINING: &str = "train-subject";
+    pub const BEST_HEADS: &str = heads::experiment::ABLATE_ALL_BUT_ONE.name;
+    pub const LLAMA_CPP: &str = heads::experiment::LLAMA_CPP.name;
+    pub const METHODS: &str = heads::experiment::COMPARE_METHODS.name;
+    pub const DYNAMICS: &str = heads::experiment::TRAINING_DYNAMICS.name;
+    pub const FILM: &str = heads::experiment::GATE_FILM.name;
+    pub const FUNCTIONS: &str = heads::experiment::HEAD_FUNCTIONS.name;
+    pub const GATES: &str = heads::experiment::TRAIN_GATES.name;
+    pub const IMPORTANCE: &str = heads::experiment::IMPORTANCE.name;
+    pub const NAMED: &str = heads::experiment::NAMED_HEADS.name;
+    pub const PAIR: &str = heads::experiment::CROSS_DOMAIN.name;
+    pub const PRUNING: &str = heads::experiment::ITERATIVE_PRUNE.name;
+    pub const RELEVANCE: &str = heads::experiment::RELEVANCE.name;
+    pub const RETRAINED: &str = heads::experiment::PRUNE_AND_RETRAIN.name;
+    pub(crate) const SEARCH: &str = heads::experiment::JOINT_SEARCH.name;
+    pub const SPEED: &str = heads::experiment::SPEED_BENCH.name;
+    pub const SWEEP: &str = heads::experiment::ABLATE_ONE.name;
+    pub const TRAINING: &str = heads::experiment::TRAIN_SUBJECT.name;
     /// Name of the file of that.
     pub const TRAINING_LOG: &str = "training";
 }

@@ -133,7 +133,7 @@ fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
             name.ends_with(".csv")
                 && !name.ends_with(".partial.csv")
                 && !is_shard(path)
-                && crate::EXPERIMENTS.iter().any(|experiment| name.starts_with(experiment))
+                && crate::tested().any(|experiment| name.starts_with(experiment))
         };
         files.extend(listed(&folder)?.into_iter().filter(is_result));
     }
