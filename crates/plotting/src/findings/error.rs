@@ -1,4 +1,5 @@
 //! Faults of results that cannot be shown, which keep no others from being shown.
+use heads::experiment::{ABLATE_ONE, Experiment};
 use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
 
@@ -54,9 +55,10 @@ pub fn incomparable(file: &ResultFile) -> impl FnOnce(stats::Error) -> Error {
     within(|| format!("cannot compare the numbers of `{}`", file.path.display()))
 }
 
-/// The words with which a reader runs an experiment, which may have options, on a subject.
+/// Returns the command that runs an experiment on a setup, such as `headcount heads demo-translation`.
 pub(crate) fn command(experiment: &str, subject: &str) -> String {
-    format!("{experiment} experiments/{subject}.toml")
+    let command = Experiment::named(experiment).map_or(experiment, |experiment| experiment.command);
+    format!("{} {command} {subject}", words::front())
 }
 
 /// The results of an experiment that has not been run.
@@ -72,7 +74,7 @@ pub(crate) fn no_segments(file: &ResultFile) -> Error {
 
 /// A sweep that was made of one training alone.
 pub fn no_replicates(file: &ResultFile) -> Error {
-    let (path, command) = (file.path.display(), command("ablate-one", &file.subject));
+    let (path, command) = (file.path.display(), command(ABLATE_ONE.name, &file.subject));
     Error::NotMeasured(format!(
         "`{path}` has no replicates beside it: make them with `{command} --replicate all`"
     ))
@@ -149,7 +151,7 @@ mod tests {
         let nothing = || Err::<(), _>(no_results(PathBuf::from("x.csv"), "ablate-one", "demo"));
         assert!(left_out.keep_if_there(nothing()).is_none() && left_out.faults.len() == 2);
         assert!(left_out.keep(nothing()).is_none());
-        let expected = "`x.csv` does not exist: make it with `ablate-one experiments/demo.toml`";
+        let expected = "`x.csv` does not exist: make it with `headcount heads demo`";
         assert_eq!(left_out.faults[2], expected);
     }
 }

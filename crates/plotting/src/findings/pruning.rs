@@ -225,7 +225,7 @@ fn searched(pruning: &Results<CurveRow>, search: ResultFile) -> Result<Results<C
         checked => checked.map(|()| None)?,
     };
     let Some(difference) = difference.or(mixed) else { return Ok(search) };
-    let command = command("joint-search --method <method>", &file.subject);
+    let command = command(experiment::SEARCH, &file.subject);
     let fault =
         format!("does not go with `{}`: {difference}: make it again with `{command}`", file.path.display());
     Err(faulty(&search.file.path, fault))
