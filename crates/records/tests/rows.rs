@@ -83,10 +83,10 @@ fn a_writer_knows_its_rows_until_they_are_discarded() {
     let signature = Signature::new(Identity::new("train-subject", "demo-x"), run);
     let mut writer = RowWriter::<TrainingRow>::open(&path, &signature, false).unwrap();
     for line in ["1,400,1.5,1.25,36.0,0.001,false", "2,800,1.5,1.25,36.0,0.001,true"] {
-        writer.push(row(line)).unwrap();
+        writer.append(row(line), None).unwrap();
     }
     assert!(writer.contains(&(1, 400)) && writer.contains(&(2, 800)) && !writer.contains(&(2, 400)));
-    writer.discard(|row| row.best);
+    writer.leave_out(|row| row.best);
     assert!(writer.contains(&(1, 400)) && !writer.contains(&(2, 800)));
     let rows = writer.finish().unwrap();
     assert_eq!(rows, read_complete::<TrainingRow>(&path).unwrap());

@@ -43,9 +43,9 @@ fn results(folder: &Path) -> PathBuf {
             score,
         );
         let block = significance::block(row.name(), &variant, Some(&base));
-        writer.push_measured(row, columns, block).unwrap();
+        writer.append(row, Some(block)).unwrap();
     }
-    writer.finish_with(significance::test_rows).unwrap();
+    writer.publish(significance::test_rows).unwrap();
     path
 }
 
@@ -163,9 +163,9 @@ fn curves(folder: &Path) {
             ..CurveRow::default()
         };
         let block = significance::block(row.name(), &variant, Some(&base));
-        writer.push_measured(row, columns, block).unwrap();
+        writer.append(row, Some(block)).unwrap();
     }
-    writer.finish_with(significance::test_rows).unwrap();
+    writer.publish(significance::test_rows).unwrap();
 }
 
 /// An order made on the segments that are tested promises nothing about others.
@@ -213,7 +213,7 @@ fn comparison(path: &Path) {
     };
     let mut writer = RowWriter::open(path, &signature, false).unwrap();
     for attention in ["all", "self"] {
-        writer.push(untested(attention)).unwrap();
+        writer.append(untested(attention), None).unwrap();
     }
     writer.finish().unwrap();
 }

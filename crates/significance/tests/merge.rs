@@ -86,7 +86,6 @@ impl Run {
         let signature = Signature::new(identity, run).tested(measured, self.testing);
         let signature = Signature { part: self.part(), ..signature };
         let mut writer = RowWriter::open(&self.own_path(), &signature, self.again).unwrap();
-        writer.renew(|_| true);
         writer
     }
 
@@ -102,7 +101,7 @@ impl Run {
             let masked = translated(place + self.slip);
             row.record(&Comparison::untested(base.score().unwrap(), masked.score().unwrap()));
             let variant = block(row.name(), &masked, Some(&base));
-            writer.push_measured(row, columns, variant).unwrap();
+            writer.append(row, Some(variant)).unwrap();
         }
         due.len()
     }
@@ -113,7 +112,7 @@ impl Run {
         let measured = self.measure(&mut writer, usize::MAX);
         let is_shard = self.shard.is_some();
         writer
-            .finish_with(
+            .publish(
                 |rows, blocks, signature| {
                     if is_shard { Ok(()) } else { test_rows(rows, blocks, signature) }
                 },
@@ -466,7 +465,7 @@ fn curves_of_different_orders_are_refused() {
             };
             row.record(&Comparison::untested(score, score));
             let statistics = block(row.name(), &base, Some(&base));
-            writer.push_measured(row, columns, statistics).unwrap();
+            writer.append(row, Some(statistics)).unwrap();
         }
         writer.finish().unwrap();
     }
