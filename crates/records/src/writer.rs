@@ -52,6 +52,9 @@ impl<R: Row> RowWriter<R> {
     pub fn open(path: &Path, signature: &Signature, again: bool) -> Result<Self, Error> {
         let files = Held::take(path)?;
         let unfinished = Stored::unfinished(&files.partial);
+        if matches!(unfinished, Ok(None)) {
+            files.partial.remove()?; // the rest of a run that was killed before its first row
+        }
         let unfinished = Stored::fitting(unfinished, &files.partial, (signature, again));
         let mut old = Stored::earlier(path, signature, again)?;
         let (mut unfinished, obstacle) = match unfinished {

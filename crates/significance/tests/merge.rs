@@ -85,8 +85,7 @@ impl Run {
         let run = Provenance::collect("cpu", 1, BTreeMap::new());
         let signature = Signature::new(identity, run).tested(measured, self.testing);
         let signature = Signature { part: self.part(), ..signature };
-        let mut writer = RowWriter::open(&self.own_path(), &signature, self.again).unwrap();
-        writer
+        RowWriter::open(&self.own_path(), &signature, self.again).unwrap()
     }
 
     /// Measures what is due, up to this many rows; returns their number.

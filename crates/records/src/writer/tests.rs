@@ -24,7 +24,7 @@ fn signature(seed: u64) -> Signature {
     let identity = Identity { seed: Some(seed), ..Identity::new("ablate-one", "demo-translation") };
     static RUN: OnceLock<Provenance> = OnceLock::new();
     let run = RUN.get_or_init(|| Provenance::collect("cpu", 2, BTreeMap::new())).clone();
-    let measured = Measured { metric: MetricName::Accuracy, positive: None, families: BTreeMap::new() };
+    let measured = Measured { metric: MetricName::Bleu, positive: None, families: BTreeMap::new() };
     let testing = Testing { resamples: 9, seed: 1, margin_percent: 2.0, block: 1 };
     Signature::new(identity, run).tested(measured, testing)
 }
@@ -223,33 +223,36 @@ fn seen(path: &Path, [before, after]: &[[Vec<u8>; 2]; 2]) -> [&'static str; 2] {
     [rows, blocks]
 }
 
-/// The command is given again, with --again or without, and is killed before none, one or each of the renames that follow.
+/// One that begins, or that goes on with an unfinished one. The command is then given again, with --again or without.
 #[test]
 fn an_again_that_is_killed_at_any_rename_mixes_nothing() {
     let after = unbroken();
-    for allowed in 0..=10 {
-        for goes_on_again in [true, false] {
+    for (is_resumed, renames) in [(false, 9), (true, 10)] {
+        for (left, is_again) in (0..=renames).flat_map(|left| [(left, false), (left, true)]) {
             let (_folder, path) = place();
             earlier(&path);
             let both = [bytes(&path), after.clone()];
-            let again = |again: bool| {
+            if is_resumed {
+                killed(&path, 1, true, &WORK[..1]);
+            }
+            let whole = |again: bool| {
                 let mut writer = Writer::open(&path, &signature(1), again)?;
                 try_measure(&mut writer, &WORK)?;
                 try_finish(writer)
             };
-            let is_whole = run_with_renames(allowed, || again(true));
-            assert_eq!(is_whole, allowed == 10, "an --again has 10 renames");
-            let expected = match allowed {
-                ..=7 => ["before", "before"],
-                8 => ["before", "refused"],
-                9 => ["refused", "refused"],
-                _ => ["after", "after"],
+            let is_whole = run_with_renames(renames - left, || whole(true));
+            assert_eq!(is_whole, left == 0, "{renames} renames");
+            let expected = match left {
+                0 => ["after", "after"],
+                1 => ["refused", "refused"],
+                2 => ["before", "refused"],
+                _ => ["before", "before"],
             };
-            assert_eq!(seen(&path, &both), expected, "{allowed} renames");
-            again(goes_on_again).unwrap();
-            let is_begun = allowed >= 3; // before, nothing tells that the rows were to be measured again
-            assert_eq!(bytes(&path), both[usize::from(goes_on_again || is_begun)], "{allowed} renames");
-            assert_eq!(names(&path).len(), 3);
+            assert_eq!(seen(&path, &both), expected, "{left} renames left");
+            whole(is_again).unwrap();
+            let is_known = is_resumed || left < 8; // before, nothing tells that rows are to be measured again
+            assert_eq!(bytes(&path), both[usize::from(is_again || is_known)], "{left} renames left");
+            assert_eq!(names(&path).len(), 3, "{left} renames left");
         }
     }
 }
@@ -282,7 +285,7 @@ proptest! {
         }
         run(&path, &WORK);
         prop_assert_eq!(bytes(&path), unbroken());
-        prop_assert_eq!(names(&path).len(), 3);
+        prop_assert_eq!(names(&path), ["ablate-one.csv", "ablate-one.json", "ablate-one.segments.csv.gz"]);
     }
 }
 
