@@ -61,11 +61,12 @@ fn join<R: TestedRow>(path: &Path, files: &[&Path]) -> Result<Option<usize>, Err
     let shards: Vec<Stored<R>> =
         files.iter().filter_map(|csv| Stored::read(csv).transpose()).collect::<Result<_, _>>()?;
     let Some(first) = shards.first() else { return Ok(None) };
+    let parts = shards.iter().map(part).collect::<Result<Vec<_>, _>>()?;
     if let Some(rows) = published(path, &shards) {
         return Ok(Some(rows));
     }
     shards.iter().try_for_each(|shard| check_same(first, shard))?;
-    check_whole(path, &shards)?;
+    check_whole(path, &shards, &parts)?;
     check_agreement(&shards)?;
     let again = shards.iter().any(|shard| shard.signature.again);
     let earlier = Stored::earlier(path, &first.signature, again)?;
@@ -135,18 +136,17 @@ fn check_same<R: Row>(first: &Stored<R>, shard: &Stored<R>) -> Result<(), Error>
     )))
 }
 
+fn part<R: Row>(shard: &Stored<R>) -> Result<&Part, Error> {
+    shard.signature.part.as_ref().ok_or_else(|| {
+        let path = shard.path.display();
+        Error::Invalid(format!(
+            "`{path}` has the name of a shard, but its signature does not say so: move it away"
+        ))
+    })
+}
+
 /// Refuses gaps, by name.
-fn check_whole<R: Row>(path: &Path, shards: &[Stored<R>]) -> Result<(), Error> {
-    let mut parts: Vec<&Part> = Vec::new();
-    for Stored { path, signature, .. } in shards {
-        let none = || {
-            let path = path.display();
-            Error::Invalid(format!(
-                "`{path}` has the name of a shard, but its signature does not say so: move it away"
-            ))
-        };
-        parts.push(signature.part.as_ref().ok_or_else(none)?);
-    }
+fn check_whole<R: Row>(path: &Path, shards: &[Stored<R>], parts: &[&Part]) -> Result<(), Error> {
     let there: BTreeSet<String> =
         shards.iter().flat_map(|shard| shard.rows.values().map(Row::name)).collect();
     let of = parts.iter().map(|part| part.shard.of()).max().unwrap_or(1);
