@@ -65,26 +65,6 @@ pub(crate) fn publish(from: &Path, to: &Path) -> Result<(), Error> {
     Ok(durable::publish_file(from, to)?)
 }
 
-/// Lets a test stop a writer before any of its renames, as a kill would.
-#[cfg(test)]
-pub(crate) mod kill {
-    use std::cell::Cell;
-    use std::io;
-    use std::path::Path;
-
-    thread_local! {
-        /// Renames that are still allowed.
-        pub(crate) static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
-    }
-
-    pub(super) fn before_rename(path: &Path) -> Result<(), crate::Error> {
-        match LEFT.get().checked_sub(1) {
-            Some(left) => Ok(LEFT.set(left)),
-            None => Err(super::write_error(path, io::Error::other("killed"))),
-        }
-    }
-}
-
 /// Removes a file, if it is there.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     match std::fs::remove_file(path) {
@@ -99,4 +79,23 @@ pub(crate) fn read_error(path: &Path, source: io::Error) -> Error {
 
 pub(crate) fn write_error(path: &Path, source: io::Error) -> Error {
     Error::Write { path: path.to_owned(), source }
+}
+
+/// Lets a test stop a writer before any of its renames, as a kill would.
+#[cfg(test)]
+pub(crate) mod kill {
+    use std::cell::Cell;
+    use std::io;
+    use std::path::Path;
+
+    thread_local! {
+        /// Renames that are still allowed.
+        pub(crate) static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+
+    pub(super) fn before_rename(path: &Path) -> Result<(), crate::Error> {
+        let killed = || super::write_error(path, io::Error::other("killed"));
+        LEFT.set(LEFT.get().checked_sub(1).ok_or_else(killed)?);
+        Ok(())
+    }
 }

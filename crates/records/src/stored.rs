@@ -206,8 +206,11 @@ impl<R: Row> Stored<R> {
     }
 }
 
-/// The signature of a file with rows, and its content; `None` if there are no rows.
-fn signed<R: Row>(place: &Place) -> Result<Option<(Signature, Table<R>, Vec<u8>)>, Error> {
+/// The signature of a file, its rows and its bytes.
+type Signed<R> = (Signature, Table<R>, Vec<u8>);
+
+/// Reads a file with rows; `None` if there are no rows.
+fn signed<R: Row>(place: &Place) -> Result<Option<Signed<R>>, Error> {
     let Some(bytes) = bytes(&place.csv)? else { return Ok(None) };
     let signature = Signature::read(&place.signature)?;
     let table = parse::<R>(&place.csv, &bytes)?;
