@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use clap::Parser;
 use experiment::{HeadSweep, MaskingArgs, OpenRows, SharedArgs};
 use heads::experiment::{ABLATE_ONE, CROSS_DOMAIN};
-use records::{Row, Signature};
+use records::Signature;
 use significance::TestArgs;
 use significance::{AGAINST_ARGUMENTS, Sweep, agreement};
 use subject::{Scored, Subject};
@@ -90,12 +90,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let [first, second] = files.each_ref().map(|path| Sweep::read(path));
     let rows = agreement(&first?, &second?, testing)?;
     // Those that are there may be of other tests.
-    writer.discard(|row| !rows.contains(row));
-    for row in rows {
-        if !writer.contains(&row.key()) {
-            writer.push(row)?;
-        }
-    }
+    writer.leave_out(|row| !rows.contains(row));
+    rows.into_iter().try_for_each(|row| writer.append(row, None))?;
     writer.finish()?;
     words::print_line(path.display())?;
     Ok(())

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use heads::experiment::ABLATE_ONE;
 use heads::{HeadId, HeadLayout, HeadSet};
-use records::{AblationRow, BASE, Identity, MetricName, Signature, read_complete};
+use records::{AblationRow, BASE, Identity, MetricName, Signature, read_signed};
 use significance::TestArgs;
 use subject::{Scored, Subject};
 use training::Machine;
@@ -61,8 +61,7 @@ impl HeadSweep {
             let mut family = self.heads.iter().filter(|id| row.attention == id.attention());
             family.clone().next().is_some() && !family.any(|&id| row.head_id() == id)
         };
-        rows.discard(is_of_other_head); // chosen by other data than now
-        rows.renew(|row| heads.iter().any(|&id| row.head_id() == id));
+        rows.leave_out(is_of_other_head); // chosen by other data than now
         let (layout, metric) = (subject.layout(), subject.metric(&self.scored.split));
         let mut sets = Vec::new();
         for &id in self.heads.iter().filter(|id| heads.contains(id)) {
@@ -139,8 +138,8 @@ impl HeadSweep {
 pub(crate) fn find(path: &Path, identity: &Identity) -> Result<Option<Finished<AblationRow>>, Error> {
     for path in [path.to_owned(), identity.own_path(path)] {
         let stored = Signature::read(&Signature::path_beside(&path))?;
-        if stored.is_some_and(|stored| stored.complete.is_some() && stored.identity == *identity) {
-            return Ok(Some(Finished { rows: read_complete(&path)?, path }));
+        if stored.as_ref().is_some_and(|stored| stored.complete.is_some() && stored.identity == *identity) {
+            return Ok(Some(Finished { rows: read_signed(&path, stored.as_ref())?, path }));
         }
     }
     Ok(None)

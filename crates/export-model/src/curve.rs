@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use heads::experiment::{ITERATIVE_PRUNE, JOINT_SEARCH};
 use records::rules::MARGIN_PERCENT;
-use records::{CurveRow, FLOOR, Rule, Signature, is_shard, read_complete};
+use records::{CurveRow, FLOOR, Rule, Signature, is_shard, read_signed};
 use subject::{Ablation, Scored, Subject};
 
 /// Curve that is taken from a file with several.
@@ -47,7 +47,7 @@ impl MeasuredCurve {
             identity.arguments.get("rescale") != Some(&true.into()),
             "`{place}` is with --rescale, which scores another model than can be written"
         );
-        let rows: Vec<CurveRow> = read_complete(path)?;
+        let rows: Vec<CurveRow> = read_signed(path, Some(&signature))?;
         let mut names: Vec<String> =
             rows.iter().filter(|row| is_main(row)).map(|row| row.curve().to_string()).collect();
         names.dedup();

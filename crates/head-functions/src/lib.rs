@@ -102,7 +102,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
         args.identity(subject.as_ref(), &texts, frequencies.as_ref().map(|known| (known, frequent)));
     let OpenRows { path, mut writer, .. } =
         args.shared.open_rows::<HeadFunctionRow>(&path, &Signature::new(identity, machine.provenance()))?;
-    writer.renew(|_| true);
     let heads = subject.layout().heads_of(reading.attention)?;
     let ranks = frequencies.as_ref().map(|frequencies| &frequencies.ranks);
     let view = View {
@@ -121,12 +120,11 @@ fn run(args: &Args) -> anyhow::Result<()> {
                 say_of_rare(&functions, frequent);
             }
         }
-        writer.discard(|_| true);
         let looks = look(subject.as_ref(), view.sentences, &heads, args.first_piece)?;
         let view = View { looks: &looks, ..view };
         for function in functions {
             let rows = rows::rows(function, &heads, &view, args.resamples);
-            rows.context("functions of heads")?.into_iter().try_for_each(|row| writer.push(row))?;
+            rows.context("functions of heads")?.into_iter().try_for_each(|row| writer.append(row, None))?;
         }
     }
     if !machine.quiet {

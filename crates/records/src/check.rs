@@ -7,9 +7,8 @@ use heads::MOST_HEADS;
 use stats::MetricName;
 use stats::metric::Range;
 
-use crate::place::{EDITED, Place};
-use crate::signature::{Signature, sha256};
-use crate::table::parse;
+use crate::signature::Signature;
+use crate::table::{check_complete, parse};
 use crate::{Error, Row, TestedRow, file};
 
 /// A number of a row with the values that it can have.
@@ -142,19 +141,9 @@ pub struct Checked<R> {
 /// If the file cannot be read, was edited, has no rows, a row twice, a number that cannot be, or rows of several runs.
 pub fn read_checked<R: Row>(path: &Path, signature: Option<&Signature>) -> Result<Checked<R>, Error> {
     let bytes = file::read(path)?;
-    let complete = signature.and_then(|signature| signature.complete.as_ref());
     let table = parse(path, &bytes)?;
     let is_torn = table.complete < bytes.len();
-    if let Some(complete) = complete.filter(|complete| sha256(&bytes) != complete.sha256) {
-        let found = if is_torn {
-            "its last line is torn".to_owned()
-        } else if table.rows.len() != complete.rows {
-            format!("it has {} rows instead of {}", table.rows.len(), complete.rows)
-        } else {
-            "its checksum is not the one in its signature".to_owned()
-        };
-        return Err(Error::of(path, format!("was edited or mixed since it was complete: {found}")));
-    }
+    check_complete(path, &bytes, table.rows.len(), signature)?;
     let rows: Vec<R> = table.rows.into_values().collect();
     check_rows(path, &rows)?;
     check_metric(path, &rows[0], signature)?;
@@ -173,21 +162,6 @@ fn check_metric<R: Row>(path: &Path, row: &R, signature: Option<&Signature>) -> 
             expected: format!("{signed} in its signature"),
             found: format!("{found} for {}", row.title()),
         }),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses statistics of segments beside `path` that are not those that the signature was completed with.
-///
-/// # Errors
-/// If they cannot be read, or are others.
-pub fn check_segments(path: &Path, signature: &Signature) -> Result<(), Error> {
-    let segments = Place::of(path).segments;
-    let stored = signature.complete.as_ref().and_then(|complete| complete.segments_sha256.as_ref());
-    match stored {
-        Some(stored) if segments.exists() && crate::sha256_file(&segments)? != *stored => {
-            Err(Error::of(&segments, EDITED))
-        }
         _ => Ok(()),
     }
 }

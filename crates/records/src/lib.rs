@@ -43,5 +43,5 @@ pub use signature::{
 pub use stands_for::StandsFor;
 pub use stored::Stored;
 pub use sum::Sum;
-pub use table::{columns, read_complete, read_rows};
+pub use table::{columns, read_complete, read_rows, read_signed};
 pub use writer::{RowWriter, check_writable};

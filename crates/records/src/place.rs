@@ -8,11 +8,8 @@ use crate::file::{read_if_there, remove};
 use crate::segments::Blocks;
 use crate::shard::shards_of;
 use crate::signature::{Complete, Identity, Signature, sha256};
-use crate::{Error, file};
-
-/// Fault of a file that is not the one that its signature was completed with.
-pub(crate) const EDITED: &str =
-    "was edited, or mixed with another file, since it was complete: --again computes it anew";
+use crate::table::{header, line};
+use crate::{Error, Row, Stored, file};
 
 /// A result file and what lies beside it, complete or on the way there.
 #[derive(Debug, Clone)]
@@ -42,7 +39,7 @@ impl Place {
             return remove(&self.segments).map(|()| None);
         }
         let bytes = blocks.bytes();
-        durable::write(&self.segments, &bytes)?;
+        file::write(&self.segments, &bytes)?;
         Ok(Some(sha256(&bytes)))
     }
 
@@ -53,7 +50,7 @@ impl Place {
         }
         let files = [(&self.segments, &to.segments), (&self.csv, &to.csv), (&self.signature, &to.signature)];
         for (from, to) in files.into_iter().filter(|(from, _)| from.exists()) {
-            durable::publish_file(from, to)?;
+            file::publish(from, to)?;
         }
         Ok(())
     }
@@ -71,23 +68,9 @@ impl Place {
         self.publish(to, &complete)
     }
 
-    /// Removes all files, the rows first: without them the others are nothing.
+    /// Removes all files, the rows first: without them the others mean nothing.
     pub(crate) fn remove(&self) -> Result<(), Error> {
         [&self.csv, &self.signature, &self.segments].into_iter().try_for_each(|path| remove(path))
-    }
-
-    /// Refuses rows or statistics that are not those that the signature was completed with.
-    ///
-    /// - `csv`: the content of the CSV file
-    pub(crate) fn check_complete(&self, signature: &Signature, csv: &[u8]) -> Result<(), Error> {
-        let Some(complete) = &signature.complete else { return Ok(()) };
-        if sha256(csv) != complete.sha256 {
-            return Err(Error::of(&self.csv, EDITED));
-        }
-        match &complete.segments_sha256 {
-            Some(expected) if !holds(&self.segments, expected)? => Err(Error::of(&self.segments, EDITED)),
-            _ => Ok(()),
-        }
     }
 }
 
@@ -122,6 +105,60 @@ impl Held {
         Ok(Self { place, partial, _lock: lock })
     }
 
+    /// Makes these rows the complete results. They replace unfinished ones.
+    ///
+    /// # Errors
+    /// If a file cannot be written. What is written by then is finished when the files are [taken](Self::take) again.
+    pub fn publish<R: Row>(
+        &self,
+        rows: &[R],
+        blocks: &Blocks,
+        mut signature: Signature,
+    ) -> Result<(), Error> {
+        let text = text(rows);
+        if let [only] = signature.runs.as_mut_slice() {
+            only.rows.clear();
+        }
+        let segments_sha256 = self.partial.write_segments(blocks)?;
+        let complete = Complete { rows: rows.len(), sha256: sha256(text.as_bytes()), segments_sha256 };
+        signature.complete = Some(complete.clone());
+        // Before the rows, which would pass for those of an unfinished run.
+        signature.write(&self.partial.signature)?;
+        file::write(&self.partial.csv, text)?;
+        // Not before: a run whose last write failed continues with the rows that it has measured again.
+        if signature.part.is_none() && std::mem::take(&mut signature.again) {
+            signature.write(&self.partial.signature)?;
+        }
+        self.partial.publish(&self.place, &complete)
+    }
+
+    /// Returns true if these are the complete results already.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn has<R: Row>(&self, rows: &[R], now: &Signature) -> Result<bool, Error> {
+        let Some(stored) = Signature::read(&self.place.signature)? else { return Ok(false) };
+        let is_same =
+            (&stored.measured, &stored.testing, &stored.part) == (&now.measured, &now.testing, &now.part);
+        let sha256 = sha256(text(rows).as_bytes());
+        let is_complete = stored.complete.is_some_and(|complete| complete.sha256 == sha256);
+        Ok(is_same && is_complete && holds(&self.place.csv, &sha256)?)
+    }
+
+    /// Refuses an unfinished run next to results that are about to be replaced; one without rows is removed.
+    ///
+    /// # Errors
+    /// If there is one.
+    pub fn check_finished<R: Row>(&self) -> Result<(), Error> {
+        match Stored::<R>::unfinished(&self.partial)? {
+            Some(unfinished) => {
+                let fault = "is an unfinished run: give its command again to finish it, or remove the file";
+                Err(Error::of(&unfinished.path, fault))
+            }
+            None => remove(&self.partial.csv),
+        }
+    }
+
     /// Removes all files of the result, finished or not.
     ///
     /// # Errors
@@ -129,6 +166,11 @@ impl Held {
     pub fn remove(self) -> Result<(), Error> {
         [&self.place, &self.partial].into_iter().try_for_each(Place::remove)
     }
+}
+
+/// The content of a CSV file.
+fn text<R: Row>(rows: &[R]) -> String {
+    header::<R>() + &rows.iter().map(line).collect::<String>()
 }
 
 /// Where results go.

@@ -7,8 +7,9 @@ use std::path::Path;
 use csv::{DeserializeErrorKind, ReaderBuilder, StringRecord, Writer};
 use words::excerpt;
 
-use crate::place::Place;
-use crate::{Error, Row, Signature, file};
+use crate::segments::{Blocks, check_segments};
+use crate::signature::sha256;
+use crate::{Error, Row, Signature, file, place};
 
 /// The rows of a file by key, and where its last complete line ends.
 #[derive(Debug)]
@@ -29,17 +30,51 @@ pub fn read_rows<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
     Ok(parse(path, &bytes)?.rows.into_values().collect())
 }
 
-/// The same of complete results, whose rows and statistics must be those that the signature was completed with.
+/// Reads complete results: [`read_rows`], with a check that neither rows nor statistics were edited.
 ///
 /// # Errors
-/// As for [`read_rows`], or if they were edited since.
+/// As for [`read_rows`], or if they are not those that the signature was completed with.
 pub fn read_complete<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
+    read_signed(path, Signature::read(&Signature::path_beside(path))?.as_ref())
+}
+
+/// [`read_complete`] of results whose signature has been read.
+///
+/// # Errors
+/// As for [`read_complete`].
+pub fn read_signed<R: Row>(path: &Path, signature: Option<&Signature>) -> Result<Vec<R>, Error> {
     let bytes = file::read(path)?;
-    let place = Place::of(path);
-    if let Some(signature) = Signature::read(&place.signature)? {
-        place.check_complete(&signature, &bytes)?;
+    let rows = parse::<R>(path, &bytes)?.rows;
+    check_complete(path, &bytes, rows.len(), signature)?;
+    if let Some(signature) = signature {
+        let segments = Blocks::path_beside(path);
+        check_segments(&segments, place::bytes(&segments)?.as_deref(), signature)?;
     }
-    Ok(parse(path, &bytes)?.rows.into_values().collect())
+    Ok(rows.into_values().collect())
+}
+
+/// Refuses the content of a CSV file, with this number of rows, if the signature was completed with another.
+pub(crate) fn check_complete(
+    path: &Path,
+    bytes: &[u8],
+    rows: usize,
+    signature: Option<&Signature>,
+) -> Result<(), Error> {
+    let Some(complete) = signature.and_then(|signature| signature.complete.as_ref()) else { return Ok(()) };
+    if sha256(bytes) == complete.sha256 {
+        return Ok(());
+    }
+    let found = if !bytes.ends_with(b"\n") {
+        "its last line is torn".to_owned()
+    } else if rows != complete.rows {
+        format!("it has {rows} rows instead of {}", complete.rows)
+    } else {
+        "its checksum is not the one in its signature".to_owned()
+    };
+    Err(Error::of(
+        path,
+        format!("was edited or mixed since it was complete: {found}; --again computes it anew"),
+    ))
 }
 
 /// Reads the content of the file at `path`, which only errors mention.

@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use records::{
     AblationRow, BASE, CorrelationRow, CurveRow, DynamicsRow, Identity, Measure, Measured, MetricName, Order,
-    Provenance, Row, RowWriter, ScoreRow, Signature, SpeedRow, TestedRow, Testing, TrainingRow, columns,
-    read_checked, read_complete,
+    Provenance, Row, ScoreRow, Signature, SpeedRow, TestedRow, Testing, TrainingRow, columns, read_checked,
+    read_complete,
 };
 
 /// The only row of a file with this line.
@@ -73,24 +73,6 @@ fn only_orders_by_a_score_of_the_model_can_be_measured_again() {
     assert!(["importance", "entropy", "fisher-batches", "modules"].into_iter().all(is_measured));
     // these know no score of a model without some heads
     assert!(!["oracle", "random", "relevance", "greedy-forward", "swap"].into_iter().any(is_measured));
-}
-
-#[test]
-fn a_writer_knows_its_rows_until_they_are_discarded() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("training.csv");
-    let run = Provenance::collect("cpu", 1, std::collections::BTreeMap::new());
-    let signature = Signature::new(Identity::new("train-subject", "demo-x"), run);
-    let mut writer = RowWriter::<TrainingRow>::open(&path, &signature, false).unwrap();
-    for line in ["1,400,1.5,1.25,36.0,0.001,false", "2,800,1.5,1.25,36.0,0.001,true"] {
-        writer.push(row(line)).unwrap();
-    }
-    assert!(writer.contains(&(1, 400)) && writer.contains(&(2, 800)) && !writer.contains(&(2, 400)));
-    writer.discard(|row| row.best);
-    assert!(writer.contains(&(1, 400)) && !writer.contains(&(2, 800)));
-    let rows = writer.finish().unwrap();
-    assert_eq!(rows, read_complete::<TrainingRow>(&path).unwrap());
-    assert_eq!(rows.iter().map(Row::name).collect::<Vec<_>>(), ["1/400"]);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use heads::experiment::Rows;
 use records::rules::Rule;
 use records::signature::{Measured, Testing};
 use records::{
-    AblationRow, CorrelationRow, CurveRow, DynamicsRow, GateRow, Identity, Order, RowWriter, Signature,
-    TestedRow,
+    AblationRow, Blocks, CorrelationRow, CurveRow, DynamicsRow, GateRow, Held, Identity, Order, Row,
+    Signature, Stored, TestedRow,
 };
 use serde_json::Value;
 
@@ -61,43 +61,52 @@ pub struct Share {
 /// If the file is not there or cannot be read or written, is unfinished, or its statistics are missing or broken; of a
 /// comparison also if the sweeps that it was made of are not beside it, or are others now.
 pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retested, Error> {
-    let signature = Signature::read(&Signature::path_beside(path))?;
-    if signature.as_ref().is_some_and(|signature| signature.part.is_some()) {
+    std::fs::metadata(path).map_err(|source| records::Error::Read { path: path.to_owned(), source })?;
+    let files = Held::take(path)?; // before anything is read: a killed process may have been publishing
+    let not_measured = || Ok(Retested::NotMeasured { path: path.to_owned() });
+    let Some(signature) = Signature::read(&Signature::path_beside(path))? else { return not_measured() };
+    if signature.part.is_some() {
         let path = path.display();
         let fault =
             format!("`{path}` is one shard: `merge` joins it with the others, and tests them together");
         return Err(Error::Invalid(fault));
     }
-    std::fs::metadata(path).map_err(|source| records::Error::Read { path: path.to_owned(), source })?;
-    if let Some(signature) =
-        signature.as_ref().filter(|signature| rows_of(&signature.identity.experiment) == Rows::Correlation)
-    {
-        return retest_agreement(path, signature, change);
+    let Some(testing) = signature.testing.map(change) else { return not_measured() };
+    if rows_of(&signature.identity.experiment) == Rows::Correlation {
+        return retest_agreement(path, &files, &signature, testing);
     }
-    let measured =
-        signature.as_ref().and_then(|signature| Some((signature.measured.clone()?, signature.testing?)));
-    let (Some(signature), Some((measured, testing))) = (signature, measured) else {
-        return Ok(Retested::NotMeasured { path: path.to_owned() });
-    };
-    let testing = change(testing);
-    let tested = |rows, shares| Retested::Tested { path: path.to_owned(), rows, shares };
-    match rows_of(&signature.identity.experiment) {
+    let Some(measured) = &signature.measured else { return not_measured() };
+    let (rows, shares) = match rows_of(&signature.identity.experiment) {
         Rows::Curve => {
-            let rows = retest_rows::<CurveRow>(path, testing)?;
-            Ok(tested(rows.len(), shares(&rows, testing, (&measured, &signature.identity))))
+            let rows = replace::<CurveRow>(path, &files, testing, test_rows)?;
+            (rows.len(), shares(&rows, testing, (measured, &signature.identity)))
         }
-        Rows::Dynamics => Ok(tested(retest_rows::<DynamicsRow>(path, testing)?.len(), Vec::new())),
-        Rows::Gates => Ok(tested(retest_rows::<GateRow>(path, testing)?.len(), Vec::new())),
+        Rows::Dynamics => (replace::<DynamicsRow>(path, &files, testing, test_rows)?.len(), Vec::new()),
+        Rows::Gates => (replace::<GateRow>(path, &files, testing, test_rows)?.len(), Vec::new()),
         Rows::Ablation | Rows::Correlation | Rows::Untested => {
-            Ok(tested(retest_rows::<AblationRow>(path, testing)?.len(), Vec::new()))
+            (replace::<AblationRow>(path, &files, testing, test_rows)?.len(), Vec::new())
         }
-    }
+    };
+    Ok(Retested::Tested { path: path.to_owned(), rows, shares })
 }
 
-fn retest_rows<R: TestedRow>(path: &Path, testing: Testing) -> Result<Vec<R>, Error> {
-    let mut writer = RowWriter::<R>::revise(path)?;
-    writer.signature_mut().testing = Some(testing);
-    writer.finish_with(test_rows)
+/// Tests complete results with these settings, by `complete`, and returns the rows that replace them.
+fn replace<R: Row>(
+    path: &Path,
+    files: &Held,
+    testing: Testing,
+    complete: impl FnOnce(&mut [R], &mut Blocks, &mut Signature) -> Result<(), Error>,
+) -> Result<Vec<R>, Error> {
+    files.check_finished::<R>()?;
+    let none = || Error::Invalid(format!("`{}` has no rows", path.display()));
+    let Stored { rows, mut blocks, mut signature, .. } = Stored::<R>::complete(path)?.ok_or_else(none)?;
+    let mut rows: Vec<R> = rows.into_values().collect();
+    signature.testing = Some(testing);
+    complete(&mut rows, &mut blocks, &mut signature)?;
+    if !files.has(&rows, &signature)? {
+        files.publish(&rows, &blocks, signature)?;
+    }
+    Ok(rows)
 }
 
 /// Under this name a comparison has the arguments of the sweep of its second split, where they differ from those of the first.
@@ -106,8 +115,9 @@ pub const AGAINST_ARGUMENTS: &str = "against_arguments";
 /// Compares the sweeps again that the signature names.
 fn retest_agreement(
     path: &Path,
+    files: &Held,
     signature: &Signature,
-    change: impl Fn(Testing) -> Testing,
+    testing: Testing,
 ) -> Result<Retested, Error> {
     let file = |argument: &str| match signature.identity.arguments.get(argument) {
         Some(Value::String(name)) if Path::new(name).components().count() == 1 => {
@@ -115,12 +125,9 @@ fn retest_agreement(
         }
         _ => None,
     };
-    let (Some(first), Some(second), Some(testing)) =
-        (file("first_file"), file("second_file"), signature.testing)
-    else {
+    let (Some(first), Some(second)) = (file("first_file"), file("second_file")) else {
         return Ok(Retested::NotMeasured { path: path.to_owned() });
     };
-    let testing = change(testing);
     if let Some(missing) = [&first, &second].into_iter().find(|sweep| !sweep.exists()) {
         let (path, sweep) = (path.display(), missing.file_name().unwrap_or_default().display());
         return Err(Error::Invalid(format!(
@@ -136,14 +143,12 @@ fn retest_agreement(
     first.check_fits(path, identity, (&identity.split, &identity.arguments))?;
     second.check_fits(path, identity, (against, of_second.as_ref().unwrap_or(&identity.arguments)))?;
     let found = agreement(&first, &second, testing)?;
-    let mut writer = RowWriter::<CorrelationRow>::revise(path)?;
-    writer.signature_mut().testing = Some(testing);
-    let rows = writer.finish_with(|rows, _, _| {
+    let rows = replace::<CorrelationRow>(path, files, testing, |rows, _, _| {
         for row in rows.iter_mut() {
             let of_type = found.iter().find(|found| found.attention == row.attention);
             row.clone_from(of_type.ok_or_else(|| no_row(row.attention))?);
         }
-        Ok::<(), Error>(())
+        Ok(())
     })?;
     Ok(Retested::Tested { path: path.to_owned(), rows: rows.len(), shares: Vec::new() })
 }

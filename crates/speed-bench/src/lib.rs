@@ -160,9 +160,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let run = machine.provenance();
     let OpenRows { path, writer: mut rows, .. } =
         args.shared.open_rows::<SpeedRow>(&path, &Signature::new(identity, run))?;
-    let is_asked_for =
-        |row: &SpeedRow| removed.contains(&row.removed) && args.batch_size.contains(&(row.batch_size as u64));
-    rows.renew(is_asked_for);
 
     let order = match &estimate {
         Some(estimate) if args.order.is_measured() => {
@@ -253,7 +250,7 @@ impl Bench<'_> {
             if !self.machine.quiet {
                 words::say!("{}", described(&row));
             }
-            rows.push(row)?;
+            rows.append(row, None)?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use clap::{ArgAction, ValueEnum};
 use core_masking::HeadLayout;
 use experiment::{EstimateArgs, Export, Selection, SharedArgs, has_duplicates};
 use heads::experiment::TRAIN_GATES;
-use records::{GateRow, Method, Scope};
+use records::{Method, Scope};
 use significance::TestArgs;
 use subject::{Description, TrainedWeights};
 use training::{GATE_RATE, GateStart, Penalty, Precision};
@@ -181,17 +181,6 @@ impl Args {
     /// Name of the heads with gates: `all` where the model has no others.
     pub fn scope(&self, layout: &HeadLayout) -> Scope {
         if layout.types().count() == 1 { Scope::All } else { self.attention.scope(layout) }
-    }
-
-    /// Returns true for rows that --again computes again; `penalties`: of each model.
-    pub fn holds(&self, row: &GateRow, scope: Scope, penalties: &[Penalty]) -> bool {
-        let is_of_gates = row.method == Method::Gates || row.method.hangs_on_gates();
-        let is_point = penalties.iter().any(|penalty| match penalty {
-            Penalty::Lambda(lambda) => row.lambda == Some(*lambda),
-            Penalty::Heads(open) => row.target == Some(*open),
-        });
-        let is_asked = row.method == Method::Gates || self.asks_for(row.method);
-        row.attention == scope && is_asked && (!is_of_gates || is_point)
     }
 
     /// Name of the result file: with the heads that have gates, unless these are the paper's.

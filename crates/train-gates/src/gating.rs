@@ -93,7 +93,7 @@ impl GateExperiment<'_> {
             let key = self.tuner.row_of(&Choice::Gates(penalty)).key();
             let row =
                 rows.rows().find(|row| row.key() == key).context("there is no row of the gates")?.clone();
-            self.discard_outdated(penalty, &row, rows)?;
+            self.leave_out_outdated(penalty, &row, rows)?;
             for asked in self.asked(penalty, &row) {
                 if !rows.is_due(&self.tuner.row_of_asked(&asked)) {
                     continue;
@@ -117,8 +117,8 @@ impl GateExperiment<'_> {
         asked
     }
 
-    /// Takes out controls of gates, `row`, that keep other heads than these gates say now, unless they are measured again anyway.
-    fn discard_outdated(
+    /// Leaves out controls of gates, `row`, that keep other heads than these gates say now, unless they are measured again anyway.
+    fn leave_out_outdated(
         &self,
         penalty: Penalty,
         row: &GateRow,
@@ -135,15 +135,10 @@ impl GateExperiment<'_> {
             let is_own = |own: &GateRow| {
                 own.method == method && own.attention == row.attention && own.goal() == row.goal()
             };
-            if !rows.rows().any(is_own) {
-                continue;
-            }
             let asked = Asked { method, seed: None, kept: row.kept, of: Some(penalty) };
             let closed = self.closed(&asked, row, &Orders::default())?;
             let kept: HeadSet = self.tuner.heads.iter().copied().filter(|&id| !closed.contains(id)).collect();
-            if rows.rows().any(|own| is_own(own) && own.kept_heads != kept.names()) {
-                rows.discard(is_own);
-            }
+            rows.leave_out(|own| is_own(own) && own.kept_heads != kept.names());
         }
         Ok(())
     }

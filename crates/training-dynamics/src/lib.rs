@@ -70,7 +70,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let settings = (&args.shared, &machine, &args.test);
     let mut rows = MeasuredRows::open(&path, identity, subject.as_ref(), plan, settings)?;
     drop(subject);
-    rows.renew(|_| true);
     for checkpoint in &checkpoints {
         dynamics.curve(checkpoint, &mut rows)?;
     }

@@ -195,9 +195,6 @@ impl Curves<'_> {
     /// # Errors
     /// If heads cannot be ranked, a model cannot be repaired, a split is at fault, or the file cannot be written.
     pub fn measure(&self, curves: &[Curve<'_>], rows: &mut MeasuredRows<CurveRow>) -> Result<(), Error> {
-        let ids: Vec<CurveId> = curves.iter().map(Curve::id).collect();
-        let is_meant = |row: &CurveRow| self.repairs.contains(&row.repair) && ids.contains(&row.curve());
-        rows.renew(is_meant);
         // Equal heads of two scopes are trained further in another part of the model.
         let together = |one: &Curve<'_>, other: &Curve<'_>| {
             !one.order.is_search() && !other.order.is_search() && one.pool.scope == other.pool.scope

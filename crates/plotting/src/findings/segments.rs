@@ -1,7 +1,6 @@
 //! The segments that change most with one head masked, from the stored statistics of a sweep.
 use std::collections::BTreeMap;
 
-use records::check::check_segments;
 use records::{AblationRow, BASE, Blocks, HeadId, Row};
 use significance::{Store, metric_of};
 use stats::Segments;
@@ -45,8 +44,7 @@ pub fn stored<R: Row>(
     let path = &file.path;
     let signature = file.signature.as_ref().ok_or_else(&none)?;
     let measured = signature.measured.as_ref().ok_or_else(&none)?;
-    check_segments(path, signature)?;
-    let blocks = Blocks::read(&Blocks::path_beside(path))?.ok_or_else(&none)?;
+    let blocks = Blocks::beside(path, signature)?.ok_or_else(&none)?;
     let damaged = || format!("the segments of `{}` cannot be read", path.display());
     let mut store = Store::new(&blocks, metric_of(measured).map_err(within(damaged))?);
     let base = store.base(BASE).map_err(within(damaged))?;

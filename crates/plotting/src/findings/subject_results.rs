@@ -187,7 +187,8 @@ fn one<T>(
 
 /// The nats of the intact model for each word of the text; none where words were not counted.
 fn nats_a_word(file: &ResultFile) -> Result<Option<f64>> {
-    let Some(blocks) = Blocks::read(&Blocks::path_beside(&file.path))? else { return Ok(None) };
+    let Some(signature) = &file.signature else { return Ok(None) };
+    let Some(blocks) = Blocks::beside(&file.path, signature)? else { return Ok(None) };
     let sum = |column: &str| {
         let place = blocks.columns.iter().position(|name| name == column)?;
         Some(blocks.get(BASE)?.sums.get(place)?.value())

@@ -215,6 +215,10 @@ impl Row for CurveRow {
     }
 
     /// Percentages of different wholes cannot share an axis.
+    fn series(&self) -> String {
+        self.family()
+    }
+
     fn group(&self) -> Option<String> {
         Some(self.attention.to_string())
     }

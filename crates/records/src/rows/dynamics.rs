@@ -57,6 +57,10 @@ impl Row for DynamicsRow {
         vec![("metric", format!("`{}`", self.metric)), ("heads", self.heads.to_string())]
     }
 
+    fn series(&self) -> String {
+        self.family()
+    }
+
     fn group(&self) -> Option<String> {
         Some(self.family())
     }

@@ -241,6 +241,10 @@ impl Row for GateFilmRow {
         format!("{gates}/{goal}/{epoch}/{}", self.head_id())
     }
 
+    fn series(&self) -> String {
+        format!("{}/{}", self.gates, self.goal)
+    }
+
     fn limits(&self) -> Vec<Limit> {
         let p_open = Limit::new("p_open", self.p_open, 0.0..=1.0, "0 to 1");
         let log_alpha = finite(&[("log_alpha", Some(self.log_alpha))]);

@@ -37,7 +37,7 @@ pub(crate) use tested::{tested_columns, tested_row};
 pub use training::TrainingRow;
 
 /// A line of a result file. Rows are flat, and their text has no line breaks.
-pub trait Row: Serialize + DeserializeOwned {
+pub trait Row: Serialize + DeserializeOwned + PartialEq {
     /// The cells that make a row unique in its file; a finished file is in the order of its keys.
     type Key: Ord + Debug;
 
@@ -49,6 +49,11 @@ pub trait Row: Serialize + DeserializeOwned {
 
     /// The key as text, such as `enc-enc:6:13`; what is measured of its segments is stored under it.
     fn name(&self) -> String;
+
+    /// Name of the rows that are measured together, such as a curve: `--again` replaces all of them.
+    fn series(&self) -> String {
+        self.name()
+    }
 
     /// Name of the row in messages.
     fn title(&self) -> String {
