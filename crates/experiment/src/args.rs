@@ -217,15 +217,14 @@ impl SharedArgs {
     pub fn open_rows<R: Row>(&self, path: &Path, signature: &Signature) -> Result<OpenRows<R>, Error> {
         let mut path = path.to_owned();
         if !self.again && self.output.is_none() {
-            let destination = records::place_of(&path, &signature.identity)?;
-            if let Some(Taken { path: taken, differences }) = destination.taken {
+            if let Some(Taken { path: taken, differences }) = records::taken(&path, &signature.identity)? {
+                path = signature.identity.own_path(&path);
                 words::say!(
                     "`{}` is of another run ({differences}): this one goes to `{}`; --again would replace it",
                     taken.display(),
-                    destination.path.display()
+                    path.display()
                 );
             }
-            path = destination.path;
         }
         let path = self.own_file(&path);
         let writer = RowWriter::open(&path, signature, self.again)?;
