@@ -90,7 +90,7 @@ impl HeadSweep {
     ) -> Result<Finished<AblationRow>, Error> {
         let identity = self.identity(subject)?;
         if shared.shard.is_none() {
-            let is_of_another_run = records::place_of(path, &identity)?.taken.is_some();
+            let is_of_another_run = records::taken(path, &identity)?.is_some();
             let again = shared.again && is_of_another_run;
             let settings = SharedArgs { again, ..shared.of_ingredients() };
             return self.run(subject, heads, path, &settings, machine);

@@ -25,7 +25,7 @@ pub use check::{Checked, read_checked};
 pub use error::Error;
 pub use heads::{Attention, AttentionMaps, HeadId, HeadSet, Measure, Scope, UnknownName};
 pub use order::{FLOOR, Order};
-pub use place::{Destination, Held, Taken, place_of};
+pub use place::{Held, Taken, taken};
 pub use rows::{
     AblationRow, BASE, CorrelationRow, Cost, CurveId, CurveRow, DynamicsRow, GateFilmRow, GateRow, Goal,
     HeadFunctionRow, LlamaCppRow, Method, RelevanceRow, Repair, Row, ScoreRow, SpeedRow, TestedRow,

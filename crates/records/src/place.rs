@@ -173,15 +173,6 @@ fn text<R: Row>(rows: &[R]) -> String {
     header::<R>() + &rows.iter().map(line).collect::<String>()
 }
 
-/// Where results go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Destination {
-    /// The CSV file.
-    pub path: PathBuf,
-    /// The results in its place, if it is not the one that was asked for.
-    pub taken: Option<Taken>,
-}
-
 /// Results of another run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
@@ -191,27 +182,21 @@ pub struct Taken {
     pub differences: String,
 }
 
-/// Where the results of a run go: to `path`, or beside it to a [name of their own](Identity::own_path) where results of
-/// another run are, complete or not, or its shards.
+/// Returns the results of another run at `path`, complete or not, or its shards. This run then writes to a
+/// [name of its own](Identity::own_path).
 ///
 /// # Errors
-/// If a signature that is there cannot be read, or the folder cannot.
-pub fn place_of(path: &Path, identity: &Identity) -> Result<Destination, Error> {
+/// If a signature or the folder cannot be read.
+pub fn taken(path: &Path, identity: &Identity) -> Result<Option<Taken>, Error> {
     let shards = shards_of(path)?.into_iter().map(|shard| shard.path(path));
-    for csv in [path.to_owned()].into_iter().chain(shards) {
-        for place in [Place::of(&csv), Place::partial(&csv)] {
-            let Some(stored) = Signature::read(&place.signature)?.filter(|_| place.csv.exists()) else {
-                continue;
-            };
-            let differences = identity.differences(&stored.identity);
-            if differences.is_empty() {
-                return Ok(Destination { path: path.to_owned(), taken: None });
-            }
-            let taken = Taken { path: place.csv, differences: differences.join("; ") };
-            return Ok(Destination { path: identity.own_path(path), taken: Some(taken) });
+    let files = [path.to_owned()].into_iter().chain(shards);
+    for place in files.flat_map(|csv| [Place::of(&csv), Place::partial(&csv)]) {
+        if let Some(stored) = Signature::read(&place.signature)?.filter(|_| place.csv.exists()) {
+            let differences = identity.differences(&stored.identity).join("; ");
+            return Ok((!differences.is_empty()).then_some(Taken { path: place.csv, differences }));
         }
     }
-    Ok(Destination { path: path.to_owned(), taken: None })
+    Ok(None)
 }
 
 /// The file, if there is one that is not empty.

@@ -14,8 +14,8 @@ use crate::file::kill;
 use crate::place::Place;
 use crate::signature::sha256;
 use crate::{
-    AblationRow, BASE, CurveRow, Destination, Identity, Measured, MetricName, Order, Shard, TrainingRow,
-    place_of, read_checked, read_complete, read_rows,
+    AblationRow, BASE, CurveRow, Identity, Measured, MetricName, Order, Shard, TrainingRow, read_checked,
+    read_complete, read_rows, taken,
 };
 
 type Writer = RowWriter<AblationRow>;
@@ -508,23 +508,23 @@ fn another_run_gets_a_name_of_its_own() {
     let shard: Shard = "2/3".parse().unwrap();
     for (is_complete, is_shard) in [(true, false), (false, false), (true, true)] {
         let (_folder, path) = place();
-        let place = |seed| place_of(&path, &signature(seed).identity).unwrap();
-        let here = Destination { path: path.clone(), taken: None };
-        assert_eq!(place(2), here);
+        let identity = |seed| signature(seed).identity;
+        let taken = |seed| taken(&path, &identity(seed)).unwrap();
+        assert_eq!(taken(2), None);
         let file = if is_shard { shard.path(&path) } else { path.clone() };
         if is_complete {
             run(&file, &WORK)
         } else {
             killed(&file, 1, false, &WORK)
         }
-        assert_eq!(place(1), here);
-        let Destination { path: own, taken } = place(2);
-        let taken = taken.unwrap();
-        assert_eq!(taken.path, if is_complete { file } else { Place::partial(&file).csv });
-        assert_eq!(taken.differences, "seed: 1 in the file, 2 now");
+        assert_eq!(taken(1), None);
+        let other = taken(2).unwrap();
+        assert_eq!(other.path, if is_complete { file } else { Place::partial(&file).csv });
+        assert_eq!(other.differences, "seed: 1 in the file, 2 now");
+        let own = identity(2).own_path(&path);
         let name = own.file_name().unwrap().to_str().unwrap().to_owned();
         assert!(name.starts_with("ablate-one-") && name.len() == "ablate-one-12345678.csv".len(), "{name}");
-        assert_ne!(own, place(3).path);
+        assert_ne!(own, identity(3).own_path(&path));
     }
 }
 
