@@ -60,9 +60,6 @@ impl SubwordTokenizer {
     }
 
     /// Writes a `tokenizer.json` that Hugging Face tokenizers read too.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         fs::write(path, self.to_json()).map_err(Error::writing(path))
     }
