@@ -192,6 +192,7 @@ fn check(name: &str, content: &[u8], reader: Reader) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn any_bytes_are_read_or_refused_by_name(
         bytes in prop::collection::vec(any::<u8>(), 0..60),
