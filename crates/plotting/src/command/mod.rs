@@ -4,6 +4,7 @@ mod args;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::findings::error::command;
 use crate::findings::{Criterion, Folders, LeftOut, Source, SubjectFile, SubjectResults, experiment, source};
 use anyhow::Result;
 use args::{CommonArgs, DrawArgs, given};
@@ -106,9 +107,8 @@ fn sum_up(folders: &Folders, criterion: Criterion, left_out: &mut LeftOut) -> Re
         if !left_out.faults.is_empty() {
             anyhow::bail!("nothing in `{results}` can be summed up");
         }
-        anyhow::bail!(
-            "`{results}` has no results to sum up: make some with `ablate-one experiments/<subject>.toml`"
-        );
+        let command = command(experiment::SWEEP, "<setup>");
+        anyhow::bail!("`{results}` has no results to sum up: make some with `{command}`");
     };
     report(&write_file(results, "summary.md", page.as_bytes())?);
     Ok(print(&page)?)

@@ -55,10 +55,11 @@ pub fn incomparable(file: &ResultFile) -> impl FnOnce(stats::Error) -> Error {
     within(|| format!("cannot compare the numbers of `{}`", file.path.display()))
 }
 
-/// Returns the command that runs an experiment on a setup, such as `headcount heads demo-translation`.
+/// Returns the command that runs an experiment, perhaps with options, on a setup, such as `headcount heads demo-translation`.
 pub(crate) fn command(experiment: &str, subject: &str) -> String {
-    let command = Experiment::named(experiment).map_or(experiment, |experiment| experiment.command);
-    format!("{} {command} {subject}", words::front())
+    let (name, options) = experiment.split_once(' ').unwrap_or((experiment, ""));
+    let command = Experiment::named(name).map_or(name, |experiment| experiment.command);
+    format!("{} {command} {subject} {options}", words::front()).trim_end().to_owned()
 }
 
 /// The results of an experiment that has not been run.
