@@ -17,6 +17,15 @@ fn run(folder: &TempDir, arguments: &str) -> (i32, String, String) {
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
+/// `headcount figures` runs `plotting all`.
+#[test]
+fn the_help_of_figures_shows_the_command_that_was_typed() {
+    let mut command = Command::cargo_bin("plotting").unwrap();
+    command.args(["all", "--help"]).env("HEADCOUNT_TYPED", "headcount figures");
+    let help = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(help.contains("Usage: headcount figures [OPTIONS] <SETUP|FILE.csv>\n"), "{help}");
+}
+
 fn figures(folder: &TempDir, subject: &str) -> Vec<String> {
     let files = fs::read_dir(folder.path().join("results").join(subject).join("figures")).unwrap();
     let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();

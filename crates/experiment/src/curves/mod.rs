@@ -258,10 +258,8 @@ impl Curves<'_> {
         let mut search = CurveSearch::new(&self.chooser, curve)?;
         let (mut before, mut is_whole) = (None, true);
         for step in steps {
-            // With --again, rows of repairs that are not asked for have the heads of an earlier choice.
-            let is_new = |row: &&CurveRow| !self.chooser.shared.again || self.repairs.contains(&row.repair);
-            let own = |row: &&CurveRow| row.curve() == curve.id() && row.step == step.place;
-            let found = rows.rows().find(|row| own(row) && is_new(row));
+            // Rows of another repair have the same heads.
+            let found = rows.rows().find(|row| row.curve() == curve.id() && row.step == step.place);
             let chosen = match found.map(Chosen::of_row).transpose()? {
                 Some(chosen) => chosen,
                 None => search.choose(step, before.as_ref())?,

@@ -73,6 +73,7 @@ struct Args;
 pub fn command() -> Command {
     let all = DrawArgs::augment_args(Command::new("all"));
     let summary = CommonArgs::augment_args(Command::new("summary"));
+    let (all, summary) = (typed(all, "[OPTIONS] <SETUP|FILE.csv>"), typed(summary, "[OPTIONS]"));
     <Args as clap::CommandFactory>::command()
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -84,6 +85,14 @@ pub fn command() -> Command {
             "Everything that can be drawn from the results that are there. Files that cannot be read are named and left out; \
              the exit code is 1 if nothing is drawn",
         ))
+}
+
+/// Shows the command that was typed in the usage line, such as `headcount figures`, which runs `plotting all`.
+fn typed(command: Command, arguments: &str) -> Command {
+    match std::env::var(words::TYPED) {
+        Ok(name) if !name.is_empty() => command.override_usage(format!("{name} {arguments}")),
+        _ => command,
+    }
 }
 
 fn of_artefact(artefact: &Artefact) -> Command {
