@@ -205,9 +205,11 @@ impl Args {
             !(layout.is_one_layer() && self.repair.contains(&Repair::LeastSquares)),
             "all layers of this model share their weights, so that none can be rescaled alone: leave least-squares out of --repair"
         );
-        let needs_estimate =
-            |order: &Order| order.is_measured() || order.is_search() || self.preset != Preset::Prune;
-        let is_needed = self.order.is_empty() || self.order.iter().any(needs_estimate);
+        let is_ranked = |order: &Order| !matches!(order, Order::Random | Order::Oracle);
+        let is_fitted = |repair: &Repair| matches!(repair, Repair::Mean | Repair::LeastSquares);
+        let is_needed = self.preset != Preset::Prune && self.preset != Preset::Retrain
+            || self.order.iter().any(is_ranked)
+            || self.repair.iter().any(is_fitted);
         let sampling = Sampling { seed: self.shared.seed(), rescale: self.masking.rescale };
         let estimate = self.estimate.estimate_if(is_needed, description, sampling, machine)?;
         let scored = self.masking.scored(split, &self.shared, description, machine)?;
@@ -316,11 +318,18 @@ impl Args {
         }
         pools[0].describe(&mut identity);
         let mut arguments: Vec<(&str, Value)> = Vec::new();
-        if self.preset == Preset::Methods {
-            arguments.extend([("epochs", self.epochs.into()), ("fit_limit", self.fit_limit.into())]);
+        let is_methods = self.preset == Preset::Methods;
+        if is_methods {
             self.selectors.describe(&mut identity);
         } else {
             arguments.push(("recompute", self.recompute.into()));
+            arguments.extend(self.selectors.of_orders(&self.order));
+        }
+        if is_methods || self.repair.contains(&Repair::LeastSquares) {
+            arguments.push(("fit_limit", self.fit_limit.into()));
+        }
+        if is_methods || self.repair.contains(&Repair::Training) && self.preset != Preset::Retrain {
+            arguments.push(("epochs", self.epochs.into()));
         }
         // Earlier results, which had no other choice, do not name these.
         if self.unit == Unit::Group {
@@ -328,6 +337,9 @@ impl Args {
         }
         if self.uniform {
             arguments.push(("uniform", true.into()));
+        }
+        if is_methods && self.recompute {
+            arguments.push(("recompute", true.into()));
         }
         if self.preset == Preset::Retrain {
             arguments.push(("retrain", self.epochs.into()));

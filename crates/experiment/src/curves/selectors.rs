@@ -1,5 +1,6 @@
 //! Arguments of searches: gates that are trained with the weights kept fixed, and searches that score head sets.
 use records::{Identity, Order};
+use serde_json::Value;
 use subject::Description;
 
 use crate::error::Error;
@@ -48,6 +49,15 @@ impl SelectorArgs {
             description.check_relevance()?;
         }
         Ok(())
+    }
+
+    /// Settings that rows of these orders depend on, by name; those of searches by score are described with their split.
+    pub fn of_orders(&self, orders: &[Order]) -> Vec<(&'static str, Value)> {
+        let trained = orders.iter().any(|order| order.is_trained());
+        let epochs = trained.then(|| ("selector_epochs", self.selector_epochs.into()));
+        let relevance = orders.contains(&Order::Relevance);
+        let limit = relevance.then(|| ("relevance_limit", self.relevance_limit.into()));
+        epochs.into_iter().chain(limit).collect()
     }
 
     /// Adds the settings to the identity of an experiment that compares all orders.
