@@ -10,7 +10,7 @@ use clap::Parser;
 /// Everything that `plotting` draws, a card for each head, and the paper's numbers beside ours. What cannot be read is named in
 /// the report and on stderr.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "report", version)]
 pub struct Args {
     /// Subject, a folder in the results, or the file that describes it
     #[arg(value_name = "SETUP", default_value = "demo-translation")]
