@@ -7,8 +7,11 @@ use heads::experiment::{
     NAMED_HEADS, RELEVANCE, SPEED_BENCH, TRAIN_GATES, TRAIN_SUBJECT, TRAINING_DYNAMICS,
 };
 
-/// All programs by name.
-const PROGRAMS: &[(&str, fn() -> ExitCode)] = &[
+/// A program and its name.
+type Program = (&'static str, fn() -> ExitCode);
+
+/// All programs.
+const PROGRAMS: &[Program] = &[
     (ABLATE_ALL_BUT_ONE.program, ablate_all_but_one::main),
     (ABLATE_ONE.program, ablate_one::main),
     (CROSS_DOMAIN.program, cross_domain::main),
