@@ -11,9 +11,9 @@ use std::process::ExitCode;
 use anyhow::{bail, ensure};
 use clap::{ArgAction, Parser};
 use experiment::{
-    Chooser, Curve, Curves, Estimate, EstimateArgs, Ingredient, Known, MaskingArgs, MeasuredRows, Pool,
-    Retraining, Sampling, SelectorArgs, SharedArgs, StepArgs, Steps, Together, Unit, has_duplicates,
-    possible_orders,
+    AblationKind, Chooser, Curve, Curves, Estimate, EstimateArgs, Ingredient, Known, MaskingArgs,
+    MeasuredRows, Pool, Retraining, Sampling, SelectorArgs, SharedArgs, StepArgs, Steps, Together, Unit,
+    has_duplicates, possible_orders,
 };
 use records::{CurveRow, Identity, Order, Repair};
 use serde_json::Value;
@@ -232,11 +232,23 @@ impl Args {
             (self.repair == [Repair::Training], "models are trained one after another"),
             (!self.repair.is_empty(), "models are repaired one after another"),
             (is_search, "a search measures each set of heads because of what it found before"),
+            (
+                self.order.contains(&Order::FisherRearranged),
+                "fisher-rearranged chooses the heads of each step anew, so that shards cannot be compared",
+            ),
         ] {
             if is_so {
                 self.shared.refuse_shard(reason)?;
             }
         }
+        self.check_preset()?;
+        let single =
+            |order: &&Order| matches!(order, Order::GreedyForward | Order::Swap | Order::FisherRearranged);
+        let is_single = self.order.is_empty() || self.order.iter().any(|order| single(&order));
+        ensure!(
+            !is_single || self.unit == Unit::Head && !self.uniform,
+            "greedy-forward, swap and fisher-rearranged choose single heads: name other orders with --unit group or --uniform"
+        );
         if let Some(order) = self.order.iter().find(|order| self.recompute && !order.is_measured()) {
             bail!("--recompute ranks heads again on the masked model, which order {order} does not");
         }
@@ -245,11 +257,31 @@ impl Args {
         Ok(())
     }
 
+    /// Refuses options that a preset or a repair has no use for.
+    fn check_preset(&self) -> anyhow::Result<()> {
+        let is_masked_otherwise =
+            self.masking.rescale || self.masking.ablation.ablation != AblationKind::Zero;
+        ensure!(
+            self.repair.is_empty() || !is_masked_otherwise,
+            "--rescale and --ablation cannot be combined with repairs"
+        );
+        let (is_retrained, is_methods) = (self.preset == Preset::Retrain, self.preset == Preset::Methods);
+        ensure!(
+            !is_retrained || self.repair == [Repair::Training] && !self.recompute,
+            "--preset prune-and-retrain retrains the model of each step: it takes no other --repair and no --recompute"
+        );
+        ensure!(
+            !is_methods || self.percent.is_none() && !self.recompute,
+            "--preset compare-methods takes neither --percent nor --recompute, but the order importance-recomputed"
+        );
+        Ok(())
+    }
+
     /// Refuses steps at which nothing can be measured.
     fn check_steps(&self, pools: &[Pool]) -> anyhow::Result<()> {
         let steps = self.preset.steps(self.percent);
-        for pool in pools {
-            let order = self.order.first().copied().unwrap_or_default();
+        let orders = if self.order.is_empty() { &[Order::Importance][..] } else { &self.order };
+        for (pool, &order) in pools.iter().flat_map(|pool| orders.iter().map(move |order| (pool, order))) {
             let curve = Curve { pool, order, seed: None, complement: false };
             let is_some = curve.steps(steps, None).iter().any(|step| step.masked > 0);
             match steps {
@@ -278,15 +310,17 @@ impl Args {
     ) -> anyhow::Result<Scored> {
         let (limit, seed) = (self.selectors.search_limit as usize, self.shared.seed());
         let named = self.selectors.search_on.as_deref();
-        if let (Preset::Methods, None, Some(Estimate { on, .. })) = (self.preset, named, estimate) {
+        if let (Preset::Methods, Some(Estimate { on, .. })) = (self.preset, estimate) {
             if on.split == scored.split {
                 words::say!(
                     "heads are chosen on the split that is scored, `{}`: scores are optimistic",
                     on.split
                 );
             }
-            let limit = on.limit.unwrap_or(usize::MAX).min(limit);
-            return Ok(Scored::sample(on.split.clone(), limit, seed, false));
+            if named.is_none() {
+                let limit = on.limit.unwrap_or(usize::MAX).min(limit);
+                return Ok(Scored::sample(on.split.clone(), limit, seed, false));
+            }
         }
         if !self.searches() {
             return Ok(scored.clone()); // which no order uses
@@ -300,7 +334,7 @@ impl Args {
 
     /// Returns true if head sets are scored to choose among them.
     fn searches(&self) -> bool {
-        self.order.iter().any(|order| order.is_search() && !order.is_trained())
+        self.order.is_empty() || self.order.iter().any(|order| order.is_search() && !order.is_trained())
     }
 
     /// Identity of the rows; arguments are named as by the experiments that presets once were.
@@ -373,7 +407,7 @@ impl Args {
 fn check_metrics(args: &Args, subject: &dyn Subject, on: &str, reported: &str) -> anyhow::Result<()> {
     let [by, reported_by] = [on, reported].map(|split| subject.metric(split));
     ensure!(
-        by == reported_by || args.preset == Preset::Methods,
+        by == reported_by || args.preset == Preset::Methods && args.selectors.search_on.is_none(),
         "the search would be on split `{on}`, which is scored by {}, but `{reported}` is scored by {}: --search-on names another",
         by.name(),
         reported_by.name()

@@ -140,6 +140,7 @@ fn recomputed_scores_change_the_order() {
             .assert()
             .success();
         let rows: Vec<CurveRow> = rows(folder.path(), "iterative-prune.csv");
+        assert_eq!(curve(&rows, "all/floor")[0].masked, 18, "the floor keeps no head of any layer");
         ["", "/complement"]
             .map(|side| curve(&rows, &format!("all/importance{side}")).into_iter().cloned().collect())
     };
@@ -230,6 +231,11 @@ fn arguments_that_make_no_sense_are_refused() {
         (&["--attention", "all,all"], "error: a type is given twice in --attention\n"),
         (&["--keep-at-least", "3"], "error: --keep-at-least 3 leaves nothing to mask: layers have 3 heads\n"),
         (&["--recompute", "--order", "random"], "which order random does not"),
+        (&["--order", "swap", "--uniform"], "greedy-forward, swap and fisher-rearranged choose single heads"),
+        (&["--preset", "prune-and-retrain", "--recompute"], "takes no other --repair and no --recompute"),
+        (&["--preset", "compare-methods", "--percent", "50"], "takes neither --percent nor --recompute"),
+        (&["--preset", "compare-methods", "--rescale"], "cannot be combined with repairs"),
+        (&["--order", "fisher-rearranged", "--shard", "1/2"], "chooses the heads of each step anew"),
         (&["--estimate-on", "newstest"], "no split `newstest`: this setup has train, dev, test, shifted"),
     ] {
         let message = refusal(folder.path(), arguments);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use records::{AblationRow, CurveRow, Measure, ScoreRow, Signature};
+use records::{AblationRow, CurveRow, HeadId, HeadSet, Measure, ScoreRow, Signature};
 use serde_json::Value;
 use tempfile::TempDir;
 use test_support::{LANGUAGE_MODEL, command, refusal, rows, trained};
@@ -219,5 +219,23 @@ fn questions_of_a_file_are_asked_as_described() {
         let folder = test_support::folder(&LANGUAGE_MODEL.replacen(old, new, 1));
         let message = refusal(&mut command("ablate-one", folder.path()));
         assert!(message.contains(expected), "{message}");
+    }
+}
+
+/// Heads that share keys and values are masked together, whatever ranks them.
+#[test]
+fn random_orders_mask_whole_groups() {
+    let folder = trained(LANGUAGE_MODEL, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
+    let mut prune = command("iterative-prune", folder.path());
+    prune.args(["--order", "random", "--random-orders", "3", "--unit", "group", "--step-percent", "25"]);
+    prune.args(["--resamples", "0"]).assert().success();
+    let found: Vec<CurveRow> = rows(folder.path(), "iterative-prune.csv");
+    assert!(found.len() > 12);
+    for row in found {
+        let masked: HeadSet = row.masked_heads.parse().unwrap();
+        for id in masked.iter() {
+            let other = HeadId::from_index(id.attention(), id.layer_index(), id.head_index() ^ 1);
+            assert!(masked.contains(other), "{}", row.masked_heads);
+        }
     }
 }

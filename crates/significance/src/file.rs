@@ -83,9 +83,8 @@ pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retest
         }
         Rows::Dynamics => (replace::<DynamicsRow>(path, &files, testing, test_rows)?.len(), Vec::new()),
         Rows::Gates => (replace::<GateRow>(path, &files, testing, test_rows)?.len(), Vec::new()),
-        Rows::Ablation | Rows::Correlation | Rows::Untested => {
-            (replace::<AblationRow>(path, &files, testing, test_rows)?.len(), Vec::new())
-        }
+        Rows::Ablation => (replace::<AblationRow>(path, &files, testing, test_rows)?.len(), Vec::new()),
+        Rows::Correlation | Rows::Untested => return not_measured(),
     };
     Ok(Retested::Tested { path: path.to_owned(), rows, shares })
 }

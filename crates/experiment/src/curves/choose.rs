@@ -146,25 +146,27 @@ impl<'a> Chooser<'a> {
     pub fn ranked(&self, curve: &Curve<'_>, steps: &[Step]) -> Result<Vec<Chosen>, Error> {
         let (begin, earlier) = (Instant::now(), self.known.passes.borrow().len());
         let none = HeadSet::none();
-        let first = self.ranking(curve, &none)?;
-        let order = if curve.complement { self.reversed(curve, first)? } else { first };
         let cost = self.ranking_cost(curve)?;
-        let chosen = if self.is_recomputed(curve.order) && !curve.complement {
-            self.recomputed(curve, steps, order, cost)?
-        } else {
-            let extended = |step: &Step| curve.pool.extend(&none, &order, step.masked);
-            let sets: Vec<HeadSet> = if curve.order == Order::FisherRearranged {
-                let derivatives = self.derivatives(curve)?;
-                steps.iter().map(|step| rearranged(&extended(step), &derivatives)).collect()
-            } else {
-                steps.iter().map(extended).collect()
-            };
-            let free = cost.map(|_| Cost::default());
-            let chosen = |masked: HeadSet| {
-                let cost = if masked.is_empty() { free } else { cost };
-                Chosen { masked, cost, search_score: None }
-            };
-            sets.into_iter().map(chosen).collect()
+        let chosen = |masked: HeadSet| {
+            let cost = if masked.is_empty() { cost.map(|_| Cost::default()) } else { cost };
+            Chosen { masked, cost, search_score: None }
+        };
+        let chosen: Vec<Chosen> = match curve.order {
+            // all of them, whatever a layer must keep
+            Order::Floor => vec![chosen(curve.pool.heads.iter().copied().collect())],
+            Order::FisherRearranged => {
+                self.fisher_rearranged(curve, steps)?.into_iter().map(chosen).collect()
+            }
+            order => {
+                let first = self.ranking(curve, &none)?;
+                let ranking = if curve.complement { self.reversed(curve, first)? } else { first };
+                if self.is_recomputed(order) && !curve.complement {
+                    self.recomputed(curve, steps, ranking, cost)?
+                } else {
+                    let extended = |step: &Step| curve.pool.extend(&none, &ranking, step.masked);
+                    steps.iter().map(extended).map(chosen).collect()
+                }
+            }
         };
         self.known.seconds.set(self.seconds(curve.order, earlier, begin));
         Ok(chosen)
@@ -194,18 +196,14 @@ impl<'a> Chooser<'a> {
     fn ranking(&self, curve: &Curve<'_>, masked: &HeadSet) -> Result<Vec<HeadId>, Error> {
         let pool = curve.pool;
         let scores = match curve.order {
-            Order::Floor => return Ok(pool.heads.clone()),
             Order::Random => {
-                return Ok(random_order(
-                    &pool.heads,
-                    self.description.name(),
-                    curve.seed.unwrap_or_default(),
-                ));
+                let seed = curve.seed.unwrap_or_default();
+                let order = random_order(&pool.heads, self.description.name(), seed);
+                order.into_iter().zip(0..).map(|(id, place)| (id, f64::from(place))).collect()
             }
             Order::Oracle => self.oracle(&pool.heads, None)?,
             Order::OracleMean => self.oracle(&pool.heads, Some(self.estimate()?.mean_ablation()))?,
             Order::Relevance => self.relevances(&pool.heads)?,
-            Order::FisherRearranged => self.scores(Order::By(Measure::FisherBatches))?,
             Order::Recomputed if masked.is_empty() => self.scores(Order::Importance)?,
             Order::Recomputed => self.estimate()?.scores(Order::Importance, self.subject, masked)?,
             order if masked.is_empty() => self.scores(order)?,
@@ -267,7 +265,6 @@ impl<'a> Chooser<'a> {
         if !missing.is_empty() {
             let wanted = self.orders.iter().filter_map(|&order| match order {
                 Order::Recomputed | Order::GreedyForward | Order::Swap => Some(Order::Importance),
-                Order::FisherRearranged => Some(Order::By(Measure::FisherBatches)),
                 order => order.is_measured().then_some(order),
             });
             let given = self.subject.measures(&estimate.on)?;
@@ -282,13 +279,16 @@ impl<'a> Chooser<'a> {
         Ok(estimate.score(order, &known))
     }
 
-    /// Derivatives of the mean loss of each batch, by head.
-    fn derivatives(&self, curve: &Curve<'_>) -> Result<Derivatives, Error> {
-        let measure = Measure::FisherBatches;
-        let on = &self.estimate()?.on;
-        let found = self.subject.measure(on, &HeadSet::none(), &BTreeSet::from([measure]))?;
-        let of = |&id: &HeadId| Some((id, found[&measure].terms(id)?.derivatives.clone()));
-        Ok(curve.pool.heads.iter().filter_map(of).collect())
+    /// The heads with the smallest Fisher information by batches at each step, exchanged within each module.
+    fn fisher_rearranged(&self, curve: &Curve<'_>, steps: &[Step]) -> Result<Vec<HeadSet>, Error> {
+        let (measure, none) = (Measure::FisherBatches, HeadSet::none());
+        let found = self.subject.measure(&self.estimate()?.on, &none, &BTreeSet::from([measure]))?;
+        let found = &found[&measure];
+        let of = |&id: &HeadId| Some((id, found.terms(id)?.derivatives.clone()));
+        let derivatives: Derivatives = curve.pool.heads.iter().filter_map(of).collect();
+        let order = curve.pool.order(&found.means());
+        let set = |step: &Step| rearranged(&curve.pool.extend(&none, &order, step.masked), &derivatives);
+        Ok(steps.iter().map(set).collect())
     }
 
     fn relevances(&self, heads: &[HeadId]) -> Result<HeadScores, Error> {
@@ -307,7 +307,9 @@ impl<'a> Chooser<'a> {
         let on = if let Some(ablation) = ablation { on.under(ablation) } else { on };
         let path = self.description.result_path(&self.shared.results, ABLATE_ONE.name, &on);
         let sweep = HeadSweep::one_at_a_time(on, &self.subject.layout(), TestArgs::default());
-        let found = sweep.ingredient(self.subject, heads, &path, self.shared, self.machine)?;
+        // A sweep of all heads serves other experiments too; where costs are compared, others are not measured.
+        let measured = if self.costs { heads.to_vec() } else { self.subject.layout().heads() };
+        let found = sweep.ingredient(self.subject, &measured, &path, self.shared, self.machine)?;
         let scores = Oracle::of(found.rows).scores(heads);
         scores.ok_or_else(|| Error::input("ablate-one has no row for a head"))
     }

@@ -197,7 +197,8 @@ impl Curves<'_> {
     pub fn measure(&self, curves: &[Curve<'_>], rows: &mut MeasuredRows<CurveRow>) -> Result<(), Error> {
         // Equal heads of two scopes are trained further in another part of the model.
         let together = |one: &Curve<'_>, other: &Curve<'_>| {
-            !one.order.is_search() && !other.order.is_search() && one.pool.scope == other.pool.scope
+            let is_cheap = !one.order.is_search() && !other.order.is_search();
+            is_cheap && !self.chooser.costs && one.pool.scope == other.pool.scope
         };
         for curves in curves.chunk_by(together) {
             if curves[0].order.is_search() {
@@ -255,14 +256,20 @@ impl Curves<'_> {
         if self.due(curve, &steps, rows).is_empty() {
             return Ok(());
         }
-        let mut search = CurveSearch::new(&self.chooser, curve)?;
+        let mut search = None;
         let (mut before, mut is_whole) = (None, true);
         for step in steps {
             // Rows of another repair have the same heads.
             let found = rows.rows().find(|row| row.curve() == curve.id() && row.step == step.place);
             let chosen = match found.map(Chosen::of_row).transpose()? {
                 Some(chosen) => chosen,
-                None => search.choose(step, before.as_ref())?,
+                None => {
+                    let search = match &mut search {
+                        Some(search) => search,
+                        None => search.insert(CurveSearch::new(&self.chooser, curve)?),
+                    };
+                    search.choose(step, before.as_ref())?
+                }
             };
             is_whole &= found.is_none();
             for repair in self.due(curve, &[step], rows) {

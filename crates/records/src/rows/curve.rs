@@ -66,7 +66,7 @@ tested_row! {
         pub reached_dispensable: Option<f64>,
         /// Share of these resamples in which no step up to this one is a significant loss.
         pub reached_without_loss: Option<f64>,
-        /// Score on the split of the search, in the unit of the metric; `joint-search` only.
+        /// Score on the split of the search, in the unit of the metric; searches only.
         pub search_score: Option<f64>,
         /// Loss on the development split, in nats per prediction; retraining only.
         pub dev_loss: Option<f64>,
@@ -176,7 +176,14 @@ impl Row for CurveRow {
     ];
 
     fn key(&self) -> Self::Key {
-        (self.repair, self.attention.name(), self.order.name(), self.order_seed, self.complement, self.step)
+        (
+            self.is_repaired().then(|| self.repair()),
+            self.attention.name(),
+            self.order.name(),
+            self.order_seed,
+            self.complement,
+            self.step,
+        )
     }
 
     /// Its curve, step and repair, such as `all/importance/3` or `all/importance/3/mean`.
