@@ -137,7 +137,7 @@ gates *args: (build "init" "train-gates" "plotting")
 
 # Compare rankings, searches and repairs
 [group('5 which heads to remove?')]
-methods *args: (build "init" "compare-methods" "plotting")
+methods *args: (build "init" "iterative-prune" "plotting")
     {{ headcount }} methods "$@"
 
 # Rank all heads in every way and compare rankings
@@ -147,7 +147,7 @@ importance *args: (build "init" "importance" "plotting")
 
 # Search for heads that are dispensable together
 [group('5 which heads to remove?')]
-joint-search *args: (build "init" "joint-search")
+joint-search *args: (build "init" "iterative-prune")
     {{ headcount }} joint-search "$@"
 
 # Save the model without dispensable heads
@@ -328,10 +328,10 @@ test *args: setup
 [group('9 check and build')]
 test-browser *args:
     cargo run --quiet --release --locked --bin report -- --all
-    npm ci --prefix crates/report/tests/browser --no-audit --no-fund --engine-strict
-    node crates/report/tests/browser/check.mjs results "$@"
-    LOOK_PAGES="$PWD/target/look-pages" cargo test --quiet --release --locked -p report --test look
-    node crates/report/tests/browser/look.mjs target/look-pages
+    npm ci --prefix crates/plotting/tests/browser --no-audit --no-fund --engine-strict
+    node crates/plotting/tests/browser/check.mjs results "$@"
+    LOOK_PAGES="$PWD/target/look-pages" cargo test --quiet --release --locked -p plotting --test look
+    node crates/plotting/tests/browser/look.mjs target/look-pages
 
 # Check formatting and lints
 [group('9 check and build')]

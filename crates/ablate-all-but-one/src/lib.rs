@@ -10,12 +10,13 @@ use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout};
 use experiment::{HeadSweep, Ingredient, MaskingArgs, Selection, SharedArgs};
+use heads::experiment::ABLATE_ALL_BUT_ONE;
 use records::{AblationRow, TestedRow};
 use significance::TestArgs;
 use subject::{Description, Scored, Subject};
 use training::Machine;
 
-const EXPERIMENT: &str = "ablate-all-but-one";
+const EXPERIMENT: &str = ABLATE_ALL_BUT_ONE.name;
 
 /// Masks all heads of a layer but one and scores the test set (Tables 2 and 3; with --select-on 5 and 6).
 ///

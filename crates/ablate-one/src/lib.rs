@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use experiment::{HeadSweep, MaskingArgs, Selection, SharedArgs};
+use heads::experiment::ABLATE_ONE;
 use significance::TestArgs;
 
 /// Masks one head at a time and scores the test set (Table 1).
@@ -44,7 +45,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let layout = description.layout(&machine)?;
     let heads = args.attention.heads(&layout)?;
     let scored = args.masking.scored(split, &args.shared, &description, &machine)?;
-    let path = args.shared.output_path("ablate-one", &description, &scored);
+    let path = args.shared.output_path(ABLATE_ONE.name, &description, &scored);
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
+use records::TestedRow as _;
 use tempfile::TempDir;
 use test_support::{copy_files, read};
 
@@ -76,6 +77,8 @@ fn a_translator_is_scored_as_its_subject_says() {
         fs::write(folder.path().join("tiny.toml"), spec).unwrap();
         command(folder.path()).arg("--again").assert().success();
         let rows: Vec<records::AblationRow> = test_support::rows(folder.path(), "ablate-one.csv");
+        let is_loss = |row: &records::AblationRow| row.gain() == row.metric.direction().gain(row.score_delta);
+        assert!(rows.iter().all(is_loss));
         (rows[0].metric.name(), rows[0].base_score)
     };
     let thirds = 3.0 * score("exact-match", "").1 / 100.0;
@@ -84,6 +87,8 @@ fn a_translator_is_scored_as_its_subject_says() {
     let (rouge, words) = (score("rouge", ""), score("rouge1", ""));
     assert_eq!((chrf.0, rouge.0, words.0), ("chrf", "rougeL", "rouge1"));
     assert!(0.0 < rouge.1 && rouge.1 <= words.1 && words.1 <= 100.0, "{rouge:?} {words:?}");
+    let ter = score("ter", ""); // may exceed 100
+    assert!(ter.0 == "ter" && ter.1 > 0.0, "{ter:?}");
     assert_ne!(score("chrf", "The boat sleeps. "), chrf);
     assert!(signature(folder.path()).contains("\"source_prefix\": \"The boat sleeps. \""));
     fs::write(folder.path().join("data/a.xx"), "lu pesak\n\nlu gidul\n").unwrap();

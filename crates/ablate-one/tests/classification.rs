@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use records::{AblationRow, BASE, Blocks};
+use records::{AblationRow, BASE, Blocks, Signature};
 use tempfile::TempDir;
 use test_support::{CLASSIFIER, REGRESSION, read, trained};
 
@@ -187,7 +187,9 @@ fn one_output(metric: &str) -> TempDir {
 
 /// True and predicted values of the intact model, as they are stored.
 fn stored(folder: &Path) -> Vec<[f64; 2]> {
-    let blocks = Blocks::read(&folder.join("results/tiny/ablate-one.segments.csv.gz")).unwrap().unwrap();
+    let path = folder.join("results/tiny/ablate-one.csv");
+    let signature = Signature::read(&Signature::path_beside(&path)).unwrap().unwrap();
+    let blocks = Blocks::beside(&path, &signature).unwrap().unwrap();
     let cells = blocks.get(BASE).unwrap().cells(None).unwrap();
     cells.iter().map(|own| [own[0], own[1]].map(|cell| f64::from(cell.value()))).collect()
 }

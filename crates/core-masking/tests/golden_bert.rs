@@ -1,14 +1,12 @@
-//! Agreement with Hugging Face transformers on a random BERT classifier: `crates/test-support/golden/README.md` says how
-//! the numbers were made. Heads and layers count from 0 there.
+//! Criteria of heads agree with Hugging Face transformers on a random BERT classifier: `crates/test-support/golden/README.md` says how
+//! the numbers were made. Logits, losses and derivatives of all families are in `golden_classifiers.rs`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 mod golden;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use core_masking::classifier::LabelledBatch;
-use core_masking::{
-    Attention, Classifier, GatedModel, Gates, HeadScores, Measure, ModelDropout, SegmentBatch,
-};
+use core_masking::{Classifier, GatedModel, Gates, HeadScores, Measure, SegmentBatch};
 use golden::{gap, tensor};
 use serde_json::Value;
 use tch::{Device, Kind, Tensor};
@@ -48,10 +46,6 @@ impl Golden {
         self.model.batch(&rows).unwrap()
     }
 
-    fn logits(&self, gates: &Gates) -> Tensor {
-        self.model.forward(&self.batch(), gates, &ModelDropout::OFF)
-    }
-
     fn open(&self) -> Gates {
         Gates::open(&self.model.layout(), OPTIONS)
     }
@@ -59,10 +53,6 @@ impl Golden {
     fn examples(&self) -> LabelledBatch {
         let labels: Vec<i64> = serde_json::from_value(self.numbers["labels"].clone()).unwrap();
         LabelledBatch { texts: self.batch(), labels: Tensor::from_slice(&labels) }
-    }
-
-    fn losses(&self, gates: &Gates) -> Tensor {
-        self.model.losses(&self.examples(), gates, &ModelDropout::OFF)
     }
 
     /// Compares with the numbers called `name`, `[layers][heads]`.
@@ -74,55 +64,6 @@ impl Golden {
         let gap = gap(&found, &expected) / expected.abs().max().double_value(&[]);
         assert!(gap < 1e-4, "{name} differs by {gap:e} of its size");
     }
-}
-
-#[test]
-fn logits_agree() {
-    let golden = Golden::load();
-    let gap = gap(&golden.logits(&golden.open()), &tensor(&golden.numbers["logits"]));
-    assert!(gap < 1e-4, "logits differ by {gap:e}");
-}
-
-#[test]
-fn logits_agree_with_each_head_masked() {
-    let golden = Golden::load();
-    let cases = &golden.numbers["logits_with_one_head_masked"];
-    assert_eq!(golden::compare_masked(&golden.model, cases, 1e-4, gap, |gates| golden.logits(gates)), 12);
-}
-
-/// A layer without heads, and a gate of 1/2, among them.
-#[test]
-fn logits_agree_with_several_gates() {
-    let golden = Golden::load();
-    let gates = golden.numbers["several_gates"].as_object().unwrap();
-    let layers: Vec<Tensor> = gates.values().map(|gates| tensor(gates).to_kind(Kind::Float)).collect();
-    let stacked = Tensor::stack(&layers, 0).unsqueeze(1); // [layers, 1, heads]
-    let gates = Gates::from_stacked(&BTreeMap::from([(Attention::SelfAttention, stacked)]));
-    let gap = gap(&golden.logits(&gates), &tensor(&golden.numbers["logits_with_several_gates"]));
-    assert!(gap < 1e-4, "logits differ by {gap:e}");
-}
-
-#[test]
-fn losses_agree() {
-    let golden = Golden::load();
-    let expected = tensor(&golden.numbers["loss"]);
-    let found = golden.losses(&golden.open());
-    let gap = ((found.to_kind(Kind::Double) - &expected) / &expected).abs().max().double_value(&[]);
-    assert!(gap < 1e-4, "losses differ by {gap:e} of their size");
-}
-
-#[test]
-fn gradients_of_the_gates_agree() {
-    let golden = Golden::load();
-    let rows = golden.texts().len() as i64;
-    let xi = Tensor::ones([3, rows, 4], OPTIONS).set_requires_grad(true);
-    let gates = BTreeMap::from([(Attention::SelfAttention, xi)]);
-    golden.losses(&Gates::from_stacked(&gates)).sum(None).backward();
-    let found = gates[&Attention::SelfAttention].grad();
-    let expected = tensor(&golden.numbers["dloss_dxi_by_example"]);
-    // about 1e-4 relative is what single precision reaches (golden/README.md)
-    let gap = gap(&found, &expected) / expected.abs().max().double_value(&[]);
-    assert!(gap < 1e-4, "dL/dxi differs by {gap:e} of its size");
 }
 
 /// Each measure alone, and all in one pass.

@@ -115,17 +115,11 @@ impl ClassifierTokenizer {
     }
 
     /// Tokens of a text or of a pair. In a pair that is too long, the longer text is cut first.
-    ///
-    /// # Errors
-    /// If the model has no row for a token, or the tokeniser fails.
     pub fn encode(&self, text: &str, pair: Option<&str>) -> Result<Encoded, Error> {
         Ok(self.encode_counting(text, pair)?.0)
     }
 
     /// The same, with the number of tokens that do not fit.
-    ///
-    /// # Errors
-    /// As for [`encode`](Self::encode).
     pub fn encode_counting(&self, text: &str, pair: Option<&str>) -> Result<(Encoded, usize), Error> {
         let input = match pair {
             Some(pair) => EncodeInput::Dual(text.into(), pair.into()),
@@ -145,9 +139,6 @@ impl ClassifierTokenizer {
     }
 
     /// The tokens of a text with their places in it.
-    ///
-    /// # Errors
-    /// As for [`encode`](Self::encode).
     pub fn encode_placed(&self, text: &str) -> Result<Vec<PlacedToken>, Error> {
         Ok(PlacedToken::of(&foreign::encode(&self.inner, self.rows, |inner| inner.encode(text, true))?))
     }

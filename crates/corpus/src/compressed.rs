@@ -52,12 +52,9 @@ mod tests {
     use super::*;
     use crate::archive::Archive;
     use crate::parallel;
-    use flate2::{Compression, write::GzEncoder};
+    use crate::test_files;
     use std::error::Error as _;
     use std::fs;
-    use std::io::Write;
-    use zip::ZipWriter;
-    use zip::write::SimpleFileOptions;
 
     #[test]
     fn small_files_are_bound_by_a_constant_larger_ones_by_their_size() {
@@ -70,13 +67,8 @@ mod tests {
         let text = vec![b'a'; ALWAYS as usize + 1];
         let folder = tempfile::tempdir().unwrap();
         let [gzip, zip] = ["a.gz", "a.zip"].map(|name| folder.path().join(name));
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(&text).unwrap();
-        fs::write(&gzip, encoder.finish().unwrap()).unwrap();
-        let mut writer = ZipWriter::new(fs::File::create(&zip).unwrap());
-        writer.start_file("a.txt", SimpleFileOptions::default()).unwrap();
-        writer.write_all(&text).unwrap();
-        writer.finish().unwrap();
+        fs::write(&gzip, test_files::gzip(&text)).unwrap();
+        fs::write(&zip, test_files::zip(&[("a.txt", &text)])).unwrap();
         let reason = "it decompresses to more than the 67108864 bytes that are read of a file of its size";
         assert_eq!(parallel::read_lines(&gzip).unwrap_err().source().unwrap().to_string(), reason);
         let error = Archive::open(&zip).unwrap().read("a.txt").unwrap_err().to_string();

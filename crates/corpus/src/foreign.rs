@@ -14,9 +14,6 @@ const MOST_BYTES: u64 = 1 << 26;
 const MOST_NAMES: usize = 30;
 
 /// Reads a file. Pipes and devices, which may never end, are refused.
-///
-/// # Errors
-/// If it is missing, not a regular file, or longer than any such file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let fault = Error::reading(path);
     let mut bytes = Vec::new();

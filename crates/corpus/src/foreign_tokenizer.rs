@@ -25,9 +25,6 @@ thread_local! {
 }
 
 /// Does some work of which a panic becomes an error, and prints nothing.
-///
-/// # Errors
-/// Those of the work; or the one that `fault` makes of what a panic says.
 pub fn guarded<T, E>(work: impl FnOnce() -> Result<T, E>, fault: impl FnOnce(String) -> E) -> Result<T, E> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

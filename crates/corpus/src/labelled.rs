@@ -91,9 +91,6 @@ pub fn read(path: &Path, format: &Format, bad: &mut BadRows) -> Result<Vec<Examp
 }
 
 /// [`read`] for labels that are numbers.
-///
-/// # Errors
-/// As for `read`, and if a label is no finite number.
 pub fn read_values(path: &Path, format: &Format, bad: &mut BadRows) -> Result<Vec<Example>, Error> {
     read_checked(path, format, bad, |example| match example.value() {
         Some(_) => Ok(()),

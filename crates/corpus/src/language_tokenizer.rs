@@ -48,9 +48,6 @@ pub struct LanguageTokenizer {
 impl LanguageTokenizer {
     /// Reads a Hugging Face folder: `tokenizer.json` or, without one, GPT-2's `vocab.json` and `merges.txt`; and the names
     /// of the special tokens from `tokenizer_config.json` or the older `special_tokens_map.json`, if they are there.
-    ///
-    /// # Errors
-    /// If a file is missing or malformed.
     pub fn load(folder: &Path) -> Result<Self, Error> {
         foreign::guarded(|| Self::read(folder), |reason| wrong(folder, reason))
     }
@@ -96,9 +93,6 @@ impl LanguageTokenizer {
 
     /// Writes a `tokenizer.json` to `path`, and a `tokenizer_config.json` beside it with the names of the special tokens,
     /// so that transformers opens the folder too.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         let write =
             |path: &Path, json: &Value| fs::write(path, format!("{json:#}\n")).map_err(Error::writing(path));
@@ -132,9 +126,6 @@ impl LanguageTokenizer {
     }
 
     /// The tokens of `text` with their places in it, without special ones.
-    ///
-    /// # Errors
-    /// As for [`encode`](Self::encode).
     pub fn encode_placed(&self, text: &str) -> Result<Vec<PlacedToken>, Error> {
         if self.characters.is_some() {
             let ids = self.encode(text)?.into_iter();
@@ -146,9 +137,6 @@ impl LanguageTokenizer {
 
     /// The text of `ids`. Special tokens are left out, and bytes that are not UTF-8 become U+FFFD. Punctuation is joined to words if
     /// the folder sets `clean_up_tokenization_spaces`.
-    ///
-    /// # Errors
-    /// If no token has one of the ids, or the tokeniser fails.
     pub fn decode(&self, ids: &[u32]) -> Result<String, Error> {
         if let Some(&id) = ids.iter().find(|&&id| self.inner.id_to_token(id).is_none()) {
             let size = self.vocabulary_size;

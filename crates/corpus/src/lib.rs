@@ -50,12 +50,16 @@ pub mod piece_tokenizer;
 mod pieces;
 pub mod placed;
 pub mod progress;
+#[cfg(test)]
+mod refusals;
 pub mod repeats;
 mod rows;
 pub mod sentence_tokenizer;
 mod special_tokens;
 pub mod splits;
 pub mod tables;
+#[cfg(test)]
+mod test_files;
 pub mod tokenizer;
 mod transfer;
 pub mod trees;

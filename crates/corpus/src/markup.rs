@@ -20,9 +20,6 @@ fn opening(line: &str) -> Option<&str> {
 }
 
 /// Refuses a file of one segment per line whose first line that is not blank begins with markup.
-///
-/// # Errors
-/// If it does. The message contains a command that extracts the segments.
 pub(crate) fn refuse(content: &str, path: &Path) -> Result<(), Error> {
     let Some((line, number)) = content.split('\n').zip(1..).find(|(line, _)| !line.trim().is_empty()) else {
         return Ok(());

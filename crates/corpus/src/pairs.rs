@@ -185,12 +185,7 @@ pub(crate) fn draw<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flate2::{Compression, write::GzEncoder};
-    use std::fs;
-    use std::io::{Cursor, Write};
-    use tempfile::TempDir;
-    use zip::ZipWriter;
-    use zip::write::SimpleFileOptions;
+    use crate::test_files::{gzip, read_as, zip};
 
     const TABLE: &str = "Go.\tVa !\nRun!\tCours !\nRun!\tCourez !\nWow!\tÇa alors !\n";
 
@@ -202,84 +197,66 @@ mod tests {
         ParallelText { source: side(source), target: side(target) }
     }
 
-    /// Reads `content` as a file of this name; errors begin with the name and without the folder.
     fn read(
         name: &str,
-        content: &[u8],
+        content: impl AsRef<[u8]>,
         inside: Option<&str>,
         columns: [usize; 2],
     ) -> Result<ParallelText, String> {
-        let folder = TempDir::new().unwrap();
-        let path = folder.path().join(name);
-        fs::write(&path, content).unwrap();
-        let prefix = format!("{}/", folder.path().display());
         let [source, target] = columns.map(Column::Number);
-        let table = PairTable { path, inside: inside.map(str::to_owned), kind: None, source, target };
-        table.read(&mut BadRows::default()).map_err(|error| error.to_string().replace(&prefix, ""))
-    }
-
-    fn zip(members: &[(&str, &str)]) -> Vec<u8> {
-        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
-        for (name, content) in members {
-            writer.start_file(*name, SimpleFileOptions::default()).unwrap();
-            writer.write_all(content.as_bytes()).unwrap();
-        }
-        writer.finish().unwrap().into_inner()
+        let inside = inside.map(str::to_owned);
+        read_as(name, content, |path| {
+            let table = PairTable { path: path.to_owned(), inside, kind: None, source, target };
+            table.read(&mut BadRows::default())
+        })
     }
 
     #[test]
     fn plain_gzip_and_zip_files_hold_the_same_pairs_each_source_once() {
         let expected = Ok(text(&["Go.", "Run!", "Wow!"], &["Va !", "Cours !", "Ça alors !"]));
-        assert_eq!(read("a.tsv", TABLE.as_bytes(), None, [1, 2]), expected);
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(TABLE.as_bytes()).unwrap();
-        assert_eq!(read("a.tsv.gz", &encoder.finish().unwrap(), None, [1, 2]), expected);
-        let archive = zip(&[("_about.txt", "About.\n"), ("image.png", "\t"), ("fra.txt", TABLE)]);
-        assert_eq!(read("a.zip", &archive, None, [1, 2]), expected);
+        assert_eq!(read("a.tsv", TABLE, None, [1, 2]), expected);
+        assert_eq!(read("a.tsv.gz", gzip(TABLE.as_bytes()), None, [1, 2]), expected);
+        let archive =
+            zip(&[("_about.txt", b"About.\n"), ("image.png", b"\t"), ("fra.txt", TABLE.as_bytes())]);
+        assert_eq!(read("a.zip", archive, None, [1, 2]), expected);
     }
 
     #[test]
     fn columns_are_chosen_and_sentences_kept_as_they_stand() {
         let content = "1\tGeh.\tGo.\tCC BY\r\n2\tLauf!\tRun!\tCC BY\r\n3\tRenn!\tRun!";
         let expected = text(&["Geh.", "Lauf!", "Renn!"], &["Go.", "Run!", "Run!"]);
-        assert_eq!(read("a.tsv", content.as_bytes(), None, [2, 3]), Ok(expected));
-        assert_eq!(
-            read("a.tsv", content.as_bytes(), None, [3, 2]),
-            Ok(text(&["Go.", "Run!"], &["Geh.", "Lauf!"]))
-        );
+        assert_eq!(read("a.tsv", content, None, [2, 3]), Ok(expected));
+        assert_eq!(read("a.tsv", content, None, [3, 2]), Ok(text(&["Go.", "Run!"], &["Geh.", "Lauf!"])));
         let content = "\u{feff}Go. \tVa\u{202f}!\nRun\u{2028}now.\t«\u{a0}Cours\u{a0}»\n";
         let expected = text(&["Go. ", "Run\u{2028}now."], &["Va\u{202f}!", "«\u{a0}Cours\u{a0}»"]);
-        assert_eq!(read("a.tsv", content.as_bytes(), None, [1, 2]), Ok(expected));
+        assert_eq!(read("a.tsv", content, None, [1, 2]), Ok(expected));
     }
 
     #[test]
     fn columns_have_names_in_tables_of_other_kinds() {
-        let folder = TempDir::new().unwrap();
         for (kind, content, [source, target]) in [
             (RowKind::Csv, "id,en,fr\n1,Go.,\"Va, va\"\n", ["en", "fr"]),
             (RowKind::Tsv, "en\tfr\nGo.\tVa, va\n", ["en", "fr"]),
             (RowKind::Jsonl, r#"{"pair": {"en": "Go.", "fr": "Va, va"}}"#, ["pair.en", "pair.fr"]),
         ] {
-            let path = folder.path().join("a");
-            fs::write(&path, content).unwrap();
             let [source, target] = [source, target].map(|name| Column::Name(name.to_owned()));
-            let table = PairTable { path, inside: None, kind: Some(kind), source, target };
-            assert_eq!(table.read(&mut BadRows::default()).unwrap(), text(&["Go."], &["Va, va"]));
+            let read = read_as("a", content, |path| {
+                let table =
+                    PairTable { path: path.to_owned(), inside: None, kind: Some(kind), source, target };
+                table.read(&mut BadRows::default())
+            });
+            assert_eq!(read, Ok(text(&["Go."], &["Va, va"])));
         }
     }
 
     #[test]
     fn an_archive_needs_one_table_or_the_name_of_one() {
-        let two = [("fra.txt", TABLE), ("deu.tsv", "Go.\tGeh.\n")];
-        assert_eq!(read("a.zip", &zip(&two), Some("deu.tsv"), [1, 2]), Ok(text(&["Go."], &["Geh."])));
+        let two = [("fra.txt", TABLE.as_bytes()), ("deu.tsv", b"Go.\tGeh.\n")];
+        assert_eq!(read("a.zip", zip(&two), Some("deu.tsv"), [1, 2]), Ok(text(&["Go."], &["Geh."])));
         let whole = zip(&two);
         let torn = &whole[..whole.len() / 2];
         for (archive, inside, reason) in [
-            (
-                &zip(&[("_about.txt", "About.\n"), ("fra.csv", TABLE)])[..],
-                None,
-                "has no .txt or .tsv file with tabs",
-            ),
+            (&zip(&[("fra.csv", TABLE.as_bytes())])[..], None, "has no .txt or .tsv file with tabs"),
             (&whole, None, "has more than one table, `fra.txt`, `deu.tsv`: `inside` can name one"),
             (&whole, Some("ita.txt"), "has no `ita.txt`"),
             (torn, None, "not a complete zip archive"),
@@ -290,20 +267,8 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_named_with_file_and_line() {
-        let format = "the description of a data set's format is wrong: ";
-        let columns = format!("{format}there is no column 0: columns are counted from 1");
-        for (name, content, columns, error) in [
-            ("a.tsv", "Go.\tVa !\nRun!", [1, 2], "`a.tsv`, line 2: 1 column, but column 2 is needed"),
-            ("a.tsv", "Go.\tVa !\n\n \tVa\n", [1, 2], "`a.tsv`, line 3: column 1 is empty"),
-            ("a.tsv", "", [1, 2], "`a.tsv` holds no examples"),
-            ("a.tsv", TABLE, [1, 3], "`a.tsv`, line 1: 2 columns, but column 3 is needed"),
-            ("a.tsv", TABLE, [0, 2], &columns),
-            ("a.tsv", TABLE, [2, 2], &format!("{format}source and target are both column 2")),
-        ] {
-            assert_eq!(read(name, content.as_bytes(), None, columns), Err(error.to_owned()));
-        }
-        let torn = read("a.zip", &zip(&[("fra.txt", "Go.\tVa !\nRun!")]), None, [1, 2]);
+    fn faults_name_the_file_in_the_archive() {
+        let torn = read("a.zip", zip(&[("fra.txt", b"Go.\tVa !\nRun!")]), None, [1, 2]);
         assert_eq!(torn, Err("`a.zip:fra.txt`, line 2: 1 column, but column 2 is needed".to_owned()));
     }
 

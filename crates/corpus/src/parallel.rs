@@ -117,24 +117,12 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flate2::{Compression, write::GzEncoder};
+    use crate::test_files::{gzip, read_as};
     use std::fs;
-    use std::io::Write;
     use tempfile::TempDir;
 
-    /// Reads `content` as a file of this name; errors begin with the name and without the folder.
-    fn lines_of(name: &str, content: &[u8]) -> Result<Vec<String>, String> {
-        let folder = TempDir::new().unwrap();
-        let path = folder.path().join(name);
-        fs::write(&path, content).unwrap();
-        let prefix = format!("{}/", folder.path().display());
-        read_lines(&path).map_err(|error| error.to_string().replace(&prefix, ""))
-    }
-
-    fn gzip(content: &[u8]) -> Vec<u8> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(content).unwrap();
-        encoder.finish().unwrap()
+    fn lines_of(name: &str, content: impl AsRef<[u8]>) -> Result<Vec<String>, String> {
+        read_as(name, content, read_lines)
     }
 
     #[test]
@@ -143,23 +131,9 @@ mod tests {
         let content = "Ein Hund.\nZwei Hunde\u{2028}schlafen.\n".as_bytes();
         assert_eq!(lines_of("a.de", content), expected);
         assert_eq!(lines_of("a.de", "\u{feff}Ein Hund.\r\nZwei Hunde\u{2028}schlafen.".as_bytes()), expected);
-        assert_eq!(lines_of("a.de.gz", &gzip(content)), expected);
+        assert_eq!(lines_of("a.de.gz", gzip(content)), expected);
         let (first, second) = content.split_at(10);
-        assert_eq!(lines_of("a.de.gz", &[gzip(first), gzip(second)].concat()), expected, "two members");
-    }
-
-    #[test]
-    fn faults_are_named_with_file_and_line() {
-        let whole = gzip(b"A dog.\n");
-        for (name, content, reason) in [
-            ("a", &b"A.\nB.\n \r\n"[..], "`a`, line 3: empty line, but every line must hold one sentence"),
-            ("a", b"A.\n\xff\n", "`a`, line 2: not valid UTF-8"),
-            ("a", b"\xef\xbb\xbf", "`a` is empty: it must hold one sentence a line"),
-            ("a.gz", &whole[..whole.len() - 9], "cannot read `a.gz`"),
-            ("a.gz", b"A dog.\n", "cannot read `a.gz`"),
-        ] {
-            assert_eq!(lines_of(name, content), Err(reason.to_owned()));
-        }
+        assert_eq!(lines_of("a.de.gz", [gzip(first), gzip(second)].concat()), expected, "two members");
     }
 
     #[test]
@@ -175,16 +149,14 @@ mod tests {
             assert!(error.starts_with(&start) && !error.contains('\n'), "{error}");
         }
     }
-
     #[test]
     fn files_of_different_length_are_refused() {
-        let folder = TempDir::new().unwrap();
-        let [en, fr] = ["a.en", "a.fr"].map(|name| folder.path().join(name));
-        fs::write(&en, "A.\nB.\nC.\n").unwrap();
-        fs::write(&fr, "A.\nB.\n").unwrap();
-        let error = ParallelText::read(&en, &fr, &mut BadRows::default()).unwrap_err().to_string();
-        let (en, fr) = (en.display(), fr.display());
-        let expected = format!("`{en}` has 3 lines, but `{fr}` has 2: parallel files must have equally many");
-        assert_eq!(error, expected);
+        let read = read_as("a.en", "A.\nB.\nC.\n", |en| {
+            let fr = en.with_file_name("a.fr");
+            fs::write(&fr, "A.\nB.\n").unwrap();
+            ParallelText::read(en, &fr, &mut BadRows::default())
+        });
+        let expected = "`a.en` has 3 lines, but `a.fr` has 2: parallel files must have equally many";
+        assert_eq!(read.unwrap_err(), expected);
     }
 }

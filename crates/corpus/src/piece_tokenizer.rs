@@ -137,22 +137,31 @@ impl SentenceTokenizer for PieceTokenizer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Map, Value, json};
+
+    /// A folder with a tokenizer of whole words, of which some are added tokens.
+    fn folder(words: &[&str], added: &[usize], unknown: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let vocabulary: Map<String, Value> =
+            words.iter().zip(0..).map(|(word, id)| ((*word).to_owned(), id.into())).collect();
+        let token = |id: &usize| {
+            json!({"id": id, "content": words[*id], "single_word": false, "lstrip": false, "rstrip": false,
+                "normalized": false, "special": true})
+        };
+        let json = json!({
+            "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
+            "pre_tokenizer": {"type": "Whitespace"}, "decoder": null,
+            "added_tokens": added.iter().map(token).collect::<Vec<_>>(),
+            "model": {"type": "WordLevel", "unk_token": unknown, "vocab": vocabulary},
+        });
+        std::fs::write(folder.path().join("tokenizer.json"), json.to_string()).unwrap();
+        folder
+    }
 
     #[test]
     fn sentences_are_framed_as_the_family_does_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let added = |id: u32, content: &str| {
-            serde_json::json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
-                "normalized": false, "special": true})
-        };
-        let json = serde_json::json!({
-            "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
-            "pre_tokenizer": {"type": "Whitespace"}, "decoder": null,
-            "added_tokens": [added(0, "<s>"), added(1, "<pad>"), added(2, "</s>"), added(5, "eng_Latn"), added(6, "fra_Latn")],
-            "model": {"type": "WordLevel", "unk_token": "dog",
-                "vocab": {"<s>": 0, "<pad>": 1, "</s>": 2, "a": 3, "dog": 4, "eng_Latn": 5, "fra_Latn": 6}},
-        });
-        std::fs::write(folder.path().join("tokenizer.json"), json.to_string()).unwrap();
+        let folder =
+            folder(&["<s>", "<pad>", "</s>", "a", "dog", "eng_Latn", "fra_Latn"], &[0, 1, 2, 5, 6], "dog");
         let load = |frame, languages| PieceTokenizer::load(folder.path(), frame, languages);
         let both = [Some("eng_Latn"), Some("fra_Latn")];
         for (frame, languages, source, target) in [
@@ -193,20 +202,8 @@ mod tests {
     /// `BartTokenizer`, `MBartTokenizer`, `PegasusTokenizer` and `T5Tokenizer`.
     #[test]
     fn decoding_joins_punctuation_if_the_folder_asks_for_it() {
-        let folder = tempfile::tempdir().unwrap();
         let words = ["<s>", "<pad>", "</s>", "it", "'s", "red", ",", "is", "n't", "old", "?"];
-        let vocabulary: serde_json::Map<String, serde_json::Value> =
-            words.iter().zip(0..).map(|(word, id)| ((*word).to_owned(), id.into())).collect();
-        let added = |id: usize| {
-            serde_json::json!({"id": id, "content": words[id], "single_word": false, "lstrip": false, "rstrip": false,
-                "normalized": false, "special": true})
-        };
-        let json = serde_json::json!({
-            "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
-            "pre_tokenizer": {"type": "Whitespace"}, "decoder": null, "added_tokens": [added(0), added(1), added(2)],
-            "model": {"type": "WordLevel", "unk_token": "red", "vocab": vocabulary},
-        });
-        std::fs::write(folder.path().join("tokenizer.json"), json.to_string()).unwrap();
+        let folder = folder(&words, &[0, 1, 2], "red");
         let ids = [0, 3, 4, 5, 6, 7, 8, 3, 9, 10, 2];
         for (settings, text) in [
             (None, "it 's red , is n't it old ?"),

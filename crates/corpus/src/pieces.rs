@@ -32,9 +32,6 @@ impl Pieces {
     }
 
     /// The pieces of `text`, normalised first; text unknown to the model stays as it is.
-    ///
-    /// # Errors
-    /// If the library fails at it.
     pub(crate) fn cut(&self, text: &str) -> Result<Vec<String>, Error> {
         if text.is_empty() {
             return Ok(Vec::new()); // even if the model puts something before texts

@@ -37,9 +37,6 @@ impl Repeats {
     pub const SPLITS: [&str; 3] = ["train", "dev", "test"];
 
     /// Refuses what contradicts itself.
-    ///
-    /// # Errors
-    /// The fault, in words.
     pub fn validate(&self) -> Result<(), String> {
         check(&[
             ("data.repeats.symbols must be at most 94", self.symbols <= SYMBOLS.clone().count()),

@@ -55,9 +55,6 @@ impl BadRows {
     }
 
     /// The rows that are not left out.
-    ///
-    /// # Errors
-    /// The first fault, unless rows at fault are skipped.
     pub(crate) fn sift_all<T>(
         &mut self,
         rows: impl Iterator<Item = Result<T, Error>>,

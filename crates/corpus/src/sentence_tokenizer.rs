@@ -9,15 +9,9 @@ use crate::placed::PlacedToken;
 /// Turns source and target sentences into ids, and ids of the target back into text.
 pub trait SentenceTokenizer: Debug + Send + Sync {
     /// Ids of a source sentence, the end symbol last.
-    ///
-    /// # Errors
-    /// If the tokeniser fails.
     fn encode(&self, text: &str) -> Result<Vec<u32>, Error>;
 
     /// The same tokens with their places in the text; `None` if the tokeniser does not know these.
-    ///
-    /// # Errors
-    /// As for [`encode`](Self::encode).
     fn encode_placed(&self, _text: &str) -> Result<Option<Vec<PlacedToken>>, Error> {
         Ok(None)
     }
@@ -28,9 +22,6 @@ pub trait SentenceTokenizer: Debug + Send + Sync {
     }
 
     /// Ids of a target sentence, the end symbol last.
-    ///
-    /// # Errors
-    /// As for [`encode`](Self::encode).
     fn encode_target(&self, text: &str) -> Result<Vec<u32>, Error>;
 
     /// The text of target `ids`; special tokens and ids outside the vocabulary are left out.

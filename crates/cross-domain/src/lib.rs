@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Parser;
 use experiment::{HeadSweep, MaskingArgs, OpenRows, SharedArgs};
-use records::{Row, Signature};
+use heads::experiment::{ABLATE_ONE, CROSS_DOMAIN};
+use records::Signature;
 use significance::TestArgs;
 use significance::{AGAINST_ARGUMENTS, Sweep, agreement};
 use subject::{Scored, Subject};
@@ -77,7 +78,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let scored = [first, second].map(scored);
     let sweep = |scored: &Scored| -> anyhow::Result<PathBuf> {
         let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, TestArgs::default());
-        let path = description.result_path(&args.shared.results, "ablate-one", scored);
+        let path = description.result_path(&args.shared.results, ABLATE_ONE.name, scored);
         Ok(sweep.ingredient(subject.as_ref(), &layout.heads(), &path, &args.shared, &machine)?.path)
     };
     let files = [sweep(&scored[0])?, sweep(&scored[1])?];
@@ -89,12 +90,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let [first, second] = files.each_ref().map(|path| Sweep::read(path));
     let rows = agreement(&first?, &second?, testing)?;
     // Those that are there may be of other tests.
-    writer.discard(|row| !rows.contains(row));
-    for row in rows {
-        if !writer.contains(&row.key()) {
-            writer.push(row)?;
-        }
-    }
+    writer.leave_out(|row| !rows.contains(row));
+    rows.into_iter().try_for_each(|row| writer.append(row, None))?;
     writer.finish()?;
     words::print_line(path.display())?;
     Ok(())
@@ -107,10 +104,10 @@ fn signature(
     ([first, second], files): (&[Scored; 2], &[PathBuf; 2]),
     machine: &Machine,
 ) -> anyhow::Result<Signature> {
-    let mut identity = subject.identity("cross-domain", first)?;
+    let mut identity = subject.identity(CROSS_DOMAIN.name, first)?;
     let arguments = identity.arguments.clone();
     identity.arguments.insert("against".to_owned(), second.split.clone().into());
-    let other = subject.identity("cross-domain", second)?;
+    let other = subject.identity(CROSS_DOMAIN.name, second)?;
     identity.data.extend(other.data);
     // Questions of another split may have other groups.
     if other.arguments != arguments {

@@ -8,9 +8,6 @@ use crate::{Error, parent, partial, rename};
 const NOT_REGULAR: &str = "not a regular file";
 
 /// Opens a file for reading, but nothing that never ends, such as a pipe or a device.
-///
-/// # Errors
-/// If it is missing, or not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     // Before it is opened: opening a pipe waits for someone to write to it.
     if !fs::metadata(path)?.is_file() {
@@ -20,9 +17,6 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 }
 
 /// Replaces the file at `path`, or creates it with its folders: all of it or, on error, nothing.
-///
-/// # Errors
-/// If it cannot be written.
 pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error> {
     replace_file(path, |partial| fs::write(partial, contents).map_err(Error::at(path)))
 }
@@ -41,9 +35,6 @@ pub fn replace_file<E: From<Error>>(path: &Path, fill: impl FnOnce(&Path) -> Res
 }
 
 /// Refuses a file that [`write()`] could not make, before any long work. Its folders are made.
-///
-/// # Errors
-/// As for [`write()`].
 pub fn check_writable(path: &Path) -> Result<(), Error> {
     let partial = room(path)?;
     fs::write(&partial, "").and_then(|()| fs::remove_file(&partial)).map_err(Error::at(path))

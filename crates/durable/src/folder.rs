@@ -54,9 +54,6 @@ pub fn publish_folder(partial: &Path, path: &Path) -> Result<(), Error> {
 
 /// Puts a folder back whose replacement was cut short, and removes what a complete replacement left. To be called before
 /// the folder is looked for, by a process that no other one replaces it beside.
-///
-/// # Errors
-/// If it cannot be renamed.
 pub fn restore_folder(path: &Path) -> Result<(), Error> {
     let replaced = replaced(path);
     if fs::symlink_metadata(&replaced).is_err() {

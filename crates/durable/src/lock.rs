@@ -19,9 +19,6 @@ impl Lock {
     ///
     /// What is locked is the empty file `<name>.lock` beside it, since `path` itself may be replaced meanwhile. A killed
     /// process leaves the file, but not the lock.
-    ///
-    /// # Errors
-    /// If that file cannot be written.
     pub fn take(path: &Path) -> Result<Option<Self>, Error> {
         let folder = parent(path);
         fs::create_dir_all(folder).map_err(Error::at(folder))?;

@@ -216,16 +216,16 @@ impl SharedArgs {
     /// As for [`RowWriter::open`].
     pub fn open_rows<R: Row>(&self, path: &Path, signature: &Signature) -> Result<OpenRows<R>, Error> {
         let mut path = path.to_owned();
-        if !self.again && self.output.is_none() {
-            let destination = records::place_of(&path, &signature.identity)?;
-            if let Some(Taken { path: taken, differences }) = destination.taken {
-                words::say!(
-                    "`{}` is of another run ({differences}): this one goes to `{}`; --again would replace it",
-                    taken.display(),
-                    destination.path.display()
-                );
-            }
-            path = destination.path;
+        if !self.again
+            && self.output.is_none()
+            && let Some(Taken { path: taken, differences }) = records::taken(&path, &signature.identity)?
+        {
+            path = signature.identity.own_path(&path);
+            words::say!(
+                "`{}` is of another run ({differences}): this one goes to `{}`; --again would replace it",
+                taken.display(),
+                path.display()
+            );
         }
         let path = self.own_file(&path);
         let writer = RowWriter::open(&path, signature, self.again)?;

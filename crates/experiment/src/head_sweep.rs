@@ -1,8 +1,9 @@
 //! A row for each head: the score with one set of heads masked for each of them.
 use std::path::Path;
 
+use heads::experiment::ABLATE_ONE;
 use heads::{HeadId, HeadLayout, HeadSet};
-use records::{AblationRow, BASE, Identity, MetricName, Signature, read_complete};
+use records::{AblationRow, BASE, Identity, MetricName, Signature, read_signed};
 use significance::TestArgs;
 use subject::{Scored, Subject};
 use training::Machine;
@@ -32,7 +33,7 @@ impl HeadSweep {
     /// One head at a time, of any that the model has: `ablate-one`.
     pub fn one_at_a_time(scored: Scored, layout: &HeadLayout, test: TestArgs) -> Self {
         Self {
-            experiment: "ablate-one",
+            experiment: ABLATE_ONE.name,
             scored,
             heads: layout.heads(),
             masked: |_, id| Ok(HeadSet::from_iter([id])),
@@ -60,8 +61,7 @@ impl HeadSweep {
             let mut family = self.heads.iter().filter(|id| row.attention == id.attention());
             family.clone().next().is_some() && !family.any(|&id| row.head_id() == id)
         };
-        rows.discard(is_of_other_head); // chosen by other data than now
-        rows.renew(|row| heads.iter().any(|&id| row.head_id() == id));
+        rows.leave_out(is_of_other_head); // chosen by other data than now
         let (layout, metric) = (subject.layout(), subject.metric(&self.scored.split));
         let mut sets = Vec::new();
         for &id in self.heads.iter().filter(|id| heads.contains(id)) {
@@ -90,7 +90,7 @@ impl HeadSweep {
     ) -> Result<Finished<AblationRow>, Error> {
         let identity = self.identity(subject)?;
         if shared.shard.is_none() {
-            let is_of_another_run = records::place_of(path, &identity)?.taken.is_some();
+            let is_of_another_run = records::taken(path, &identity)?.is_some();
             let again = shared.again && is_of_another_run;
             let settings = SharedArgs { again, ..shared.of_ingredients() };
             return self.run(subject, heads, path, &settings, machine);
@@ -138,8 +138,8 @@ impl HeadSweep {
 pub(crate) fn find(path: &Path, identity: &Identity) -> Result<Option<Finished<AblationRow>>, Error> {
     for path in [path.to_owned(), identity.own_path(path)] {
         let stored = Signature::read(&Signature::path_beside(&path))?;
-        if stored.is_some_and(|stored| stored.complete.is_some() && stored.identity == *identity) {
-            return Ok(Some(Finished { rows: read_complete(&path)?, path }));
+        if stored.as_ref().is_some_and(|stored| stored.complete.is_some() && stored.identity == *identity) {
+            return Ok(Some(Finished { rows: read_signed(&path, stored.as_ref())?, path }));
         }
     }
     Ok(None)

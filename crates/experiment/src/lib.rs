@@ -3,7 +3,7 @@
 //! An experiment reads its [`SharedArgs`], opens a subject, says which head sets its rows are of, and lets [`MeasuredRows`]
 //! score them.
 mod args;
-mod curve;
+mod curves;
 mod error;
 mod exit;
 mod export;
@@ -12,12 +12,12 @@ mod masking;
 mod measured;
 mod order;
 mod pool;
-mod retraining;
-mod search;
 mod unit;
 
 pub use args::{Limit, MachineArgs, OpenRows, Replicate, SharedArgs, SubjectArgs, has_duplicates, run_each};
-pub use curve::check_heads;
+pub use curves::{
+    Chooser, Curve, Curves, Known, Retraining, SelectorArgs, Step, Steps, check_heads, possible_orders,
+};
 pub use error::Error;
 pub use exit::exit_code;
 pub use export::{Export, complete_folder};
@@ -27,6 +27,4 @@ pub use masking::{AblationArgs, AblationKind, MaskingArgs};
 pub use measured::{Finished, MeasuredRows, RowPlan, RowSet};
 pub use order::{Estimate, EstimateArgs, Granularity, Ingredient, Oracle, Sampling, random_order};
 pub use pool::{Pool, StepArgs};
-pub use retraining::Retraining;
-pub use search::Search;
 pub use unit::{Together, Unit};

@@ -85,36 +85,29 @@ impl<R: TestedRow> MeasuredRows<R> {
         Ok(Self { path, part, writer, bases: BTreeMap::new(), quiet: machine.quiet })
     }
 
-    /// The rows that are there.
+    /// The rows that need not be measured.
     pub fn rows(&self) -> impl Iterator<Item = &R> {
         self.writer.rows()
     }
 
-    /// Returns true if the row with this key is there.
+    /// Returns true if the row with this key need not be measured.
     pub fn contains(&self, key: &R::Key) -> bool {
         self.writer.contains(key)
     }
 
-    /// Returns true if this row is to be measured: it is not there, and not another shard's.
+    /// Returns true if this row must be measured: it does not exist or --again is given, and it is not another shard's.
     pub fn is_due(&self, row: &R) -> bool {
         !self.contains(&row.key()) && self.part.as_ref().is_none_or(|part| part.holds(&row.name()))
     }
 
-    /// Takes out complete rows that are to be measured again, where --again says so.
-    pub fn renew(&mut self, unwanted: impl Fn(&R) -> bool) {
-        self.writer.renew(unwanted);
-    }
-
     /// Notes how long this run took to choose the heads of a method.
     pub fn note_choosing(&mut self, method: &str, seconds: f64) {
-        if let Some(run) = self.writer.run_mut() {
-            run.choosing_seconds.insert(method.to_owned(), seconds);
-        }
+        self.writer.run_mut().choosing_seconds.insert(method.to_owned(), seconds);
     }
 
-    /// Takes rows out, whatever was asked for.
-    pub fn discard(&mut self, unwanted: impl Fn(&R) -> bool) {
-        self.writer.discard(unwanted);
+    /// Leaves out earlier rows that do not fit any more.
+    pub fn leave_out(&mut self, unwanted: impl Fn(&R) -> bool) {
+        self.writer.leave_out(unwanted);
     }
 
     /// Scores the subject under each of `sets` and adds its rows as soon as they are scored.
@@ -135,7 +128,7 @@ impl<R: TestedRow> MeasuredRows<R> {
             return Ok(());
         }
         let mut evaluator = subject.evaluator(scored, 0)?;
-        if !self.quiet {
+        if !self.quiet && sets.len() > 1 {
             announce(scored, evaluator.segments(), sets.len());
         }
         self.measure_on(evaluator.as_mut(), base, sets)
@@ -194,7 +187,7 @@ impl<R: TestedRow> MeasuredRows<R> {
         let base = &self.bases[base];
         row.record(&stats::family::Comparison::untested(base.score()?, segments.score()?));
         let block = block(row.name(), segments, Some(base));
-        Ok(self.writer.push_measured(row, segments.metric().columns(), block)?)
+        Ok(self.writer.append(row, Some(block))?)
     }
 
     /// Tests all rows and makes them the results. A shard's are not tested: families need the rows of all shards.
@@ -204,7 +197,7 @@ impl<R: TestedRow> MeasuredRows<R> {
     pub fn finish(self) -> Result<Finished<R>, Error> {
         let Self { path, part, writer, .. } = self;
         let rows =
-            writer.finish_with(
+            writer.publish(
                 |rows, blocks, signature| {
                     if part.is_some() { Ok(()) } else { test_rows(rows, blocks, signature) }
                 },

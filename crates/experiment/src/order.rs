@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use core_masking::{HeadId, HeadScores, HeadSet, Measure};
+use heads::experiment::ABLATE_ONE;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -310,8 +311,8 @@ impl Oracle {
         results: &Path,
         (subject, scored): (&dyn Subject, &Scored),
     ) -> Result<Option<Self>, Error> {
-        let identity = subject.identity("ablate-one", scored)?;
-        let path = description.result_path(results, "ablate-one", scored);
+        let identity = subject.identity(ABLATE_ONE.name, scored)?;
+        let path = description.result_path(results, ABLATE_ONE.name, scored);
         Ok(find(&path, &identity)?.map(|found| Self::of(found.rows)))
     }
 

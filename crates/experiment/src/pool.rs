@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use core_masking::{Attention, HeadId, HeadLayout, HeadScores, HeadSet};
 use heads::Selection;
-use records::{CurveId, Identity, MetricName, Order, PruningRow, Scope};
+use records::{CurveId, CurveRow, Identity, MetricName, Order, Scope};
 
 use crate::args::has_duplicates;
 use crate::error::Error;
@@ -26,6 +26,12 @@ pub struct StepArgs {
 }
 
 impl StepArgs {
+    /// Sets the share of a step unless one was given, in percent.
+    #[must_use]
+    pub fn with_default(self, percent: Option<u64>) -> Self {
+        Self { step_percent: self.step_percent.or(percent), ..self }
+    }
+
     /// A pool for each `--attention`.
     ///
     /// # Errors
@@ -108,8 +114,8 @@ impl Pool {
     }
 
     /// The row of a step, without scores, which follow when it is measured.
-    pub fn row(&self, order: Order, step: usize, masked: &HeadSet, metric: MetricName) -> PruningRow {
-        PruningRow {
+    pub fn row(&self, order: Order, step: usize, masked: &HeadSet, metric: MetricName) -> CurveRow {
+        CurveRow {
             attention: self.scope,
             order,
             step,
@@ -117,7 +123,7 @@ impl Pool {
             heads: self.heads.len(),
             metric,
             masked_heads: masked.names(),
-            ..PruningRow::default()
+            ..CurveRow::default()
         }
     }
 

@@ -3,8 +3,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use heads::experiment::{ITERATIVE_PRUNE, JOINT_SEARCH};
 use records::rules::MARGIN_PERCENT;
-use records::{FLOOR, PruningRow, Rule, Signature, is_shard, read_complete};
+use records::{CurveRow, FLOOR, Rule, Signature, is_shard, read_signed};
 use subject::{Ablation, Scored, Subject};
 
 /// Curve that is taken from a file with several.
@@ -15,7 +16,7 @@ const USUAL: &str = "all/importance";
 pub struct MeasuredCurve {
     path: PathBuf,
     signature: Signature,
-    steps: Vec<PruningRow>,
+    steps: Vec<CurveRow>,
 }
 
 impl MeasuredCurve {
@@ -33,7 +34,7 @@ impl MeasuredCurve {
         })?;
         let identity = &signature.identity;
         ensure!(
-            ["iterative-prune", "joint-search"].contains(&identity.experiment.as_str()),
+            [ITERATIVE_PRUNE.name, JOINT_SEARCH.name].contains(&identity.experiment.as_str()),
             "`{place}` is of {}: a model is written from results of iterative-prune or joint-search",
             identity.experiment
         );
@@ -46,14 +47,14 @@ impl MeasuredCurve {
             identity.arguments.get("rescale") != Some(&true.into()),
             "`{place}` is with --rescale, which scores another model than can be written"
         );
-        let rows: Vec<PruningRow> = read_complete(path)?;
+        let rows: Vec<CurveRow> = read_signed(path, Some(&signature))?;
         let mut names: Vec<String> =
             rows.iter().filter(|row| is_main(row)).map(|row| row.curve().to_string()).collect();
         names.dedup();
         let usual = || names.iter().find(|&name| names.len() == 1 || name == USUAL);
         let name = name.or_else(|| usual().map(String::as_str)).unwrap_or(USUAL);
-        let is_of = |row: &PruningRow| row.curve().to_string() == name;
-        let steps: Vec<PruningRow> = rows.into_iter().filter(is_of).collect();
+        let is_of = |row: &CurveRow| row.curve().to_string() == name;
+        let steps: Vec<CurveRow> = rows.into_iter().filter(is_of).collect();
         ensure!(
             !steps.is_empty(),
             "`{place}` has no curve `{name}`: --curve names one, {}",
@@ -91,16 +92,16 @@ impl MeasuredCurve {
     ///
     /// # Errors
     /// If there is none.
-    pub fn step_at(&self, percent: u64, heads: usize) -> anyhow::Result<&PruningRow> {
+    pub fn step_at(&self, percent: u64, heads: usize) -> anyhow::Result<&CurveRow> {
         let of = self.steps[0].heads;
         let count = (of as u128 * u128::from(percent)).div_ceil(100) as usize;
-        let can_go = |step: &&PruningRow| step.masked < heads;
+        let can_go = |step: &&CurveRow| step.masked < heads;
         if let Some(step) = self.steps.iter().filter(can_go).find(|step| step.masked == count) {
             return Ok(step);
         }
         // the greatest whole share that finds the step
-        let share = |step: &PruningRow| step.masked as u128 * 100 / of as u128;
-        let is_found = |step: &&PruningRow| {
+        let share = |step: &CurveRow| step.masked as u128 * 100 / of as u128;
+        let is_found = |step: &&CurveRow| {
             step.masked > 0 && (of as u128 * share(step)).div_ceil(100) == step.masked as u128
         };
         let some: Vec<String> =
@@ -119,7 +120,7 @@ impl MeasuredCurve {
     ///
     /// # Errors
     /// If there is none, the order is made on the split that is scored, or nothing was tested.
-    pub fn largest_dispensable(&self, margin: Option<f64>, heads: usize) -> anyhow::Result<&PruningRow> {
+    pub fn largest_dispensable(&self, margin: Option<f64>, heads: usize) -> anyhow::Result<&CurveRow> {
         let identity = &self.signature.identity;
         let estimated_on = identity.arguments.get("estimate_on").and_then(|split| split.as_str());
         ensure!(
@@ -202,7 +203,7 @@ fn neighbour(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns true for the rows of curves that one would export: neither reversed nor random, nor the floor.
-fn is_main(row: &PruningRow) -> bool {
+fn is_main(row: &CurveRow) -> bool {
     !row.complement && row.order_seed.is_none() && row.order.name() != FLOOR
 }
 
@@ -213,7 +214,7 @@ mod tests {
     use super::*;
 
     fn curve(heads: usize, counts: &[usize]) -> MeasuredCurve {
-        let step = |(step, &masked)| PruningRow { step, masked, heads, ..PruningRow::default() };
+        let step = |(step, &masked)| CurveRow { step, masked, heads, ..CurveRow::default() };
         let identity = Identity::new("iterative-prune", "tiny");
         let provenance = records::Provenance::collect("cpu", 1, Default::default());
         let steps = counts.iter().enumerate().map(step).collect();

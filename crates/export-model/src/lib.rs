@@ -10,7 +10,7 @@ use clap::{Parser, ValueEnum};
 use core_masking::{HeadSet, Removal};
 use experiment::{Export, MachineArgs, SubjectArgs};
 use gguf::Precision;
-use records::{PruningRow, Signature};
+use records::{CurveRow, Signature};
 use serde_json::{Map, Value};
 use subject::{Ablation, Scored};
 
@@ -171,7 +171,7 @@ fn write_gguf(folder: &Path, file: &Path, precision: Precision) -> anyhow::Resul
 }
 
 /// The signature of the curve with what was exported of it.
-fn about(step: &PruningRow, form: Form, mut signature: Signature) -> Signature {
+fn about(step: &CurveRow, form: Form, mut signature: Signature) -> Signature {
     signature.identity.arguments.extend([
         ("removed_heads".to_owned(), step.masked_heads.clone().into()),
         ("removed".to_owned(), form.name().into()),
@@ -182,7 +182,7 @@ fn about(step: &PruningRow, form: Form, mut signature: Signature) -> Signature {
     signature
 }
 
-fn described(step: &PruningRow) -> String {
+fn described(step: &CurveRow) -> String {
     let digits = step.metric.digits();
     format!(
         "{} of {} heads removed: {} {:.digits$} ({:+.digits$})",

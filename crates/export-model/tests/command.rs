@@ -5,7 +5,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use core_masking::{Attention, GatedModel, LanguageModel, ModelConfig};
-use records::{PruningRow, Signature};
+use records::{CurveRow, Signature};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, rows, score_of_export};
@@ -34,8 +34,8 @@ fn refusal(folder: &Path, arguments: &[&str]) -> String {
     test_support::refusal(&mut command(folder, "refused", arguments))
 }
 
-fn steps(folder: &Path) -> Vec<PruningRow> {
-    let rows: Vec<PruningRow> = rows(folder, "iterative-prune.csv");
+fn steps(folder: &Path) -> Vec<CurveRow> {
+    let rows: Vec<CurveRow> = rows(folder, "iterative-prune.csv");
     rows.into_iter().filter(|row| row.curve().to_string() == "all/importance").collect()
 }
 
@@ -116,9 +116,9 @@ fn a_gguf_file_scores_as_the_row_of_its_heads() {
 fn a_folded_model_scores_as_its_row_under_mean_ablation() {
     for spec in [CLASSIFIER, TRANSLATOR, LANGUAGE_MODEL] {
         let folder = folder(spec, &["--step-percent", "25", "--ablation", "mean", "--reference-limit", "30"]);
-        let rows: Vec<PruningRow> = rows(folder.path(), "iterative-prune-mean.csv");
+        let rows: Vec<CurveRow> = rows(folder.path(), "iterative-prune-mean.csv");
         let step =
-            |row: &PruningRow| row.curve().to_string() == "all/importance" && 2 * row.masked == row.heads;
+            |row: &CurveRow| row.curve().to_string() == "all/importance" && 2 * row.masked == row.heads;
         let row = rows.iter().find(|row| step(row)).unwrap();
         command(folder.path(), "folded", &["--fold", "--percent", "50"]).assert().success();
         let gap = score_of_export(folder.path(), "folded", spec) - row.score;
@@ -138,7 +138,7 @@ fn the_largest_dispensable_share_is_exported() {
     for margin in ["0.01", "2", "10", "30"] {
         let mut export = command(folder.path(), "best", &["--margin", margin, "--replace"]);
         let percent: f64 = margin.parse().unwrap();
-        let is_dispensable = |row: &&PruningRow| {
+        let is_dispensable = |row: &&CurveRow| {
             row.masked == 0 || row.masked < 6 && row.delta_low.unwrap() > -percent / 100.0 * row.base_score
         };
         let expected = steps.iter().take_while(is_dispensable).last().unwrap();
@@ -164,10 +164,21 @@ fn the_largest_dispensable_share_is_exported() {
 #[test]
 fn translators_and_the_sets_of_a_search_are_exported_and_read_back() {
     let folder = folder(TRANSLATOR, &["--step-percent", "50"]);
-    let mut search = test_support::command("joint-search", folder.path());
-    let swap = ["--method", "swap", "--search-limit", "5", "--evaluations", "3", "--estimate-limit", "40"];
+    let mut search = test_support::command("iterative-prune", folder.path());
+    let swap = [
+        "--preset",
+        "joint-search",
+        "--order",
+        "swap",
+        "--search-limit",
+        "5",
+        "--evaluations",
+        "3",
+        "--estimate-limit",
+        "40",
+    ];
     search.args(swap).args(["--resamples", "9"]).assert().success();
-    let searched: Vec<PruningRow> = rows(folder.path(), "joint-search.csv");
+    let searched: Vec<CurveRow> = rows(folder.path(), "joint-search.csv");
     let from = ["--from", "results/tiny/joint-search.csv", "--percent", "50"];
     for (export, arguments, row) in
         [("ordered", &["--percent", "50"][..], &steps(folder.path())[1]), ("searched", &from, &searched[1])]

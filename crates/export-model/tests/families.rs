@@ -13,7 +13,7 @@ use core_masking::{
 };
 use flate2::Compression;
 use flate2::read::GzEncoder;
-use records::PruningRow;
+use records::CurveRow;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use test_support::{command, copy_files, rows, score_of_export, write_reviews};
@@ -65,8 +65,8 @@ fn check_exports(folder: &Path, spec: &str, expected: (usize, usize)) {
     fs::write(folder.join("tiny.toml"), spec).unwrap();
     let settings = ["--step-percent", "50", "--resamples", "0", "--estimate-limit", "20"];
     command("iterative-prune", folder).args(settings).assert().success();
-    let rows: Vec<PruningRow> = rows(folder, "iterative-prune.csv");
-    let is_middle = |row: &&PruningRow| row.order == "importance" && row.step == 1 && !row.complement;
+    let rows: Vec<CurveRow> = rows(folder, "iterative-prune.csv");
+    let is_middle = |row: &&CurveRow| row.order == "importance" && row.step == 1 && !row.complement;
     let row = rows.iter().find(is_middle).unwrap();
     assert_eq!((row.masked, row.heads), expected);
     for form in ["cut", "zeros"] {
@@ -331,8 +331,8 @@ fn check_subjects<'a>(families: impl Iterator<Item = &'a str>) {
         run("plotting", &["table1", &table]);
         run("plotting", &["figure3", &curve]);
 
-        let rows_of_curve: Vec<PruningRow> = rows(&curve).deserialize().collect::<Result<_, _>>().unwrap();
-        let is_middle = |row: &&PruningRow| row.order == "importance" && row.step == 1 && !row.complement;
+        let rows_of_curve: Vec<CurveRow> = rows(&curve).deserialize().collect::<Result<_, _>>().unwrap();
+        let is_middle = |row: &&CurveRow| row.order == "importance" && row.step == 1 && !row.complement;
         let row = rows_of_curve.iter().find(is_middle).unwrap();
         let cut = format!("cut-{family}");
         let step = ["--percent", "50", "--from", &curve, "--curve", "all/importance", "--quiet"];

@@ -26,6 +26,7 @@ use anyhow::Context;
 use clap::Parser;
 use core_masking::HeadId;
 use experiment::{OpenRows, SharedArgs};
+use heads::experiment::HEAD_FUNCTIONS;
 use records::{HeadFunctionRow, Identity, Signature};
 use subject::{Description, Scored, Subject};
 
@@ -89,7 +90,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     texts.trees = places.iter().map(|&place| texts.trees[place].clone()).collect();
     let counted = texts::frequencies(args.frequencies.as_deref(), &description, &machine)?;
     let frequent = args.frequent.or(description.frequent_tokens()).unwrap_or(FREQUENT);
-    let path = args.shared.output_path("head-functions", &description, &args.scored(&texts, &description));
+    let path = args.shared.output_path(HEAD_FUNCTIONS.name, &description, &args.scored(&texts, &description));
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
@@ -101,7 +102,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
         args.identity(subject.as_ref(), &texts, frequencies.as_ref().map(|known| (known, frequent)));
     let OpenRows { path, mut writer, .. } =
         args.shared.open_rows::<HeadFunctionRow>(&path, &Signature::new(identity, machine.provenance()))?;
-    writer.renew(|_| true);
     let heads = subject.layout().heads_of(reading.attention)?;
     let ranks = frequencies.as_ref().map(|frequencies| &frequencies.ranks);
     let view = View {
@@ -120,12 +120,11 @@ fn run(args: &Args) -> anyhow::Result<()> {
                 say_of_rare(&functions, frequent);
             }
         }
-        writer.discard(|_| true);
         let looks = look(subject.as_ref(), view.sentences, &heads, args.first_piece)?;
         let view = View { looks: &looks, ..view };
         for function in functions {
             let rows = rows::rows(function, &heads, &view, args.resamples);
-            rows.context("functions of heads")?.into_iter().try_for_each(|row| writer.push(row))?;
+            rows.context("functions of heads")?.into_iter().try_for_each(|row| writer.append(row, None))?;
         }
     }
     if !machine.quiet {
@@ -170,7 +169,7 @@ impl Args {
         texts: &Texts,
         frequencies: Option<(&Frequencies, usize)>,
     ) -> Identity {
-        let mut identity = subject.identity_of_model("head-functions");
+        let mut identity = subject.identity_of_model(HEAD_FUNCTIONS.name);
         identity.split.clone_from(&texts.source);
         self.shared.scored(texts.source.clone(), false).describe_limit(&mut identity);
         identity.seed = Some(self.shared.seed());

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use core_masking::HeadSet;
 use experiment::{MachineArgs, SubjectArgs};
-use findings::Folders;
-use report::look::Look;
+use plotting::findings::Folders;
+use plotting::report::look::Look;
 use subject::Input;
 
 /// Writes one HTML file with the attention of every head on a text, beside what is known of each head.
@@ -31,7 +31,7 @@ struct Args {
     mask: Option<HeadSet>,
 
     /// Page to write, which ends in `.html` [default: `<results>/<subject>/look.html`]
-    #[arg(long, value_name = "FILE.html", value_parser = report::html_file)]
+    #[arg(long, value_name = "FILE.html", value_parser = plotting::report::html_file)]
     output: Option<PathBuf>,
 
     #[command(flatten)]
@@ -59,7 +59,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.second.iter().try_for_each(|_| description.check_second_text())?;
     let results = &args.folders.results;
     let path = args.output.clone().unwrap_or_else(|| results.join(description.name()).join("look.html"));
-    report::check_writable(&path)?;
+    plotting::report::check_writable(&path)?;
     let subject = description.open(&machine, results)?;
 
     let input = Input { text: &args.text, second: args.second.as_deref() };

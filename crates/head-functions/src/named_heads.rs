@@ -7,6 +7,7 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use core_masking::{Attention, HeadId};
 use experiment::{OpenRows, SharedArgs};
+use heads::experiment::NAMED_HEADS;
 use records::rows::functions::FunctionName;
 use records::{HeadFunctionRow, Signature};
 use scores::{Counts, Sequence};
@@ -15,7 +16,7 @@ use stats::ratio::{RatioStatistics, best, resampled_shares};
 use subject::Subject;
 
 /// Name of the results.
-const EXPERIMENT: &str = "named-heads";
+const EXPERIMENT: &str = NAMED_HEADS.name;
 /// Random blocks, each said twice.
 const BLOCKS: usize = 50;
 /// Tokens of the longest block.
@@ -76,15 +77,13 @@ fn run(args: &Args) -> anyhow::Result<()> {
     identity.arguments.extend(numbers.map(|(name, number)| (name.to_owned(), number.into())));
     let OpenRows { path, mut writer, .. } =
         args.shared.open_rows::<HeadFunctionRow>(&path, &Signature::new(identity, machine.provenance()))?;
-    writer.renew(|_| true);
     let heads = subject.layout().heads_of(Attention::SelfAttention)?;
     if writer.rows().len() < heads.len() * FunctionName::NAMED.len() {
-        writer.discard(|_| true);
         for (scores, sequences) in [([0, 1], &blocks), ([2, 3], &texts)] {
             let scores = scores.map(|place| FunctionName::NAMED[place]);
             for counts in scores::measure(subject.as_ref(), sequences, scores, &heads)? {
                 let rows = rows(&counts, &heads, args.resamples, args.shared.seed());
-                rows.context("scores of heads")?.into_iter().try_for_each(|row| writer.push(row))?;
+                rows.context("scores of heads")?.into_iter().try_for_each(|row| writer.append(row, None))?;
             }
         }
     }

@@ -5,13 +5,14 @@ use anyhow::Context;
 use clap::{Parser, ValueEnum};
 use core_masking::{HeadId, Rule};
 use experiment::{OpenRows, SharedArgs};
+use heads::experiment::RELEVANCE;
 use records::rows::relevance::PAPER_RULES;
 use records::{RelevanceRow, Signature};
 use stats::ratio::{RatioStatistics, ResampledShare, resampled_shares};
 use subject::SegmentRelevance;
 
 /// Beginning of the names of results; the rules follow.
-const EXPERIMENT: &str = "relevance";
+const EXPERIMENT: &str = RELEVANCE.name;
 
 /// Follows relevance from what a model says back to its heads, layer by layer (Voita et al. 2019).
 ///
@@ -90,14 +91,12 @@ fn run(args: &Args) -> anyhow::Result<()> {
     identity.arguments.insert("resamples".to_owned(), args.resamples.into());
     let OpenRows { path, mut writer, .. } =
         args.shared.open_rows::<RelevanceRow>(&path, &Signature::new(identity, machine.provenance()))?;
-    writer.renew(|_| true);
     let heads = subject.layout().heads();
     if writer.rows().len() < heads.len() {
-        writer.discard(|_| true);
         let segments = subject.relevance(&scored, args.lrp.rule())?;
         let rows =
             rows(&segments, &heads, args.resamples, args.shared.seed()).context("relevance of heads")?;
-        rows.into_iter().try_for_each(|row| writer.push(row))?;
+        rows.into_iter().try_for_each(|row| writer.append(row, None))?;
     }
     let lost = writer.rows().next().map_or(0.0, |row| row.lost);
     if let Some(warning) = args.lrp.warning(lost).filter(|_| !machine.quiet) {

@@ -3,6 +3,12 @@
 //! A command runs a program; an experiment's command then draws what the program measured. The justfile has a recipe of the same name
 //! for each command, and `reproduce-<name>` for the papers' tables and figures.
 
+use heads::experiment::{
+    ABLATE_ALL_BUT_ONE, ABLATE_ONE, COMPARE_METHODS, CROSS_DOMAIN, HEAD_FUNCTIONS, IMPORTANCE,
+    ITERATIVE_PRUNE, LLAMA_CPP, NAMED_HEADS, PRUNE_AND_RETRAIN, RELEVANCE, SPEED_BENCH, TRAIN_GATES,
+    TRAIN_SUBJECT, TRAINING_DYNAMICS,
+};
+
 /// Commands under a heading of the help.
 #[derive(Debug, Clone, Copy)]
 pub struct Group {
@@ -21,8 +27,10 @@ pub struct Entry {
     pub about: &'static str,
     /// Names that it had before, which still work.
     pub aliases: &'static [&'static str],
-    /// The program that it runs, with the first arguments, separated by spaces; the user's arguments follow.
-    pub run: &'static str,
+    /// The program that it runs.
+    pub program: &'static str,
+    /// The first arguments of the program, separated by spaces; the user's arguments follow.
+    pub arguments: &'static str,
     /// The setup where none is named; `None` if the program has a default of its own, or needs none.
     pub setup: Option<&'static str>,
     /// A program that runs first, with the setup and few options.
@@ -37,6 +45,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// The program with its first arguments.
+    pub fn run(&self) -> String {
+        format!("{} {}", self.program, self.arguments).trim_end().to_owned()
+    }
+
     /// Returns true if a name is that of this command, today or before.
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
@@ -71,16 +84,17 @@ pub const GROUPS: &[Group] = &[
     Group {
         title: "Set up:",
         commands: &[
-            program("init", "describe a model and its data: init NAME MODEL [FILES…]", "init"),
-            program("fetch", "fetch data or a small model; --list names them", "fetch"),
+            program("init", "describe a model and its data: init NAME MODEL [FILES…]", "init", ""),
+            program("fetch", "fetch data or a small model; --list names them", "fetch", ""),
             experiment(
                 "train",
                 "train the model of a setup, or resume its training",
                 TRANSLATOR,
-                "train-subject",
+                TRAIN_SUBJECT.program,
+                "",
             )
-            .also(&["train-subject"]),
-            program("import-model", "convert a GGUF file to a Hugging Face folder", "import-model"),
+            .also(&[TRAIN_SUBJECT.name]),
+            program("import-model", "convert a GGUF file to a Hugging Face folder", "import-model", ""),
         ],
     },
     Group {
@@ -90,32 +104,42 @@ pub const GROUPS: &[Group] = &[
                 "heads",
                 "mask each head alone: a table, a map, verdicts",
                 "demo-induction",
-                "ablate-one",
+                ABLATE_ONE.program,
+                "",
             )
             .draws(&["table1 --attention all --with-figure", "heads"])
             .shares("--attention"),
-            experiment("layers", "mask all heads of a layer but one", CLASSIFIER, "ablate-all-but-one")
-                .draws(&["table2"]),
+            experiment(
+                "layers",
+                "mask all heads of a layer but one",
+                CLASSIFIER,
+                ABLATE_ALL_BUT_ONE.program,
+                "",
+            )
+            .draws(&["table2"]),
             experiment(
                 "prune",
                 "mask more and more heads: how many are dispensable?",
                 CLASSIFIER,
-                "iterative-prune --order importance,oracle,random",
+                ITERATIVE_PRUNE.program,
+                "--order importance,oracle,random",
             )
             .draws(&["figure3"]),
             experiment(
                 "retrain",
                 "mask more and more heads and retrain each time",
                 TRANSLATOR,
-                "iterative-prune --retrain 1 --step-percent 25",
+                ITERATIVE_PRUNE.program,
+                "--retrain 1 --step-percent 25",
             )
             .draws(&["prune-and-retrain"])
-            .also(&["prune-and-retrain"]),
+            .also(&[PRUNE_AND_RETRAIN.name]),
             experiment(
                 "speed",
                 "time the model with half of its heads",
                 CLASSIFIER,
-                "speed-bench --limit first:512",
+                SPEED_BENCH.program,
+                "--limit first:512",
             )
             .draws(&["table4"]),
         ],
@@ -123,27 +147,36 @@ pub const GROUPS: &[Group] = &[
     Group {
         title: "Does that hold elsewhere?",
         commands: &[
-            experiment("domains", "mask each head alone on two test sets", TRANSLATOR, "cross-domain")
-                .draws(&["figure2"]),
+            experiment(
+                "domains",
+                "mask each head alone on two test sets",
+                TRANSLATOR,
+                CROSS_DOMAIN.program,
+                "",
+            )
+            .draws(&["figure2"]),
             experiment(
                 "training",
                 "mask more and more heads at each checkpoint",
                 TRANSLATOR,
-                "training-dynamics",
+                TRAINING_DYNAMICS.program,
+                "",
             )
             .draws(&["figure5"]),
             experiment(
                 "groups",
                 "which heads each group of questions needs",
                 LANGUAGE_MODEL,
-                "ablate-one --split agreement",
+                ABLATE_ONE.program,
+                "--split agreement",
             )
             .draws(&["groups"]),
             experiment(
                 "kinds",
                 "replace each head by zeros, means, other texts",
                 LANGUAGE_MODEL,
-                "ablate-one",
+                ABLATE_ONE.program,
+                "",
             )
             .repeats(DRAWS)
             .draws(&["ablation-kinds"])
@@ -152,7 +185,8 @@ pub const GROUPS: &[Group] = &[
                 "pruning-kinds",
                 "replace more and more heads by zeros, means, other texts",
                 LANGUAGE_MODEL,
-                "iterative-prune",
+                ITERATIVE_PRUNE.program,
+                "",
             )
             .repeats(&["--ablation mean", "--ablation resample"])
             .draws(&["pruning-kinds"]),
@@ -165,20 +199,28 @@ pub const GROUPS: &[Group] = &[
                 "functions",
                 "find positional, syntactic and rare-token heads",
                 TRANSLATOR,
-                "head-functions",
+                HEAD_FUNCTIONS.program,
+                "",
             )
             .draws(&["v19-table1", "v19-figure1c"]),
             experiment(
                 "named-heads",
                 "find induction, previous-token and other known heads",
                 "demo-induction",
-                "named-heads",
+                NAMED_HEADS.program,
+                "",
             )
             .draws(&["named-heads"]),
-            experiment("relevance", "trace each prediction back to the heads", TRANSLATOR, "relevance")
-                .draws(&["v19-figure1a"]),
-            program("look", "show the attention of every head on a text", "look"),
-            program("say", "answer a text with and without some heads", "say"),
+            experiment(
+                "relevance",
+                "trace each prediction back to the heads",
+                TRANSLATOR,
+                RELEVANCE.program,
+                "",
+            )
+            .draws(&["v19-figure1a"]),
+            program("look", "show the attention of every head on a text", "look", ""),
+            program("say", "answer a text with and without some heads", "say", ""),
         ],
     },
     Group {
@@ -188,38 +230,43 @@ pub const GROUPS: &[Group] = &[
                 "gates",
                 "train gates that choose which heads to keep",
                 TRANSLATOR,
-                "train-gates --epochs 3 --control ungated,chosen,importance,random",
+                TRAIN_GATES.program,
+                "--epochs 3 --control ungated,chosen,importance,random",
             )
             .draws(&["v19-figure7"]),
             experiment(
                 "methods",
                 "compare rankings, searches and repairs",
                 LANGUAGE_MODEL,
-                "compare-methods",
+                ITERATIVE_PRUNE.program,
+                "--preset compare-methods",
             )
             .draws(&["compare-methods"])
-            .also(&["compare-methods"]),
+            .also(&[COMPARE_METHODS.name]),
             experiment(
                 "importance",
                 "rank all heads in every way and compare rankings",
                 TRANSLATOR,
-                "importance",
+                IMPORTANCE.program,
+                "",
             )
             .draws(&["agreement"]),
             experiment(
                 "joint-search",
                 "search for heads that are dispensable together",
                 CLASSIFIER,
-                "joint-search",
+                ITERATIVE_PRUNE.program,
+                "--preset joint-search",
             ),
-            program("export", "save the model without dispensable heads", "export-model")
+            program("export", "save the model without dispensable heads", "export-model", "")
                 .also(&["export-model"]),
-            program("export-gguf", "convert a model, also a pruned one, for llama.cpp", "export-gguf"),
+            program("export-gguf", "convert a model, also a pruned one, for llama.cpp", "export-gguf", ""),
             experiment(
                 "llama-cpp",
                 "run pruned models in llama.cpp: speed, cache, perplexity",
                 "smollm2-135m-instruct",
-                "llama-cpp",
+                LLAMA_CPP.program,
+                "",
             )
             .draws(&["llama-cpp"]),
         ],
@@ -227,12 +274,18 @@ pub const GROUPS: &[Group] = &[
     Group {
         title: "Results:",
         commands: &[
-            program("report", "collect all results of a setup in one HTML file", "report"),
-            experiment("figures", "draw all tables and figures of a setup again", TRANSLATOR, "plotting all"),
-            program("summary", "print the paper's claims next to all results", "plotting summary"),
-            program("retest", "repeat all tests from stored statistics, without models", "retest"),
-            experiment("merge", "join the results of runs with --shard", TRANSLATOR, "merge"),
-            program("bench", "measure speed as ratios (in a clone of the repository)", "bench"),
+            program("report", "collect all results of a setup in one HTML file", "report", ""),
+            experiment(
+                "figures",
+                "draw all tables and figures of a setup again",
+                TRANSLATOR,
+                "plotting",
+                "all",
+            ),
+            program("summary", "print the paper's claims next to all results", "plotting", "summary"),
+            program("retest", "repeat all tests from stored statistics, without models", "retest", ""),
+            experiment("merge", "join the results of runs with --shard", TRANSLATOR, "merge", ""),
+            program("bench", "measure speed as ratios (in a clone of the repository)", "bench", ""),
         ],
     },
     Group {
@@ -242,53 +295,71 @@ pub const GROUPS: &[Group] = &[
                 "table1",
                 "heads of the encoder, or of a model without one",
                 TRANSLATOR,
-                "ablate-one --attention paper",
+                ABLATE_ONE.program,
+                "--attention paper",
             )
             .draws(&["table1 --with-figure"])
             .shares("--attention"),
-            experiment("figure1b", "heads of a classifier", CLASSIFIER, "ablate-one --attention self")
-                .draws(&["table1 --with-figure"]),
-            experiment("table2", "layers of a translator", TRANSLATOR, "ablate-all-but-one")
+            experiment(
+                "figure1b",
+                "heads of a classifier",
+                CLASSIFIER,
+                ABLATE_ONE.program,
+                "--attention self",
+            )
+            .draws(&["table1 --with-figure"]),
+            experiment("table2", "layers of a translator", TRANSLATOR, ABLATE_ALL_BUT_ONE.program, "")
                 .draws(&["table2"]),
-            experiment("table3", "layers of a classifier", CLASSIFIER, "ablate-all-but-one")
+            experiment("table3", "layers of a classifier", CLASSIFIER, ABLATE_ALL_BUT_ONE.program, "")
                 .draws(&["table3"]),
-            experiment("table4", "speed of a classifier", CLASSIFIER, "speed-bench --limit first:512")
-                .draws(&["table4"]),
+            experiment(
+                "table4",
+                "speed of a classifier",
+                CLASSIFIER,
+                SPEED_BENCH.program,
+                "--limit first:512",
+            )
+            .draws(&["table4"]),
             experiment(
                 "table5",
                 "Table 2 with heads chosen on another split",
                 TRANSLATOR,
-                "ablate-all-but-one --select-on dev",
+                ABLATE_ALL_BUT_ONE.program,
+                "--select-on dev",
             )
             .draws(&["table5"]),
             experiment(
                 "table6",
                 "Table 3 with heads chosen on 5,000 training examples",
                 CLASSIFIER,
-                "ablate-all-but-one --select-on train --select-limit 5000",
+                ABLATE_ALL_BUT_ONE.program,
+                "--select-on train --select-limit 5000",
             )
             .draws(&["table6"]),
-            experiment("figure2", "domains", TRANSLATOR, "cross-domain").draws(&["figure2"]),
+            experiment("figure2", "domains", TRANSLATOR, CROSS_DOMAIN.program, "").draws(&["figure2"]),
             experiment(
                 "figure3",
                 "prune a translator",
                 TRANSLATOR,
-                "iterative-prune --order importance,oracle,random",
+                ITERATIVE_PRUNE.program,
+                "--order importance,oracle,random",
             )
             .draws(&["figure3"]),
             experiment(
                 "figure4",
                 "prune one attention type at a time",
                 TRANSLATOR,
-                "iterative-prune --attention enc-enc,enc-dec,dec-dec --order importance,random",
+                ITERATIVE_PRUNE.program,
+                "--attention enc-enc,enc-dec,dec-dec --order importance,random",
             )
             .draws(&["figure4"]),
-            experiment("figure5", "training", TRANSLATOR, "training-dynamics").draws(&["figure5"]),
+            experiment("figure5", "training", TRANSLATOR, TRAINING_DYNAMICS.program, "").draws(&["figure5"]),
             experiment(
                 "figure6",
                 "prune a classifier",
                 CLASSIFIER,
-                "iterative-prune --order importance,oracle,random",
+                ITERATIVE_PRUNE.program,
+                "--order importance,oracle,random",
             )
             .draws(&["figure6"]),
         ],
@@ -296,39 +367,49 @@ pub const GROUPS: &[Group] = &[
     Group {
         title: PAPERS[1],
         commands: &[
-            experiment("v19-table1", "the best head for each function", TRANSLATOR, "head-functions")
-                .draws(&["v19-table1"]),
-            experiment("v19-figure1a", "relevance of each head", TRANSLATOR, "relevance")
+            experiment(
+                "v19-table1",
+                "the best head for each function",
+                TRANSLATOR,
+                HEAD_FUNCTIONS.program,
+                "",
+            )
+            .draws(&["v19-table1"]),
+            experiment("v19-figure1a", "relevance of each head", TRANSLATOR, RELEVANCE.program, "")
                 .draws(&["v19-figure1a"]),
-            experiment("v19-figure1c", "functions by layer", TRANSLATOR, "head-functions")
+            experiment("v19-figure1c", "functions by layer", TRANSLATOR, HEAD_FUNCTIONS.program, "")
                 .draws(&["v19-figure1c"]),
             experiment(
                 "v19-figure7",
                 "gates, with controls",
                 TRANSLATOR,
-                "train-gates --epochs 3 --control ungated,chosen,importance,random",
+                TRAIN_GATES.program,
+                "--epochs 3 --control ungated,chosen,importance,random",
             )
             .draws(&["v19-figure7"]),
             experiment(
                 "v19-figure8",
                 "functions of the heads that gates keep",
                 TRANSLATOR,
-                "train-gates --epochs 3",
+                TRAIN_GATES.program,
+                "--epochs 3",
             )
-            .after("head-functions")
+            .after(HEAD_FUNCTIONS.program)
             .draws(&["v19-figure8"]),
             experiment(
                 "v19-figure9",
                 "gates on all attention types",
                 TRANSLATOR,
-                "train-gates --epochs 3 --attention all",
+                TRAIN_GATES.program,
+                "--epochs 3 --attention all",
             )
             .draws(&["v19-figure9"]),
             experiment(
                 "v19-table2",
                 "gates on all heads, and the same heads from scratch",
                 TRANSLATOR,
-                "train-gates --epochs 3 --attention all --control importance,scratch",
+                TRAIN_GATES.program,
+                "--epochs 3 --attention all --control importance,scratch",
             )
             .draws(&["v19-table2"]),
         ],
@@ -338,19 +419,35 @@ pub const GROUPS: &[Group] = &[
 /// Programs that commands run, which can be called by their own names as well: they measure, print the path of their CSV file, and
 /// draw nothing.
 pub const PROGRAMS: [&str; 9] = [
-    "ablate-one",
-    "ablate-all-but-one",
-    "iterative-prune",
-    "cross-domain",
-    "training-dynamics",
-    "speed-bench",
-    "head-functions",
-    "train-gates",
+    ABLATE_ONE.program,
+    ABLATE_ALL_BUT_ONE.program,
+    ITERATIVE_PRUNE.program,
+    CROSS_DOMAIN.program,
+    TRAINING_DYNAMICS.program,
+    SPEED_BENCH.program,
+    HEAD_FUNCTIONS.program,
+    TRAIN_GATES.program,
     "plotting",
 ];
 
-const fn program(name: &'static str, about: &'static str, run: &'static str) -> Entry {
-    Entry { name, about, aliases: &[], run, setup: None, before: None, again: &[], views: &[], shared: None }
+const fn program(
+    name: &'static str,
+    about: &'static str,
+    program: &'static str,
+    arguments: &'static str,
+) -> Entry {
+    Entry {
+        name,
+        about,
+        aliases: &[],
+        program,
+        arguments,
+        setup: None,
+        before: None,
+        again: &[],
+        views: &[],
+        shared: None,
+    }
 }
 
 const fn experiment(
@@ -358,8 +455,9 @@ const fn experiment(
     about: &'static str,
     setup: &'static str,
     run: &'static str,
+    arguments: &'static str,
 ) -> Entry {
-    Entry { setup: Some(setup), ..program(name, about, run) }
+    Entry { setup: Some(setup), ..program(name, about, run, arguments) }
 }
 
 impl Entry {

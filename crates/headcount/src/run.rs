@@ -52,7 +52,7 @@ pub fn start(entry: &Entry, typed: &Typed, arguments: &[OsString]) -> anyhow::Re
     if entry.name == "bench" {
         return bench(arguments);
     }
-    let Some(default) = entry.setup else { return replace(entry.run, typed, arguments) };
+    let Some(default) = entry.setup else { return replace(&entry.run(), typed, arguments) };
     if arguments.iter().any(|option| option == "--help" || option == "-h") {
         let look = match entry.views {
             [] => String::new(),
@@ -65,7 +65,7 @@ pub fn start(entry: &Entry, typed: &Typed, arguments: &[OsString]) -> anyhow::Re
             "{}: {}; the setup is {default} unless named\n{look}\n",
             typed.name, entry.about
         ))?;
-        return replace(entry.run, typed, &["--help".into()]);
+        return replace(&entry.run(), typed, &["--help".into()]);
     }
     // The terminal tells the program that runs too, and this process waits until it has ended.
     let is_stopped = Arc::new(AtomicBool::new(false));
@@ -74,7 +74,7 @@ pub fn start(entry: &Entry, typed: &Typed, arguments: &[OsString]) -> anyhow::Re
     let done = run.setup(default, arguments).and_then(|(setup, options)| {
         if entry.views.is_empty() {
             let all: Vec<OsString> = [setup].into_iter().chain(options).collect();
-            return Ok(replace(entry.run, typed, &all)?);
+            return Ok(replace(&entry.run(), typed, &all)?);
         }
         run.steps(setup, &options).map(|()| ExitCode::SUCCESS)
     });
@@ -139,12 +139,12 @@ impl Run<'_> {
             self.printed(before, [setup.clone()].into_iter().chain(common(options)))?;
         }
         let asked: Vec<&OsStr> = [&setup].into_iter().chain(options).map(OsString::as_os_str).collect();
-        let file = self.printed(entry.run, asked.iter())?;
+        let file = self.printed(&entry.run(), asked.iter())?;
         for more in entry.again {
             if is_stopped.load(Ordering::Relaxed) {
                 return Err(Failure::Ended(ExitCode::from(128 + 2)));
             }
-            self.printed(entry.run, asked.iter().copied().chain(more.split(' ').map(OsStr::new)))?;
+            self.printed(&entry.run(), asked.iter().copied().chain(more.split(' ').map(OsStr::new)))?;
         }
         // an option of the first view alone: the others show all that there is
         let mut shared = entry.shared.map_or_else(Vec::new, |option| values(options, option));

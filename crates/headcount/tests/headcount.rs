@@ -139,9 +139,21 @@ fn a_first_look_describes_the_model_and_then_measures_it() {
     );
 }
 
+/// Messages name these commands.
+#[test]
+fn every_experiment_has_a_command_that_runs_its_program() {
+    for experiment in heads::experiment::ALL {
+        let entry = headcount::find(experiment.command).unwrap();
+        assert_eq!(entry.program, experiment.program, "{}", experiment.name);
+        let is_preset = experiment.program != experiment.name && !entry.arguments.contains("--retrain");
+        let is_named = entry.arguments.contains(&format!("--preset {}", experiment.name));
+        assert!(!is_preset || is_named || experiment.name == "gate-film", "{}", experiment.name);
+    }
+}
+
 #[test]
 fn names_from_before_still_work() {
-    let programs = ["ablate-one", "compare-methods", "plotting"];
+    let programs = ["ablate-one", "iterative-prune", "plotting"];
     for (old, new) in [("ablation-kinds", "kinds"), ("compare-methods", "methods")] {
         assert_eq!(asked(&programs, &[old, "mine"]), asked(&programs, &[new, "mine"]));
     }

@@ -6,9 +6,10 @@ use crate::names::{UnknownName, named};
 use crate::{Error, HeadId};
 
 /// Place of an attention module in the model (Michel et al. 2019, Section 2.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attention {
     /// Encoder self-attention.
+    #[default]
     EncEnc,
     /// Decoder to encoder.
     EncDec,

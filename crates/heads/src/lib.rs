@@ -4,6 +4,7 @@
 //! heads. Users count layers and heads from 1, as the paper does; tensors count from 0. Only [`HeadId`] converts.
 mod attention;
 mod error;
+pub mod experiment;
 mod head;
 mod layout;
 mod maps;

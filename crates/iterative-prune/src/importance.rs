@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use core_masking::{HeadMeans, HeadScores, HeadSet, Measure, Needs};
 use experiment::{EstimateArgs, OpenRows, Oracle, Sampling, SharedArgs};
+use heads::experiment::IMPORTANCE;
 use records::{RowWriter, ScoreRow, Signature};
 use stats::t_test::mean_interval;
 
@@ -42,17 +43,16 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let sampling = Sampling { seed: args.shared.seed(), rescale: args.rescale };
     let estimate = args.estimate.estimate(&description, sampling, &machine)?;
     let scored = args.shared.scored(split, args.rescale);
-    let path = args.shared.output_path("importance", &description, &scored);
+    let path = args.shared.output_path(IMPORTANCE.name, &description, &scored);
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let mut identity = subject.identity("importance", &scored)?;
+    let mut identity = subject.identity(IMPORTANCE.name, &scored)?;
     identity.seed = Some(args.shared.seed());
     estimate.describe(subject.as_ref(), &mut identity)?;
     let provenance = machine.provenance();
     let OpenRows { path, writer: mut rows, .. } =
         args.shared.open_rows(&path, &Signature::new(identity, provenance))?;
-    rows.renew(|_| true);
     let heads = subject.layout().heads();
     let given = subject.measures(&estimate.on)?;
     let is_measured = |measure: &Measure| given.contains(measure) || measure.entry().needs == Needs::Measures;
@@ -60,7 +60,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let scores =
         |rows: &RowWriter<ScoreRow>| rows.rows().filter(|row| row.measure != Measure::Oracle).count();
     if scores(&rows) < heads.len() * measures().count() {
-        rows.discard(|_| true);
         let measured = subject.measure(&estimate.on, &HeadSet::none(), &given)?;
         let means = measured.iter().map(|(&measure, terms)| (measure, terms.means())).collect();
         for measure in measures() {
@@ -70,11 +69,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
 
     let oracle = Oracle::find(&description, &args.shared.results, (subject.as_ref(), &scored))?;
     let lost = oracle.and_then(|oracle| oracle.scores(&heads)).unwrap_or_default();
-    let known = rows.rows().filter(|row| row.measure == Measure::Oracle);
-    if known.map(|row| (row.head_id(), row.value)).collect::<HeadScores>() != lost {
-        rows.discard(|row| row.measure == Measure::Oracle);
-        push(&mut rows, Measure::Oracle, &lost, None)?;
-    }
+    let is_known = |row: &ScoreRow| lost.iter().any(|(id, value)| (id, value) == (row.head_id(), row.value));
+    rows.leave_out(|row| row.measure == Measure::Oracle && !is_known(row));
+    push(&mut rows, Measure::Oracle, &lost, None)?;
     rows.finish()?;
     words::print_line(path.display())?;
     Ok(())
@@ -91,5 +88,7 @@ fn push(
         let terms = terms?.terms(id)?;
         mean_interval(terms.sum, terms.squares?, terms.count)
     };
-    scores.iter().try_for_each(|(id, value)| rows.push(ScoreRow::new(id, measure, value, interval(id))))
+    scores
+        .iter()
+        .try_for_each(|(id, value)| rows.append(ScoreRow::new(id, measure, value, interval(id)), None))
 }

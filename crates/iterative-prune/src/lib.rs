@@ -1,39 +1,45 @@
 //! More and more heads: Michel et al. (2019), Section 4.2, Figures 3 and 6, and Section 5, Figure 4.
 //!
 //! Heads sorted by increasing score over the whole model, or over one attention type, and the test score with the first
-//! 10, 20, .. 100 % of them masked. Beyond the paper, `--retrain` trains the model on without the heads of each step.
-mod curve;
+//! 10, 20, .. 100% of them masked. Beyond the paper: searches for head sets, repairs of the models that are left, and further training.
+//! A preset sets what an experiment of its own used to be.
 pub mod importance;
-mod retrain;
+mod preset;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{bail, ensure};
 use clap::{ArgAction, Parser};
-use core_masking::{HeadId, HeadScores, HeadSet};
 use experiment::{
-    Estimate, EstimateArgs, HeadSweep, MaskingArgs, MeasuredRows, Oracle, Pool, Retraining, Sampling,
-    SharedArgs, StepArgs, Together, Unit, has_duplicates,
+    AblationKind, Chooser, Curve, Curves, Estimate, EstimateArgs, Ingredient, Known, MaskingArgs,
+    MeasuredRows, Pool, Retraining, Sampling, SelectorArgs, SharedArgs, StepArgs, Steps, Together, Unit,
+    has_duplicates, possible_orders,
 };
-use records::{Identity, Order, PruningRow};
+use records::{CurveRow, Identity, Order, Repair};
+use serde_json::Value;
 use significance::TestArgs;
-use stats::Metric;
-use subject::{Scored, Subject};
+use subject::{Description, Scored, Subject};
+use training::Machine;
 
-use curve::Curve;
+use preset::Preset;
 
 /// Masks more and more heads, the least important first, and scores the test set (Figures 3, 4 and 6).
 ///
 /// Writes a row for each step soon after it is scored, and resumes a killed run. Existing results are used and missing
 /// ones are measured; --again measures everything again. Curves of several orders and attention types share a file,
-/// with the floor of each type (all its heads masked) and, of orders other than random, the complement: the order
-/// reversed. The oracle order is made of the results of ablate-one for the same model and data, which are measured where
-/// they are missing. export-model writes the model without the heads of a step.
-#[derive(Debug, Parser)]
+/// with the floor of each type (all its heads masked) and, of rankings, the complement: the ranking reversed. The oracle
+/// is made of the results of ablate-one for the same model and data, which are measured where they are missing.
+/// export-model writes the model without the heads of a step.
+#[derive(Debug, Clone, Parser)]
 #[command(version, args_override_self = true)]
 struct Args {
-    /// Order of the heads; several, separated by commas
-    #[arg(long, value_enum, action = ArgAction::Set, value_delimiter = ',', value_name = "ORDERS", default_value = "importance")]
+    /// What is measured by default, and the name of the result file
+    #[arg(long, value_enum, default_value_t = Preset::Prune)]
+    preset: Preset,
+
+    /// Rankings of the heads and searches for them, separated by commas [default: importance; with --preset joint-search
+    /// greedy-forward; with --preset compare-methods all for which the setup has what they need]
+    #[arg(long, visible_alias = "method", action = ArgAction::Set, value_delimiter = ',', value_enum, value_name = "ORDERS")]
     order: Vec<Order>,
 
     /// Number of random orders, with seeds counting up from --seed
@@ -47,6 +53,10 @@ struct Args {
     #[command(flatten)]
     steps: StepArgs,
 
+    /// Maximum share of heads to mask, in percent; of swap the share [default: 50 with --preset joint-search, otherwise all]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
+    percent: Option<u64>,
+
     /// Unit that is masked
     #[arg(long, value_enum, default_value_t = Unit::Head)]
     unit: Unit,
@@ -56,11 +66,22 @@ struct Args {
     #[arg(long)]
     uniform: bool,
 
-    /// Retrain the model without the heads of each step for this many epochs, restarting its recipe, and write
-    /// prune-and-retrain.csv, a separate curve with the updates spent on each step. Each step starts from the intact
-    /// model; with --attention enc-enc only its encoder is trained. Step 0 masks no head and is trained for as many
-    /// updates
-    #[arg(long, value_name = "EPOCHS", conflicts_with_all = ["recompute", "rescale", "ablation"], value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    /// Repairs of the models that are left, separated by commas [default: with --preset compare-methods
+    /// none,mean,least-squares; otherwise models are scored as they are]
+    #[arg(long, value_enum, action = ArgAction::Set, value_delimiter = ',', value_name = "REPAIRS", conflicts_with_all = ["rescale", "ablation"])]
+    repair: Vec<Repair>,
+
+    /// Maximum number of segments to rescale kept heads on, of those on which heads are ranked (Kwon et al. 2022 use 2,048)
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    fit_limit: u64,
+
+    /// Epochs of further training with --repair training, restarting the recipe of the setup; each step starts from the full model
+    #[arg(long, value_name = "EPOCHS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    epochs: u64,
+
+    /// The same as --preset prune-and-retrain --epochs EPOCHS: retrain the model without the heads of each step. With --attention
+    /// enc-enc only its encoder is trained. Step 0 masks no head and is trained for as many updates
+    #[arg(long, value_name = "EPOCHS", conflicts_with_all = ["recompute", "rescale", "ablation", "repair", "preset"], value_parser = clap::value_parser!(u64).range(1..=10_000))]
     retrain: Option<u64>,
 
     #[command(flatten)]
@@ -72,6 +93,9 @@ struct Args {
     #[command(flatten)]
     estimate: EstimateArgs,
 
+    #[command(flatten)]
+    selectors: SelectorArgs,
+
     // Last, because the heading of a flattened struct also covers the fields after it.
     #[command(flatten)]
     shared: SharedArgs,
@@ -79,139 +103,314 @@ struct Args {
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
-    experiment::run_each(words::parse::<Args>(), |args| &mut args.shared.subject, run)
+    experiment::run_each(
+        words::parse::<Args>(),
+        |args| &mut args.shared.subject,
+        |args| run(&args.completed()),
+    )
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {
-    check(args)?;
+    args.check()?;
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
-    let split = description.split(args.shared.split.as_deref(), &machine)?;
-    let layout = description.layout(&machine)?;
-    let pools = args.steps.pools(&layout, Together::of(&layout, args.unit, args.uniform)?)?;
-    let is_needed = args.order.iter().any(|order| order.is_measured());
-    let sampling = Sampling { seed: args.shared.seed(), rescale: args.masking.rescale };
-    let estimate = args.estimate.estimate_if(is_needed, &description, sampling, &machine)?;
-    let scored = args.masking.scored(split, &args.shared, &description, &machine)?;
-    let estimate = estimate.map(|estimate| estimate.under(&scored.ablation));
-    let retraining = args.retrain.map(|epochs| (epochs as usize, args.shared.seed()));
-    let retraining =
-        retraining.map(|settings| Retraining::new(&description, &machine, settings)).transpose()?;
-    let experiment = if retraining.is_some() { retrain::EXPERIMENT } else { "iterative-prune" };
-    let path = args.shared.output_path(experiment, &description, &scored);
+    let Plan { pools, estimate, scored, search_on, retraining } = args.plan(&description, &machine)?;
+    let path = args.shared.output_path(args.preset.experiment(), &description, &scored);
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
-
-    let oracle = if args.order.contains(&Order::Oracle) {
-        let sweep = HeadSweep::one_at_a_time(scored.clone(), &layout, TestArgs::default());
-        let path = description.result_path(&args.shared.results, "ablate-one", &scored);
-        let found = sweep.ingredient(subject.as_ref(), &layout.heads(), &path, &args.shared, &machine)?;
-        Some(Oracle::of(found.rows))
-    } else {
-        None
-    };
-    let pruning =
-        Pruning { args, name: description.name(), subject: subject.as_ref(), scored, estimate, oracle };
-    let identity = pruning.identity(experiment, &pools)?;
-    let curves = pruning.curves(&pools);
-    let settings = (&args.shared, &machine, &args.test);
-    let path = match &retraining {
-        Some(retraining) => retrain::draw(retraining, &pruning, &curves, (&path, identity, settings))?,
-        None => {
-            let plan = curve::plan(&curves);
-            let mut rows =
-                MeasuredRows::<PruningRow>::open(&path, identity, pruning.subject, plan, settings)?;
-            curve::draw(&pruning, &curves, &mut rows)?;
-            rows.finish()?.path
+    check_metrics(args, subject.as_ref(), &search_on.split, &scored.split)?;
+    let orders = match &estimate {
+        Some(estimate) if args.order.is_empty() => {
+            let heads = pools.iter().map(|pool| pool.heads.len()).max().unwrap_or_default();
+            possible_orders((&description, subject.as_ref(), &machine), estimate, heads)?
         }
+        _ => args.order.clone(),
     };
-    words::print_line(path.display())?;
+    let identity = args.identity(subject.as_ref(), estimate.as_ref(), (&scored, &search_on), &pools)?;
+    let curves = args.curves(&pools, &orders);
+    let oracle_on = match &estimate {
+        Some(estimate) if args.preset == Preset::Methods => estimate.on.clone(),
+        _ => scored.clone(),
+    };
+    let chooser = Chooser {
+        shared: &args.shared,
+        selectors: &args.selectors,
+        description: &description,
+        machine: &machine,
+        subject: subject.as_ref(),
+        estimate: estimate.as_ref(),
+        oracle_on,
+        search_on,
+        orders,
+        recompute: args.recompute,
+        costs: args.preset == Preset::Methods,
+        known: Known::default(),
+    };
+    let repairs = args.repair.iter().copied().map(Some);
+    let all = Curves {
+        chooser,
+        scored,
+        steps: args.preset.steps(args.percent),
+        repairs: if args.repair.is_empty() { vec![None] } else { repairs.collect() },
+        fit_limit: args.fit_limit as usize,
+        retraining,
+    };
+    let settings = (&args.shared, &machine, &args.test);
+    let mut rows =
+        MeasuredRows::<CurveRow>::open(&path, identity, subject.as_ref(), all.plan(&curves), settings)?;
+    all.measure(&curves, &mut rows)?;
+    words::print_line(rows.finish()?.path.display())?;
     Ok(())
 }
 
-/// Refuses --shard where a step needs those before it, and orders that make no sense together.
-///
-/// # Errors
-/// If that is so.
-fn check(args: &Args) -> anyhow::Result<()> {
-    if args.recompute {
-        args.shared.refuse_shard(
-            "with --recompute each step is scored on the model without the heads of those before it",
-        )?;
-    }
-    if args.retrain.is_some() {
-        args.shared.refuse_shard("with --retrain models are trained one after another")?;
-    }
-    if let Some(order) = args.order.iter().find(|order| args.recompute && !order.is_measured()) {
-        bail!("--recompute scores heads again on the masked model, which order {} does not", order.name());
-    }
-    if has_duplicates(&args.order) {
-        bail!("an order is given twice in --order");
-    }
-    Ok(())
-}
-
-/// Parts that all curves share.
-struct Pruning<'a> {
-    args: &'a Args,
-    /// Of the subject.
-    name: &'a str,
-    subject: &'a dyn Subject,
-    scored: Scored,
+/// What is known before the subject is opened.
+struct Plan<'a> {
+    pools: Vec<Pool>,
+    /// Segments on which heads are ranked; `None` if no order needs them.
     estimate: Option<Estimate>,
-    oracle: Option<Oracle>,
+    scored: Scored,
+    /// Segments on which searches score head sets.
+    search_on: Scored,
+    retraining: Option<Retraining<'a>>,
 }
 
-impl Pruning<'_> {
-    /// Metric of the scored split.
-    fn metric(&self) -> Metric {
-        self.subject.metric(&self.scored.split)
+impl Args {
+    /// The arguments with the defaults of their preset.
+    fn completed(&self) -> Self {
+        let mut args = self.clone();
+        if let Some(epochs) = self.retrain {
+            (args.preset, args.epochs) = (Preset::Retrain, epochs);
+        }
+        let entry = args.preset.entry();
+        if args.order.is_empty() {
+            args.order = entry.orders.to_vec();
+        }
+        if args.repair.is_empty() {
+            args.repair = entry.repairs.to_vec();
+        }
+        args.percent = args.percent.or(entry.percent);
+        args.steps = args.steps.with_default(entry.step_percent);
+        args
     }
 
-    /// Identity of the rows.
-    fn identity(&self, experiment: &str, pools: &[Pool]) -> anyhow::Result<Identity> {
-        let mut identity = self.subject.identity(experiment, &self.scored)?;
-        identity.seed = Some(self.args.shared.seed());
-        if let Some(estimate) = &self.estimate {
-            estimate.describe(self.subject, &mut identity)?;
+    /// Reads and checks what can be had without opening the subject.
+    fn plan<'a>(&self, description: &'a Description, machine: &'a Machine) -> anyhow::Result<Plan<'a>> {
+        SelectorArgs::check(&self.order, description)?;
+        let split = description.split(self.shared.split.as_deref(), machine)?;
+        let layout = description.layout(machine)?;
+        let pools = self.steps.pools(&layout, Together::of(&layout, self.unit, self.uniform)?)?;
+        self.check_steps(&pools)?;
+        ensure!(
+            !(layout.is_one_layer() && self.repair.contains(&Repair::LeastSquares)),
+            "all layers of this model share their weights, so that none can be rescaled alone: leave least-squares out of --repair"
+        );
+        let is_ranked = |order: &Order| !matches!(order, Order::Random | Order::Oracle);
+        let is_fitted = |repair: &Repair| matches!(repair, Repair::Mean | Repair::LeastSquares);
+        let is_needed = self.preset != Preset::Prune && self.preset != Preset::Retrain
+            || self.order.iter().any(is_ranked)
+            || self.repair.iter().any(is_fitted);
+        let sampling = Sampling { seed: self.shared.seed(), rescale: self.masking.rescale };
+        let estimate = self.estimate.estimate_if(is_needed, description, sampling, machine)?;
+        let scored = self.masking.scored(split, &self.shared, description, machine)?;
+        let estimate = estimate.map(|estimate| estimate.under(&scored.ablation));
+        let search_on = self.search_on(description, estimate.as_ref(), &scored, machine)?;
+        let training = (self.epochs as usize, self.shared.seed());
+        let is_trained = self.repair.contains(&Repair::Training);
+        let retraining = is_trained.then(|| Retraining::new(description, machine, training)).transpose()?;
+        Ok(Plan { pools, estimate, scored, search_on, retraining })
+    }
+
+    /// Refuses orders and repairs that make no sense together, and --shard where rows depend on each other.
+    fn check(&self) -> anyhow::Result<()> {
+        let is_search = self.order.is_empty() || self.order.iter().any(|order| order.is_search());
+        for (is_so, reason) in [
+            (
+                self.recompute,
+                "with --recompute each step is scored on the model without the heads of those before it",
+            ),
+            (self.repair == [Repair::Training], "models are trained one after another"),
+            (!self.repair.is_empty(), "models are repaired one after another"),
+            (is_search, "a search measures each set of heads because of what it found before"),
+            (
+                self.order.contains(&Order::FisherRearranged),
+                "fisher-rearranged chooses the heads of each step anew, so that shards cannot be compared",
+            ),
+        ] {
+            if is_so {
+                self.shared.refuse_shard(reason)?;
+            }
+        }
+        self.check_preset()?;
+        let single =
+            |order: &&Order| matches!(order, Order::GreedyForward | Order::Swap | Order::FisherRearranged);
+        let is_single = self.order.is_empty() || self.order.iter().any(|order| single(&order));
+        ensure!(
+            !is_single || self.unit == Unit::Head && !self.uniform,
+            "greedy-forward, swap and fisher-rearranged choose single heads: name other orders with --unit group or --uniform"
+        );
+        if let Some(order) = self.order.iter().find(|order| self.recompute && !order.is_measured()) {
+            bail!("--recompute ranks heads again on the masked model, which order {order} does not");
+        }
+        ensure!(!has_duplicates(&self.order), "an order is given twice in --order");
+        ensure!(!has_duplicates(&self.repair), "a repair is given twice in --repair");
+        Ok(())
+    }
+
+    /// Refuses options that a preset or a repair has no use for.
+    fn check_preset(&self) -> anyhow::Result<()> {
+        let is_masked_otherwise =
+            self.masking.rescale || self.masking.ablation.ablation != AblationKind::Zero;
+        ensure!(
+            self.repair.is_empty() || !is_masked_otherwise,
+            "--rescale and --ablation cannot be combined with repairs"
+        );
+        let (is_retrained, is_methods) = (self.preset == Preset::Retrain, self.preset == Preset::Methods);
+        ensure!(
+            !is_retrained || self.repair == [Repair::Training] && !self.recompute,
+            "--preset prune-and-retrain retrains the model of each step: it takes no other --repair and no --recompute"
+        );
+        ensure!(
+            !is_methods || self.percent.is_none() && !self.recompute,
+            "--preset compare-methods takes neither --percent nor --recompute, but the order importance-recomputed"
+        );
+        Ok(())
+    }
+
+    /// Refuses steps at which nothing can be measured.
+    fn check_steps(&self, pools: &[Pool]) -> anyhow::Result<()> {
+        let steps = self.preset.steps(self.percent);
+        let orders = if self.order.is_empty() { &[Order::Importance][..] } else { &self.order };
+        for (pool, &order) in pools.iter().flat_map(|pool| orders.iter().map(move |order| (pool, order))) {
+            let curve = Curve { pool, order, seed: None, complement: false };
+            let is_some = curve.steps(steps, None).iter().any(|step| step.masked > 0);
+            match steps {
+                Steps::UpTo(percent) if order == Order::Swap => ensure!(
+                    is_some,
+                    "up to {percent}% of {} heads there is no step to search at",
+                    pool.heads.len()
+                ),
+                Steps::Inner => ensure!(
+                    is_some,
+                    "no step masks some of the heads, but not all: --step-percent or --keep-at-least must leave one"
+                ),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Segments on which searches score head sets.
+    fn search_on(
+        &self,
+        description: &Description,
+        estimate: Option<&Estimate>,
+        scored: &Scored,
+        machine: &Machine,
+    ) -> anyhow::Result<Scored> {
+        let (limit, seed) = (self.selectors.search_limit as usize, self.shared.seed());
+        let named = self.selectors.search_on.as_deref();
+        if let (Preset::Methods, Some(Estimate { on, .. })) = (self.preset, estimate) {
+            if on.split == scored.split {
+                words::say!(
+                    "heads are chosen on the split that is scored, `{}`: scores are optimistic",
+                    on.split
+                );
+            }
+            if named.is_none() {
+                let limit = on.limit.unwrap_or(usize::MAX).min(limit);
+                return Ok(Scored::sample(on.split.clone(), limit, seed, false));
+            }
+        }
+        if !self.searches() {
+            return Ok(scored.clone()); // which no order uses
+        }
+        let dev = description.dev_split();
+        let default = if dev == scored.split { description.train_split() } else { dev };
+        let on = description.split(Some(named.unwrap_or(default)), machine)?;
+        ensure!(on != scored.split, "--search-on {on} is the split that is scored: name another");
+        Ok(Scored::sample(on, limit, seed, self.masking.rescale).under(scored.ablation.clone()))
+    }
+
+    /// Returns true if head sets are scored to choose among them.
+    fn searches(&self) -> bool {
+        self.order.is_empty() || self.order.iter().any(|order| order.is_search() && !order.is_trained())
+    }
+
+    /// Identity of the rows; arguments are named as by the experiments that presets once were.
+    fn identity(
+        &self,
+        subject: &dyn Subject,
+        estimate: Option<&Estimate>,
+        (scored, search_on): (&Scored, &Scored),
+        pools: &[Pool],
+    ) -> anyhow::Result<Identity> {
+        let mut identity = subject.identity(self.preset.experiment(), scored)?;
+        identity.seed = Some(self.shared.seed());
+        if let Some(estimate) = estimate {
+            estimate.describe(subject, &mut identity)?;
         }
         pools[0].describe(&mut identity);
-        identity.arguments.insert("recompute".to_owned(), self.args.recompute.into());
-        // Results that were made before these could be asked for do not tell them.
-        if self.args.unit == Unit::Group {
-            identity.arguments.insert("unit".to_owned(), "group".into());
+        let mut arguments: Vec<(&str, Value)> = Vec::new();
+        let is_methods = self.preset == Preset::Methods;
+        if is_methods {
+            self.selectors.describe(&mut identity);
+        } else {
+            arguments.push(("recompute", self.recompute.into()));
+            arguments.extend(self.selectors.of_orders(&self.order));
         }
-        if self.args.uniform {
-            identity.arguments.insert("uniform".to_owned(), true.into());
+        if is_methods || self.repair.contains(&Repair::LeastSquares) {
+            arguments.push(("fit_limit", self.fit_limit.into()));
         }
-        if let Some(epochs) = self.args.retrain {
-            identity.arguments.insert("retrain".to_owned(), epochs.into());
+        if is_methods || self.repair.contains(&Repair::Training) && self.preset != Preset::Retrain {
+            arguments.push(("epochs", self.epochs.into()));
         }
+        // Earlier results, which had no other choice, do not name these.
+        if self.unit == Unit::Group {
+            arguments.push(("unit", "group".into()));
+        }
+        if self.uniform {
+            arguments.push(("uniform", true.into()));
+        }
+        if is_methods && self.recompute {
+            arguments.push(("recompute", true.into()));
+        }
+        if self.preset == Preset::Retrain {
+            arguments.push(("retrain", self.epochs.into()));
+        }
+        if self.searches() && (self.preset != Preset::Methods || self.selectors.search_on.is_some()) {
+            Ingredient::describe(subject, search_on, "search", &mut identity)?;
+            arguments.extend([
+                ("search_on", search_on.split.clone().into()),
+                ("search_limit", search_on.limit.into()),
+                ("search_evaluations", self.selectors.evaluations.into()),
+            ]);
+        }
+        identity.arguments.extend(arguments.into_iter().map(|(name, value)| (name.to_owned(), value)));
         Ok(identity)
     }
 
-    /// Scores for an order that is measured, of all heads but those of `masked`.
-    fn scores(&self, order: Order, masked: &HeadSet) -> anyhow::Result<HeadScores> {
-        let estimate = self.estimate.as_ref().context("heads cannot be scored without --estimate-on")?;
-        Ok(estimate.scores(order, self.subject, masked)?)
-    }
-
-    /// The score that is lost without each of `heads`.
-    fn oracle(&self, heads: &[HeadId]) -> anyhow::Result<HeadScores> {
-        let scores = self.oracle.as_ref().and_then(|oracle| oracle.scores(heads));
-        scores.context("ablate-one has no row for a head")
-    }
-
     /// The curves of each order over each pool, and the pools' floors.
-    fn curves<'a>(&self, pools: &'a [Pool]) -> Vec<Curve<'a>> {
-        let seeds: Vec<u64> =
-            (0..self.args.random_orders).map(|n| self.args.shared.seed().wrapping_add(n)).collect();
-        let orders = &self.args.order;
+    fn curves<'a>(&self, pools: &'a [Pool], orders: &[Order]) -> Vec<Curve<'a>> {
+        let first = self.shared.seed();
+        let seeds: Vec<u64> = (0..self.random_orders).map(|n| first.wrapping_add(n)).collect();
+        let preset = self.preset;
         let of_pool = |pool| {
-            let curves = orders.iter().flat_map(|&order| Curve::of(pool, order, &seeds));
-            curves.chain([Curve::floor(pool)]).collect::<Vec<_>>()
+            let curves = Curve::all(pool, orders, &seeds, |order| preset.has_complement(order));
+            curves.into_iter().chain(preset.entry().floor.then(|| Curve::floor(pool)))
         };
         pools.iter().flat_map(of_pool).collect()
     }
+}
+
+/// Refuses to search on a split that is scored otherwise than the one that is reported.
+fn check_metrics(args: &Args, subject: &dyn Subject, on: &str, reported: &str) -> anyhow::Result<()> {
+    let [by, reported_by] = [on, reported].map(|split| subject.metric(split));
+    ensure!(
+        by == reported_by || args.preset == Preset::Methods && args.selectors.search_on.is_none(),
+        "the search would be on split `{on}`, which is scored by {}, but `{reported}` is scored by {}: --search-on names another",
+        by.name(),
+        reported_by.name()
+    );
+    Ok(())
 }

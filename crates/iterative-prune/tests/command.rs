@@ -5,7 +5,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use predicates::str::contains;
-use records::{AblationRow, Measure, PruningRow, Row, ScoreRow, TestedRow};
+use records::{AblationRow, CurveRow, Measure, Row, ScoreRow, TestedRow};
 use tempfile::TempDir;
 use test_support::{CLASSIFIER, TRANSLATOR, kill_when, read, rows, trained};
 
@@ -39,11 +39,11 @@ fn ablate_one(folder: &Path, arguments: &[&str]) {
 }
 
 /// The rows of a curve by its name, such as `all/importance` or `all/random-5`.
-fn curve<'a>(rows: &'a [PruningRow], name: &str) -> Vec<&'a PruningRow> {
+fn curve<'a>(rows: &'a [CurveRow], name: &str) -> Vec<&'a CurveRow> {
     rows.iter().filter(|row| row.family() == name).collect()
 }
 
-fn heads(row: &PruningRow) -> BTreeSet<&str> {
+fn heads(row: &CurveRow) -> BTreeSet<&str> {
     row.masked_heads.split('+').filter(|name| !name.is_empty()).collect()
 }
 
@@ -54,7 +54,7 @@ fn curves_have_their_known_ends() {
     let orders = ["--order", "oracle", "--order", "importance,random,entropy"];
     let arguments = [&orders[..], &["--random-orders", "2", "--seed", "5"]].concat();
     command(folder.path()).args(arguments).assert().success().stdout(format!("{TABLE}\n"));
-    let rows: Vec<PruningRow> = rows(folder.path(), "iterative-prune.csv");
+    let rows: Vec<CurveRow> = rows(folder.path(), "iterative-prune.csv");
     let whole = ["importance", "entropy"].map(|order| curve(&rows, &format!("all/{order}")));
     let turned = ["importance", "entropy"].map(|order| curve(&rows, &format!("all/{order}/complement")));
     let random = [5, 6].map(|seed| curve(&rows, &format!("all/random-{seed}")));
@@ -86,7 +86,7 @@ fn the_first_step_is_a_row_of_ablate_one() {
     command(folder.path()).args(["--order", "oracle,importance", "--step-percent", "5"]).assert().success();
     let single: Vec<AblationRow> = rows(folder.path(), "ablate-one.csv");
     assert_eq!(single.len(), 18);
-    let pruned: Vec<PruningRow> = rows(folder.path(), "iterative-prune.csv");
+    let pruned: Vec<CurveRow> = rows(folder.path(), "iterative-prune.csv");
     for row in pruned.iter().filter(|row| row.masked == 1) {
         let head = single.iter().find(|head| head.name() == row.masked_heads).unwrap();
         assert_eq!((row.score, row.base_score), (head.score, head.base_score));
@@ -114,7 +114,7 @@ fn attention_types_have_curves_of_their_own() {
         .args(["--attention", "all", "--attention", "enc-dec,dec-dec", "--step-percent", "50"])
         .assert()
         .success();
-    let read = || -> Vec<PruningRow> { rows(folder.path(), "iterative-prune.csv") };
+    let read = || -> Vec<CurveRow> { rows(folder.path(), "iterative-prune.csv") };
     assert!(curve(&read(), "all/importance").is_empty());
     command(folder.path()).args(["--attention", "all", "--step-percent", "50"]).assert().success();
     let rows = read();
@@ -139,12 +139,12 @@ fn recomputed_scores_change_the_order() {
             .args(arguments)
             .assert()
             .success();
-        let rows: Vec<PruningRow> = rows(folder.path(), "iterative-prune.csv");
+        let rows: Vec<CurveRow> = rows(folder.path(), "iterative-prune.csv");
+        assert_eq!(curve(&rows, "all/floor")[0].masked, 18, "the floor keeps no head of any layer");
         ["", "/complement"]
             .map(|side| curve(&rows, &format!("all/importance{side}")).into_iter().cloned().collect())
     };
-    let (plain, again): ([Vec<PruningRow>; 2], [Vec<PruningRow>; 2]) =
-        (curves(&[]), curves(&["--recompute"]));
+    let (plain, again): ([Vec<CurveRow>; 2], [Vec<CurveRow>; 2]) = (curves(&[]), curves(&["--recompute"]));
     for curve in plain.iter().chain(&again) {
         assert_eq!(curve.iter().map(|row| row.masked).collect::<Vec<_>>(), [0, 5, 9, 12]);
     }
@@ -165,7 +165,7 @@ fn recomputed_scores_change_the_order() {
 fn a_classifier_without_heads_gives_all_texts_one_class() {
     let folder = reviews();
     command(folder.path()).args(["--step-percent", "100"]).assert().success();
-    let rows: Vec<PruningRow> = rows(folder.path(), "iterative-prune.csv");
+    let rows: Vec<CurveRow> = rows(folder.path(), "iterative-prune.csv");
     let text = fs::read_to_string(folder.path().join("data/reviews/test.tsv")).unwrap();
     let share = |label: &str| {
         let labels: Vec<bool> =
@@ -231,6 +231,11 @@ fn arguments_that_make_no_sense_are_refused() {
         (&["--attention", "all,all"], "error: a type is given twice in --attention\n"),
         (&["--keep-at-least", "3"], "error: --keep-at-least 3 leaves nothing to mask: layers have 3 heads\n"),
         (&["--recompute", "--order", "random"], "which order random does not"),
+        (&["--order", "swap", "--uniform"], "greedy-forward, swap and fisher-rearranged choose single heads"),
+        (&["--preset", "prune-and-retrain", "--recompute"], "takes no other --repair and no --recompute"),
+        (&["--preset", "compare-methods", "--percent", "50"], "takes neither --percent nor --recompute"),
+        (&["--preset", "compare-methods", "--rescale"], "cannot be combined with repairs"),
+        (&["--order", "fisher-rearranged", "--shard", "1/2"], "chooses the heads of each step anew"),
         (&["--estimate-on", "newstest"], "no split `newstest`: this setup has train, dev, test, shifted"),
     ] {
         let message = refusal(folder.path(), arguments);

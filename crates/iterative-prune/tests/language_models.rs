@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use records::{AblationRow, Measure, PruningRow, ScoreRow, Signature};
+use records::{AblationRow, CurveRow, HeadId, HeadSet, Measure, ScoreRow, Signature};
 use serde_json::Value;
 use tempfile::TempDir;
 use test_support::{LANGUAGE_MODEL, command, refusal, rows, trained};
@@ -80,7 +80,7 @@ fn logits_of_choices_of_two_are_attributed_to_heads() {
     }
     let order = ["--order", "logit-attribution", "--step-percent", "13", "--resamples", "99"];
     command("iterative-prune", folder.path()).args(on_choices).args(order).assert().success();
-    let curve: Vec<PruningRow> = rows(folder.path(), "iterative-prune-agreement.csv");
+    let curve: Vec<CurveRow> = rows(folder.path(), "iterative-prune-agreement.csv");
     let first =
         curve.iter().find(|row| row.order == "logit-attribution" && row.masked == 2 && !row.complement);
     own.sort_by(|one, other| one.value.total_cmp(&other.value));
@@ -127,7 +127,7 @@ fn the_oracle_masks_first_what_costs_the_fewest_nats() {
     let arguments = ["--order", "oracle", "--step-percent", "13", "--resamples", "99"];
     command("iterative-prune", folder.path()).args(arguments).assert().success();
     let sweep: Vec<AblationRow> = rows(folder.path(), "ablate-one.csv");
-    let curve: Vec<PruningRow> = rows(folder.path(), "iterative-prune.csv");
+    let curve: Vec<CurveRow> = rows(folder.path(), "iterative-prune.csv");
     let first = curve.iter().find(|row| row.order == "oracle" && row.masked == 2 && !row.complement).unwrap();
     let mut by_cost: Vec<&AblationRow> = sweep.iter().collect();
     by_cost.sort_by(|one, other| one.score.total_cmp(&other.score));
@@ -219,5 +219,23 @@ fn questions_of_a_file_are_asked_as_described() {
         let folder = test_support::folder(&LANGUAGE_MODEL.replacen(old, new, 1));
         let message = refusal(&mut command("ablate-one", folder.path()));
         assert!(message.contains(expected), "{message}");
+    }
+}
+
+/// Heads that share keys and values are masked together, whatever ranks them.
+#[test]
+fn random_orders_mask_whole_groups() {
+    let folder = trained(LANGUAGE_MODEL, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
+    let mut prune = command("iterative-prune", folder.path());
+    prune.args(["--order", "random", "--random-orders", "3", "--unit", "group", "--step-percent", "25"]);
+    prune.args(["--resamples", "0"]).assert().success();
+    let found: Vec<CurveRow> = rows(folder.path(), "iterative-prune.csv");
+    assert!(found.len() > 12);
+    for row in found {
+        let masked: HeadSet = row.masked_heads.parse().unwrap();
+        for id in masked.iter() {
+            let other = HeadId::from_index(id.attention(), id.layer_index(), id.head_index() ^ 1);
+            assert!(masked.contains(other), "{}", row.masked_heads);
+        }
     }
 }

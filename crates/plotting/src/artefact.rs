@@ -1,70 +1,29 @@
 //! Artefacts: a table or a figure, or some that belong together.
 use std::path::PathBuf;
 
+use crate::findings::{LeftOut, Result, ResultFile, Source};
 use charts::write::Sheet;
-use findings::{BestHeads, LeftOut, Pair, Result, ResultFile, Source, experiment};
 
 use crate::view::Asked;
 
-/// Results that an artefact is made of.
+/// Results that an artefact is drawn from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reads {
-    /// Results of an experiment, of which a command of its own draws one file.
+    /// Results of an experiment; a command of its own draws one file of them.
     Each(&'static str),
-    /// The same where several files stand beside each other, all of which are drawn.
-    Every(&'static str),
-    /// The first where the subject's own training has none: those of a replicate.
-    EachOrReplicate(&'static str),
-    /// Sweeps over segments that have groups.
-    Groups,
-    /// Comparisons of two splits.
-    Pairs,
-    /// The best heads of the layers.
-    Best {
-        /// `true` if they were chosen on another split than the one that is reported.
-        other_split: bool,
-    },
+    /// Files that are chosen in another way.
+    Files(fn(&Source, &Asked<'_>) -> Result<Vec<ResultFile>>),
 }
 
 impl Reads {
-    /// The files for everything that there is, of which there may be none, or those that a single command draws.
-    pub fn files(self, source: &Source, asked: &Asked<'_>) -> Result<Vec<ResultFile>> {
-        let each = |experiment| {
-            if asked.is_all { source.all(experiment) } else { Ok(vec![source.one(experiment)?]) }
-        };
+    /// Returns all files, possibly none, or those that a single command draws.
+    fn files(self, source: &Source, asked: &Asked<'_>) -> Result<Vec<ResultFile>> {
         match self {
-            Self::Each(experiment) => each(experiment),
-            Self::Every(experiment) => {
-                let files = source.all(experiment)?;
-                if files.is_empty() { each(experiment) } else { Ok(files) }
-            }
-            Self::EachOrReplicate(experiment) => {
-                let files = if asked.is_all { source.all(experiment)? } else { Vec::new() };
-                if files.is_empty() { Ok(vec![source.of_a_training(experiment)?]) } else { Ok(files) }
-            }
-            Self::Groups => {
-                let is_meant = |file: &ResultFile| !asked.is_all || file.groups().is_some();
-                Ok(each(experiment::SWEEP)?.into_iter().filter(is_meant).collect())
-            }
-            Self::Pairs if asked.is_all => each(experiment::PAIR),
-            Self::Pairs => Pair::files(source, asked.against),
-            Self::Best { other_split } if asked.is_all => BestHeads::files(source, other_split),
-            Self::Best { other_split: false } => each(experiment::BEST_HEADS),
-            Self::Best { other_split: true } => BestHeads::largest_files(source),
+            Self::Each(experiment) if asked.is_all => source.all(experiment),
+            Self::Each(experiment) => Ok(vec![source.one(experiment)?]),
+            Self::Files(files) => files(source, asked),
         }
     }
-}
-
-/// Options of a command beside those of all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Takes {
-    Nothing,
-    /// The attention types to show.
-    Attention,
-    /// The same, and whether Figure 1 is drawn too.
-    AttentionAndFigure,
-    /// The second split of a comparison.
-    Against,
 }
 
 /// Headings of a report.
@@ -100,7 +59,8 @@ pub struct Artefact {
     draw: Draw,
     pub(crate) alias: Option<&'static str>,
     detail: Option<&'static str>,
-    pub(crate) takes: Takes,
+    /// Options of the command in addition to those of all.
+    pub(crate) options: &'static [&'static str],
 }
 
 impl Artefact {
@@ -111,7 +71,7 @@ impl Artefact {
         reads: Reads,
         draw: Draw,
     ) -> Self {
-        Self { name, recipe, chapter, about, reads, draw, alias: None, detail: None, takes: Takes::Nothing }
+        Self { name, recipe, chapter, about, reads, draw, alias: None, detail: None, options: &[] }
     }
 
     /// With another name of its command.
@@ -124,9 +84,9 @@ impl Artefact {
         Self { detail: Some(detail), ..self }
     }
 
-    /// With these options of its command.
-    pub(crate) const fn takes(self, takes: Takes) -> Self {
-        Self { takes, ..self }
+    /// With these options of its command: `attention`, `with_figure`, `against`.
+    pub(crate) const fn options(self, options: &'static [&'static str]) -> Self {
+        Self { options, ..self }
     }
 
     /// A description with all details.
@@ -143,9 +103,8 @@ impl Artefact {
         left_out: &mut LeftOut,
     ) -> Result<Option<Vec<(PathBuf, Sheet)>>> {
         let (mut sheets, mut has_any) = (Vec::<(PathBuf, Sheet)>::new(), false);
-        let files = self.reads.files(source, asked);
-        let files = if asked.is_all { left_out.keep_if_there(files).unwrap_or_default() } else { files? };
-        for file in files {
+        let files = asked.if_there(self.reads.files(source, asked), left_out)?;
+        for file in files.unwrap_or_default() {
             let folder = source.figures(&file);
             let drawn = (self.draw)(file, asked, left_out);
             let Some(drawn) = (if asked.is_all { left_out.keep(drawn) } else { Some(drawn?) }) else {

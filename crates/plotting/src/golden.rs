@@ -4,26 +4,21 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::findings::source::subjects;
+use crate::findings::{Adjustment, Criterion, Folders, LeftOut, Source, SubjectResults, tiny};
 use charts::chart::Chart;
 use charts::legible;
 use charts::write::{Format, Sheet};
-use findings::source::subjects;
-use findings::{Adjustment, Criterion, Folders, LeftOut, Source, SubjectResults};
 use serde_json::Value;
 use test_support::golden;
 
-use crate::registry::ARTEFACTS;
+use crate::artefacts::ARTEFACTS;
 use crate::view::{Asked, summary};
 
 const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
 
-pub fn folder(name: &str) -> PathBuf {
+fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
-}
-
-fn tiny() -> Folders {
-    let [results, experiments] = ["results", "experiments"].map(|name| folder("../test-support").join(name));
-    Folders { results, experiments }
 }
 
 fn sheets(folders: &Folders) -> Vec<(String, Sheet)> {

@@ -17,6 +17,15 @@ fn run(folder: &TempDir, arguments: &str) -> (i32, String, String) {
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
+/// `headcount figures` runs `plotting all`.
+#[test]
+fn the_help_of_figures_shows_the_command_that_was_typed() {
+    let mut command = Command::cargo_bin("plotting").unwrap();
+    command.args(["all", "--help"]).env("HEADCOUNT_TYPED", "headcount figures");
+    let help = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(help.contains("Usage: headcount figures [OPTIONS] <SETUP|FILE.csv>\n"), "{help}");
+}
+
 fn figures(folder: &TempDir, subject: &str) -> Vec<String> {
     let files = fs::read_dir(folder.path().join("results").join(subject).join("figures")).unwrap();
     let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
@@ -107,10 +116,10 @@ fn what_is_not_there_and_wrong_arguments_are_explained() {
         "
 figure4 tiny-inference | 1 | no rows for attention type enc-enc, enc-dec or dec-dec by importance
 figure1 tiny-inference --attention dec-dec | 1 | no rows for attention type dec-dec: `results/tiny
-v19-figure8 tiny-language | 1 | make it with `train-gates experiments/tiny-language.toml`
-table4 tiny-language | 1 | make it with `speed-bench experiments/tiny-language.toml`
-table5 tiny-language | 1 | make it with `ablate-all-but-one --select-on <split> experiments/
-figure2 tiny-language | 1 | cross-domain-<split>-<split>.csv` does not exist: make it with `cross
+v19-figure8 tiny-language | 1 | make it with `headcount gates tiny-language`
+table4 tiny-language | 1 | make it with `headcount speed tiny-language`
+table5 tiny-language | 1 | make it with `headcount layers tiny-language --select-on <split>`
+figure2 tiny-language | 1 | cross-domain-<split>-<split>.csv` does not exist: make it with `headcount domains
 figure2 tiny-translation --against dev | 1 | no comparison with split `dev`
 table1 tiny-language --split train | 1 | `results/tiny-language/ablate-one-train.csv` does not exist
 groups tiny-language | 1 | has no groups of choices

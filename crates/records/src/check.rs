@@ -5,10 +5,10 @@ use std::path::Path;
 
 use heads::MOST_HEADS;
 use stats::MetricName;
+use stats::metric::Range;
 
-use crate::place::{EDITED, Place};
-use crate::signature::{Signature, sha256};
-use crate::table::parse;
+use crate::signature::Signature;
+use crate::table::{check_complete, parse};
 use crate::{Error, Row, TestedRow, file};
 
 /// A number of a row with the values that it can have.
@@ -119,12 +119,10 @@ pub(crate) fn test_limits(row: &impl TestedRow, score_delta: f64) -> Vec<Limit> 
 /// Range of a score; rounding may put a perfect one a little above 100 points.
 fn score_range(metric: MetricName) -> (RangeInclusive<f64>, &'static str) {
     const MOST_POINTS: f64 = 100.0 + 1e-6;
-    match metric {
-        MetricName::Matthews | MetricName::Pearson | MetricName::Spearman => {
-            (-MOST_POINTS..=MOST_POINTS, "-100 to 100")
-        }
-        MetricName::Nats => (0.0..=MOST, "a number from 0 to 1e9"),
-        _ => (0.0..=MOST_POINTS, "0 to 100"),
+    match metric.range() {
+        Range::Points => (0.0..=MOST_POINTS, "0 to 100"),
+        Range::Signed => (-MOST_POINTS..=MOST_POINTS, "-100 to 100"),
+        Range::Unbounded => (0.0..=MOST, "a number from 0 to 1e9"),
     }
 }
 
@@ -143,19 +141,9 @@ pub struct Checked<R> {
 /// If the file cannot be read, was edited, has no rows, a row twice, a number that cannot be, or rows of several runs.
 pub fn read_checked<R: Row>(path: &Path, signature: Option<&Signature>) -> Result<Checked<R>, Error> {
     let bytes = file::read(path)?;
-    let complete = signature.and_then(|signature| signature.complete.as_ref());
     let table = parse(path, &bytes)?;
     let is_torn = table.complete < bytes.len();
-    if let Some(complete) = complete.filter(|complete| sha256(&bytes) != complete.sha256) {
-        let found = if is_torn {
-            "its last line is torn".to_owned()
-        } else if table.rows.len() != complete.rows {
-            format!("it has {} rows instead of {}", table.rows.len(), complete.rows)
-        } else {
-            "its checksum is not the one in its signature".to_owned()
-        };
-        return Err(Error::of(path, format!("was edited or mixed since it was complete: {found}")));
-    }
+    check_complete(path, &bytes, table.rows.len(), signature)?;
     let rows: Vec<R> = table.rows.into_values().collect();
     check_rows(path, &rows)?;
     check_metric(path, &rows[0], signature)?;
@@ -174,21 +162,6 @@ fn check_metric<R: Row>(path: &Path, row: &R, signature: Option<&Signature>) -> 
             expected: format!("{signed} in its signature"),
             found: format!("{found} for {}", row.title()),
         }),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses statistics of segments beside `path` that are not those that the signature was completed with.
-///
-/// # Errors
-/// If they cannot be read, or are others.
-pub fn check_segments(path: &Path, signature: &Signature) -> Result<(), Error> {
-    let segments = Place::of(path).segments;
-    let stored = signature.complete.as_ref().and_then(|complete| complete.segments_sha256.as_ref());
-    match stored {
-        Some(stored) if segments.exists() && crate::sha256_file(&segments)? != *stored => {
-            Err(Error::of(&segments, EDITED))
-        }
         _ => Ok(()),
     }
 }

@@ -51,6 +51,20 @@ pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     }
 }
 
+/// Replaces a file completely or not at all.
+pub(crate) fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error> {
+    #[cfg(test)]
+    kill::before_rename(path)?;
+    Ok(durable::write(path, contents)?)
+}
+
+/// Gives a complete file its final name.
+pub(crate) fn publish(from: &Path, to: &Path) -> Result<(), Error> {
+    #[cfg(test)]
+    kill::before_rename(to)?;
+    Ok(durable::publish_file(from, to)?)
+}
+
 /// Removes a file, if it is there.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     match std::fs::remove_file(path) {
@@ -65,4 +79,23 @@ pub(crate) fn read_error(path: &Path, source: io::Error) -> Error {
 
 pub(crate) fn write_error(path: &Path, source: io::Error) -> Error {
     Error::Write { path: path.to_owned(), source }
+}
+
+/// Lets a test stop a writer before any of its renames, as a kill would.
+#[cfg(test)]
+pub(crate) mod kill {
+    use std::cell::Cell;
+    use std::io;
+    use std::path::Path;
+
+    thread_local! {
+        /// Renames that are still allowed.
+        pub(crate) static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+
+    pub(super) fn before_rename(path: &Path) -> Result<(), crate::Error> {
+        let killed = || super::write_error(path, io::Error::other("killed"));
+        LEFT.set(LEFT.get().checked_sub(1).ok_or_else(killed)?);
+        Ok(())
+    }
 }

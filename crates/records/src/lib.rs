@@ -25,11 +25,11 @@ pub use check::{Checked, read_checked};
 pub use error::Error;
 pub use heads::{Attention, AttentionMaps, HeadId, HeadSet, Measure, Scope, UnknownName};
 pub use order::{FLOOR, Order};
-pub use place::{Destination, Held, Taken, place_of};
+pub use place::{Held, Taken, taken};
 pub use rows::{
-    AblationRow, BASE, CorrelationRow, Cost, CurveId, DynamicsRow, GateFilmRow, GateRow, Goal,
-    HeadFunctionRow, LlamaCppRow, Method, PruningRow, RelevanceRow, Repair, RepairedRow, Row, ScoreRow,
-    SpeedRow, TestedRow, TrainingRow,
+    AblationRow, BASE, CorrelationRow, Cost, CurveId, CurveRow, DynamicsRow, GateFilmRow, GateRow, Goal,
+    HeadFunctionRow, LlamaCppRow, Method, RelevanceRow, Repair, Row, ScoreRow, SpeedRow, TestedRow,
+    TrainingRow,
 };
 pub use rules::{Rule, Verdict};
 pub use segments::{Block, Blocks};
@@ -43,5 +43,5 @@ pub use signature::{
 pub use stands_for::StandsFor;
 pub use stored::Stored;
 pub use sum::Sum;
-pub use table::{columns, read_complete, read_rows};
+pub use table::{columns, read_complete, read_rows, read_signed};
 pub use writer::{RowWriter, check_writable};

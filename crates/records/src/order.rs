@@ -1,4 +1,4 @@
-//! Orders that heads are masked in, and methods that choose sets of them, by their names in result files.
+//! Rankings of heads and searches for head sets, by their names in result files.
 use std::sync::LazyLock;
 
 use clap::ValueEnum;
@@ -6,10 +6,10 @@ use clap::builder::PossibleValue;
 use heads::Measure;
 use heads::names::named;
 
-/// Name of the order of the row in which all heads are masked.
+/// Name of the row in which all heads are masked.
 pub const FLOOR: &str = "floor";
 
-/// Order of heads, those to be masked first in front, or a method that chooses a set of them for each number.
+/// Ranking of heads, those to be masked first in front, or a search that chooses a set for each number of heads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Order {
     /// Importance, averaged and normalised as asked (Michel et al. 2019, Equation 2).
@@ -17,57 +17,48 @@ pub enum Order {
     Importance,
     /// Loss of score with the head masked.
     Oracle,
-    /// Chance, one curve for each seed.
+    /// Random, one curve for each seed.
     Random,
-    /// A measure that the table of measures gives an order for.
+    /// A criterion that the table of criteria gives an order for.
     By(Measure),
-    /// Importance, scored again after each step on the model without the heads that are masked by then.
+    /// Importance, measured again after each step on the model with the masked heads.
     Recomputed,
-    /// Loss of score with the head's mean context in its place.
+    /// Loss of score with the head's output replaced by its mean.
     OracleMean,
-    /// The number of heads in each layer is that of Fisher by batches; which of them stay follows from what they lose together (Kwon
-    /// et al. 2022, Section 4.2).
+    /// As many heads of each module as Fisher information by batches masks, exchanged so that they lose little together (Kwon et al.
+    /// 2022, Section 4.2).
     FisherRearranged,
-    /// Share of a head of its layer in what the model says (Voita et al. 2019, Section 4).
+    /// Share of its layer's relevance for the prediction (Voita et al. 2019, Section 4).
     Relevance,
-    /// Joint search, one more head at each step.
+    /// Search that masks one more head at each step.
     GreedyForward,
-    /// Joint search that exchanges heads, at one number of heads.
+    /// Search that exchanges heads at one number of heads.
     Swap,
     /// Hard Concrete gates, trained to leave this number open (Voita et al. 2019, Section 6).
     Gates,
     /// Gates that are drawn so that their sum is this number (Li et al. 2021).
     Subset,
-    /// The same without noise, the hard choice going forward (Li et al. 2021).
+    /// Gates of [`Self::Subset`] without noise, with a hard choice in the forward pass (Li et al. 2021).
     SubsetStraight,
-    /// No order: all heads are masked.
+    /// All heads are masked.
     Floor,
 }
 
-/// Methods of `compare-methods` alone.
-const METHODS: [Order; 9] = [
-    Order::Recomputed,
-    Order::OracleMean,
-    Order::FisherRearranged,
-    Order::Relevance,
-    Order::GreedyForward,
-    Order::Swap,
-    Order::Gates,
-    Order::Subset,
-    Order::SubsetStraight,
-];
-
-/// All values, in the order of legends and tables. At the end are the methods that are no orders, and the floor.
+/// All values, in the order of legends and tables.
 static ORDERS: LazyLock<Vec<Order>> = LazyLock::new(|| {
-    let measures = Measure::ALL.into_iter().filter(|measure| measure.entry().order.is_some()).map(Order::By);
-    let orders = [Order::Importance, Order::Oracle, Order::Random].into_iter().chain(measures);
-    orders.chain(METHODS).chain([Order::Floor]).collect()
+    use Order::{
+        By, FisherRearranged, Floor, Gates, GreedyForward, Importance, Oracle, OracleMean, Random,
+        Recomputed, Relevance, Subset, SubsetStraight, Swap,
+    };
+    let measures = Measure::ALL.into_iter().filter(|measure| measure.entry().order.is_some()).map(By);
+    let others = [Recomputed, OracleMean, FisherRearranged, Relevance, GreedyForward, Swap];
+    let trained = [Gates, Subset, SubsetStraight, Floor];
+    [Importance, Oracle, Random].into_iter().chain(measures).chain(others).chain(trained).collect()
 });
 
 impl ValueEnum for Order {
-    // clap wants those alone that can be asked for of every experiment
     fn value_variants<'a>() -> &'a [Self] {
-        &ORDERS[..ORDERS.len() - METHODS.len() - 1]
+        Self::all()
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -78,14 +69,29 @@ impl ValueEnum for Order {
             Self::Oracle => "Loss with the head masked alone, as `ablate-one` measures it",
             Self::Random => "Random order, one curve for each seed",
             Self::By(measure) => measure.entry().order?.1,
-            _ => return None,
+            Self::Recomputed => "Importance, measured again after each step",
+            Self::OracleMean => "Loss with the head's output replaced by its mean",
+            Self::FisherRearranged => "fisher-batches, then exchanges within modules (Kwon et al. 2022)",
+            Self::Relevance => {
+                "Share of the layer's relevance (Voita et al. 2019); translators and classifiers"
+            }
+            Self::GreedyForward => {
+                "Search: mask the head that costs least in addition to the masked ones, one by one"
+            }
+            Self::Swap => "Search: exchange heads as long as that helps, starting from importance",
+            Self::Gates => "Train Hard Concrete gates that close all but some heads (Voita et al. 2019)",
+            Self::Subset => "Train the subset of heads to keep, with Gumbel noise (Li et al. 2021)",
+            Self::SubsetStraight => {
+                "Train the subset of heads to keep with the straight-through estimator (Li et al. 2021)"
+            }
+            Self::Floor => return None,
         };
         Some(PossibleValue::new(self.name()).help(help))
     }
 }
 
 impl Order {
-    /// All orders and methods, in the order of legends and tables.
+    /// All rankings and searches, in the order of legends and tables.
     pub fn all() -> &'static [Self] {
         &ORDERS[..ORDERS.len() - 1]
     }
@@ -108,6 +114,21 @@ impl Order {
             Self::SubsetStraight => "subset-straight-through",
             Self::Floor => FLOOR,
         }
+    }
+
+    /// Returns true if gates are trained to choose the heads.
+    pub fn is_trained(self) -> bool {
+        matches!(self, Self::Gates | Self::Subset | Self::SubsetStraight)
+    }
+
+    /// Returns true if heads are chosen for each number by training or by scoring head sets, which is expensive.
+    pub fn is_search(self) -> bool {
+        self.is_trained() || matches!(self, Self::GreedyForward | Self::Swap)
+    }
+
+    /// Returns true if heads are ranked, so that the ranking can be reversed.
+    pub fn is_ranking(self) -> bool {
+        !self.is_search() && !matches!(self, Self::Random | Self::FisherRearranged | Self::Floor)
     }
 
     /// Returns true if heads are scored on the model, so that they can be scored again with some of them masked.

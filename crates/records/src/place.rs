@@ -8,11 +8,8 @@ use crate::file::{read_if_there, remove};
 use crate::segments::Blocks;
 use crate::shard::shards_of;
 use crate::signature::{Complete, Identity, Signature, sha256};
-use crate::{Error, file};
-
-/// Fault of a file that is not the one that its signature was completed with.
-pub(crate) const EDITED: &str =
-    "was edited, or mixed with another file, since it was complete: --again computes it anew";
+use crate::table::{header, line};
+use crate::{Error, Row, Stored, file};
 
 /// A result file and what lies beside it, complete or on the way there.
 #[derive(Debug, Clone)]
@@ -42,7 +39,7 @@ impl Place {
             return remove(&self.segments).map(|()| None);
         }
         let bytes = blocks.bytes();
-        durable::write(&self.segments, &bytes)?;
+        file::write(&self.segments, &bytes)?;
         Ok(Some(sha256(&bytes)))
     }
 
@@ -53,7 +50,7 @@ impl Place {
         }
         let files = [(&self.segments, &to.segments), (&self.csv, &to.csv), (&self.signature, &to.signature)];
         for (from, to) in files.into_iter().filter(|(from, _)| from.exists()) {
-            durable::publish_file(from, to)?;
+            file::publish(from, to)?;
         }
         Ok(())
     }
@@ -71,23 +68,9 @@ impl Place {
         self.publish(to, &complete)
     }
 
-    /// Removes all files, the rows first: without them the others are nothing.
+    /// Removes all files, the rows first: without them the others mean nothing.
     pub(crate) fn remove(&self) -> Result<(), Error> {
         [&self.csv, &self.signature, &self.segments].into_iter().try_for_each(|path| remove(path))
-    }
-
-    /// Refuses rows or statistics that are not those that the signature was completed with.
-    ///
-    /// - `csv`: the content of the CSV file
-    pub(crate) fn check_complete(&self, signature: &Signature, csv: &[u8]) -> Result<(), Error> {
-        let Some(complete) = &signature.complete else { return Ok(()) };
-        if sha256(csv) != complete.sha256 {
-            return Err(Error::of(&self.csv, EDITED));
-        }
-        match &complete.segments_sha256 {
-            Some(expected) if !holds(&self.segments, expected)? => Err(Error::of(&self.segments, EDITED)),
-            _ => Ok(()),
-        }
     }
 }
 
@@ -122,6 +105,60 @@ impl Held {
         Ok(Self { place, partial, _lock: lock })
     }
 
+    /// Makes these rows the complete results. They replace unfinished ones.
+    ///
+    /// # Errors
+    /// If a file cannot be written. What is written by then is finished when the files are [taken](Self::take) again.
+    pub fn publish<R: Row>(
+        &self,
+        rows: &[R],
+        blocks: &Blocks,
+        mut signature: Signature,
+    ) -> Result<(), Error> {
+        let text = text(rows);
+        if let [only] = signature.runs.as_mut_slice() {
+            only.rows.clear();
+        }
+        let segments_sha256 = self.partial.write_segments(blocks)?;
+        let complete = Complete { rows: rows.len(), sha256: sha256(text.as_bytes()), segments_sha256 };
+        signature.complete = Some(complete.clone());
+        // Before the rows, which would pass for those of an unfinished run.
+        signature.write(&self.partial.signature)?;
+        file::write(&self.partial.csv, text)?;
+        // Not before: a run whose last write failed continues with the rows that it has measured again.
+        if signature.part.is_none() && std::mem::take(&mut signature.again) {
+            signature.write(&self.partial.signature)?;
+        }
+        self.partial.publish(&self.place, &complete)
+    }
+
+    /// Returns true if these are the complete results already.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn has<R: Row>(&self, rows: &[R], now: &Signature) -> Result<bool, Error> {
+        let Some(stored) = Signature::read(&self.place.signature)? else { return Ok(false) };
+        let is_same =
+            (&stored.measured, &stored.testing, &stored.part) == (&now.measured, &now.testing, &now.part);
+        let sha256 = sha256(text(rows).as_bytes());
+        let is_complete = stored.complete.is_some_and(|complete| complete.sha256 == sha256);
+        Ok(is_same && is_complete && holds(&self.place.csv, &sha256)?)
+    }
+
+    /// Refuses an unfinished run next to results that are about to be replaced; one without rows is removed.
+    ///
+    /// # Errors
+    /// If there is one.
+    pub fn check_finished<R: Row>(&self) -> Result<(), Error> {
+        match Stored::<R>::unfinished(&self.partial)? {
+            Some(unfinished) => {
+                let fault = "is an unfinished run: give its command again to finish it, or remove the file";
+                Err(Error::of(&unfinished.path, fault))
+            }
+            None => remove(&self.partial.csv),
+        }
+    }
+
     /// Removes all files of the result, finished or not.
     ///
     /// # Errors
@@ -131,13 +168,9 @@ impl Held {
     }
 }
 
-/// Where results go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Destination {
-    /// The CSV file.
-    pub path: PathBuf,
-    /// The results in its place, if it is not the one that was asked for.
-    pub taken: Option<Taken>,
+/// The content of a CSV file.
+fn text<R: Row>(rows: &[R]) -> String {
+    header::<R>() + &rows.iter().map(line).collect::<String>()
 }
 
 /// Results of another run.
@@ -149,27 +182,21 @@ pub struct Taken {
     pub differences: String,
 }
 
-/// Where the results of a run go: to `path`, or beside it to a [name of their own](Identity::own_path) where results of
-/// another run are, complete or not, or its shards.
+/// Returns the results of another run at `path`, complete or not, or its shards. This run then writes to a
+/// [name of its own](Identity::own_path).
 ///
 /// # Errors
-/// If a signature that is there cannot be read, or the folder cannot.
-pub fn place_of(path: &Path, identity: &Identity) -> Result<Destination, Error> {
+/// If a signature or the folder cannot be read.
+pub fn taken(path: &Path, identity: &Identity) -> Result<Option<Taken>, Error> {
     let shards = shards_of(path)?.into_iter().map(|shard| shard.path(path));
-    for csv in [path.to_owned()].into_iter().chain(shards) {
-        for place in [Place::of(&csv), Place::partial(&csv)] {
-            let Some(stored) = Signature::read(&place.signature)?.filter(|_| place.csv.exists()) else {
-                continue;
-            };
-            let differences = identity.differences(&stored.identity);
-            if differences.is_empty() {
-                return Ok(Destination { path: path.to_owned(), taken: None });
-            }
-            let taken = Taken { path: place.csv, differences: differences.join("; ") };
-            return Ok(Destination { path: identity.own_path(path), taken: Some(taken) });
+    let files = [path.to_owned()].into_iter().chain(shards);
+    for place in files.flat_map(|csv| [Place::of(&csv), Place::partial(&csv)]) {
+        if let Some(stored) = Signature::read(&place.signature)?.filter(|_| place.csv.exists()) {
+            let differences = identity.differences(&stored.identity).join("; ");
+            return Ok((!differences.is_empty()).then_some(Taken { path: place.csv, differences }));
         }
     }
-    Ok(Destination { path: path.to_owned(), taken: None })
+    Ok(None)
 }
 
 /// The file, if there is one that is not empty.

@@ -8,7 +8,7 @@ use stats::MetricName;
 use stats::bootstrap::Interval;
 pub use stats::family::ALPHA;
 
-use crate::{PruningRow, TestedRow};
+use crate::{CurveRow, TestedRow};
 
 /// The loss that is tolerated, in percent of the score with all heads.
 pub const MARGIN_PERCENT: f64 = 2.0;
@@ -97,12 +97,9 @@ impl Rule {
     ///
     /// Steps are tested in a fixed order up to the first failure, so the chance of a wrong claim is that of a single test,
     /// unless the order itself was made on the segments that are tested, as the oracle's is.
-    pub fn last_accepted<'a>(
-        self,
-        steps: impl IntoIterator<Item = &'a PruningRow>,
-    ) -> Option<&'a PruningRow> {
-        let follows = |(place, row): &(usize, &PruningRow)| row.step == *place || row.search_score.is_some();
-        let is_intact = |row: &PruningRow| row.step == 0 && row.masked == 0;
+    pub fn last_accepted<'a>(self, steps: impl IntoIterator<Item = &'a CurveRow>) -> Option<&'a CurveRow> {
+        let follows = |(place, row): &(usize, &CurveRow)| row.step == *place || row.search_score.is_some();
+        let is_intact = |row: &CurveRow| row.step == 0 && row.masked == 0;
         let climb = steps.into_iter().enumerate().take_while(follows);
         let accepted = climb.take_while(|(_, row)| is_intact(row) || self.accepts(*row, row.p_value));
         accepted.last().map(|(_, row)| row)
@@ -117,9 +114,9 @@ mod tests {
     const DISPENSABLE: Rule = Rule::Dispensable { margin_percent: 2.0 };
     const PAPER: Rule = Rule::NoSignificantLoss { alpha: 0.01, smallest_p_value: 0.0002 };
 
-    fn row(step: usize, delta: f64, ends: Option<(f64, f64)>) -> PruningRow {
+    fn row(step: usize, delta: f64, ends: Option<(f64, f64)>) -> CurveRow {
         let (delta_low, delta_high) = ends.unzip();
-        PruningRow {
+        CurveRow {
             attention: Scope::All,
             order: Order::Importance,
             step,
@@ -131,11 +128,11 @@ mod tests {
             delta_low,
             delta_high,
             p_value: ends.map(|_| 0.5),
-            ..PruningRow::default()
+            ..CurveRow::default()
         }
     }
 
-    fn verdict(row: &PruningRow) -> Option<Verdict> {
+    fn verdict(row: &CurveRow) -> Option<Verdict> {
         row.verdict(2.0)
     }
 
@@ -151,7 +148,7 @@ mod tests {
         assert_eq!(of(-3.0, -1.0), Some(Undecided));
         assert_eq!(of(-3.0, -1.01), Some(Needed));
         assert_eq!(verdict(&row(1, -0.5, None)), None);
-        let of_base = |base_score| verdict(&PruningRow { base_score, ..row(1, -0.5, Some((-0.9, 0.0))) });
+        let of_base = |base_score| verdict(&CurveRow { base_score, ..row(1, -0.5, Some((-0.9, 0.0))) });
         assert_eq!(of_base(-50.0), Some(Dispensable), "a margin is a size");
         assert_eq!(of_base(0.0), Some(Undecided));
     }
@@ -160,7 +157,7 @@ mod tests {
     #[test]
     fn more_nats_are_a_loss_and_their_margin_is_of_the_perplexity() {
         let of = |low, high| {
-            let row = PruningRow { metric: MetricName::Nats, ..row(1, 0.5, Some((low, high))) };
+            let row = CurveRow { metric: MetricName::Nats, ..row(1, 0.5, Some((low, high))) };
             (verdict(&row), PAPER.accepts(&row, Some(0.001)))
         };
         assert_eq!(of(0.01, 0.0197), (Some(Verdict::Dispensable), false));
@@ -187,7 +184,7 @@ mod tests {
         let row = |step, delta, low: Option<f64>| row(step, delta, low.map(|low| (low, 1.0)));
         let steps =
             [row(0, 0.0, None), row(1, -0.1, Some(-0.5)), row(2, -0.9, Some(-1.5)), row(3, -0.1, Some(-0.5))];
-        let last = |rule: Rule, steps: &[PruningRow]| rule.last_accepted(steps).map(|row| row.step);
+        let last = |rule: Rule, steps: &[CurveRow]| rule.last_accepted(steps).map(|row| row.step);
         assert_eq!(last(DISPENSABLE, &steps), Some(1));
         assert_eq!(last(PAPER, &steps), Some(3));
         let untested = [row(0, 0.0, None), row(1, -0.1, None), row(2, -0.1, Some(-0.5))];

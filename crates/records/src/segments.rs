@@ -22,7 +22,8 @@ use flate2::write::GzEncoder;
 use stats::{Cell, Cells};
 
 use crate::place::bytes;
-use crate::{Error, Sum};
+use crate::signature::sha256;
+use crate::{Error, Signature, Sum};
 
 /// No gzip member is longer than this, in bytes of text: one that claims to be is a trap.
 const LONGEST: u64 = 1 << 28;
@@ -145,17 +146,13 @@ impl Blocks {
     }
 
     /// The bytes that add a block to a growing file of these.
-    ///
-    /// - `columns`: names of a segment's numbers
-    pub(crate) fn addition(&mut self, columns: &[&str], block: &Block) -> Vec<u8> {
-        if !self.is_empty() {
-            return compressed(&block.text());
-        }
-        self.columns = columns.iter().map(|&column| column.to_owned()).collect();
-        compressed(&(header(&self.columns) + &block.text()))
+    pub(crate) fn addition(&self, block: &Block) -> Vec<u8> {
+        let header = if self.is_empty() { header(&self.columns) } else { String::new() };
+        compressed(&(header + &block.text()))
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns true if there are no blocks.
+    pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
@@ -164,13 +161,20 @@ impl Blocks {
         csv.with_extension("segments.csv.gz")
     }
 
-    /// Reads a file; absent if there is none.
+    /// Reads the statistics beside a CSV file with this signature; `None` if there are none.
     ///
     /// # Errors
-    /// If it cannot be read, is torn, or is not such a file.
-    pub fn read(path: &Path) -> Result<Option<Self>, Error> {
-        let Some(bytes) = bytes(path)? else { return Ok(None) };
-        let read = Readable::of(path, &bytes)?;
+    /// If they are not those that the signature was completed with, cannot be read, are torn, or are no statistics.
+    pub fn beside(csv: &Path, signature: &Signature) -> Result<Option<Self>, Error> {
+        let path = Self::path_beside(csv);
+        let Some(bytes) = bytes(&path)? else { return Ok(None) };
+        check_segments(&path, Some(&bytes), signature)?;
+        Self::of(&path, &bytes).map(Some)
+    }
+
+    /// All blocks of a whole file.
+    fn of(path: &Path, bytes: &[u8]) -> Result<Self, Error> {
+        let read = Readable::of(path, bytes)?;
         let rest = &bytes[read.complete..];
         if !rest.is_empty() {
             let fault = match (may_be_gzip(rest), read.complete) {
@@ -180,10 +184,10 @@ impl Blocks {
             };
             return Err(no_segments(path, fault));
         }
-        Ok(Some(read.blocks))
+        Ok(read.blocks)
     }
 
-    /// The same of a file that may be growing: what is torn at its end is left out.
+    /// Reads a file that may be growing, without a torn end; `None` if there is none.
     ///
     /// # Errors
     /// If it cannot be read, or is not such a file.
@@ -206,6 +210,17 @@ impl Blocks {
             bytes.append(&mut compressed(&text));
         }
         bytes
+    }
+}
+
+/// Refuses statistics of segments, or their absence, if the signature was completed with others.
+pub(crate) fn check_segments(path: &Path, bytes: Option<&[u8]>, signature: &Signature) -> Result<(), Error> {
+    match &signature.complete {
+        Some(complete) if complete.segments_sha256 != bytes.map(sha256) => Err(Error::of(
+            path,
+            "was edited, or mixed with another file, since it was complete: --again computes it anew",
+        )),
+        _ => Ok(()),
     }
 }
 

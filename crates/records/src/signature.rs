@@ -385,7 +385,7 @@ impl Signature {
     /// If the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let json = serde_json::to_string_pretty(self).expect("a signature has only text keys");
-        Ok(durable::write(path, json + "\n")?)
+        file::write(path, json + "\n")
     }
 }
 

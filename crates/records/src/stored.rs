@@ -1,15 +1,15 @@
-//! Rows that are there, finished or not, with all that belongs to them.
+//! Rows in result files with their signature and the statistics of their segments: read together, checked together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::place::{Place, bytes};
-use crate::segments::{Block, Blocks};
+use crate::segments::{Block, Blocks, check_segments};
 use crate::signature::{Identity, Provenance, Signature};
-use crate::table::parse;
+use crate::table::{Table, check_complete, parse};
 use crate::{BASE, Error, Row};
 
-/// The rows of a result file, or of an unfinished one.
+/// The rows of a result file, complete or not.
 #[derive(Debug, Clone)]
 pub struct Stored<R: Row> {
     /// The CSV file.
@@ -18,7 +18,7 @@ pub struct Stored<R: Row> {
     pub rows: BTreeMap<R::Key, R>,
     /// Statistics of their segments.
     pub blocks: Blocks,
-    /// Inputs of the numbers, and the runs that wrote the rows, each with their names.
+    /// Inputs of the numbers, and the runs that wrote the rows.
     pub signature: Signature,
 }
 
@@ -27,70 +27,115 @@ impl<R: Row> Stored<R> {
         Self { path: path.to_owned(), rows: BTreeMap::new(), blocks: Blocks::default(), signature }
     }
 
-    /// The rows that a run of the result file `csv` would go on with: those of an unfinished run, and complete ones that it
-    /// does not compute again. Absent if there are none.
+    /// Reads complete results; `None` if there are no rows.
     ///
     /// # Errors
-    /// If a file cannot be read, is no result file, or was edited.
+    /// If a file cannot be read, or rows or statistics are not those that the signature was completed with.
+    pub fn complete(csv: &Path) -> Result<Option<Self>, Error> {
+        Self::complete_of(&Place::of(csv), None)
+    }
+
+    /// Reads the complete results that the run with the signature `now` adds to.
+    ///
+    /// - `again`: results of the same experiment and subject that do not fit count as none, since they are replaced
+    ///
+    /// # Errors
+    /// As for [`complete`](Self::complete), or if they belong to another run or lack statistics that this one stores.
+    pub fn earlier(csv: &Path, now: &Signature, again: bool) -> Result<Option<Self>, Error> {
+        let place = Place::of(csv);
+        let found = Self::complete_of(&place, Some(&now.identity));
+        Self::fitting(found, &place, (now, again))
+    }
+
+    /// Refuses rows that do not fit a run, as [`earlier`](Self::earlier) does.
+    pub(crate) fn fitting(
+        found: Result<Option<Self>, Error>,
+        place: &Place,
+        (now, again): (&Signature, bool),
+    ) -> Result<Option<Self>, Error> {
+        let fits = |stored: &Self| {
+            stored.check_identity(&now.identity)?;
+            if now.measured.is_none() || stored.signature.measured.is_some() {
+                return Ok(());
+            }
+            let fault = "has no statistics of segments, without which nothing can be tested: --again measures it anew";
+            Err(Error::of(&stored.path, fault))
+        };
+        let is_same = |old: &Identity| {
+            (&old.experiment, &old.subject) == (&now.identity.experiment, &now.identity.subject)
+        };
+        match found.and_then(|found| found.map(|stored| fits(&stored).map(|()| stored)).transpose()) {
+            Err(Error::Invalid(_))
+                if again && Signature::read(&place.signature)?.is_some_and(|old| is_same(&old.identity)) =>
+            {
+                Ok(None)
+            }
+            found => found,
+        }
+    }
+
+    /// - `identity`: inputs that the rows must have been measured with; `None` for any
+    pub(crate) fn complete_of(place: &Place, identity: Option<&Identity>) -> Result<Option<Self>, Error> {
+        let Some((signature, table, bytes)) = signed(place)? else { return Ok(None) };
+        let mut stored = Self { rows: table.rows, ..Self::empty(&place.csv, signature) };
+        identity.map_or(Ok(()), |identity| stored.check_identity(identity))?;
+        check_complete(&place.csv, &bytes, stored.rows.len(), Some(&stored.signature))?;
+        let blocks = Blocks::beside(&place.csv, &stored.signature)?;
+        if blocks.is_none() {
+            check_segments(&place.segments, None, &stored.signature)?;
+        }
+        stored.blocks = blocks.unwrap_or_default();
+        stored.name_rows();
+        Ok(Some(stored))
+    }
+
+    /// Reads the rows of a run that did not finish; `None` if there are none. Torn ends are left out.
+    pub(crate) fn unfinished(place: &Place) -> Result<Option<Self>, Error> {
+        let Some((signature, table, _)) = signed(place)? else { return Ok(None) };
+        let mut stored = Self { rows: table.rows, ..Self::empty(&place.csv, signature) };
+        let mut blocks = Blocks::read_untorn(&place.segments)?.unwrap_or_default();
+        if stored.signature.measured.is_some() {
+            stored.rows.retain(|_, row| blocks.get(&row.name()).is_some());
+        }
+        // Statistics are written before their row, which a kill may have prevented.
+        let names: BTreeSet<String> = stored.rows.values().map(Row::name).collect();
+        blocks.retain(|name| names.contains(name) || is_base(name));
+        stored.blocks = blocks;
+        stored.name_rows();
+        Ok(Some(stored).filter(|stored| !stored.rows.is_empty()))
+    }
+
+    /// Reads the rows that a run of the result file `csv` would continue with: unfinished ones, and complete ones that are
+    /// not measured again. `None` if there are none.
+    ///
+    /// # Errors
+    /// As for [`complete`](Self::complete), or if a file is not a result.
     pub fn read(csv: &Path) -> Result<Option<Self>, Error> {
         let Some(mut unfinished) = Self::unfinished(&Place::partial(csv))? else {
-            return Self::complete(&Place::of(csv), None);
+            return Self::complete(csv);
         };
         if !unfinished.signature.again
-            && let Some(complete) = Self::complete(&Place::of(csv), Some(&unfinished.signature.identity))?
+            && let Some(complete) = Self::complete_of(&Place::of(csv), Some(&unfinished.signature.identity))?
         {
             unfinished.add(complete)?;
         }
         Ok(Some(unfinished))
     }
 
-    /// Complete results; absent where there are no rows.
-    ///
-    /// - `identity`: what they must have been measured with, if it matters
-    pub(crate) fn complete(place: &Place, identity: Option<&Identity>) -> Result<Option<Self>, Error> {
-        let Some(bytes) = bytes(&place.csv)? else { return Ok(None) };
-        let Some(mut stored) = Self::signed(place, &bytes)? else { return Ok(None) };
-        identity.map_or(Ok(()), |identity| stored.check_identity(identity))?;
-        place.check_complete(&stored.signature, &bytes)?;
-        stored.blocks = Blocks::read(&place.segments)?.unwrap_or_default();
-        Ok(Some(stored))
-    }
-
-    /// Rows of a run that did not finish; absent where there are none. What a kill has torn is left out.
-    pub(crate) fn unfinished(place: &Place) -> Result<Option<Self>, Error> {
-        let Some(bytes) = bytes(&place.csv)? else { return Ok(None) };
-        let Some(mut stored) = Self::signed(place, &bytes)? else { return Ok(None) };
-        let mut blocks = Blocks::read_untorn(&place.segments)?.unwrap_or_default();
-        if stored.signature.measured.is_some() {
-            stored.take_out(|row| blocks.get(&row.name()).is_none());
+    /// Gives each row that no run names to the last run, and leaves out runs without rows.
+    fn name_rows(&mut self) {
+        let names: BTreeSet<String> = self.rows.values().map(Row::name).collect();
+        let runs = &mut self.signature.runs;
+        let is_named = |name: &&String| runs.iter().any(|run| run.rows.contains(name));
+        let unnamed: Vec<String> = names.iter().filter(|name| !is_named(name)).cloned().collect();
+        if let Some(last) = runs.last_mut() {
+            last.rows.extend(unnamed);
         }
-        // Statistics come before their row, which a kill may have prevented.
-        let names: BTreeSet<String> = stored.rows.values().map(Row::name).collect();
-        blocks.retain(|name| names.contains(name) || is_base(name));
-        stored.blocks = blocks;
-        Ok(Some(stored).filter(|stored| !stored.rows.is_empty()))
+        keep_rows_of(runs, |name| names.contains(name));
     }
 
-    /// The rows with their signature, without which there must be none.
-    fn signed(place: &Place, bytes: &[u8]) -> Result<Option<Self>, Error> {
-        let signature = Signature::read(&place.signature)?;
-        let rows = parse::<R>(&place.csv, bytes)?.rows;
-        if rows.is_empty() {
-            return Ok(None);
-        }
-        let Some(mut signature) = signature else {
-            let beside = place.signature.display();
-            let fault = format!(
-                "has rows, but its signature `{beside}` is missing: move it away, or name another file by --output"
-            );
-            return Err(Error::of(&place.csv, fault));
-        };
-        signature.runs = with_names(signature.runs, &rows);
-        Ok(Some(Self { path: place.csv.clone(), rows, blocks: Blocks::default(), signature }))
-    }
-
-    /// Refuses rows that were measured with something else than this.
-    pub(crate) fn check_identity(&self, now: &Identity) -> Result<(), Error> {
+    /// Refuses rows that were measured with other inputs than these.
+    fn check_identity(&self, now: &Identity) -> Result<(), Error> {
         let differences = now.differences(&self.signature.identity);
         if differences.is_empty() {
             return Ok(());
@@ -102,7 +147,7 @@ impl<R: Row> Stored<R> {
         Err(Error::of(&self.path, fault))
     }
 
-    /// Refuses a base that is not the one that the rows are compared with.
+    /// Refuses a base other than the one that the rows are compared with.
     pub(crate) fn check_base(&self, base: &Block) -> Result<(), Error> {
         match self.blocks.get(&base.name) {
             Some(stored) if stored != base && !self.rows.is_empty() => Err(Error::Invalid(format!(
@@ -116,35 +161,35 @@ impl<R: Row> Stored<R> {
         }
     }
 
-    /// Takes out rows with all that belongs to them, and returns their names; bases too when no row is left.
-    pub(crate) fn take_out(&mut self, unwanted: impl Fn(&R) -> bool) -> BTreeSet<String> {
+    /// Leaves out rows with their statistics and the runs that measured only them, and returns their names; without rows,
+    /// bases as well.
+    pub(crate) fn leave_out(&mut self, unwanted: impl Fn(&R) -> bool) -> BTreeSet<String> {
         let gone: BTreeSet<String> = self.rows.values().filter(|row| unwanted(row)).map(Row::name).collect();
         self.rows.retain(|_, row| !gone.contains(&row.name()));
-        self.blocks.retain(|name| !gone.contains(name));
-        if self.rows.is_empty() {
-            self.blocks = Blocks::default();
-        }
-        self.signature.runs.iter_mut().for_each(|run| run.rows.retain(|name| !gone.contains(name)));
-        self.signature.runs.retain(|run| !run.rows.is_empty());
+        self.blocks.retain(|name| !gone.contains(name) && !self.rows.is_empty());
+        keep_rows_of(&mut self.signature.runs, |name| !gone.contains(name));
         gone
     }
 
-    /// [Takes rows out](Self::take_out) that nobody is to measure any more.
-    pub(crate) fn give_up(&mut self, unwanted: impl Fn(&R) -> bool) {
-        let gone = self.take_out(unwanted);
-        if let Some(part) = &mut self.signature.part {
-            part.rows.retain(|name, _| !gone.contains(name));
-        }
+    /// Adds earlier rows that are missing here, as [`add`](Self::add) does.
+    ///
+    /// - `again`: the rows here replace those of their [series](Row::series)
+    ///
+    /// # Errors
+    /// As for [`add`](Self::add).
+    pub fn add_earlier(&mut self, mut earlier: Self, again: bool) -> Result<(), Error> {
+        let series: BTreeSet<String> = self.rows.values().filter(|_| again).map(Row::series).collect();
+        earlier.leave_out(|row| series.contains(&row.series()));
+        self.add(earlier)
     }
 
-    /// Adds the rows of others that are missing here, with all that belongs to them.
+    /// Adds the rows of others that are missing here, with their statistics and runs.
     ///
     /// # Errors
     /// If they are compared with another base.
-    pub(crate) fn add(&mut self, mut others: Self) -> Result<(), Error> {
-        others.take_out(|row| self.rows.contains_key(&row.key()));
-        let differs = |block: &Block| self.check_base(block).is_err();
-        if others.blocks.iter().any(differs) {
+    pub fn add(&mut self, mut others: Self) -> Result<(), Error> {
+        others.leave_out(|row| self.rows.contains_key(&row.key()));
+        if others.blocks.iter().any(|block| self.check_base(block).is_err()) {
             let (path, other) = (self.path.display(), others.path.display());
             return Err(Error::Invalid(format!(
                 "the intact model differs between `{path}` and `{other}`, on other machines or with other libraries: measure one \
@@ -161,21 +206,34 @@ impl<R: Row> Stored<R> {
     }
 }
 
-/// Returns true for the name of an intact model's statistics: `base`, or of a checkpoint `1200/base`.
-fn is_base(name: &str) -> bool {
-    name.rsplit('/').next() == Some(BASE)
+/// The signature of a file, its rows and its bytes.
+type Signed<R> = (Signature, Table<R>, Vec<u8>);
+
+/// Reads a file with rows; `None` if there are no rows.
+fn signed<R: Row>(place: &Place) -> Result<Option<Signed<R>>, Error> {
+    let Some(bytes) = bytes(&place.csv)? else { return Ok(None) };
+    let signature = Signature::read(&place.signature)?;
+    let table = parse::<R>(&place.csv, &bytes)?;
+    if table.rows.is_empty() {
+        return Ok(None);
+    }
+    let signature = signature.ok_or_else(|| {
+        let beside = place.signature.display();
+        let fault = format!(
+            "has rows, but its signature `{beside}` is missing: move it away, or name another file by --output"
+        );
+        Error::of(&place.csv, fault)
+    })?;
+    Ok(Some((signature, table, bytes)))
 }
 
-/// Runs with the rows that they wrote, as far as these are there; one that wrote none of them is left out. Rows that no run
-/// names were written by the last one.
-fn with_names<R: Row>(mut runs: Vec<Provenance>, rows: &BTreeMap<R::Key, R>) -> Vec<Provenance> {
-    let names: BTreeSet<String> = rows.values().map(Row::name).collect();
-    let is_named = |name: &String| runs.iter().any(|run| run.rows.contains(name));
-    let unnamed: Vec<String> = names.iter().filter(|name| !is_named(name)).cloned().collect();
-    runs.iter_mut().for_each(|run| run.rows.retain(|name| names.contains(name)));
-    if let Some(last) = runs.last_mut() {
-        last.rows.extend(unnamed);
-    }
+/// Forgets other rows, and runs that wrote none of those that are kept.
+fn keep_rows_of(runs: &mut Vec<Provenance>, keep: impl Fn(&String) -> bool) {
+    runs.iter_mut().for_each(|run| run.rows.retain(&keep));
     runs.retain(|run| !run.rows.is_empty());
-    runs
+}
+
+/// Returns true for the name of a full model's statistics: `base`, or `1200/base` of a checkpoint.
+fn is_base(name: &str) -> bool {
+    name.rsplit('/').next() == Some(BASE)
 }

@@ -7,8 +7,9 @@ use std::path::Path;
 use csv::{DeserializeErrorKind, ReaderBuilder, StringRecord, Writer};
 use words::excerpt;
 
-use crate::place::Place;
-use crate::{Error, Row, Signature, file};
+use crate::segments::{Blocks, check_segments};
+use crate::signature::sha256;
+use crate::{Error, Row, Signature, file, place};
 
 /// The rows of a file by key, and where its last complete line ends.
 #[derive(Debug)]
@@ -29,17 +30,51 @@ pub fn read_rows<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
     Ok(parse(path, &bytes)?.rows.into_values().collect())
 }
 
-/// The same of complete results, whose rows and statistics must be those that the signature was completed with.
+/// Reads complete results: [`read_rows`], with a check that neither rows nor statistics were edited.
 ///
 /// # Errors
-/// As for [`read_rows`], or if they were edited since.
+/// As for [`read_rows`], or if they are not those that the signature was completed with.
 pub fn read_complete<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
+    read_signed(path, Signature::read(&Signature::path_beside(path))?.as_ref())
+}
+
+/// [`read_complete`] of results whose signature has been read.
+///
+/// # Errors
+/// As for [`read_complete`].
+pub fn read_signed<R: Row>(path: &Path, signature: Option<&Signature>) -> Result<Vec<R>, Error> {
     let bytes = file::read(path)?;
-    let place = Place::of(path);
-    if let Some(signature) = Signature::read(&place.signature)? {
-        place.check_complete(&signature, &bytes)?;
+    let rows = parse::<R>(path, &bytes)?.rows;
+    check_complete(path, &bytes, rows.len(), signature)?;
+    if let Some(signature) = signature {
+        let segments = Blocks::path_beside(path);
+        check_segments(&segments, place::bytes(&segments)?.as_deref(), signature)?;
     }
-    Ok(parse(path, &bytes)?.rows.into_values().collect())
+    Ok(rows.into_values().collect())
+}
+
+/// Refuses the content of a CSV file, with this number of rows, if the signature was completed with another.
+pub(crate) fn check_complete(
+    path: &Path,
+    bytes: &[u8],
+    rows: usize,
+    signature: Option<&Signature>,
+) -> Result<(), Error> {
+    let Some(complete) = signature.and_then(|signature| signature.complete.as_ref()) else { return Ok(()) };
+    if sha256(bytes) == complete.sha256 {
+        return Ok(());
+    }
+    let found = if !bytes.ends_with(b"\n") {
+        "its last line is torn".to_owned()
+    } else if rows != complete.rows {
+        format!("it has {rows} rows instead of {}", complete.rows)
+    } else {
+        "its checksum is not the one in its signature".to_owned()
+    };
+    Err(Error::of(
+        path,
+        format!("was edited or mixed since it was complete: {found}; --again computes it anew"),
+    ))
 }
 
 /// Reads the content of the file at `path`, which only errors mention.
@@ -62,27 +97,14 @@ pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8]) -> Result<Table<R>, Error
     Ok(Table { rows, complete })
 }
 
-/// Columns that results of earlier versions lack; their cells are read as empty.
-const LATER: [&str; 18] = [
-    "simultaneous_low",
-    "simultaneous_high",
-    "p_bootstrap",
-    "power",
-    "segments_for_power",
-    "reached_dispensable",
-    "reached_without_loss",
-    "pearson_ceiling_low",
-    "pearson_ceiling_high",
-    "influential_head",
-    "pearson_without",
-    "spearman_without",
-    "value_low",
-    "value_high",
-    "repair",
-    "forward",
-    "backward",
-    "selection_updates",
-];
+/// Columns of several row types that results of earlier versions lack; their cells are read as empty.
+const LATER: [&str; 5] =
+    ["simultaneous_low", "simultaneous_high", "p_bootstrap", "power", "segments_for_power"];
+
+/// Returns true for columns that results of earlier versions lack.
+fn is_later<R: Row>(column: &str) -> bool {
+    LATER.contains(&column) || R::LATER.contains(&column)
+}
 
 /// The columns of the first line, which must be the header; a file without a complete line may be the start of one.
 fn header_columns<R: Row>(
@@ -94,7 +116,7 @@ fn header_columns<R: Row>(
     let there: Vec<&str> = found.trim_end_matches('\n').split(',').collect();
     let mut expected = columns::<R>().to_vec();
     if first.is_some() {
-        expected.retain(|column| there.contains(column) || !LATER.contains(column));
+        expected.retain(|column| there.contains(column) || !is_later::<R>(column));
     }
     let line = expected.join(",") + "\n";
     if first.map_or(line.starts_with(&*found), |_| line == found) {
@@ -120,7 +142,7 @@ fn header_fault<R: Row>(line: &str) -> String {
     if !columns.iter().any(|column| known.contains(column)) {
         return format!("it begins with `{}`", excerpt(line));
     }
-    let missing = known.iter().find(|column| !columns.contains(column) && !LATER.contains(column));
+    let missing = known.iter().find(|column| !columns.contains(column) && !is_later::<R>(column));
     let unknown = columns.iter().find(|column| !known.contains(column));
     let missing = missing.map(|column| format!("`{column}` is missing"));
     let unknown = unknown.map(|column| format!("`{}` is unknown", excerpt(column)));
@@ -217,7 +239,7 @@ pub(crate) fn line<R: Row>(row: &R) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AblationRow, Attention, CorrelationRow, MetricName, PruningRow, TrainingRow};
+    use crate::{AblationRow, Attention, CorrelationRow, CurveRow, MetricName, TrainingRow};
     use proptest::num::f64::{NORMAL, SUBNORMAL, ZERO};
     use proptest::option;
     use proptest::prelude::*;
@@ -277,7 +299,8 @@ mod tests {
             CorrelationRow { pearson: Some(0.5), pearson_without: Some(0.25), ..CorrelationRow::default() };
         let (header, line) = (header::<CorrelationRow>(), line(&row));
         let cells: Vec<_> = header.trim().split(',').zip(line.trim().split(',')).collect();
-        let older: Vec<_> = cells.into_iter().filter(|(column, _)| !LATER.contains(column)).collect();
+        let older: Vec<_> =
+            cells.into_iter().filter(|(column, _)| !is_later::<CorrelationRow>(column)).collect();
         let joined = |part: fn(&(&str, &str)) -> String| older.iter().map(part).collect::<Vec<_>>().join(",");
         let text = format!("{}\n{}\n", joined(|cell| cell.0.to_owned()), joined(|cell| cell.1.to_owned()));
         let back = parse::<CorrelationRow>(Path::new("c.csv"), text.as_bytes()).unwrap().rows;
@@ -310,7 +333,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a row has no line breaks")]
     fn line_breaks_in_a_row_panic() {
-        line(&PruningRow { masked_heads: "two\nlines".to_owned(), ..PruningRow::default() });
+        line(&CurveRow { masked_heads: "two\nlines".to_owned(), ..CurveRow::default() });
     }
 
     /// Any text but a byte order mark, which `csv` takes off the start of a line.
@@ -360,8 +383,8 @@ mod tests {
 
         #[test]
         fn texts_read_back(masked_heads in TEXT) {
-            let row = PruningRow { masked_heads, ..PruningRow::default() };
-            let back: PruningRow = parse_row(line(&row).as_bytes(), columns::<PruningRow>()).unwrap();
+            let row = CurveRow { masked_heads, ..CurveRow::default() };
+            let back: CurveRow = parse_row(line(&row).as_bytes(), columns::<CurveRow>()).unwrap();
             prop_assert_eq!(back, row);
         }
 

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use records::{
-    AblationRow, CorrelationRow, DynamicsRow, GateFilmRow, GateRow, HeadFunctionRow, LlamaCppRow, PruningRow,
-    RelevanceRow, RepairedRow, ScoreRow, SpeedRow, TrainingRow, columns,
+    AblationRow, CorrelationRow, CurveRow, DynamicsRow, GateFilmRow, GateRow, HeadFunctionRow, LlamaCppRow,
+    RelevanceRow, ScoreRow, SpeedRow, TrainingRow, columns,
 };
 
 fn root() -> PathBuf {
@@ -17,9 +17,14 @@ fn root() -> PathBuf {
 
 /// Returns the columns of a row type with their doc comments, up to the first empty line of each.
 fn documented(file: &str, row_type: &str) -> Vec<(String, String)> {
-    let source = fs::read_to_string(root().join("crates/records/src/rows").join(file)).unwrap();
-    let fields = source.split_once(&format!("pub struct {row_type} {{\n")).unwrap().1;
-    let fields = fields.split_once("\n}\n").unwrap().0;
+    let source = |file| fs::read_to_string(root().join("crates/records/src/rows").join(file)).unwrap();
+    let fields_of = |source: &str, begin: &str| {
+        let fields = source.split_once(begin).unwrap().1;
+        fields.lines().take_while(|line| !line.trim().starts_with(['}', '$'])).collect::<Vec<_>>().join("\n")
+    };
+    let fields = fields_of(&source(file), &format!("pub struct {row_type} {{\n"));
+    let tested = fields_of(&source("tested.rs"), "$($(#[$key_meta])* pub $key: $key_type,)*\n");
+    let fields = fields.replace("[tests]", &tested);
     let (mut found, mut comment, mut name) = (Vec::new(), Vec::new(), None);
     for line in fields.lines().map(str::trim) {
         if let Some(text) = line.strip_prefix("///") {
@@ -73,14 +78,13 @@ fn every_column_of_every_row_type_is_on_the_page() {
     let all = [
         ("ablation.rs", "AblationRow", columns::<AblationRow>()),
         ("correlation.rs", "CorrelationRow", columns::<CorrelationRow>()),
+        ("curve.rs", "CurveRow", columns::<CurveRow>()),
         ("dynamics.rs", "DynamicsRow", columns::<DynamicsRow>()),
         ("functions.rs", "HeadFunctionRow", columns::<HeadFunctionRow>()),
         ("gates.rs", "GateRow", columns::<GateRow>()),
         ("gates.rs", "GateFilmRow", columns::<GateFilmRow>()),
         ("llama_cpp.rs", "LlamaCppRow", columns::<LlamaCppRow>()),
-        ("pruning.rs", "PruningRow", columns::<PruningRow>()),
         ("relevance.rs", "RelevanceRow", columns::<RelevanceRow>()),
-        ("repaired.rs", "RepairedRow", columns::<RepairedRow>()),
         ("scores.rs", "ScoreRow", columns::<ScoreRow>()),
         ("speed.rs", "SpeedRow", columns::<SpeedRow>()),
         ("training.rs", "TrainingRow", columns::<TrainingRow>()),

@@ -1,9 +1,9 @@
 //! Names of rows, and the families that they belong to: signatures, statistics and shards of results find them by it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use records::{
-    AblationRow, BASE, CorrelationRow, DynamicsRow, Identity, Measure, Measured, MetricName, Order,
-    Provenance, PruningRow, Row, RowWriter, ScoreRow, Signature, SpeedRow, TestedRow, Testing, TrainingRow,
-    columns, read_checked, read_complete,
+    AblationRow, BASE, CorrelationRow, CurveRow, DynamicsRow, Identity, Measure, Measured, MetricName, Order,
+    Provenance, Row, ScoreRow, Signature, SpeedRow, TestedRow, Testing, TrainingRow, columns, read_checked,
+    read_complete,
 };
 
 /// The only row of a file with this line.
@@ -33,10 +33,13 @@ fn heads_are_rows_of_their_attention_type() {
 
 #[test]
 fn steps_are_rows_of_their_curve() {
-    let of = |line: &str| row::<PruningRow>(line);
+    let of = |line: &str| {
+        let (cells, masked_heads) = line.rsplit_once(',').unwrap();
+        row::<CurveRow>(&format!(",{cells},,,,,,,{masked_heads}"))
+    };
     let step = of("all,importance,,false,3,15,144,bleu,36.0,35.0,-1.0,,,,,,,,,,,,,,,,,self:1:1");
     assert_eq!((step.name().as_str(), step.family().as_str()), ("all/importance/3", "all/importance"));
-    let key = |seed, complement| ("enc-dec", "random", seed, complement, 1);
+    let key = |seed, complement| (None, "enc-dec", "random", seed, complement, 1);
     let random = of("enc-dec,random,4,false,1,0,96,bleu,36.0,36.0,0.0,,,,,,,,,,,,,,,,,");
     assert_eq!((random.name().as_str(), random.key()), ("enc-dec/random-4/1", key(Some(4), false)));
     let reversed = of("enc-dec,random,4,true,1,5,96,bleu,36.0,36.0,0.0,,,,,,,,,,,,,,,,,");
@@ -70,24 +73,6 @@ fn only_orders_by_a_score_of_the_model_can_be_measured_again() {
     assert!(["importance", "entropy", "fisher-batches", "modules"].into_iter().all(is_measured));
     // these know no score of a model without some heads
     assert!(!["oracle", "random", "relevance", "greedy-forward", "swap"].into_iter().any(is_measured));
-}
-
-#[test]
-fn a_writer_knows_its_rows_until_they_are_discarded() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("training.csv");
-    let run = Provenance::collect("cpu", 1, std::collections::BTreeMap::new());
-    let signature = Signature::new(Identity::new("train-subject", "demo-x"), run);
-    let mut writer = RowWriter::<TrainingRow>::open(&path, &signature, false).unwrap();
-    for line in ["1,400,1.5,1.25,36.0,0.001,false", "2,800,1.5,1.25,36.0,0.001,true"] {
-        writer.push(row(line)).unwrap();
-    }
-    assert!(writer.contains(&(1, 400)) && writer.contains(&(2, 800)) && !writer.contains(&(2, 400)));
-    writer.discard(|row| row.best);
-    assert!(writer.contains(&(1, 400)) && !writer.contains(&(2, 800)));
-    let rows = writer.finish().unwrap();
-    assert_eq!(rows, read_complete::<TrainingRow>(&path).unwrap());
-    assert_eq!(rows.iter().map(Row::name).collect::<Vec<_>>(), ["1/400"]);
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn a_signature_holds_the_warnings_of_the_run_also_if_it_is_killed() {
     let signature = Signature::new(Identity::new("ablate-one", "demo"), run);
     words::warn("split `test`:\nthe references look tokenized");
     let mut writer = RowWriter::open(&path, &signature, false).unwrap();
-    writer.push(row("enc-dec:1:1")).unwrap();
+    writer.append(row("enc-dec:1:1"), None).unwrap();
     let stored = |name: &str| Signature::read(&folder.path().join(name)).unwrap().unwrap().runs;
     let first = "split `test`: the references look tokenized";
     assert_eq!(stored("ablate-one.partial.json")[0].warnings, [first]);

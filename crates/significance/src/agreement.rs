@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use records::signature::Testing;
 use records::{
-    AblationRow, Attention, BASE, Blocks, CorrelationRow, Identity, Row, Scope, Signature, TestedRow,
-    read_complete,
+    AblationRow, Attention, BASE, CorrelationRow, Identity, Row, Scope, Signature, Stored, TestedRow,
 };
 use serde_json::Value;
 use stats::Segments;
@@ -38,16 +37,14 @@ impl Sweep {
     /// # Errors
     /// If a file is missing or broken.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let rows: Vec<AblationRow> = read_complete(path)?;
-        let signature = Signature::read(&Signature::path_beside(path))?;
-        let blocks = Blocks::read(&Blocks::path_beside(path))?;
-        let (Some(Signature { identity, measured: Some(measured), .. }), Some(blocks)) = (signature, blocks)
-        else {
+        let stored = Stored::<AblationRow>::complete(path)?.filter(|stored| !stored.blocks.is_empty());
+        let none = || {
             let path = path.display();
-            return Err(Error::Invalid(format!(
-                "`{path}` has no statistics of segments: --again measures them"
-            )));
+            Error::Invalid(format!("`{path}` has no statistics of segments: --again measures them"))
         };
+        let Stored { rows, blocks, signature: Signature { identity, measured, .. }, .. } =
+            stored.ok_or_else(none)?;
+        let (rows, measured) = (rows.into_values().collect::<Vec<_>>(), measured.ok_or_else(none)?);
         let mut store = Store::new(&blocks, metric_of(&measured)?);
         let base = store.base(BASE)?;
         let variants = rows.iter().map(|row| store.variant(&row.name(), BASE)).collect::<Result<_, _>>()?;

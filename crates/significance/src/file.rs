@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use heads::experiment::Rows;
 use records::rules::Rule;
 use records::signature::{Measured, Testing};
 use records::{
-    AblationRow, CorrelationRow, DynamicsRow, GateRow, Identity, Order, PruningRow, RepairedRow, RowWriter,
-    Signature, TestedRow,
+    AblationRow, Blocks, CorrelationRow, CurveRow, DynamicsRow, GateRow, Held, Identity, Order, Row,
+    Signature, Stored, TestedRow,
 };
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ use stats::Metric;
 use stats::swaps::smallest_p_value;
 
 use crate::agreement::{Sweep, agreement, no_row};
-use crate::{Error, RowType, metric_of, test_rows};
+use crate::{Error, metric_of, rows_of, test_rows};
 
 /// Outcome of testing a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,55 +61,62 @@ pub struct Share {
 /// If the file is not there or cannot be read or written, is unfinished, or its statistics are missing or broken; of a
 /// comparison also if the sweeps that it was made of are not beside it, or are others now.
 pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retested, Error> {
-    let signature = Signature::read(&Signature::path_beside(path))?;
-    if signature.as_ref().is_some_and(|signature| signature.part.is_some()) {
+    std::fs::metadata(path).map_err(|source| records::Error::Read { path: path.to_owned(), source })?;
+    let files = Held::take(path)?; // before anything is read: a killed process may have been publishing
+    let not_measured = || Ok(Retested::NotMeasured { path: path.to_owned() });
+    let Some(signature) = Signature::read(&Signature::path_beside(path))? else { return not_measured() };
+    if signature.part.is_some() {
         let path = path.display();
         let fault =
             format!("`{path}` is one shard: `merge` joins it with the others, and tests them together");
         return Err(Error::Invalid(fault));
     }
-    std::fs::metadata(path).map_err(|source| records::Error::Read { path: path.to_owned(), source })?;
-    if let Some(signature) =
-        signature.as_ref().filter(|signature| signature.identity.experiment == CROSS_DOMAIN)
-    {
-        return retest_agreement(path, signature, change);
+    let Some(testing) = signature.testing.map(change) else { return not_measured() };
+    if rows_of(&signature.identity.experiment) == Rows::Correlation {
+        return retest_agreement(path, &files, &signature, testing);
     }
-    let measured =
-        signature.as_ref().and_then(|signature| Some((signature.measured.clone()?, signature.testing?)));
-    let (Some(signature), Some((measured, testing))) = (signature, measured) else {
-        return Ok(Retested::NotMeasured { path: path.to_owned() });
-    };
-    let testing = change(testing);
-    let tested = |rows, shares| Retested::Tested { path: path.to_owned(), rows, shares };
-    match RowType::of(&signature.identity.experiment) {
-        RowType::Pruning => {
-            let rows = retest_rows::<PruningRow>(path, testing)?;
-            Ok(tested(rows.len(), shares(&rows, testing, (&measured, &signature.identity))))
+    let Some(measured) = &signature.measured else { return not_measured() };
+    let (rows, shares) = match rows_of(&signature.identity.experiment) {
+        Rows::Curve => {
+            let rows = replace::<CurveRow>(path, &files, testing, test_rows)?;
+            (rows.len(), shares(&rows, testing, (measured, &signature.identity)))
         }
-        RowType::Dynamics => Ok(tested(retest_rows::<DynamicsRow>(path, testing)?.len(), Vec::new())),
-        RowType::Gates => Ok(tested(retest_rows::<GateRow>(path, testing)?.len(), Vec::new())),
-        RowType::Repaired => Ok(tested(retest_rows::<RepairedRow>(path, testing)?.len(), Vec::new())),
-        RowType::Ablation => Ok(tested(retest_rows::<AblationRow>(path, testing)?.len(), Vec::new())),
-    }
+        Rows::Dynamics => (replace::<DynamicsRow>(path, &files, testing, test_rows)?.len(), Vec::new()),
+        Rows::Gates => (replace::<GateRow>(path, &files, testing, test_rows)?.len(), Vec::new()),
+        Rows::Ablation => (replace::<AblationRow>(path, &files, testing, test_rows)?.len(), Vec::new()),
+        Rows::Correlation | Rows::Untested => return not_measured(),
+    };
+    Ok(Retested::Tested { path: path.to_owned(), rows, shares })
 }
 
-fn retest_rows<R: TestedRow>(path: &Path, testing: Testing) -> Result<Vec<R>, Error> {
-    let mut writer = RowWriter::<R>::revise(path)?;
-    writer.signature_mut().testing = Some(testing);
-    writer.finish_with(test_rows)
+/// Tests complete results with these settings, by `complete`, and returns the rows that replace them.
+fn replace<R: Row>(
+    path: &Path,
+    files: &Held,
+    testing: Testing,
+    complete: impl FnOnce(&mut [R], &mut Blocks, &mut Signature) -> Result<(), Error>,
+) -> Result<Vec<R>, Error> {
+    files.check_finished::<R>()?;
+    let none = || Error::Invalid(format!("`{}` has no rows", path.display()));
+    let Stored { rows, mut blocks, mut signature, .. } = Stored::<R>::complete(path)?.ok_or_else(none)?;
+    let mut rows: Vec<R> = rows.into_values().collect();
+    signature.testing = Some(testing);
+    complete(&mut rows, &mut blocks, &mut signature)?;
+    if !files.has(&rows, &signature)? {
+        files.publish(&rows, &blocks, signature)?;
+    }
+    Ok(rows)
 }
 
 /// Under this name a comparison has the arguments of the sweep of its second split, where they differ from those of the first.
 pub const AGAINST_ARGUMENTS: &str = "against_arguments";
 
-/// Name of the experiment that compares two sweeps.
-pub(crate) const CROSS_DOMAIN: &str = "cross-domain";
-
 /// Compares the sweeps again that the signature names.
 fn retest_agreement(
     path: &Path,
+    files: &Held,
     signature: &Signature,
-    change: impl Fn(Testing) -> Testing,
+    testing: Testing,
 ) -> Result<Retested, Error> {
     let file = |argument: &str| match signature.identity.arguments.get(argument) {
         Some(Value::String(name)) if Path::new(name).components().count() == 1 => {
@@ -116,12 +124,9 @@ fn retest_agreement(
         }
         _ => None,
     };
-    let (Some(first), Some(second), Some(testing)) =
-        (file("first_file"), file("second_file"), signature.testing)
-    else {
+    let (Some(first), Some(second)) = (file("first_file"), file("second_file")) else {
         return Ok(Retested::NotMeasured { path: path.to_owned() });
     };
-    let testing = change(testing);
     if let Some(missing) = [&first, &second].into_iter().find(|sweep| !sweep.exists()) {
         let (path, sweep) = (path.display(), missing.file_name().unwrap_or_default().display());
         return Err(Error::Invalid(format!(
@@ -137,32 +142,31 @@ fn retest_agreement(
     first.check_fits(path, identity, (&identity.split, &identity.arguments))?;
     second.check_fits(path, identity, (against, of_second.as_ref().unwrap_or(&identity.arguments)))?;
     let found = agreement(&first, &second, testing)?;
-    let mut writer = RowWriter::<CorrelationRow>::revise(path)?;
-    writer.signature_mut().testing = Some(testing);
-    let rows = writer.finish_with(|rows, _, _| {
+    let rows = replace::<CorrelationRow>(path, files, testing, |rows, _, _| {
         for row in rows.iter_mut() {
             let of_type = found.iter().find(|found| found.attention == row.attention);
             row.clone_from(of_type.ok_or_else(|| no_row(row.attention))?);
         }
-        Ok::<(), Error>(())
+        Ok(())
     })?;
     Ok(Retested::Tested { path: path.to_owned(), rows: rows.len(), shares: Vec::new() })
 }
 
-/// Shares of heads that can go along each curve.
-fn shares(rows: &[PruningRow], testing: Testing, (measured, identity): (&Measured, &Identity)) -> Vec<Share> {
+/// Shares of heads that can go along each curve of models that were not repaired.
+fn shares(rows: &[CurveRow], testing: Testing, (measured, identity): (&Measured, &Identity)) -> Vec<Share> {
     let estimated_on = identity.arguments.get("estimate_on").and_then(Value::as_str);
     let dispensable = Rule::Dispensable { margin_percent: testing.margin_percent };
     let is_resampled = metric_of(measured).is_ok_and(Metric::is_resampled);
     let smallest_p_value = if is_resampled { smallest_p_value(testing.resamples) } else { 0.0 };
     let paper = Rule::NoSignificantLoss { alpha: records::rules::ALPHA, smallest_p_value };
     let curves = rows.chunk_by(|left, right| left.family() == right.family());
-    let share = |curve: &[PruningRow]| Share {
+    let share = |curve: &[CurveRow]| Share {
         curve: curve[0].family(),
         heads: curve[0].heads,
         dispensable: dispensable.last_accepted(curve).map(|row| row.masked),
         without_loss: paper.last_accepted(curve).map(|row| row.masked),
         is_ordered_by_tested_segments: curve[0].order.is_made_on(Some(&identity.split), estimated_on),
     };
-    curves.filter(|curve| !curve[0].complement && curve[0].order != Order::Floor).map(share).collect()
+    let is_meant = |row: &CurveRow| !row.complement && row.order != Order::Floor && !row.is_repaired();
+    curves.filter(|curve| is_meant(&curve[0])).map(share).collect()
 }

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use heads::experiment::{Experiment, Rows};
 use records::signature::Measured;
 use records::{Block, Blocks, Identity, Signature, TestedRow, Testing};
 use stats::blocks::block_length;
@@ -29,40 +30,15 @@ pub use file::{AGAINST_ARGUMENTS, Retested, Share, retest};
 pub use groups::{Change, Group, groups};
 pub use merge::{Merged, merge};
 
-/// Which rows an experiment has.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum RowType {
-    Ablation,
-    Dynamics,
-    Gates,
-    Pruning,
-    Repaired,
+/// The experiments whose results are tested, which the names of their files begin with.
+pub fn tested() -> impl Iterator<Item = &'static str> {
+    let all = heads::experiment::ALL.iter();
+    all.filter(|experiment| experiment.rows != Rows::Untested).map(|experiment| experiment.name)
 }
 
-/// The experiments whose results are tested, which the names of their files begin with.
-pub const EXPERIMENTS: [&str; 9] = [
-    "ablate-all-but-one",
-    "ablate-one",
-    "compare-methods",
-    file::CROSS_DOMAIN,
-    "iterative-prune",
-    "joint-search",
-    "prune-and-retrain",
-    "train-gates",
-    "training-dynamics",
-];
-
-impl RowType {
-    /// The rows of this experiment, by the name that signatures have.
-    pub(crate) fn of(experiment: &str) -> Self {
-        match experiment {
-            "iterative-prune" | "joint-search" => Self::Pruning,
-            "training-dynamics" => Self::Dynamics,
-            "train-gates" => Self::Gates,
-            "compare-methods" | "prune-and-retrain" => Self::Repaired,
-            _ => Self::Ablation,
-        }
-    }
+/// Rows of the experiment with this name; those of an unknown one are read as a sweep's.
+pub(crate) fn rows_of(experiment: &str) -> Rows {
+    Experiment::named(experiment).map_or(Rows::Ablation, |experiment| experiment.rows)
 }
 
 /// Metric as a signature has it.

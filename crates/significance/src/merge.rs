@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use heads::experiment::Rows;
 use records::{
-    AblationRow, DynamicsRow, GateRow, Held, Part, Provenance, PruningRow, RepairedRow, Row, RowWriter,
-    Shard, Signature, Stored, TestedRow, shards_of,
+    AblationRow, CurveRow, DynamicsRow, GateRow, Held, Part, Provenance, Row, Shard, Signature, Stored,
+    TestedRow, shards_of,
 };
 
-use crate::{Error, RowType, test_rows};
+use crate::{Error, rows_of, test_rows};
 
 /// Rows of a shard that are named where they are missing.
 const MOST_NAMED: usize = 20;
@@ -24,8 +25,8 @@ pub struct Merged {
     pub shards: usize,
 }
 
-/// Joins the shards of the result file at `path`, which need not be there, tests the rows of all, and removes the shards'
-/// files. Rows of the results that are there stay, unless a shard has them too.
+/// Joins the shards of the result file at `path`, which need not exist, tests all rows, and removes the shards' files. Rows
+/// of existing results stay, unless a shard has them too.
 ///
 /// # Errors
 /// If a shard is being written, or is of another run or another base than the others or the results; if rows are missing; or
@@ -34,29 +35,20 @@ pub fn merge(path: &Path) -> Result<Merged, Error> {
     let shards = shards_of(path)?.into_iter().map(|shard| shard.path(path));
     let shards: Vec<(PathBuf, Held)> =
         shards.map(|csv| Ok((csv.clone(), Held::take(&csv)?))).collect::<Result<_, Error>>()?;
-    drop(Held::take(path)?); // what a killed merge was publishing is there now
     let files: Vec<&Path> = shards.iter().map(|(csv, _)| csv.as_path()).collect();
-    let rows = match experiment(&files)?.as_deref().map(RowType::of) {
-        None => {
-            // of which none may have rows
-            files.iter().try_for_each(|csv| Stored::<AblationRow>::read(csv).map(drop))?;
-            None
-        }
-        Some(RowType::Pruning) => join::<PruningRow>(path, &files)?,
-        Some(RowType::Dynamics) => join::<DynamicsRow>(path, &files)?,
-        Some(RowType::Gates) => join::<GateRow>(path, &files)?,
-        Some(RowType::Repaired) => join::<RepairedRow>(path, &files)?,
-        Some(RowType::Ablation) => join::<AblationRow>(path, &files)?,
+    let rows = match experiment(&files)?.as_deref().map_or(Rows::Ablation, rows_of) {
+        Rows::Curve => join::<CurveRow>(path, &files)?,
+        Rows::Dynamics => join::<DynamicsRow>(path, &files)?,
+        Rows::Gates => join::<GateRow>(path, &files)?,
+        Rows::Ablation | Rows::Correlation | Rows::Untested => join::<AblationRow>(path, &files)?,
     };
     let merged = Merged { path: path.to_owned(), rows: rows.unwrap_or_default(), shards: shards.len() };
     shards.into_iter().try_for_each(|(_, held)| held.remove())?;
-    match rows {
-        Some(_) => Ok(merged),
-        None => Err(Error::Invalid(format!("there are no shards of `{}` with rows", path.display()))),
-    }
+    let none = || Error::Invalid(format!("there are no shards of `{}` with rows", path.display()));
+    rows.map(|_| merged).ok_or_else(none)
 }
 
-/// The experiment that shards belong to; absent where none has a signature.
+/// The experiment that shards belong to; `None` if none has a signature.
 fn experiment(files: &[&Path]) -> Result<Option<String>, Error> {
     let signatures = files.iter().flat_map(|csv| [csv.to_path_buf(), csv.with_extension("partial.csv")]);
     let signatures = signatures.map(|csv| Signature::read(&Signature::path_beside(&csv)));
@@ -64,10 +56,11 @@ fn experiment(files: &[&Path]) -> Result<Option<String>, Error> {
     Ok(first.map(|signature| signature.identity.experiment))
 }
 
-/// Makes one file of all shards and tests its rows; returns their number, unless the shards have none.
-fn join<R: TestedRow + Clone>(path: &Path, files: &[&Path]) -> Result<Option<usize>, Error> {
-    let shards = files.iter().map(|csv| Ok(Stored::<R>::read(csv)?));
-    let shards: Vec<Stored<R>> = shards.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect();
+/// Concatenates all shards, tests the rows and returns their number, or `None` if the shards have no rows.
+fn join<R: TestedRow>(path: &Path, files: &[&Path]) -> Result<Option<usize>, Error> {
+    let held = Held::take(path)?; // a killed merge may have been publishing
+    let shards: Vec<Stored<R>> =
+        files.iter().filter_map(|csv| Stored::read(csv).transpose()).collect::<Result<_, _>>()?;
     let Some(first) = shards.first() else { return Ok(None) };
     let parts = shards.iter().map(part).collect::<Result<Vec<_>, _>>()?;
     if let Some(rows) = published(path, &shards) {
@@ -77,25 +70,32 @@ fn join<R: TestedRow + Clone>(path: &Path, files: &[&Path]) -> Result<Option<usi
     check_whole(path, &shards, &parts)?;
     check_agreement(&shards)?;
     let again = shards.iter().any(|shard| shard.signature.again);
-    let mut writer =
-        RowWriter::<R>::join(path, &Signature { again: false, ..first.signature.clone() }, again)?;
-    shards.into_iter().try_for_each(|shard| writer.adopt(shard))?;
-    check_curves(writer.rows())?;
-    let rows = writer.finish_with(test_rows)?;
+    let earlier = Stored::earlier(path, &first.signature, again)?;
+    let mut shards = shards.into_iter();
+    let Some(mut all) = shards.next() else { return Ok(None) };
+    shards.try_for_each(|shard| all.add(shard))?;
+    earlier.map_or(Ok(()), |earlier| all.add_earlier(earlier, again))?;
+    let Stored { rows, mut blocks, signature, .. } = all;
+    let mut signature = Signature { part: None, again: false, ..signature };
+    let mut rows: Vec<R> = rows.into_values().collect();
+    check_curves(&rows)?;
+    test_rows(&mut rows, &mut blocks, &mut signature)?;
+    held.check_finished::<R>()?;
+    held.publish(&rows, &blocks, signature)?;
     Ok(Some(rows.len()))
 }
 
 /// Number of rows of the results, if these have all rows of the shards, by the same runs: a merge was killed before it could
-/// remove them.
+/// remove the shards.
 fn published<R: Row>(path: &Path, shards: &[Stored<R>]) -> Option<usize> {
-    let without_rows = |run: &Provenance| Provenance { rows: Vec::new(), ..run.clone() };
-    let results = Stored::<R>::read(path).ok().flatten()?;
-    let known: Vec<Provenance> = results.signature.runs.iter().map(without_rows).collect();
-    let mut runs = shards.iter().flat_map(|shard| &shard.signature.runs);
-    let mut keys = shards.iter().flat_map(|shard| shard.rows.keys());
-    let has_all =
-        runs.all(|run| known.contains(&without_rows(run))) && keys.all(|key| results.rows.contains_key(key));
-    (has_all && results.signature.complete.is_some()).then_some(results.rows.len())
+    let run = |run: &Provenance| Provenance { rows: Vec::new(), ..run.clone() };
+    let results = Stored::<R>::complete(path).ok().flatten()?;
+    let known: Vec<Provenance> = results.signature.runs.iter().map(run).collect();
+    let is_there = |shard: &Stored<R>| {
+        shard.signature.runs.iter().all(|own| known.contains(&run(own)))
+            && shard.rows.keys().all(|key| results.rows.contains_key(key))
+    };
+    shards.iter().all(is_there).then_some(results.rows.len())
 }
 
 /// Refuses shards that have the same row with different scores, as on machines that round differently.
@@ -140,9 +140,9 @@ fn check_same<R: Row>(first: &Stored<R>, shard: &Stored<R>) -> Result<(), Error>
 fn part<R: Row>(shard: &Stored<R>) -> Result<&Part, Error> {
     shard.signature.part.as_ref().ok_or_else(|| {
         let path = shard.path.display();
-        let fault =
-            format!("`{path}` has the name of a shard, but its signature does not say so: move it away");
-        Error::Invalid(fault)
+        Error::Invalid(format!(
+            "`{path}` has the name of a shard, but its signature does not say so: move it away"
+        ))
     })
 }
 
@@ -153,40 +153,36 @@ fn check_whole<R: Row>(path: &Path, shards: &[Stored<R>], parts: &[&Part]) -> Re
     let of = parts.iter().map(|part| part.shard.of()).max().unwrap_or(1);
     let wanted: BTreeMap<&String, usize> =
         parts.iter().flat_map(|part| part.rows.iter().map(|(name, &place)| (name, place))).collect();
-    let mut missing: BTreeMap<Shard, Vec<(usize, &str)>> = BTreeMap::new();
+    let mut missing: BTreeMap<Shard, BTreeMap<usize, &str>> = BTreeMap::new();
     for (name, place) in wanted.into_iter().filter(|(name, _)| !there.contains(*name)) {
-        missing.entry(Shard::at(place, of)).or_default().push((place, name));
+        missing.entry(Shard::at(place, of)).or_default().insert(place, name);
     }
     if missing.is_empty() {
         return Ok(());
     }
-    let rows: usize = missing.values().map(Vec::len).sum();
-    let described: Vec<String> =
-        missing.into_iter().map(|(shard, rows)| described(shard, rows, parts)).collect();
-    let (path, described) = (path.display(), described.join("; "));
+    let described = |(shard, rows): (&Shard, &BTreeMap<usize, &str>)| {
+        let names: Vec<&str> = rows.values().take(MOST_NAMED).copied().collect();
+        let more = rows.len() - names.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let is_there = parts.iter().any(|part| part.shard == *shard);
+        let state = if is_there { "which is unfinished" } else { "of which there is no file" };
+        format!("{}{more} of shard {shard}, {state}", names.join(", "))
+    };
+    let rows: usize = missing.values().map(BTreeMap::len).sum();
+    let described = missing.iter().map(described).collect::<Vec<_>>().join("; ");
+    let path = path.display();
     Err(Error::Invalid(format!("`{path}` cannot be made yet, {rows} rows are missing: {described}")))
-}
-
-/// The gaps of a shard: `self:1:3, self:2:3 of shard 3/8, which is unfinished`.
-fn described(shard: Shard, mut rows: Vec<(usize, &str)>, known: &[&Part]) -> String {
-    rows.sort_unstable();
-    let names: Vec<&str> = rows.iter().take(MOST_NAMED).map(|(_, name)| *name).collect();
-    let more = rows.len() - names.len();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let is_there = known.iter().any(|part| part.shard == shard);
-    let state = if is_there { "which is unfinished" } else { "of which there is no file" };
-    format!("{}{more} of shard {shard}, {state}", names.join(", "))
 }
 
 /// Refuses curves whose steps come from different orders of heads, such as those of machines that round differently: later
 /// steps mask all heads of earlier ones.
-fn check_curves<'a, R: TestedRow + 'a>(rows: impl Iterator<Item = &'a R>) -> Result<(), Error> {
-    let rows: Vec<&R> = rows.collect();
-    let heads = |row: &'a R| -> BTreeSet<&str> {
-        row.masked_heads().unwrap_or_default().split('+').filter(|name| !name.is_empty()).collect()
+fn check_curves<R: TestedRow>(rows: &[R]) -> Result<(), Error> {
+    let heads = |row: &R| -> BTreeSet<String> {
+        let names = row.masked_heads().unwrap_or_default();
+        names.split('+').filter(|name| !name.is_empty()).map(str::to_owned).collect()
     };
     let is_broken =
-        |pair: &&[&'a R]| pair[0].family() == pair[1].family() && !heads(pair[0]).is_subset(&heads(pair[1]));
+        |pair: &&[R]| pair[0].family() == pair[1].family() && !heads(&pair[0]).is_subset(&heads(&pair[1]));
     let Some(pair) = rows.windows(2).find(is_broken) else { return Ok(()) };
     Err(Error::Invalid(format!(
         "row `{}` does not mask all heads of `{}`: the shards ordered them differently, on different machines or with different \

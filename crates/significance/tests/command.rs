@@ -8,8 +8,8 @@ use assert_cmd::Command;
 use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use records::{
-    AblationRow, BASE, CorrelationRow, Identity, MetricName, Provenance, PruningRow, Row, RowWriter,
-    Signature, Testing, read_rows,
+    AblationRow, BASE, CorrelationRow, CurveRow, Identity, MetricName, Provenance, Row, RowWriter, Signature,
+    Testing, read_rows,
 };
 use stats::Segments;
 use stats::bleu::BleuStatistics;
@@ -24,6 +24,11 @@ fn translated(worse: u32) -> Segments {
 
 /// `results/demo/ablate-one.csv` with two heads, tested.
 fn results(folder: &Path) -> PathBuf {
+    measured(folder, 0, false)
+}
+
+/// - `worse`: how much worse the heads are
+fn measured(folder: &Path, worse: u32, again: bool) -> PathBuf {
     let path = folder.join("results/demo/ablate-one.csv");
     let (base, columns) = (translated(0), translated(0).metric().columns());
     let families = BTreeMap::from([("self".to_owned(), 2)]);
@@ -31,10 +36,10 @@ fn results(folder: &Path) -> PathBuf {
     let run = Provenance::collect("cpu", 1, BTreeMap::new());
     let signature =
         Signature::new(Identity::new("ablate-one", "demo"), run).tested(measured.clone(), TESTING);
-    let mut writer = RowWriter::open(&path, &signature, false).unwrap();
+    let mut writer = RowWriter::open(&path, &signature, again).unwrap();
     writer.add_base(columns, significance::block(BASE.to_owned(), &base, None)).unwrap();
     for head in [1, 2] {
-        let variant = translated(head as u32);
+        let variant = translated(head as u32 + worse);
         let [base_score, score] = [&base, &variant].map(|segments| segments.score().unwrap());
         let row = AblationRow::untested(
             format!("self:1:{head}").parse().unwrap(),
@@ -43,9 +48,9 @@ fn results(folder: &Path) -> PathBuf {
             score,
         );
         let block = significance::block(row.name(), &variant, Some(&base));
-        writer.push_measured(row, columns, block).unwrap();
+        writer.append(row, Some(block)).unwrap();
     }
-    writer.finish_with(significance::test_rows).unwrap();
+    writer.publish(significance::test_rows).unwrap();
     path
 }
 
@@ -75,6 +80,30 @@ fn results_are_tested_again_by_subject_by_file_and_all_together() {
         let back = [target, &["--resamples", "99", "--seed", "1", "--margin", "2"]].concat();
         retest(folder.path(), &back).assert().success();
         assert_eq!(fs::read(&path).unwrap(), fresh);
+    }
+}
+
+/// A run with --again was killed between the renames of its complete files: what it was publishing is published first.
+#[test]
+fn a_retest_mixes_no_old_and_new_files() {
+    let endings = ["segments.csv.gz", "csv", "json"];
+    for renamed in 0..=3 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = results(folder.path());
+        let files = || endings.map(|ending| fs::read(path.with_extension(ending)).unwrap());
+        let old = files();
+        measured(folder.path(), 1, true);
+        let new = files();
+        assert!(old.iter().zip(&new).all(|(old, new)| old != new));
+        for place in renamed..3 {
+            let [whole, partial] =
+                ["", "partial."].map(|part| path.with_extension(format!("{part}{}", endings[place])));
+            fs::rename(&whole, partial).unwrap();
+            fs::write(whole, &old[place]).unwrap();
+        }
+        retest(folder.path(), &["demo"]).assert().success().stdout(contains("ablate-one.csv: 2 rows"));
+        assert_eq!(files(), new, "{renamed} renames");
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 3);
     }
 }
 
@@ -152,7 +181,7 @@ fn curves(folder: &Path) {
     writer.add_base(columns, significance::block(BASE.to_owned(), &base, None)).unwrap();
     for (order, step) in [("importance", 0), ("importance", 1), ("oracle", 0), ("oracle", 1)] {
         let (base_score, variant) = (base.score().unwrap(), translated(u32::from(step == 0)));
-        let row = PruningRow {
+        let row = CurveRow {
             order: order.parse().unwrap(),
             step,
             masked: step,
@@ -160,12 +189,12 @@ fn curves(folder: &Path) {
             metric: MetricName::Bleu,
             base_score,
             score: variant.score().unwrap(),
-            ..PruningRow::default()
+            ..CurveRow::default()
         };
         let block = significance::block(row.name(), &variant, Some(&base));
-        writer.push_measured(row, columns, block).unwrap();
+        writer.append(row, Some(block)).unwrap();
     }
-    writer.finish_with(significance::test_rows).unwrap();
+    writer.publish(significance::test_rows).unwrap();
 }
 
 /// An order made on the segments that are tested promises nothing about others.
@@ -188,7 +217,7 @@ fn shares_of_the_oracle_are_marked() {
 fn steps_say_how_often_the_walk_reaches_them() {
     let folder = tempfile::tempdir().unwrap();
     curves(folder.path());
-    let rows: Vec<PruningRow> = read_rows(&folder.path().join("results/demo/iterative-prune.csv")).unwrap();
+    let rows: Vec<CurveRow> = read_rows(&folder.path().join("results/demo/iterative-prune.csv")).unwrap();
     for row in rows {
         let reached = (row.step == 1).then_some(1.0);
         assert_eq!((row.reached_dispensable, row.reached_without_loss), (reached, reached), "{}", row.name());
@@ -213,7 +242,7 @@ fn comparison(path: &Path) {
     };
     let mut writer = RowWriter::open(path, &signature, false).unwrap();
     for attention in ["all", "self"] {
-        writer.push(untested(attention)).unwrap();
+        writer.append(untested(attention), None).unwrap();
     }
     writer.finish().unwrap();
 }

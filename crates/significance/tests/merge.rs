@@ -8,8 +8,8 @@ use assert_cmd::Command;
 use predicates::str::contains;
 use proptest::prelude::*;
 use records::{
-    AblationRow, BASE, Held, Identity, MetricName, Part, Provenance, PruningRow, Row, RowWriter, Shard,
-    Signature, TestedRow, Testing, shards_of,
+    AblationRow, BASE, CurveRow, Held, Identity, MetricName, Part, Provenance, Row, RowWriter, Shard,
+    Signature, TestedRow, Testing,
 };
 use significance::{block, merge, test_rows};
 use stats::Segments;
@@ -85,9 +85,7 @@ impl Run {
         let run = Provenance::collect("cpu", 1, BTreeMap::new());
         let signature = Signature::new(identity, run).tested(measured, self.testing);
         let signature = Signature { part: self.part(), ..signature };
-        let mut writer = RowWriter::open(&self.own_path(), &signature, self.again).unwrap();
-        writer.renew(|_| true);
-        writer
+        RowWriter::open(&self.own_path(), &signature, self.again).unwrap()
     }
 
     /// Measures what is due, up to this many rows; returns their number.
@@ -102,7 +100,7 @@ impl Run {
             let masked = translated(place + self.slip);
             row.record(&Comparison::untested(base.score().unwrap(), masked.score().unwrap()));
             let variant = block(row.name(), &masked, Some(&base));
-            writer.push_measured(row, columns, variant).unwrap();
+            writer.append(row, Some(variant)).unwrap();
         }
         due.len()
     }
@@ -113,13 +111,19 @@ impl Run {
         let measured = self.measure(&mut writer, usize::MAX);
         let is_shard = self.shard.is_some();
         writer
-            .finish_with(
+            .publish(
                 |rows, blocks, signature| {
                     if is_shard { Ok(()) } else { test_rows(rows, blocks, signature) }
                 },
             )
             .unwrap();
         measured
+    }
+
+    /// The file of a whole run.
+    fn go_to(&self) -> PathBuf {
+        self.go();
+        self.own_path()
     }
 
     /// A run that is killed after this many rows, within the next: `torn` bytes are missing at the end of a growing file.
@@ -192,14 +196,26 @@ fn shards_of_any_number_become_the_file_of_one_run() {
     }
 }
 
+/// One type after another into the same files, or again in the place of results of another machine.
 #[test]
-fn rows_of_shards_are_not_tested_before_all_are_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = Run::shard(folder.path(), "1/2");
-    run.go();
-    let rows: Vec<AblationRow> = records::read_rows(&run.own_path()).unwrap();
-    assert_eq!(rows.len(), HEADS / 2);
-    assert!(rows.iter().all(|row| row.p_value.is_none() && row.p_adjusted.is_none()));
+fn shards_grow_and_replace_results() {
+    for again in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Run::of(folder.path()).path;
+        if again {
+            Run { machine: 1, ..Run::of(folder.path()) }.go();
+        }
+        for places in [HEADS / 2..HEADS, 0..HEADS / 2] {
+            for shard in ["1/2", "2/2"] {
+                let run = Run { again, places: places.clone().collect(), ..Run::shard(folder.path(), shard) };
+                run.go();
+                let rows: Vec<AblationRow> = records::read_rows(&run.own_path()).unwrap();
+                assert!(rows.iter().all(|row| row.p_value.is_none()), "tested before all are there");
+            }
+        }
+        merge(&path).unwrap();
+        assert_eq!(bytes(&path), unsharded());
+    }
 }
 
 #[test]
@@ -215,225 +231,125 @@ fn results_that_are_there_are_part_of_the_whole() {
     assert_eq!(bytes(&path), unsharded());
 }
 
-/// One type after another, into the same files.
-#[test]
-fn shards_grow_by_other_selections() {
-    let folder = tempfile::tempdir().unwrap();
-    for places in [HEADS / 2..HEADS, 0..HEADS / 2] {
-        for shard in ["1/2", "2/2"] {
-            Run { places: places.clone().collect(), ..Run::shard(folder.path(), shard) }.go();
-        }
-    }
-    let path = Run::of(folder.path()).path;
-    merge(&path).unwrap();
-    assert_eq!(bytes(&path), unsharded());
-}
-
-#[test]
-fn shards_that_measure_again_replace_results() {
-    let folder = tempfile::tempdir().unwrap();
-    Run { machine: 1, ..Run::of(folder.path()) }.go();
-    let path = Run::of(folder.path()).path;
-    assert_ne!(bytes(&path), unsharded());
-    for shard in ["1/2", "2/2"] {
-        let measured = Run { again: true, ..Run::shard(folder.path(), shard) }.go();
-        assert_eq!(measured, HEADS / 2);
-    }
-    merge(&path).unwrap();
-    assert_eq!(bytes(&path), unsharded());
-}
-
-/// Such a merge has published the results, but not removed all shards.
+/// Killed between any two renames of the results, or before the last files of shards were removed.
 #[test]
 fn a_merge_that_was_killed_is_made_again() {
-    let folder = tempfile::tempdir().unwrap();
-    all_shards(folder.path(), 3);
-    let shards = everything(folder.path());
-    let path = Run::of(folder.path()).path;
-    merge(&path).unwrap();
-    for (file, bytes) in shards.iter().filter(|(file, _)| !file.to_string_lossy().contains("shard-1-")) {
-        fs::write(file, bytes).unwrap();
-    }
-    fs::remove_file(Shard::at(1, 3).path(&path)).unwrap();
-    assert_eq!(merge(&path).unwrap().rows, HEADS);
-    assert_eq!(bytes(&path), unsharded());
-    assert!(shards_of(&path).unwrap().is_empty());
-}
-
-/// Between the names of the rows and that of the signature, or behind both: what is published then takes its place first.
-#[test]
-fn a_merge_that_was_killed_while_publishing_is_made_again() {
     for again in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = Run::of(folder.path()).path;
-        if again {
-            Run::of(folder.path()).go();
-        }
-        for shard in ["1/2", "2/2"] {
-            Run { again, ..Run::shard(folder.path(), shard) }.go();
-        }
-        let shards = everything(folder.path()).into_iter().filter(|(file, _)| shard_file(file));
-        let shards: Vec<(PathBuf, Vec<u8>)> = shards.collect();
-        for is_signed in [false, true] {
-            merge(&path).unwrap();
-            shards.iter().for_each(|(file, bytes)| fs::write(file, bytes).unwrap());
-            if !is_signed {
-                fs::rename(path.with_extension("json"), path.with_extension("partial.json")).unwrap();
+        for renamed in 0..=4 {
+            let folder = tempfile::tempdir().unwrap();
+            let path = Run::of(folder.path()).path;
+            if again {
+                Run { machine: 1, ..Run::of(folder.path()) }.go();
             }
-            assert_eq!(merge(&path).unwrap().rows, HEADS, "again: {again}, signed: {is_signed}");
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let old = everything(folder.path());
+            for shard in ["1/2", "2/2"] {
+                Run { again, ..Run::shard(folder.path(), shard) }.go();
+            }
+            let shards = everything(folder.path());
+            merge(&path).unwrap();
+            for (file, bytes) in shards.iter().filter(|(file, _)| !old.contains_key(*file)) {
+                fs::write(file, bytes).unwrap();
+            }
+            for ending in ["segments.csv.gz", "csv", "json"].into_iter().skip(renamed) {
+                let [whole, partial] =
+                    ["", "partial."].map(|part| path.with_extension(format!("{part}{ending}")));
+                fs::rename(&whole, partial).unwrap();
+                old.get(&whole).map_or(Ok(()), |bytes| fs::write(&whole, bytes)).unwrap();
+            }
+            if renamed == 4 {
+                fs::remove_file(Shard::at(0, 2).path(&path)).unwrap();
+            }
+            assert_eq!(merge(&path).unwrap().rows, HEADS, "again: {again}, {renamed} renames");
             assert_eq!(bytes(&path), unsharded());
-            shards.iter().for_each(|(file, bytes)| fs::write(file, bytes).unwrap());
+            assert_eq!(everything(folder.path()).len(), 3);
         }
     }
-}
-
-fn shard_file(path: &Path) -> bool {
-    path.to_string_lossy().contains(".shard-")
-}
-
-/// Old rows do not stand in for new ones.
-#[test]
-fn rows_that_are_to_be_measured_again_are_missing_until_they_are() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = Run::of(folder.path()).path;
-    Run::of(folder.path()).go();
-    Run { again: true, ..Run::shard(folder.path(), "1/2") }.go();
-    let message = refusal(folder.path());
-    assert!(message.contains("5 rows are missing"), "{message}");
-    assert!(message.contains("of shard 2/2, of which there is no file"), "{message}");
-    Run { again: true, ..Run::shard(folder.path(), "2/2") }.go();
-    assert_eq!(merge(&path).unwrap().rows, HEADS);
-}
-
-#[test]
-fn what_is_missing_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    Run::shard(folder.path(), "1/4").go();
-    Run::shard(folder.path(), "2/4").killed(1, 0); // of 1, 5, 9
-    Run::shard(folder.path(), "4/4").go();
-    let message = refusal(folder.path());
-    let name = |place| row(place).name();
-    for expected in [
-        "4 rows are missing".to_owned(),
-        format!("{}, {} of shard 2/4, which is unfinished", name(5), name(9)),
-        format!("{}, {} of shard 3/4, of which there is no file", name(2), name(6)),
-    ] {
-        assert!(message.contains(&expected), "{expected}: {message}");
-    }
-    // a shard with the other number of shards fills the gap
-    Run::shard(folder.path(), "1/1").go();
-    merge(&Run::of(folder.path()).path).unwrap();
-    assert_eq!(bytes(&Run::of(folder.path()).path), unsharded());
 }
 
 #[test]
 fn a_shard_that_is_being_written_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     all_shards(folder.path(), 2);
-    let lock = Held::take(&Run::shard(folder.path(), "2/2").own_path()).unwrap();
+    let _lock = Held::take(&Run::shard(folder.path(), "2/2").own_path()).unwrap();
     let message = merge(&Run::of(folder.path()).path).unwrap_err().to_string();
     assert!(message.contains("shard-2-of-2.csv` is being written by another process"), "{message}");
-    drop(lock);
-    merge(&Run::of(folder.path()).path).unwrap();
 }
 
+/// Shards with a fault, and parts of the message. What is missing or tested otherwise can be made up for.
 #[test]
-fn shards_of_different_runs_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    Run::shard(folder.path(), "1/2").go();
-    Run { seed: 2, ..Run::shard(folder.path(), "2/2") }.go();
-    let message = refusal(folder.path());
-    assert!(message.contains("are of different runs (seed: "), "{message}");
-}
-
-#[test]
-fn shards_of_different_tests_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    Run::shard(folder.path(), "1/2").go();
-    let testing = Testing { resamples: 29, ..TESTING };
-    Run { testing, ..Run::shard(folder.path(), "2/2") }.go();
-    let message = refusal(folder.path());
-    assert!(message.contains("different --resamples, --margin or --seed"), "{message}");
-    // the command again with the settings of the other, which measures nothing
-    assert_eq!(Run::shard(folder.path(), "2/2").go(), 0);
-    merge(&Run::of(folder.path()).path).unwrap();
-    assert_eq!(bytes(&Run::of(folder.path()).path), unsharded());
-}
-
-#[test]
-fn shards_of_different_bases_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    Run::shard(folder.path(), "1/2").go();
-    Run { machine: 1, again: true, ..Run::shard(folder.path(), "2/2") }.go();
-    let message = refusal(folder.path());
-    let files = [1, 2].map(|shard| format!("ablate-one.shard-{shard}-of-2.csv`"));
-    assert!(message.starts_with("the intact model differs between "), "{message}");
-    assert!(files.iter().all(|file| message.contains(file)), "{message}");
-}
-
-/// The same rows by shards of other numbers, on a machine that computes masked models otherwise.
-#[test]
-fn rows_that_are_not_the_same_twice_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    all_shards(folder.path(), 2);
-    Run::shard(folder.path(), "1/1").go();
-    merge(&Run::of(folder.path()).path).unwrap();
-    assert_eq!(bytes(&Run::of(folder.path()).path), unsharded());
-    all_shards(folder.path(), 2);
-    Run { slip: 1, ..Run::shard(folder.path(), "1/1") }.go();
-    let message = refusal(folder.path());
-    assert!(message.contains(" scores ") && message.contains("shard-1-of-1.csv`"), "{message}");
-}
-
-/// As where only the CSV files were copied from a cluster.
-#[test]
-fn shards_without_signatures_are_refused_and_stay() {
-    let folder = tempfile::tempdir().unwrap();
-    all_shards(folder.path(), 2);
-    let path = Run::of(folder.path()).path;
-    for place in 0..2 {
-        fs::remove_file(Shard::at(place, 2).path(&path).with_extension("json")).unwrap();
+fn shards_that_do_not_go_together_are_refused() {
+    type Spoil = fn(&Path, Run);
+    let name = |place| row(place).name();
+    let unfinished = format!("{}, {} of shard 2/4, which is unfinished", name(5), name(9));
+    let missing = format!("{}, {} of shard 3/4, of which there is no file", name(2), name(6));
+    let cases: [(Spoil, &[&str]); 9] = [
+        (|_, second| assert!(Run { seed: 2, ..second }.go() > 0), &["are of different runs (seed: "]),
+        (
+            |_, second| assert!(Run { testing: Testing { resamples: 29, ..TESTING }, ..second }.go() > 0),
+            &["different --resamples, --margin or --seed"],
+        ),
+        (
+            |_, second| assert!(Run { machine: 1, ..second }.go() > 0),
+            &["the intact model differs between ", "one.shard-1-of-2.csv`", "one.shard-2-of-2.csv`"],
+        ),
+        (
+            |folder, second| {
+                second.go();
+                Run { slip: 1, ..Run::shard(folder, "1/1") }.go();
+            },
+            &[" scores ", "shard-1-of-1.csv`"],
+        ),
+        (
+            |_, second| fs::remove_file(second.go_to().with_extension("json")).unwrap(), // only the CSV files were copied
+            &["has rows, but its signature"],
+        ),
+        (
+            |_, second| {
+                let text = fs::read_to_string(second.go_to()).unwrap();
+                fs::write(second.own_path(), text.replacen("0.", "1.", 1)).unwrap();
+            },
+            &["shard-2-of-2.csv` was edited"],
+        ),
+        (
+            |folder, second| {
+                let whole = Run::of(folder).go_to();
+                for ending in ["csv", "json", "segments.csv.gz"] {
+                    fs::copy(whole.with_extension(ending), second.own_path().with_extension(ending)).unwrap();
+                }
+            },
+            &["its signature does not say so"],
+        ),
+        (
+            |folder, _| {
+                fs::remove_file(Run::shard(folder, "1/2").own_path()).unwrap();
+                Run::shard(folder, "1/4").go();
+                Run::shard(folder, "2/4").killed(1, 0);
+                Run::shard(folder, "4/4").go();
+            },
+            &["4 rows are missing", &unfinished, &missing],
+        ),
+        (
+            |folder, _| {
+                Run::of(folder).go(); // old rows do not stand in for new ones
+                Run { again: true, ..Run::shard(folder, "1/2") }.go();
+            },
+            &["5 rows are missing", "of shard 2/2, of which there is no file"],
+        ),
+    ];
+    for (spoil, expected) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        Run::shard(folder.path(), "1/2").go();
+        spoil(folder.path(), Run::shard(folder.path(), "2/2"));
+        let message = refusal(folder.path());
+        assert!(expected.iter().all(|part| message.contains(part)), "{expected:?}: {message}");
+        if message.contains("rows are missing") || message.contains("--resamples") {
+            Run::shard(folder.path(), "2/2").go();
+            Run::shard(folder.path(), "1/1").go();
+            merge(&Run::of(folder.path()).path).unwrap();
+            assert_eq!(bytes(&Run::of(folder.path()).path), unsharded());
+        }
     }
-    let message = refusal(folder.path());
-    assert!(message.contains("has rows, but its signature"), "{message}");
-}
-
-/// The results were lost after the merge, and the shards are back from a copy.
-#[test]
-fn shards_are_kept_until_the_results_have_their_rows() {
-    let folder = tempfile::tempdir().unwrap();
-    all_shards(folder.path(), 2);
-    let path = Run::of(folder.path()).path;
-    let results = folder.path().join("results/demo");
-    let copy: Vec<_> = fs::read_dir(&results).unwrap().map(|entry| entry.unwrap().path()).collect();
-    let copy: Vec<_> = copy.into_iter().map(|path| (fs::read(&path).unwrap(), path)).collect();
-    merge(&path).unwrap();
-    fs::remove_file(&path).unwrap();
-    copy.iter().for_each(|(bytes, path)| fs::write(path, bytes).unwrap());
-    merge(&path).unwrap();
-    assert_eq!(bytes(&path), unsharded());
-}
-
-#[test]
-fn a_shard_that_was_edited_or_renamed_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    all_shards(folder.path(), 2);
-    let path = Run::of(folder.path()).path;
-    let shard = Shard::at(0, 2).path(&path);
-    let text = fs::read_to_string(&shard).unwrap();
-    fs::write(&shard, text.replace("bleu,100.0", "bleu,99.0").replacen("0.", "1.", 1)).unwrap();
-    let message = refusal(folder.path());
-    assert!(message.contains("was edited"), "{message}");
-
-    let folder = tempfile::tempdir().unwrap();
-    let run = Run::of(folder.path());
-    run.go();
-    for ending in ["csv", "json", "segments.csv.gz"] {
-        let shard = Shard::at(0, 2).path(&run.path).with_extension(ending);
-        fs::copy(run.path.with_extension(ending), shard).unwrap();
-    }
-    let message = refusal(folder.path());
-    assert!(message.contains("its signature does not say so"), "{message}");
 }
 
 /// A step of one curve, measured by a shard that ordered heads `a` and `b` the other way round.
@@ -457,16 +373,16 @@ fn curves_of_different_orders_are_refused() {
         writer.add_base(columns, block(BASE.to_owned(), &base, None)).unwrap();
         for (_, step, masked) in steps.iter().filter(|(shard, ..)| *shard == number) {
             let score = base.score().unwrap();
-            let mut row = PruningRow {
+            let mut row = CurveRow {
                 step: *step,
                 masked: *step,
                 metric: MetricName::Bleu,
                 masked_heads: (*masked).to_owned(),
-                ..PruningRow::default()
+                ..CurveRow::default()
             };
             row.record(&Comparison::untested(score, score));
             let statistics = block(row.name(), &base, Some(&base));
-            writer.push_measured(row, columns, statistics).unwrap();
+            writer.append(row, Some(statistics)).unwrap();
         }
         writer.finish().unwrap();
     }

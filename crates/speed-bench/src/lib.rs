@@ -16,6 +16,7 @@ use experiment::{
     AblationArgs, AblationKind, Estimate, EstimateArgs, OpenRows, Sampling, SharedArgs, has_duplicates,
     random_order,
 };
+use heads::experiment::SPEED_BENCH;
 use records::{Identity, Order, RowWriter, Signature, SpeedRow};
 use subject::{Ablation, Description, Scored, Subject, Work};
 use training::{Machine, Precision};
@@ -159,9 +160,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let run = machine.provenance();
     let OpenRows { path, writer: mut rows, .. } =
         args.shared.open_rows::<SpeedRow>(&path, &Signature::new(identity, run))?;
-    let is_asked_for =
-        |row: &SpeedRow| removed.contains(&row.removed) && args.batch_size.contains(&(row.batch_size as u64));
-    rows.renew(is_asked_for);
 
     let order = match &estimate {
         Some(estimate) if args.order.is_measured() => {
@@ -186,7 +184,7 @@ fn identity(
     estimate: Option<&Estimate>,
     machine: &Machine,
 ) -> anyhow::Result<Identity> {
-    let mut identity = subject.identity("speed-bench", scored)?;
+    let mut identity = subject.identity(SPEED_BENCH.name, scored)?;
     identity.seed = Some(args.shared.seed());
     if let Some(estimate) = estimate {
         estimate.describe(subject, &mut identity)?;
@@ -252,7 +250,7 @@ impl Bench<'_> {
             if !self.machine.quiet {
                 words::say!("{}", described(&row));
             }
-            rows.push(row)?;
+            rows.append(row, None)?;
         }
         Ok(())
     }

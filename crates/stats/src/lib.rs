@@ -19,7 +19,7 @@ mod counted;
 pub mod estimates;
 pub mod family;
 pub mod mcnemar;
-mod metric;
+pub mod metric;
 pub mod nats;
 pub mod power;
 pub mod proportion;
@@ -31,6 +31,7 @@ mod segments;
 pub mod spread;
 pub mod swaps;
 pub mod t_test;
+mod ter;
 pub mod text;
 
 pub use cell::Cell;

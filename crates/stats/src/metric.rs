@@ -60,51 +60,131 @@ pub enum MetricName {
     Pearson,
     /// Spearman's correlation, in points.
     Spearman,
+    /// Translation edit rate: edits in percent of the words of the reference.
+    Ter,
 }
+
+/// What is known of a metric, whatever its segments are.
+struct Entry {
+    metric: MetricName,
+    /// The name in files.
+    name: &'static str,
+    /// The name in running text.
+    label: &'static str,
+    /// Units of scores and of their differences, where they need saying.
+    units: Option<[&'static str; 2]>,
+    direction: Direction,
+    /// Digits after the point of scores and of their differences.
+    digits: [usize; 2],
+    range: Range,
+}
+
+/// Possible scores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Range {
+    /// 0 to 100.
+    Points,
+    /// -100 to 100.
+    Signed,
+    /// At least 0.
+    Unbounded,
+}
+
+/// A metric in points or percent, of which more is better.
+const fn entry(
+    metric: MetricName,
+    name: &'static str,
+    label: &'static str,
+    units: Option<[&'static str; 2]>,
+) -> Entry {
+    let direction = Direction::HigherIsBetter;
+    Entry { metric, name, label, units, direction, digits: [2; 2], range: Range::Points }
+}
+
+/// A correlation, in points.
+const fn correlation(metric: MetricName, name: &'static str, label: &'static str) -> Entry {
+    Entry { range: Range::Signed, ..entry(metric, name, label, POINTS) }
+}
+
+const PERCENT: Option<[&str; 2]> = Some(["%", "percentage points"]);
+const POINTS: Option<[&str; 2]> = Some(["points"; 2]);
+
+/// All metrics, in the order of [`MetricName`]. BLEU, ROUGE, chrF and TER are always in points, so they need no unit.
+static TABLE: [Entry; 13] = [
+    entry(MetricName::Accuracy, "accuracy", "accuracy", PERCENT),
+    entry(MetricName::Bleu, "bleu", "BLEU", None),
+    entry(MetricName::F1, "f1", "F1", POINTS),
+    correlation(MetricName::Matthews, "matthews", "Matthews correlation"),
+    Entry {
+        direction: Direction::LowerIsBetter,
+        digits: [3, 4],
+        range: Range::Unbounded,
+        ..entry(MetricName::Nats, "nats", "nats per token", None)
+    },
+    entry(MetricName::Rouge1, "rouge1", "ROUGE-1", None),
+    entry(MetricName::Rouge2, "rouge2", "ROUGE-2", None),
+    entry(MetricName::RougeL, "rougeL", "ROUGE-L", None),
+    entry(MetricName::Chrf, "chrf", "chrF", None),
+    entry(MetricName::ExactMatch, "exact-match", "exact match", PERCENT),
+    correlation(MetricName::Pearson, "pearson", "Pearson correlation"),
+    correlation(MetricName::Spearman, "spearman", "Spearman correlation"),
+    Entry {
+        direction: Direction::LowerIsBetter,
+        range: Range::Unbounded,
+        ..entry(MetricName::Ter, "ter", "TER", None)
+    },
+];
 
 impl MetricName {
     /// All of them.
-    pub const ALL: [Self; 12] = [
-        Self::Accuracy,
-        Self::Bleu,
-        Self::F1,
-        Self::Matthews,
-        Self::Nats,
-        Self::Rouge1,
-        Self::Rouge2,
-        Self::RougeL,
-        Self::Chrf,
-        Self::ExactMatch,
-        Self::Pearson,
-        Self::Spearman,
-    ];
+    pub const ALL: [Self; TABLE.len()] = {
+        let mut all = [Self::Accuracy; TABLE.len()];
+        let mut place = 0;
+        while place < TABLE.len() {
+            all[place] = TABLE[place].metric;
+            assert!(all[place] as usize == place, "the table has the order of the names");
+            place += 1;
+        }
+        all
+    };
+
+    fn entry(self) -> &'static Entry {
+        &TABLE[self as usize]
+    }
 
     /// The name in files.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Accuracy => "accuracy",
-            Self::Bleu => "bleu",
-            Self::F1 => "f1",
-            Self::Matthews => "matthews",
-            Self::Nats => "nats",
-            Self::Rouge1 => "rouge1",
-            Self::Rouge2 => "rouge2",
-            Self::RougeL => "rougeL",
-            Self::Chrf => "chrf",
-            Self::ExactMatch => "exact-match",
-            Self::Pearson => "pearson",
-            Self::Spearman => "spearman",
-        }
+        self.entry().name
     }
 
-    /// Digits behind the point that differences of scores are told with.
+    /// The name in running text.
+    pub fn label(self) -> &'static str {
+        self.entry().label
+    }
+
+    /// Units of scores and of their differences; `None` if they need no saying.
+    pub fn units(self) -> Option<[&'static str; 2]> {
+        self.entry().units
+    }
+
+    /// Digits after the point of scores in running text.
+    pub fn score_digits(self) -> usize {
+        self.entry().digits[0]
+    }
+
+    /// Digits after the point of differences of scores.
     pub fn digits(self) -> usize {
-        if self == Self::Nats { 4 } else { 2 }
+        self.entry().digits[1]
     }
 
     /// Side on which a score is better.
     pub fn direction(self) -> Direction {
-        if self == Self::Nats { Direction::LowerIsBetter } else { Direction::HigherIsBetter }
+        self.entry().direction
+    }
+
+    /// Possible scores.
+    pub fn range(self) -> Range {
+        self.entry().range
     }
 }
 
@@ -160,6 +240,12 @@ impl Metric {
         }
     }
 
+    /// The metric of generated texts with this name; `None` for other metrics.
+    pub fn of_texts(name: &str) -> Option<Self> {
+        let texts = TextMetric::ALL.into_iter().map(Self::Texts);
+        std::iter::once(Self::Bleu).chain(texts).find(|metric| metric.name().name() == name)
+    }
+
     /// Unit of its scores.
     pub fn name(self) -> MetricName {
         match self {
@@ -195,12 +281,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_have_the_names_of_messages_and_fewer_nats_are_better() {
+    fn files_have_the_names_of_messages() {
+        assert_eq!(MetricName::Nats.direction(), Direction::LowerIsBetter);
         for metric in MetricName::ALL {
             let json = serde_json::to_value(metric).unwrap();
             assert_eq!(json, metric.name());
             assert_eq!(serde_json::from_value::<MetricName>(json).unwrap(), metric);
-            assert_eq!(metric.direction().is_better(1.0, 2.0), metric == MetricName::Nats);
+            let is_lower = metric.direction() == Direction::LowerIsBetter;
+            assert_eq!(metric.direction().is_better(1.0, 2.0), is_lower);
         }
         let message = serde_json::from_str::<MetricName>(r#""BLEU""#).unwrap_err().to_string();
         assert!(message.starts_with("unknown metric `BLEU`: it is one of accuracy, bleu, "), "{message}");

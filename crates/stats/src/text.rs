@@ -1,15 +1,16 @@
-//! Scores of generated texts beside BLEU: ROUGE, chrF and exact matches, each from counts that are stored of every segment.
+//! Scores of generated texts in addition to BLEU: ROUGE, chrF, TER and exact matches, each from counts that are stored of every segment.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use crate::counted::Counted;
 use crate::metric::MetricName;
+use crate::ter;
 
 /// Orders of the character n-grams of chrF.
 const ORDERS: usize = 6;
 
-/// Way to score texts beside their references; scores are in points, 0 to 100.
+/// Way to score texts next to their references, in points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextMetric {
     /// Mean over segments of the F1 of common words, each as often as both sides have it: ROUGE-1, Lin (2004),
@@ -24,11 +25,14 @@ pub enum TextMetric {
     Chrf,
     /// Share of texts that equal their reference, but for white space around them.
     ExactMatch,
+    /// Translation edit rate over the corpus: Snover et al. (2006), with sacreBLEU's defaults.
+    Ter,
 }
 
 impl TextMetric {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Rouge1, Self::Rouge2, Self::RougeL, Self::Chrf, Self::ExactMatch];
+    pub const ALL: [Self; 6] =
+        [Self::Rouge1, Self::Rouge2, Self::RougeL, Self::Chrf, Self::ExactMatch, Self::Ter];
 
     /// Unit of its scores.
     pub fn name(self) -> MetricName {
@@ -38,6 +42,7 @@ impl TextMetric {
             Self::RougeL => MetricName::RougeL,
             Self::Chrf => MetricName::Chrf,
             Self::ExactMatch => MetricName::ExactMatch,
+            Self::Ter => MetricName::Ter,
         }
     }
 
@@ -46,6 +51,7 @@ impl TextMetric {
         match self {
             Self::Chrf => sacrebleu_rs::Chrf::default().signature(1),
             Self::ExactMatch => "exact-match, trimmed".to_owned(),
+            Self::Ter => "nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:2.6.0".to_owned(),
             _ => format!("{}, rouge-score 0.1.2, f1, no stemmer", self.name()),
         }
     }
@@ -67,6 +73,7 @@ impl TextMetric {
                 "common_6",
             ],
             Self::ExactMatch => &["right"],
+            Self::Ter => &["edits", "reference_length"],
         }
     }
 
@@ -90,6 +97,7 @@ impl TextMetric {
                 [own.len(), other.len()].into_iter().chain(of_order).collect()
             }
             Self::ExactMatch => vec![usize::from(hypothesis.trim() == reference.trim())],
+            Self::Ter => ter::edits(hypothesis, reference).to_vec(),
         };
         counts.into_iter().map(|count| u32::try_from(count).unwrap_or(u32::MAX)).collect()
     }
@@ -110,6 +118,13 @@ impl TextMetric {
             Self::RougeL => mean(&|counts| f1(counts[0], counts[1], counts[4])),
             Self::Chrf => Counted::new(segments.iter().map(|counts| of_chrf(counts)), chrf),
             Self::ExactMatch => mean(&|counts| f64::from(counts[0])),
+            Self::Ter => {
+                let counts = segments.iter().map(|counts| [f64::from(counts[0]), f64::from(counts[1])]);
+                Counted::new(counts, |sums| match sums {
+                    [edits, 0.0] => 100.0 * edits.min(1.0),
+                    sums => 100.0 * sums[0] / sums[1],
+                })
+            }
         }
     }
 }

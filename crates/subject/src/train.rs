@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use core_masking::weight_files;
+use heads::experiment::TRAIN_SUBJECT;
 use records::{Identity, sha256_file};
 use tch::Device;
 use training::{
@@ -187,7 +188,7 @@ impl<T: Trained> Training<'_, T> {
         splits: &Splits<'_, ExamplesOf<T>>,
     ) -> Result<Identity, Error> {
         let outline = self.file.spec.outline();
-        let mut identity = Identity::new("train-subject", &self.file.name);
+        let mut identity = Identity::new(TRAIN_SUBJECT.name, &self.file.name);
         outline.train.clone_into(&mut identity.split);
         identity.seed = Some(self.recipe.seed);
         identity.precision = "f32".to_owned();

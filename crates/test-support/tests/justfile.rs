@@ -37,7 +37,7 @@ fn what_a_recipe_of_headcount_runs_is_built_first() {
             assert!(run.ends_with(&format!("--bin headcount -- {} \"$@\"", entry.name)), "{run}");
             let drawing = entry.views.first().map(|_| "plotting");
             let first_look = entry.views.first().map(|_| "init");
-            let run = entry.run.split(' ').next();
+            let run = Some(entry.program);
             for program in run.into_iter().chain(entry.before).chain(drawing).chain(first_look) {
                 assert!(format!("{build} ").contains(&format!("--bin {program} ")), "{own}: {build}");
             }

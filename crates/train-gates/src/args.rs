@@ -5,7 +5,8 @@ use anyhow::{Context, bail, ensure};
 use clap::{ArgAction, ValueEnum};
 use core_masking::HeadLayout;
 use experiment::{EstimateArgs, Export, Selection, SharedArgs, has_duplicates};
-use records::{GateRow, Method, Scope};
+use heads::experiment::TRAIN_GATES;
+use records::{Method, Scope};
 use significance::TestArgs;
 use subject::{Description, TrainedWeights};
 use training::{GATE_RATE, GateStart, Penalty, Precision};
@@ -182,22 +183,11 @@ impl Args {
         if layout.types().count() == 1 { Scope::All } else { self.attention.scope(layout) }
     }
 
-    /// Returns true for rows that --again computes again; `penalties`: of each model.
-    pub fn holds(&self, row: &GateRow, scope: Scope, penalties: &[Penalty]) -> bool {
-        let is_of_gates = row.method == Method::Gates || row.method.hangs_on_gates();
-        let is_point = penalties.iter().any(|penalty| match penalty {
-            Penalty::Lambda(lambda) => row.lambda == Some(*lambda),
-            Penalty::Heads(open) => row.target == Some(*open),
-        });
-        let is_asked = row.method == Method::Gates || self.asks_for(row.method);
-        row.attention == scope && is_asked && (!is_of_gates || is_point)
-    }
-
     /// Name of the result file: with the heads that have gates, unless these are the paper's.
     pub fn file_name(&self, layout: &HeadLayout) -> String {
         let scope = self.attention.scope(layout);
         let is_papers = scope == Selection::Paper.scope(layout) || layout.types().count() == 1;
-        if is_papers { "train-gates".to_owned() } else { format!("train-gates-{scope}") }
+        if is_papers { TRAIN_GATES.name.to_owned() } else { format!("{}-{scope}", TRAIN_GATES.name) }
     }
 
     /// The folder to write a model to, checked; `models`: how many are trained.

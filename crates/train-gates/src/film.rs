@@ -3,38 +3,36 @@ use std::path::Path;
 
 use core_masking::{HardConcrete, to_vec};
 use experiment::{OpenRows, SharedArgs};
-use records::{GateFilmRow, GateRow, Identity, Row, RowWriter, Signature};
+use heads::experiment::{GATE_FILM, TRAIN_GATES};
+use records::{GateFilmRow, GateRow, Identity, RowWriter, Signature};
 use training::Machine;
 
 /// Name of its results.
-const NAME: &str = "gate-film";
+const NAME: &str = GATE_FILM.name;
 
 /// The rows of `gate-film`.
 pub struct Film(RowWriter<GateFilmRow>);
 
 impl Film {
-    /// Opens the film beside the results at `path`; `points`: the rows of the models whose gates are trained.
+    /// Opens the film beside the results at `path`.
     ///
     /// # Errors
     /// If it cannot be read or written.
     pub fn open(
         path: &Path,
         identity: &Identity,
-        points: &[GateRow],
         shared: &SharedArgs,
         machine: &Machine,
     ) -> anyhow::Result<Self> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let name = match stem.strip_prefix("train-gates") {
+        let name = match stem.strip_prefix(TRAIN_GATES.name) {
             Some(rest) => format!("{NAME}{rest}.csv"),
             None => format!("{stem}-{NAME}.csv"),
         };
         let path = path.with_file_name(name);
         let identity = Identity { experiment: NAME.to_owned(), ..identity.clone() };
         let signature = Signature::new(identity, machine.provenance());
-        let OpenRows { mut writer, .. } = shared.open_rows::<GateFilmRow>(&path, &signature)?;
-        let is_of = |row: &GateFilmRow, own: &GateRow| row.gates == own.attention && row.goal == own.goal();
-        writer.renew(|row| points.iter().any(|own| is_of(row, own)));
+        let OpenRows { writer, .. } = shared.open_rows::<GateFilmRow>(&path, &signature)?;
         Ok(Self(writer))
     }
 
@@ -55,9 +53,7 @@ impl Film {
                 let (attention, layer, head) = id.numbers();
                 let (gates, goal) = (row.attention, row.goal());
                 let row = GateFilmRow { gates, goal, epoch, attention, layer, head, log_alpha, p_open };
-                if !self.0.contains(&row.key()) {
-                    self.0.push(row)?;
-                }
+                self.0.append(row, None)?;
             }
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use core_masking::{HeadId, HeadSet, Removal};
 use experiment::{Estimate, Export, HeadSweep, MeasuredRows, Oracle, RowSet, random_order};
+use heads::experiment::{ABLATE_ONE, TRAIN_GATES};
 use records::{GateRow, Identity, Method, Order, Row};
 use significance::TestArgs;
 use subject::{Ablation, FineTuned, Scored, Subject};
@@ -49,7 +50,7 @@ pub struct GateExperiment<'a> {
 impl GateExperiment<'_> {
     /// All that the rows depend on.
     pub fn identity(&self) -> anyhow::Result<Identity> {
-        let mut identity = self.base.identity("train-gates", &self.scored)?;
+        let mut identity = self.base.identity(TRAIN_GATES.name, &self.scored)?;
         identity.seed = Some(self.tuner.args.shared.seed());
         identity.arguments.extend(self.tuner.arguments());
         if let Some(estimate) = &self.estimate {
@@ -92,7 +93,7 @@ impl GateExperiment<'_> {
             let key = self.tuner.row_of(&Choice::Gates(penalty)).key();
             let row =
                 rows.rows().find(|row| row.key() == key).context("there is no row of the gates")?.clone();
-            self.discard_outdated(penalty, &row, rows)?;
+            self.leave_out_outdated(penalty, &row, rows)?;
             for asked in self.asked(penalty, &row) {
                 if !rows.is_due(&self.tuner.row_of_asked(&asked)) {
                     continue;
@@ -116,8 +117,8 @@ impl GateExperiment<'_> {
         asked
     }
 
-    /// Takes out controls of gates, `row`, that keep other heads than these gates say now, unless they are measured again anyway.
-    fn discard_outdated(
+    /// Leaves out controls of gates, `row`, that keep other heads than these gates say now, unless they are measured again anyway.
+    fn leave_out_outdated(
         &self,
         penalty: Penalty,
         row: &GateRow,
@@ -134,15 +135,10 @@ impl GateExperiment<'_> {
             let is_own = |own: &GateRow| {
                 own.method == method && own.attention == row.attention && own.goal() == row.goal()
             };
-            if !rows.rows().any(is_own) {
-                continue;
-            }
             let asked = Asked { method, seed: None, kept: row.kept, of: Some(penalty) };
             let closed = self.closed(&asked, row, &Orders::default())?;
             let kept: HeadSet = self.tuner.heads.iter().copied().filter(|&id| !closed.contains(id)).collect();
-            if rows.rows().any(|own| is_own(own) && own.kept_heads != kept.names()) {
-                rows.discard(is_own);
-            }
+            rows.leave_out(|own| is_own(own) && own.kept_heads != kept.names());
         }
         Ok(())
     }
@@ -178,7 +174,7 @@ impl GateExperiment<'_> {
         let Tuner { args, description, machine, heads, .. } = self.tuner;
         let layout = self.base.layout();
         let sweep = HeadSweep::one_at_a_time(self.scored.clone(), &layout, TestArgs::default());
-        let path = description.result_path(&args.shared.results, "ablate-one", &self.scored);
+        let path = description.result_path(&args.shared.results, ABLATE_ONE.name, &self.scored);
         let found = sweep.ingredient(self.base, &layout.heads(), &path, &args.shared, machine)?;
         let scores = Oracle::of(found.rows).scores(heads);
         Ok(scores.with_context(|| format!("`{}` lacks heads", path.display()))?.ascending())

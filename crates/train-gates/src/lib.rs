@@ -12,13 +12,13 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use experiment::{Finished, MeasuredRows, RowPlan, Sampling};
-use records::{GateRow, Method, Signature};
+use records::{Method, Signature};
 use subject::Scored;
 
 use args::Args;
 use film::Film;
 use gating::GateExperiment;
-use tuning::{Choice, Tuner};
+use tuning::Tuner;
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
@@ -58,16 +58,12 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.check_writable(&path)?;
     let base = description.open(&machine, &args.shared.results)?;
 
-    let scope = tuner.scope;
     let gating = GateExperiment { tuner, base: base.as_ref(), scored, dev, estimate };
     let identity = gating.identity()?;
     let plan = RowPlan { families: gating.families(), ..RowPlan::default() };
-    let points: Vec<GateRow> =
-        penalties.iter().map(|&penalty| gating.tuner.row_of(&Choice::Gates(penalty))).collect();
-    let film = Film::open(&path, &identity, &points, &args.shared, &machine)?;
+    let film = Film::open(&path, &identity, &args.shared, &machine)?;
     let mut rows =
         MeasuredRows::open(&path, identity, base.as_ref(), plan, (&args.shared, &machine, &args.test))?;
-    rows.renew(|row| args.holds(row, scope, &penalties));
     gating.train(&penalties, film, &mut rows)?;
     gating.control(&penalties, &mut rows)?;
     let Finished { path, .. } = rows.finish()?;

@@ -3,7 +3,7 @@ use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use records::{AblationRow, PruningRow, Row, Signature};
+use records::{AblationRow, CurveRow, Row, Signature};
 use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, folder, read, rows, write_reviews};
 
 fn with_heads(spec: &str, heads: &str) -> String {
@@ -62,7 +62,7 @@ fn classifiers_and_language_models_too() {
         let arguments =
             ["--resamples", "0", "--limit", "first:4", "--order", "random", "--random-orders", "1"];
         command("iterative-prune", folder.path()).args(arguments).assert().success();
-        let rows: Vec<PruningRow> = rows(folder.path(), "iterative-prune-first-4.csv");
+        let rows: Vec<CurveRow> = rows(folder.path(), "iterative-prune-first-4.csv");
         assert!(rows.iter().all(|row| row.heads == count), "{rows:?}");
         assert_eq!(rows.iter().map(|row| row.masked).max(), Some(count));
     }

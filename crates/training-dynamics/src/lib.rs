@@ -12,6 +12,7 @@ use experiment::{
     Estimate, EstimateArgs, MaskingArgs, MeasuredRows, Pool, RowPlan, RowSet, Sampling, SharedArgs, Together,
     check_heads,
 };
+use heads::experiment::TRAINING_DYNAMICS;
 use records::{DynamicsRow, Identity, MetricName, Order, Scope, TestedRow};
 use significance::TestArgs;
 use subject::{Description, Scored, Subject, sha256_of_weights};
@@ -57,7 +58,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let sampling = Sampling { seed: args.shared.seed(), rescale: args.masking.rescale };
     let estimate = args.estimate.estimate(&description, sampling, &machine)?;
     let scored = args.masking.scored(split, &args.shared, &description, &machine)?;
-    let path = args.shared.output_path("training-dynamics", &description, &scored);
+    let path = args.shared.output_path(TRAINING_DYNAMICS.name, &description, &scored);
     args.shared.check_writable(&path)?;
     let checkpoints = description.checkpoints(&machine, &args.shared.results)?;
 
@@ -69,7 +70,6 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let settings = (&args.shared, &machine, &args.test);
     let mut rows = MeasuredRows::open(&path, identity, subject.as_ref(), plan, settings)?;
     drop(subject);
-    rows.renew(|_| true);
     for checkpoint in &checkpoints {
         dynamics.curve(checkpoint, &mut rows)?;
     }
@@ -93,7 +93,7 @@ impl Dynamics<'_> {
         subject: &dyn Subject,
         checkpoints: &[TrainingCheckpoint],
     ) -> anyhow::Result<Identity> {
-        let mut identity = subject.identity("training-dynamics", &self.scored)?;
+        let mut identity = subject.identity(TRAINING_DYNAMICS.name, &self.scored)?;
         identity.seed = Some(self.args.shared.seed());
         identity.weights = None;
         let mut known: BTreeMap<String, u64> = BTreeMap::new();

@@ -116,7 +116,7 @@ fn the_model_is_one_of_its_checkpoints() {
     let best = training.iter().rfind(|row| row.best).unwrap();
     let mut pruning = test_support::command("iterative-prune", folder.path());
     pruning.args(QUICK).assert().success();
-    let curve: Vec<records::PruningRow> = rows(folder.path(), "iterative-prune-first-20.csv");
+    let curve: Vec<records::CurveRow> = rows(folder.path(), "iterative-prune-first-20.csv");
     for row in found.iter().filter(|row| row.updates == best.step) {
         let same = curve.iter().find(|other| other.masked == row.masked && !other.complement).unwrap();
         assert_eq!(

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use durable::Lock;
-use records::{Identity, Row, RowWriter, Signature, TrainingRow};
+use records::{Identity, RowWriter, Signature, TrainingRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -186,7 +186,7 @@ impl TrainingPlan<'_> {
         for epoch in states.len() + 1..=self.recipe.epochs {
             let state = self.epoch(&mut run, epoch, (material, &checkpoints), best(&states))?;
             checkpoints.save(run.learner(), &run.adam, &state)?;
-            curve.push(state.row.clone()).map_err(Error::from)?;
+            curve.append(state.row.clone(), None).map_err(Error::from)?;
             states.push(state);
             self.drop_weights(&checkpoints, &states);
         }
@@ -322,11 +322,9 @@ impl TrainingPlan<'_> {
         let signature = Signature::new(identity, run);
         // All rows are in `states`; a complete curve, such as a reference result, stays until this one is complete.
         let mut curve = RowWriter::<TrainingRow>::open(&self.curve, &signature, true)?;
-        curve.discard(|row| !states.iter().any(|state| state.row == *row));
+        curve.leave_out(|row| !states.iter().any(|state| state.row == *row));
         for state in states {
-            if !curve.contains(&state.row.key()) {
-                curve.push(state.row.clone())?;
-            }
+            curve.append(state.row.clone(), None)?;
         }
         Ok(curve)
     }

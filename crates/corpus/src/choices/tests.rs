@@ -1,19 +1,15 @@
 use std::fs;
 
-use tempfile::TempDir;
-
 use super::*;
 use crate::splits::BadRowRule;
+use crate::test_files::read_as;
 
-/// Reads `content` as a file of this name, with a file of answers beside it; errors are without the folder.
+/// Reads `content` as a file of this name, next to a file of answers.
 fn try_read(name: &str, content: &str, answers: &str, format: &str) -> Result<Vec<Choice>, String> {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join(name);
-    fs::write(&path, content).unwrap();
-    fs::write(folder.path().join("answers.lst"), answers).unwrap();
-    let prefix = format!("{}/", folder.path().display());
-    let found = read(&path, &toml::from_str(format).unwrap(), &mut BadRows::default());
-    found.map_err(|error| error.to_string().replace(&prefix, ""))
+    read_as(name, content, |path| {
+        fs::write(path.with_file_name("answers.lst"), answers).unwrap();
+        read(path, &toml::from_str(format).unwrap(), &mut BadRows::default())
+    })
 }
 
 fn choices(content: &str, format: &str) -> Vec<Choice> {
@@ -77,12 +73,12 @@ fn answers_may_stand_in_a_file_of_their_own() {
     let beyond = "`valid.jsonl`, line 3: its answer is `2`, but must be a number from 0 to 1";
     assert_eq!(read("1\n2\n").unwrap_err(), beyond);
     // the answer of a row that is left out goes with it
-    let folder = TempDir::new().unwrap();
-    fs::write(folder.path().join("q"), content.replace("\"How?\"", "[1.5]")).unwrap();
-    fs::write(folder.path().join("answers.lst"), "1\n0\n").unwrap();
     let mut bad = BadRows::new(BadRowRule::Skip);
-    let left = super::read(&folder.path().join("q"), &toml::from_str(PIQA).unwrap(), &mut bad).unwrap();
-    assert_eq!((&left[..], bad.skipped), (&expected[1..], 1));
+    let left = read_as("q", content.replace("\"How?\"", "[1.5]"), |path| {
+        fs::write(path.with_file_name("answers.lst"), "1\n0\n").unwrap();
+        super::read(path, &toml::from_str(PIQA).unwrap(), &mut bad)
+    });
+    assert_eq!((&left.unwrap()[..], bad.skipped), (&expected[1..], 1));
 }
 
 /// By hand from `preprocess` and `_process_doc` of lm-evaluation-harness: stripped, ` [title]` becomes `. `, other marks
@@ -149,64 +145,10 @@ fn white_space_at_the_end_of_a_context_moves_to_the_continuation() {
 }
 
 #[test]
-fn faults_are_named_with_file_and_line() {
-    let list = "kind = 'jsonl'\ncontext = '{q}'\nchoices = 'c'\nanswer = { field = 'n', first = 0 }";
-    for (format, content, expected) in [
-        (TABLE, "n,a,b\n1,x,y\n3,x,y\n", ", line 3: its answer is `3`, but must be a number from 1 to 2"),
-        (TABLE, "n,a,b\n0,x,y\n", ", line 2: its answer is `0`, but must be a number from 1 to 2"),
-        (TABLE, "n,a,b\n1,x, \n", ", line 2: its choice 2 is blank"),
-        (TABLE, "n,a,b\n", " holds no examples"),
-        (BLIMP, "\n", " holds no examples"),
-        (list, r#"{"q": "?", "c": ["x", "y"]}"#, ", line 1: no field `n`: there are `c`, `q`"),
-        (list, r#"{"c": ["x", "y"], "n": 0}"#, ", line 1: no field `q`: there are `c`, `n`"),
-        (list, r#"{"q": "?", "c": ["x"], "n": 0}"#, ", line 1: its choices are 1, but at least 2 are needed"),
-        (list, r#"{"q": "?", "c": "xy", "n": 0}"#, ", line 1: field `c` is text, but a list is needed"),
-        (list, r#"{"q": "?", "c": ["x", null], "n": 0}"#, ", line 1: field `c` is null, but text is needed"),
-        (
-            list,
-            r#"{"q": "?", "c": ["x", "y"], "n": -1}"#,
-            ", line 1: its answer is `-1`, but must be a number from 0 to 1",
-        ),
-    ] {
-        assert_eq!(fault(content, format), format!("`a`{expected}"));
-    }
-}
-
-#[test]
-fn a_description_that_contradicts_itself_is_refused() {
-    let beyond = BLIMP.replace("always = 1", "always = 3");
-    let (above, second) = (PIQA.replace("answers.lst", "../x"), TABLE.replace("first = 1", "first = 2"));
-    for (format, expected) in [
-        (
-            "kind = 'tsv'\ncontext = '{'\nchoices = ['a', 'b']\nanswer = { always = 1 }",
-            "`context` has a lone `{` before ``: a doubled one is a brace",
-        ),
-        (
-            "kind = 'tsv'\nheader = false\nchoices = ['a', 'b']\nanswer = { always = 1 }",
-            "without a header a column is given by its number, counted from 1, but `a` is a name",
-        ),
-        (
-            "kind = 'tsv'\nchoices = 'a'\nanswer = { always = 1 }",
-            "a table has no lists: `choices` must be a list of columns, and `answer` a number",
-        ),
-        (
-            "kind = 'jsonl'\nchoices = ['a']\nanswer = { always = 1 }",
-            "`choices` names 1 of the at least 2 fields",
-        ),
-        (&beyond, "the answer is always 3, but must be from 1 to 2"),
-        (
-            "kind = 'jsonl'\nchoices = 'a'\nanswer = { always = 0 }",
-            "the answer is always 0: choices are counted from 1",
-        ),
-        (&second, "`first`, the number of the first choice, is 2, but must be 0 or 1"),
-        (&above, "`../x` is no name of a file in the folder of the questions"),
-    ] {
-        let error = toml::from_str::<ChoiceFormat>(format).unwrap().validate().unwrap_err().to_string();
-        assert_eq!(error, format!("the description of a data set's format is wrong: {expected}"));
-    }
+fn answers_of_another_form_are_refused() {
     for wrong in ["answer = { always = 1, first = 0 }", "answer = 'label'", ""] {
-        let error =
-            toml::from_str::<ChoiceFormat>(&format!("kind = 'jsonl'\nchoices = 'a'\n{wrong}")).unwrap_err();
+        let format = format!("kind = 'jsonl'\nchoices = 'a'\n{wrong}");
+        let error = toml::from_str::<ChoiceFormat>(&format).unwrap_err();
         assert!(error.message().contains("answer"), "{wrong}: {error}");
     }
 }

@@ -1,32 +1,21 @@
-use std::fs;
-use std::io::Write;
-
-use flate2::{Compression, write::GzEncoder};
 use proptest::prelude::*;
-use tempfile::TempDir;
-use zip::ZipWriter;
-use zip::write::SimpleFileOptions;
 
 use super::*;
+use crate::test_files::{gzip, read_as, zip};
 
-/// Reads `content` as a file of this name; errors begin with the name and without the folder.
-fn try_read(name: &str, content: &[u8], format: &str) -> Result<Vec<String>, String> {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join(name);
-    fs::write(&path, content).unwrap();
-    let prefix = format!("{}/", folder.path().display());
+fn try_read(name: &str, content: impl AsRef<[u8]>, format: &str) -> Result<Vec<String>, String> {
+    let format = toml::from_str(format).unwrap();
     let documents =
-        read(std::slice::from_ref(&path), &toml::from_str(format).unwrap(), &mut BadRows::default());
-    let documents = documents.map_err(|error| error.to_string().replace(&prefix, ""))?;
+        read_as(name, content, |path| read(&[path.to_owned()], &format, &mut BadRows::default()))?;
     Ok(documents.into_iter().map(|document| document.text).collect())
 }
 
 fn texts(content: &str, format: &str) -> Vec<String> {
-    try_read("a", content.as_bytes(), format).unwrap()
+    try_read("a", content, format).unwrap()
 }
 
 fn fault(content: &str, format: &str) -> String {
-    try_read("a", content.as_bytes(), format).unwrap_err()
+    try_read("a", content, format).unwrap_err()
 }
 
 #[test]
@@ -135,53 +124,12 @@ fn equal_documents_can_be_dropped_before_some_are_drawn() {
 
 #[test]
 fn compressed_files_hold_the_same() {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(b"one\ntwo\n").unwrap();
-    assert_eq!(try_read("a.gz", &encoder.finish().unwrap(), "kind = 'lines'").unwrap(), ["one", "two"]);
-
-    let mut writer = ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    for (name, content) in
-        [("_about.txt", "About.\n"), ("fra.txt", "Go.\tVa !\nGo.\tMarche.\nRun!\tCours !\n")]
-    {
-        writer.start_file(name, SimpleFileOptions::default()).unwrap();
-        writer.write_all(content.as_bytes()).unwrap();
-    }
-    let zip = writer.finish().unwrap().into_inner();
+    assert_eq!(try_read("a.gz", gzip(b"one\ntwo\n"), "kind = 'lines'").unwrap(), ["one", "two"]);
+    let table = "Go.\tVa !\nGo.\tMarche.\nRun!\tCours !\n";
+    let zip = zip(&[("_about.txt", b"About.\n"), ("fra.txt", table.as_bytes())]);
     let tsv = "kind = 'tsv'\nheader = false\ntext = 1\ndistinct = true";
     assert_eq!(try_read("a.zip", &zip, tsv).unwrap(), ["Go.", "Run!"]);
     assert_eq!(try_read("a.zip", &zip, "kind = 'lines'\ninside = '_about.txt'").unwrap(), ["About."]);
-}
-
-#[test]
-fn files_and_descriptions_at_fault_are_refused() {
-    assert_eq!(fault(" \n\t\r\n", "kind = 'lines'"), "`a` holds no documents but blank ones");
-    let jsonl = "kind = 'jsonl'\ntext = 'text'";
-    assert_eq!(
-        fault("{\"text\": true}", jsonl),
-        "`a`, line 1: field `text` is true or false, but text is needed"
-    );
-    let share = "but must be two numbers from 0 to 1, the smaller one first";
-    for (format, reason) in [
-        ("kind = 'csv'", "`text` must name the column or field that holds the documents"),
-        ("kind = 'lines'\ntext = 1", "`text` is for tables and `jsonl`"),
-        ("kind = 'text'\nheader = true", "`header` and `quoting` are for tables"),
-        ("kind = 'jsonl'\ntext = 1", "`jsonl` has named fields, but column 1 is asked for"),
-        ("kind = 'lines'\nsample = { count = 0, seed = 1 }", "`sample` must have a count of at least 1"),
-        (
-            "kind = 'tsv'\ntext = 1\nshare = [0.0, 0.5]",
-            "`share` counts characters of a text, not of tables and `jsonl`",
-        ),
-        ("kind = 'text'\nshare = [0.5, 0.5]", share),
-        ("kind = 'text'\nshare = [-0.1, 0.5]", share),
-        ("kind = 'text'\nshare = [0.0, 1.1]", share),
-        ("kind = 'text'\nshare = [nan, 1.0]", share),
-        ("kind = 'text'\nshare = [0.0, nan]", share),
-        ("kind = 'lines'\ninside = 'a'", "is no .zip"),
-    ] {
-        let error = fault("a", format);
-        assert!(error.starts_with("the description of a data set's format is wrong: "), "{format}: {error}");
-        assert!(error.ends_with(reason), "{format}: {error}");
-    }
 }
 
 /// Documents that one file repeats of another are not kept twice, and a sample is of all files.

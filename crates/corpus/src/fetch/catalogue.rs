@@ -85,9 +85,6 @@ impl Catalogue {
     }
 
     /// The data set of this name.
-    ///
-    /// # Errors
-    /// If there is none.
     pub fn get(&self, name: &str) -> Result<&Source, Error> {
         self.sources.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.sources.keys().map(String::as_str).collect();

@@ -1,4 +1,5 @@
 use super::*;
+use crate::test_files::copied;
 use std::fs;
 
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/fsmt");
@@ -22,16 +23,6 @@ fn fixture() -> FsmtTokenizer {
     FsmtTokenizer::load(Path::new(FIXTURE)).unwrap()
 }
 
-/// Loads a copy of the fixture in which `name` holds other text.
-fn with_file(name: &str, text: &str) -> Result<FsmtTokenizer, String> {
-    let folder = tempfile::tempdir().unwrap();
-    for file in ["tokenizer_config.json", "vocab-src.json", "vocab-tgt.json", "merges.txt"] {
-        fs::copy(Path::new(FIXTURE).join(file), folder.path().join(file)).unwrap();
-    }
-    fs::write(folder.path().join(name), text).unwrap();
-    FsmtTokenizer::load(folder.path()).map_err(|error| error.to_string())
-}
-
 #[test]
 fn ids_and_texts_are_those_of_transformers() {
     let tokenizer = fixture();
@@ -51,7 +42,8 @@ fn ids_and_texts_are_those_of_transformers() {
 #[test]
 fn letters_become_small_and_punctuation_is_joined_where_the_folder_says_so() {
     let settings = r#"{"langs": ["en", "fr"], "do_lower_case": true, "clean_up_tokenization_spaces": true}"#;
-    let tokenizer = with_file("tokenizer_config.json", settings).unwrap();
+    let folder = copied(Path::new(FIXTURE), &[("tokenizer_config.json", settings)]);
+    let tokenizer = FsmtTokenizer::load(folder.path()).unwrap();
     for Example { text, ids } in expected("lower_case", 71) {
         assert_eq!(tokenizer.encode(&text).unwrap(), ids, "{text:?}");
     }
@@ -84,27 +76,4 @@ fn of_two_equal_merges_the_last_one_counts() {
 fn numbers_after_merges_do_nothing() {
     let merges = Merges::parse("a b 12\nab c</w> 3\n").unwrap();
     assert_eq!(merges.cut("abc</w>").collect::<Vec<_>>(), ["abc</w>"]);
-}
-
-#[test]
-fn files_at_fault_are_refused_in_one_line() {
-    let vocabulary = fs::read_to_string(Path::new(FIXTURE).join("vocab-tgt.json")).unwrap();
-    let other = "`vocab-src.json` and `vocab-tgt.json` must give `</s>` the same id";
-    let exchanged = vocabulary.replace("\"</s>\": 2", "\"</s>\": 3").replace("\"<unk>\": 3", "\"<unk>\": 2");
-    let shared = vocabulary.replacen("\"<s>\": 0", "\"<s>\": 0,\n\"no piece\": 0", 1);
-    for (name, text, reason) in [
-        (
-            "merges.txt",
-            "#version: 0.2\na b\na\u{1b}\n",
-            r"line 3: `a\u{1b}` is not two pieces with a space between them",
-        ),
-        ("vocab-tgt.json", "{\"<s>\": 0, ", "EOF while parsing"),
-        ("vocab-tgt.json", &vocabulary.replace("</s>", "<end>"), other),
-        ("vocab-tgt.json", &exchanged, other),
-        ("vocab-tgt.json", &shared, "each piece must have an id of its own"),
-        ("tokenizer_config.json", "{}", "missing field `langs`"),
-    ] {
-        let error = with_file(name, text).unwrap_err();
-        assert!(error.contains(reason) && !error.contains('\n'), "{name}: {error}");
-    }
 }

@@ -1,26 +1,17 @@
 use super::*;
 use crate::splits::BadRowRule;
-use flate2::{Compression, write::GzEncoder};
-use std::fs;
-use std::io::Write;
-use tempfile::TempDir;
+use crate::test_files::{gzip, read_as};
 
-/// Reads `content` as a file of this name; errors begin with the name and without the folder.
-fn try_read(name: &str, content: &[u8], format: &str) -> Result<Vec<Example>, String> {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join(name);
-    fs::write(&path, content).unwrap();
-    let prefix = format!("{}/", folder.path().display());
-    let found = read(&path, &toml::from_str(format).unwrap(), &mut BadRows::default());
-    found.map_err(|error| error.to_string().replace(&prefix, ""))
+fn try_read(name: &str, content: impl AsRef<[u8]>, format: &str) -> Result<Vec<Example>, String> {
+    read_as(name, content, |path| read(path, &toml::from_str(format).unwrap(), &mut BadRows::default()))
 }
 
 fn examples(content: &str, format: &str) -> Vec<Example> {
-    try_read("a", content.as_bytes(), format).unwrap()
+    try_read("a", content, format).unwrap()
 }
 
 fn fault(content: &str, format: &str) -> String {
-    try_read("a", content.as_bytes(), format).unwrap_err()
+    try_read("a", content, format).unwrap_err()
 }
 
 fn single(text: &str, label: &str) -> Example {
@@ -85,10 +76,7 @@ fn byte_order_mark_carriage_returns_blank_lines_and_compression_do_not_matter() 
     let plain = "sentence\tlabel\ngood\t1\nbad\t0\n";
     let odd = "\u{feff}\nsentence\tlabel\r\n\r\n\ngood\t1\r\nbad\t0";
     assert_eq!(examples(odd, NAMED), examples(plain, NAMED));
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(plain.as_bytes()).unwrap();
-    let gzip = encoder.finish().unwrap();
-    assert_eq!(try_read("a.tsv.gz", &gzip, NAMED).unwrap(), examples(plain, NAMED));
+    assert_eq!(try_read("a.tsv.gz", gzip(plain.as_bytes()), NAMED).unwrap(), examples(plain, NAMED));
     let json = "{\"text\": \"t\", \"label\": 1}";
     assert_eq!(examples(&format!("\u{feff}{json}\r\n\r\n{json}"), JSONL), vec![single("t", "1"); 2]);
 }
@@ -111,68 +99,6 @@ fn official_multinli_tables_are_read_and_pairs_without_consensus_left_out() {
 }
 
 #[test]
-fn faults_are_named_with_file_and_line() {
-    let object = "{\"text\": \"t\", \"label\": 1}\n\n";
-    let json = |line: &str| format!("{object}{line}\n");
-    for (format, content, expected) in [
-        (NAMED, "sentence\tlabel\ngood\t1\nbad\n", ", line 3: 1 column, but the header has 2"),
-        (NAMED, "sentence\tlabel\ngood\t1\nbad\t0\tx\n", ", line 3: 3 columns, but the header has 2"),
-        (NAMED, "sentence\tlabel\n \t0\n", ", line 2: `sentence` is empty"),
-        (NUMBERED, "x\t1\t\n", ", line 1: 3 columns, but column 4 is needed"),
-        (NUMBERED, "x\t1\t\t\n", ", line 1: column 4 is empty"),
-        (
-            CSV,
-            "a,b,class\n\"x,y,z\n",
-            ", line 2: 1 column, but the header has 3; if quotation marks are part of the text, set `quoting = false`",
-        ),
-        (JSONL, &json("{\"te\\u001bxt\": 1}"), r", line 3: no field `label`: there are `te\u{1b}xt`"),
-        (JSONL, &json("[1]"), ", line 3: a list instead of a JSON object"),
-        (JSONL, &json("{\"text\""), ", line 3: not valid JSON (EOF while parsing an object at column 7)"),
-        (
-            JSONL,
-            &json("{\"text\": \"t\", \"label\": true}"),
-            ", line 3: field `label` is true or false, but text is needed",
-        ),
-        (JSONL, "\n\n", " holds no examples"),
-        (NAMED, "te\u{1b}xt\tlabel\n", r" has no column `sentence`: its header names `te\u{1b}xt`, `label`"),
-        (
-            NAMED,
-            "sentence\tlabel\tlabel\n",
-            " has more than one column `label`: its header names `sentence`, `label`, `label`",
-        ),
-        ("kind = 'tsv'\ntext = 1\nlabel = 3", "x\ty\n", " has no column 3: its header names `x`, `y`"),
-        (NAMED, "\u{feff}", " holds no examples"),
-        (NAMED, "sentence\tlabel\n", " holds no examples"),
-    ] {
-        assert_eq!(fault(content, format), format!("`a`{expected}"));
-    }
-    let torn = try_read("a", b"sentence\tlabel\ngood\t1\ncaf\xe9\t0\n", NAMED);
-    assert_eq!(torn, Err("`a`, line 3: not valid UTF-8".to_owned()));
-}
-
-#[test]
-fn faults_of_the_description_are_found_without_a_file() {
-    let table = format!("{JSONL}\nheader = true");
-    for (format, expected) in [
-        ("kind = 'tsv'\ntext = 1\nlabel = 0", "there is no column 0: columns are counted from 1"),
-        (
-            "kind = 'csv'\nheader = false\ntext = 1\nlabel = 'label'",
-            "without a header a column is given by its number, counted from 1, but `label` is a name",
-        ),
-        (
-            "kind = 'jsonl'\ntext = 'a'\npair = 2\nlabel = 'c'",
-            "`jsonl` has named fields, but column 2 is asked for",
-        ),
-        (&table, "`header` and `quoting` are for tables, not for `jsonl`"),
-    ] {
-        let error = toml::from_str::<Format>(format).unwrap().validate().unwrap_err().to_string();
-        assert_eq!(error, format!("the description of a data set's format is wrong: {expected}"));
-    }
-    let refused = toml::from_str::<Format>("kind = 'tsv'\ntext = -1\nlabel = 1").unwrap_err();
-    assert_eq!(refused.message(), "a column is a name or a number, counted from 1");
-}
-
-#[test]
 fn a_description_is_written_as_it_was_read() {
     for text in [NAMED, NUMBERED, &format!("{CSV}\nquoting = false\nskip_labels = ['-']")] {
         let format: Format = toml::from_str(text).unwrap();
@@ -190,28 +116,21 @@ fn rows_at_fault_are_left_out_and_counted_where_that_is_asked_for() {
         (table, "tsv", 2, 3, "line 3: 2 columns, but the header has 3"),
         (objects, "jsonl", 1, 2, "line 2: not valid JSON"),
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a");
-        fs::write(&path, content).unwrap();
         let format = format!("kind = '{kind}'\ntext = 'a'\npair = 'b'\nlabel = 'c'");
-        let format: Format = toml::from_str(&format).unwrap();
-        let refused = read(&path, &format, &mut BadRows::default()).unwrap_err().to_string();
+        let refused = try_read("a", content, &format).unwrap_err();
         let mut bad = BadRows::new(BadRowRule::Skip);
-        assert_eq!((read(&path, &format, &mut bad).unwrap().len(), bad.skipped), (kept, skipped));
-        assert_eq!(bad.first.unwrap().to_string(), refused);
-        assert!(refused.contains(fault), "{refused}");
+        let read = read_as("a", content, |path| read(path, &toml::from_str(&format).unwrap(), &mut bad));
+        assert_eq!((read.unwrap().len(), bad.skipped), (kept, skipped));
+        assert!(refused.contains(fault) && bad.first.unwrap().to_string().contains(fault), "{refused}");
     }
 }
 
 /// -0.2 is 2 times ten to the power of -1 with a sign; JSON has numbers of its own.
 #[test]
 fn labels_may_be_numbers() {
-    let folder = TempDir::new().unwrap();
     let values = |content: &str, format: &str| {
-        let path = folder.path().join("a");
-        fs::write(&path, content).unwrap();
-        let read = read_values(&path, &toml::from_str(format).unwrap(), &mut BadRows::default())
-            .map_err(|error| error.to_string())?;
+        let format = toml::from_str(format).unwrap();
+        let read = read_as("a", content, |path| read_values(path, &format, &mut BadRows::default()))?;
         Ok::<_, String>(read.iter().map(Example::value).collect::<Vec<_>>())
     };
     let expected = Ok([3.25, 4.0, -0.2].map(Some).to_vec());

@@ -4,6 +4,7 @@ mod trained;
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::test_files;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/language");
 
@@ -34,18 +35,8 @@ fn expected() -> Expected {
     serde_json::from_slice(&fs::read(Path::new(FIXTURES).join("expected.json")).unwrap()).unwrap()
 }
 
-/// A copy of a fixture in which some files are others; an empty one is left out.
 fn copied(name: &str, changed: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for entry in fs::read_dir(Path::new(FIXTURES).join(name)).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
-    }
-    for (file, text) in changed {
-        let path = folder.path().join(file);
-        if text.is_empty() { fs::remove_file(path).unwrap() } else { fs::write(path, text).unwrap() }
-    }
-    folder
+    test_files::copied(&Path::new(FIXTURES).join(name), changed)
 }
 
 fn check(tokenizer: &LanguageTokenizer, name: &str, texts: &[String], results: &Results) {

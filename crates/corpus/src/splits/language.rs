@@ -167,9 +167,6 @@ impl SplitFiles {
     }
 
     /// Reads the files; absent if it is not said how.
-    ///
-    /// # Errors
-    /// If a file is missing, torn, or not as described.
     pub fn read(&self, folder: &Path, bad: &mut BadRows) -> Option<Result<Texts, Error>> {
         let paths = self.paths(folder);
         let mut read = |format: &ChoiceFormat| {
@@ -192,9 +189,6 @@ impl SplitFiles {
     }
 
     /// Refuses what contradicts itself.
-    ///
-    /// # Errors
-    /// The fault, in words.
     pub fn validate(&self) -> Result<(), String> {
         check(&[
             ("`files` names none", !self.files.is_empty()),

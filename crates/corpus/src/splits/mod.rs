@@ -6,9 +6,6 @@ pub mod translation;
 pub use crate::rows::{BadRowRule, BadRows};
 
 /// The first rule that does not hold.
-///
-/// # Errors
-/// The message of the rule.
 pub fn check(rules: &[(&str, bool)]) -> Result<(), String> {
     match rules.iter().find(|(_, holds)| !holds) {
         Some((fault, _)) => Err((*fault).to_owned()),

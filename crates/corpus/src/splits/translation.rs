@@ -155,9 +155,6 @@ impl FilePair {
     }
 
     /// Refuses what contradicts itself.
-    ///
-    /// # Errors
-    /// The fault, in words.
     pub fn validate(&self) -> Result<(), String> {
         match self.place(Path::new("")) {
             Some(Place::Table(table)) => table.validate().map_err(|fault| fault.to_string())?,

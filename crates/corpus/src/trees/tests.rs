@@ -1,16 +1,11 @@
-use std::fs;
-
 use proptest::prelude::*;
 
 use super::*;
 use crate::grammar::{Domain, generate};
+use crate::test_files::read_as;
 
 fn read_lines(lines: &[&str]) -> Result<Vec<Tree>, String> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.conllu");
-    fs::write(&path, lines.join("\n") + "\n").unwrap();
-    let prefix = format!("`{}`", path.display());
-    read(&path).map_err(|error| error.to_string().replace(&prefix, "FILE"))
+    read_as("a.conllu", lines.join("\n") + "\n", read)
 }
 
 /// A line of a word with the columns that matter.
@@ -75,42 +70,6 @@ fn blank_lines_part_sentences_and_the_last_needs_none() {
     let one = word("1", "Go", "0", "root", "_");
     let trees = read_lines(&["# a comment", &one, "", "", "# another", &one]).unwrap();
     assert_eq!(trees.iter().map(|tree| tree.text.as_str()).collect::<Vec<_>>(), ["Go", "Go"]);
-}
-
-#[test]
-fn what_is_no_tree_is_refused_by_its_line() {
-    let root = ["1", "Go", "0", "root", "_"];
-    let cases: [(&[[&str; 5]], &str); 9] = [
-        (
-            &[root, ["3", "on", "1", "dep", "_"]],
-            "line 2: word `3` stands where number 2 with its form is due",
-        ),
-        (&[root, ["2", "on", "3", "dep", "_"]], "line 2: head 3 is not among the 2 words of the sentence"),
-        (
-            &[root, ["2", "on", "_", "dep", "_"]],
-            "line 2: head `_` is no number of a word, and not 0 for the root",
-        ),
-        (&[root, ["2", "on", "0", "root", "_"]], "line 1: the sentence has 2 roots instead of one"),
-        (&[["1", "Go", "1", "dep", "_"]], "line 1: the sentence has 0 roots instead of one"),
-        (
-            &[root, ["2", "a", "3", "dep", "_"], ["3", "b", "2", "dep", "_"]],
-            "line 2: the heads from this word on go round in a circle",
-        ),
-        (
-            &[root, ["2-4", "ab", "_", "_", "_"], ["2", "a", "1", "dep", "_"]],
-            "line 2: the token ends with word 4, but the sentence with 2",
-        ),
-        (
-            &[root, ["3-4", "ab", "_", "_", "_"]],
-            "line 2: `3-4` is not the range of a token whose first word, number 2, follows",
-        ),
-        (&[root, ["2", "", "1", "dep", "_"]], "line 2: word `2` stands where number 2 with its form is due"),
-    ];
-    for (words, expected) in cases {
-        assert_eq!(read_words(words).unwrap_err(), format!("FILE, {expected}"));
-    }
-    assert_eq!(read_lines(&["1\tGo\t_"]).unwrap_err(), "FILE, line 1: 3 columns instead of 10");
-    assert_eq!(read_lines(&["# nothing"]).unwrap_err(), "FILE holds no examples");
 }
 
 /// All words of the grammar but the final mark have their place, and its arcs lie between the words that it means.

@@ -1,15 +1,15 @@
-//! The command line: one command for each artefact of the registry, `all` and `summary`.
+//! The command line: one command for each artefact, `all` and `summary`.
 use std::path::PathBuf;
 
+use crate::findings::source::subject_named;
+use crate::findings::{Criterion, Folders, Source};
 use charts::write::Format;
 use clap::parser::MatchesError;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, value_parser};
-use findings::source::subject_named;
-use findings::{Criterion, Folders, Source};
 use heads::Selection;
 
-use crate::artefact::{Artefact, Takes};
-use crate::registry::ARTEFACTS;
+use crate::artefact::Artefact;
+use crate::artefacts::ARTEFACTS;
 
 /// Arguments of every command.
 #[derive(Debug, clap::Args)]
@@ -73,6 +73,7 @@ struct Args;
 pub fn command() -> Command {
     let all = DrawArgs::augment_args(Command::new("all"));
     let summary = CommonArgs::augment_args(Command::new("summary"));
+    let (all, summary) = (typed(all, "[OPTIONS] <SETUP|FILE.csv>"), typed(summary, "[OPTIONS]"));
     <Args as clap::CommandFactory>::command()
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -86,6 +87,14 @@ pub fn command() -> Command {
         ))
 }
 
+/// Shows the command that was typed in the usage line, such as `headcount figures`, which runs `plotting all`.
+fn typed(command: Command, arguments: &str) -> Command {
+    match std::env::var(words::TYPED) {
+        Ok(name) if !name.is_empty() => command.override_usage(format!("{name} {arguments}")),
+        _ => command,
+    }
+}
+
 fn of_artefact(artefact: &Artefact) -> Command {
     let command = DrawArgs::augment_args(Command::new(artefact.name).visible_aliases(artefact.alias));
     let attention =
@@ -95,17 +104,14 @@ fn of_artefact(artefact: &Artefact) -> Command {
     );
     let figure = Arg::new("with_figure").long("with-figure").action(ArgAction::SetTrue);
     let against = Arg::new("against").long("against").value_name("SPLIT");
-    let command = match artefact.takes {
-        Takes::Nothing => command,
-        Takes::Attention => command.arg(attention),
-        Takes::AttentionAndFigure => {
-            command.arg(attention).arg(figure.help("Draw Figure 1 of the same rows too"))
-        }
-        Takes::Against => command
-            .arg(against.help("Second split of the comparison; by default every comparison that is there")),
-    };
+    let options = [
+        attention,
+        figure.help("Draw Figure 1 of the same rows too"),
+        against.help("Second split of the comparison; by default every comparison that is there"),
+    ];
+    let own = options.into_iter().filter(|option| artefact.options.contains(&option.get_id().as_str()));
     // last, since arguments bring the description of their struct along
-    command.about(artefact.described())
+    command.args(own).about(artefact.described())
 }
 
 /// The value of an argument, if the command has it and it was given.

@@ -4,16 +4,16 @@ mod args;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::findings::error::command;
+use crate::findings::{Criterion, Folders, LeftOut, Source, SubjectFile, SubjectResults, experiment, source};
 use anyhow::Result;
 use args::{CommonArgs, DrawArgs, given};
 use charts::write::{Format, Sheet, write_file};
 use clap::{ArgMatches, FromArgMatches};
-use findings::{Criterion, Folders, LeftOut, Source, SubjectFile, SubjectResults, experiment, source};
 use rayon::prelude::{IntoParallelRefIterator as _, ParallelIterator as _};
 use words::{exit_code, one_line, print, warn};
 
-use crate::artefact::Reads;
-use crate::registry::ARTEFACTS;
+use crate::artefacts::ARTEFACTS;
 use crate::view::{Asked, summary};
 
 /// Runs the command that the arguments name.
@@ -76,7 +76,7 @@ fn draw_all(name: &str, matches: &ArgMatches, criterion: Criterion, left_out: &m
     }
     if left_out.faults.len() == slips {
         // Without any results, the message is that on the first experiment.
-        Reads::Each(experiment::SWEEP).files(&source, &Asked { is_all: false, ..asked })?;
+        source.one(experiment::SWEEP)?;
     }
     anyhow::bail!("nothing can be drawn")
 }
@@ -107,9 +107,8 @@ fn sum_up(folders: &Folders, criterion: Criterion, left_out: &mut LeftOut) -> Re
         if !left_out.faults.is_empty() {
             anyhow::bail!("nothing in `{results}` can be summed up");
         }
-        anyhow::bail!(
-            "`{results}` has no results to sum up: make some with `ablate-one experiments/<subject>.toml`"
-        );
+        let command = command(experiment::SWEEP, "<setup>");
+        anyhow::bail!("`{results}` has no results to sum up: make some with `{command}`");
     };
     report(&write_file(results, "summary.md", page.as_bytes())?);
     Ok(print(&page)?)

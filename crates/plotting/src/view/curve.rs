@@ -1,8 +1,8 @@
 //! Curves as layers: lines in pieces, marks, and bands of intervals.
+use crate::findings::Metric;
 use charts::chart::{At, Axis, Color, Entry, Layer, Mark, Shape, Style};
 use charts::palette::GREY;
 use charts::scale::extent;
-use findings::Metric;
 
 /// An axis of scores spans at least this many points, or nats, so that noise does not look like a curve.
 const FLAT: f64 = 0.5;

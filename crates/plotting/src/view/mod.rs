@@ -1,35 +1,19 @@
-//! Views: results and published numbers in, tables and charts out. Nothing is read or drawn here.
-pub(crate) mod agreement;
-pub mod best_heads;
-pub mod cross_domain;
+//! What artefacts share: the request of a command, cells, marks, curves, sentences.
 pub(crate) mod curve;
-pub(crate) mod dynamics;
-pub(crate) mod film;
-pub(crate) mod functions;
-pub(crate) mod gates;
-pub(crate) mod groups;
-pub mod heat_map;
-pub(crate) mod kinds;
-pub(crate) mod llama_cpp;
-pub(crate) mod methods;
-pub(crate) mod named_heads;
-pub(crate) mod pruning_curves;
-pub(crate) mod pruning_kinds;
-pub(crate) mod pruning_table;
-pub mod replicates;
-pub mod single_heads;
-pub(crate) mod speed;
 pub(crate) mod summary;
 
 use std::collections::BTreeMap;
 
-use charts::chart::{Chart, Mark, Shape};
-use charts::palette::{BLUE, GREEN, VERMILLION};
-use charts::table::{Cell, Table};
+use crate::findings::{
+    Ablations, Criterion, Draws, Error, Folders, Judge, LeftOut, Metric, Result, ResultFile, Results,
+    Verdicts,
+};
+use charts::chart::{At, Axis, Chart, Layer, Mark, Shape, Style};
+use charts::palette::{BLUE, GREEN, GREY, VERMILLION};
+use charts::table::{self, Cell, Table};
 use charts::write::Sheet;
-use findings::{Criterion, Draws, Error, Folders, LeftOut, Metric, Result, ResultFile, Verdicts};
 use heads::Selection;
-use records::{Attention, HeadId, TestedRow, Verdict};
+use records::{Attention, HeadId, Row, TestedRow, Verdict};
 use stats::family::Comparison;
 use words::{count, range, typeset};
 
@@ -77,10 +61,10 @@ impl<'a> Asked<'a> {
 }
 
 /// Signs of verdicts in the cells of tables.
-const SIGNS: &str = "!: needed, ?: undecided, no sign: dispensable";
+pub(crate) const SIGNS: &str = "!: needed, ?: undecided, no sign: dispensable";
 
 /// A cell with the sign of a verdict before it.
-fn judged(cell: Cell, verdict: Option<Verdict>) -> Cell {
+pub(crate) fn judged(cell: Cell, verdict: Option<Verdict>) -> Cell {
     let sign = match verdict {
         Some(Verdict::Needed) => "!",
         Some(Verdict::Undecided) => "?",
@@ -95,6 +79,21 @@ pub fn three(verdicts: Option<Verdicts>) -> [Cell; 3] {
     three.map_or_else(Default::default, |three| three.map(Cell::from))
 }
 
+/// Adds rows whose cells have the names of their columns.
+pub(crate) fn by_name(
+    table: Table,
+    headings: [&'static str; 2],
+    rows: impl Iterator<Item = (Cell, Vec<(&'static str, Cell)>)>,
+) -> Table {
+    let (mut names, mut all) = (Vec::new(), Vec::new());
+    for (label, cells) in rows {
+        let (of_row, cells): (Vec<_>, Vec<_>) = cells.into_iter().unzip();
+        names = of_row;
+        all.push(table::Row::new(label, cells));
+    }
+    table.columns(headings, names).rows(all)
+}
+
 /// Sheet of a file under a name, with a remark on what the signature cannot vouch for.
 pub(crate) fn sheet(
     file: &ResultFile,
@@ -105,8 +104,36 @@ pub(crate) fn sheet(
     Sheet::new(&file.stem(name), chart, tables).remark(file.remark())
 }
 
+/// A figure of the rows of one file; none if they have nothing for it.
+pub(crate) fn figure<R: Row, C: Into<Option<Chart>>>(
+    file: ResultFile,
+    stem: &str,
+    draw: impl Fn(&Results<R>) -> C,
+) -> Result<Vec<Sheet>> {
+    let found = Results::read(file)?;
+    Ok(vec![sheet(&found.file, stem, draw(&found), [])])
+}
+
+/// The line at which a loss is as large as the margin.
+pub(crate) const MARGIN: Style = Style::dashed(GREY, 0.7);
+
+/// Lines at no change and at the margin, on an axis of changes of the score.
+pub(crate) fn limits(sweep: &Ablations, judge: Judge, at: fn(f64) -> At) -> [Layer; 2] {
+    [Layer::Rule(at(0.0), Style::line(GREY, 0.5)), Layer::Rule(at(margin(sweep, judge)), MARGIN)]
+}
+
+/// The change of the score that is a loss as large as the margin.
+pub(crate) fn margin(sweep: &Ablations, judge: Judge) -> f64 {
+    -sweep.metric().direction().gain(judge.margin(sweep.base()))
+}
+
+/// An axis that holds these changes of the score.
+pub(crate) fn changes(metric: Metric, (low, high): (f64, f64)) -> Axis {
+    Axis::around(format!("change of {}", metric.label()), low, high)
+}
+
 /// The mark of one attention type.
-const fn mark(attention: Attention, radius: f64) -> Mark {
+pub(crate) const fn mark(attention: Attention, radius: f64) -> Mark {
     match attention {
         Attention::EncEnc | Attention::SelfAttention => Mark::new(Shape::Circle, radius, BLUE),
         Attention::EncDec => Mark::new(Shape::Square, radius, VERMILLION),
@@ -115,17 +142,17 @@ const fn mark(attention: Attention, radius: f64) -> Mark {
 }
 
 /// Sentence on the bands around curves.
-const BANDS: &str = "bands: 95% intervals of the change from the full model, drawn around the score, for each step separately";
+pub(crate) const BANDS: &str = "bands: 95% intervals of the change from the full model, drawn around the score, for each step separately";
 
 /// `35.91 [-0.35, +0.08]`: a score with the 95% interval of its change, marked where it is significantly worse.
-fn scored(row: &impl TestedRow, criterion: Criterion) -> Cell {
+pub(crate) fn scored(row: &impl TestedRow, criterion: Criterion) -> Cell {
     let (metric, tests) = (Metric::new(row.metric()), row.tests());
     let ends = metric.brackets(row.delta_interval());
     Cell::number(metric.amount(tests.variant) + &ends, tests.variant).marked(criterion.is_loss(row))
 }
 
 /// `-0.75 [-1.50, -0.02]`: a difference of two models with its 95% interval.
-fn difference(found: &Comparison, metric: &Metric) -> Cell {
+pub(crate) fn difference(found: &Comparison, metric: &Metric) -> Cell {
     let ends = metric.brackets(found.interval.map(|ends| (ends.low, ends.high)));
     Cell::number(metric.change(found.delta) + &ends, found.delta)
 }
@@ -139,14 +166,14 @@ pub fn ranked(numbers: impl IntoIterator<Item = (HeadId, f64)>) -> BTreeMap<Head
 }
 
 /// `2.565 (2.564 to 2.567, 5 draws)`: the mean of random draws, with the range; marked if that does not hold `score`.
-fn drawn(draws: &Draws, number: impl Fn(f64) -> String, score: Option<f64>) -> Cell {
+pub(crate) fn drawn(draws: &Draws, number: impl Fn(f64) -> String, score: Option<f64>) -> Cell {
     let range = if draws.count > 1 { range(draws.range, &number) + ", " } else { String::new() };
     let text = format!("{} ({range}{})", number(draws.mean), count(draws.count, "draw"));
     Cell::number(text, draws.mean).marked(score.is_some_and(|score| draws.exclude(score)))
 }
 
 /// Sentence on random draws, of which the fewest that a choice is compared with are as many as this; nothing without any.
-fn of_draws(fewest: usize) -> Option<String> {
+pub(crate) fn of_draws(fewest: usize) -> Option<String> {
     let (all, enough) = (count(fewest, "draw"), Draws::ENOUGH);
     let means = format!("random: the mean of {all}, with the range");
     let few =
@@ -155,14 +182,14 @@ fn of_draws(fewest: usize) -> Option<String> {
 }
 
 /// Meaning of a mark on the score of a model that was trained further.
-fn worse_than_control(metric: &Metric, criterion: Criterion) -> String {
+pub(crate) fn worse_than_control(metric: &Metric, criterion: Criterion) -> String {
     let (side, criterion) = (metric.worse_side(), criterion.in_words());
     format!(
         "significantly {side} all heads with the same training ({criterion}); holds for other test segments, not for other runs"
     )
 }
 
-fn hollow(metric: &Metric, than: &str, criterion: Criterion) -> String {
+pub(crate) fn hollow(metric: &Metric, than: &str, criterion: Criterion) -> String {
     format!("hollow: {}", significantly_worse(metric, than, criterion))
 }
 

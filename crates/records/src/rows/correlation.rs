@@ -62,6 +62,14 @@ impl Row for CorrelationRow {
     /// Attention type.
     type Key = &'static str;
 
+    const LATER: &'static [&'static str] = &[
+        "pearson_ceiling_low",
+        "pearson_ceiling_high",
+        "influential_head",
+        "pearson_without",
+        "spearman_without",
+    ];
+
     fn key(&self) -> Self::Key {
         self.attention.name()
     }

@@ -1,62 +1,24 @@
 //! Rows of pruning curves during training.
-use serde::{Deserialize, Serialize};
-use stats::MetricName;
-
-use super::{BASE, Row, TestedRow, falls, heads_fault};
+use super::{BASE, Row, TestedRow, falls, heads_fault, tested_columns, tested_row};
 use crate::check::{Limit, step_limits, test_limits};
 
-/// One row of `training-dynamics`: a checkpoint with its least important heads masked (Michel et al. 2019, Section 6, Figure 5).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DynamicsRow {
-    /// Epoch that ends at this checkpoint, counted from 1; empty for a checkpoint within an epoch.
-    pub epoch: Option<usize>,
-    /// Parameter updates before this checkpoint.
-    pub updates: usize,
-    /// Step of the curve; no head is masked at step 0.
-    pub step: usize,
-    /// Number of masked heads.
-    pub masked: usize,
-    /// Number of heads that can be masked.
-    pub heads: usize,
-    /// Metric of the scores, such as `bleu` or `nats`.
-    pub metric: MetricName,
-    /// Score of the checkpoint with all heads, in the unit of the metric.
-    pub base_score: f64,
-    /// Score with heads masked, in the unit of the metric.
-    pub score: f64,
-    /// `score` minus `base_score`: the effect of masking.
-    pub score_delta: f64,
-    /// Lower end of the 95% interval of `score_delta`; empty if it was not tested.
-    pub delta_low: Option<f64>,
-    /// Upper end of the 95% interval of `score_delta`.
-    pub delta_high: Option<f64>,
-    /// Lower end of the 95% interval that holds for all rows of the family at once; empty until the family is complete.
-    pub simultaneous_low: Option<f64>,
-    /// Upper end of the simultaneous interval.
-    pub simultaneous_high: Option<f64>,
-    /// Two-sided p-value: paired t-test for `accuracy`, otherwise swaps of segments (approximate randomisation, Noreen 1989).
-    pub p_value: Option<f64>,
-    /// Two-sided p-value of the paired bootstrap, for comparison only; empty for `accuracy`.
-    pub p_bootstrap: Option<f64>,
-    /// The paper's p-value: one-sided paired bootstrap in the observed direction (Koehn 2004); empty for `accuracy`.
-    pub p_koehn: Option<f64>,
-    /// `p_value` adjusted for the family-wise error rate: step-down max-T (Westfall and Young 1993), for `accuracy` Holm
-    /// (1979).
-    pub p_adjusted: Option<f64>,
-    /// `p_value` adjusted for the false discovery rate (Benjamini and Hochberg 1995).
-    pub p_benjamini_hochberg: Option<f64>,
-    /// Two-sided p-value of the unpaired t-test; `accuracy` only.
-    pub p_unpaired_t: Option<f64>,
-    /// Two-sided mid-p of McNemar's test; `accuracy` only.
-    pub p_mcnemar: Option<f64>,
-    /// Probability of showing that heads are dispensable if they cost nothing but changed equally many segments; empty in older
-    /// files.
-    pub power: Option<f64>,
-    /// Number of segments at which `power` would be 80%; empty if fewer than 20 segments change.
-    pub segments_for_power: Option<f64>,
-    /// Masked heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
-    pub masked_heads: String,
+tested_row! {
+    /// One row of `training-dynamics`: a checkpoint with its least important heads masked (Michel et al. 2019, Section 6, Figure 5).
+    pub struct DynamicsRow {
+        /// Epoch that ends at this checkpoint, counted from 1; empty for a checkpoint within an epoch.
+        pub epoch: Option<usize>,
+        /// Parameter updates before this checkpoint.
+        pub updates: usize,
+        /// Step of the curve; no head is masked at step 0.
+        pub step: usize,
+        /// Number of masked heads.
+        pub masked: usize,
+        /// Number of heads that can be masked.
+        pub heads: usize,
+        [tests]
+        /// Masked heads, joined by `+`: `enc-enc:1:2+enc-enc:6:13`; empty at step 0.
+        pub masked_heads: String,
+    }
 }
 
 impl DynamicsRow {
@@ -93,6 +55,10 @@ impl Row for DynamicsRow {
 
     fn of_run(&self) -> Vec<(&'static str, String)> {
         vec![("metric", format!("`{}`", self.metric)), ("heads", self.heads.to_string())]
+    }
+
+    fn series(&self) -> String {
+        self.family()
     }
 
     fn group(&self) -> Option<String> {
@@ -133,5 +99,5 @@ impl TestedRow for DynamicsRow {
         Some(&self.masked_heads)
     }
 
-    super::tested_columns!();
+    tested_columns!();
 }

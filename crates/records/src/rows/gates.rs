@@ -2,9 +2,8 @@
 use heads::{Attention, HeadId, HeadSet, Scope, names::named};
 use serde::{Deserialize, Serialize};
 
-use super::{BASE, Goal, Row, TestedRow};
+use super::{BASE, Goal, Row, TestedRow, tested_columns, tested_row};
 use crate::check::{Limit, MOST, finite, head_limits, step_limits, test_limits};
-use stats::MetricName;
 
 /// Choice of the heads of a row. The model was then trained further for as many updates, whatever the method but [`Self::Scratch`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,80 +63,45 @@ impl Method {
 
 named!(Method, "method", Method::ALL);
 
-/// One row of `train-gates`: a model trained further with some heads pruned (Voita et al. 2019, Section 6, Figure 7 and Table 2).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GateRow {
-    /// Attention type of the heads that can be pruned, or `all`.
-    pub attention: Scope,
-    /// Choice of the heads: `gates` or a control.
-    pub method: Method,
-    /// Seed of a random choice; empty for other methods.
-    pub method_seed: Option<u64>,
-    /// Penalty for an open gate, in nats per prediction; empty if a number of heads was given.
-    pub lambda: Option<f64>,
-    /// Number of heads to keep; empty if a penalty was given or no head is pruned.
-    pub target: Option<usize>,
-    /// Number of heads kept.
-    pub kept: usize,
-    /// Number of heads that can be pruned.
-    pub heads: usize,
-    /// Heads kept in encoder self-attention; empty if the model has none.
-    pub kept_enc_enc: Option<usize>,
-    /// Heads kept in encoder-decoder attention; empty if the model has none.
-    pub kept_enc_dec: Option<usize>,
-    /// Heads kept in decoder self-attention; empty if the model has none.
-    pub kept_dec_dec: Option<usize>,
-    /// Heads kept in self-attention of classifiers and language models; empty for translators.
-    pub kept_self: Option<usize>,
-    /// Metric of the scores, such as `bleu` or `nats`.
-    pub metric: MetricName,
-    /// Score of the full model before further training, in the unit of the metric.
-    pub base_score: f64,
-    /// Score after further training without the pruned heads, in the unit of the metric.
-    pub score: f64,
-    /// `score` minus `base_score`: the effect of masking.
-    pub score_delta: f64,
-    /// Lower end of the 95% interval of `score_delta`; empty if it was not tested.
-    pub delta_low: Option<f64>,
-    /// Upper end of the 95% interval of `score_delta`.
-    pub delta_high: Option<f64>,
-    /// Lower end of the 95% interval that holds for all rows of the family at once; empty until the family is complete.
-    pub simultaneous_low: Option<f64>,
-    /// Upper end of the simultaneous interval.
-    pub simultaneous_high: Option<f64>,
-    /// Two-sided p-value: paired t-test for `accuracy`, otherwise swaps of segments (approximate randomisation, Noreen 1989).
-    pub p_value: Option<f64>,
-    /// Two-sided p-value of the paired bootstrap, for comparison only; empty for `accuracy`.
-    pub p_bootstrap: Option<f64>,
-    /// The paper's p-value: one-sided paired bootstrap in the observed direction (Koehn 2004); empty for `accuracy`.
-    pub p_koehn: Option<f64>,
-    /// `p_value` adjusted for the family-wise error rate: step-down max-T (Westfall and Young 1993), for `accuracy` Holm
-    /// (1979).
-    pub p_adjusted: Option<f64>,
-    /// `p_value` adjusted for the false discovery rate (Benjamini and Hochberg 1995).
-    pub p_benjamini_hochberg: Option<f64>,
-    /// Two-sided p-value of the unpaired t-test; `accuracy` only.
-    pub p_unpaired_t: Option<f64>,
-    /// Two-sided mid-p of McNemar's test; `accuracy` only.
-    pub p_mcnemar: Option<f64>,
-    /// Probability of showing that heads are dispensable if they cost nothing but changed equally many segments; empty in older
-    /// files.
-    pub power: Option<f64>,
-    /// Number of segments at which `power` would be 80%; empty if fewer than 20 segments change.
-    pub segments_for_power: Option<f64>,
-    /// Score on the development split, in the unit of the metric.
-    pub dev_score: f64,
-    /// Loss on the development split, in nats per prediction, without the penalty.
-    pub dev_loss: f64,
-    /// Epoch whose weights are used.
-    pub epoch: usize,
-    /// Updates of all epochs.
-    pub steps: usize,
-    /// Expected number of open gates minus `kept`; empty without gates.
-    pub gap: Option<f64>,
-    /// Heads kept, joined by `+`: `enc-enc:1:2+enc-enc:6:13`.
-    pub kept_heads: String,
+tested_row! {
+    /// One row of `train-gates`: a model trained further with some heads pruned (Voita et al. 2019, Section 6, Figure 7 and Table 2).
+    pub struct GateRow {
+        /// Attention type of the heads that can be pruned, or `all`.
+        pub attention: Scope,
+        /// Choice of the heads: `gates` or a control.
+        pub method: Method,
+        /// Seed of a random choice; empty for other methods.
+        pub method_seed: Option<u64>,
+        /// Penalty for an open gate, in nats per prediction; empty if a number of heads was given.
+        pub lambda: Option<f64>,
+        /// Number of heads to keep; empty if a penalty was given or no head is pruned.
+        pub target: Option<usize>,
+        /// Number of heads kept.
+        pub kept: usize,
+        /// Number of heads that can be pruned.
+        pub heads: usize,
+        /// Heads kept in encoder self-attention; empty if the model has none.
+        pub kept_enc_enc: Option<usize>,
+        /// Heads kept in encoder-decoder attention; empty if the model has none.
+        pub kept_enc_dec: Option<usize>,
+        /// Heads kept in decoder self-attention; empty if the model has none.
+        pub kept_dec_dec: Option<usize>,
+        /// Heads kept in self-attention of classifiers and language models; empty for translators.
+        pub kept_self: Option<usize>,
+        [tests]
+        /// Score on the development split, in the unit of the metric.
+        pub dev_score: f64,
+        /// Loss on the development split, in nats per prediction, without the penalty.
+        pub dev_loss: f64,
+        /// Epoch whose weights are used.
+        pub epoch: usize,
+        /// Updates of all epochs.
+        pub steps: usize,
+        /// Expected number of open gates minus `kept`; empty without gates.
+        pub gap: Option<f64>,
+        /// Heads kept, joined by `+`: `enc-enc:1:2+enc-enc:6:13`.
+        pub kept_heads: String,
+    }
 }
 
 impl GateRow {
@@ -231,7 +195,7 @@ impl TestedRow for GateRow {
         BASE.to_owned()
     }
 
-    super::tested_columns!();
+    tested_columns!();
 }
 
 /// One row of `gate-film`: the state of a gate before the first epoch or after an epoch.
@@ -275,6 +239,10 @@ impl Row for GateFilmRow {
     fn name(&self) -> String {
         let Self { gates, goal, epoch, .. } = self;
         format!("{gates}/{goal}/{epoch}/{}", self.head_id())
+    }
+
+    fn series(&self) -> String {
+        format!("{}/{}", self.gates, self.goal)
     }
 
     fn limits(&self) -> Vec<Limit> {

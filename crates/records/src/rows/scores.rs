@@ -44,6 +44,8 @@ impl Row for ScoreRow {
     /// Attention type, layer, head and measure.
     type Key = (&'static str, usize, usize, Measure);
 
+    const LATER: &'static [&'static str] = &["value_low", "value_high"];
+
     fn key(&self) -> Self::Key {
         (self.attention.name(), self.layer, self.head, self.measure)
     }

@@ -6,10 +6,16 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use proptest::collection::vec;
+use proptest::prelude::*;
+
 use super::*;
+use crate::file::kill;
 use crate::place::Place;
+use crate::signature::sha256;
 use crate::{
-    AblationRow, BASE, Destination, Identity, Measured, MetricName, Shard, TrainingRow, place_of, read_rows,
+    AblationRow, BASE, CurveRow, Identity, Measured, MetricName, Order, Shard, TrainingRow, read_checked,
+    read_complete, read_rows, taken,
 };
 
 type Writer = RowWriter<AblationRow>;
@@ -18,7 +24,7 @@ fn signature(seed: u64) -> Signature {
     let identity = Identity { seed: Some(seed), ..Identity::new("ablate-one", "demo-translation") };
     static RUN: OnceLock<Provenance> = OnceLock::new();
     let run = RUN.get_or_init(|| Provenance::collect("cpu", 2, BTreeMap::new())).clone();
-    let measured = Measured { metric: MetricName::Accuracy, positive: None, families: BTreeMap::new() };
+    let measured = Measured { metric: MetricName::Bleu, positive: None, families: BTreeMap::new() };
     let testing = Testing { resamples: 9, seed: 1, margin_percent: 2.0, block: 1 };
     Signature::new(identity, run).tested(measured, testing)
 }
@@ -53,17 +59,26 @@ fn opened(path: &Path, seed: u64, again: bool) -> Writer {
 
 /// Measures the rows that are missing.
 fn measure(writer: &mut Writer, names: &[&str]) {
+    try_measure(writer, names).unwrap();
+}
+
+fn try_measure(writer: &mut Writer, names: &[&str]) -> Result<(), Error> {
     for row in names.iter().map(|name| row(name)) {
         if !writer.contains(&row.key()) {
-            writer.add_base(&COLUMNS, block(BASE, 0)).unwrap();
+            writer.add_base(&COLUMNS, block(BASE, 0))?;
             let block = block(&row.name(), row.head as u32);
-            writer.push_measured(row, &COLUMNS, block).unwrap();
+            writer.append(row, Some(block))?;
         }
     }
+    Ok(())
 }
 
 /// Stands for the tests: needs the statistics, and looks at all rows of the attention type.
 fn finish(writer: Writer) {
+    try_finish(writer).unwrap();
+}
+
+fn try_finish(writer: Writer) -> Result<(), Error> {
     let test = |rows: &mut [AblationRow], blocks: &mut Blocks, _: &mut Signature| {
         let names: BTreeSet<String> = rows.iter().map(Row::name).chain([BASE.to_owned()]).collect();
         assert!(names.iter().all(|name| blocks.get(name).is_some()), "a row has no statistics");
@@ -74,7 +89,7 @@ fn finish(writer: Writer) {
         }
         Ok::<(), Error>(())
     };
-    writer.finish_with(test).unwrap();
+    writer.publish(test).map(drop)
 }
 
 /// A whole run.
@@ -84,11 +99,17 @@ fn run(path: &Path, names: &[&str]) {
     finish(writer);
 }
 
-/// A run that is killed when it has these rows. With `again` it measures the rows of a type again, or all.
-fn killed(path: &Path, seed: u64, again: Option<&str>, names: &[&str]) {
-    let mut writer = opened(path, seed, again.is_some());
-    writer.renew(|row| row.name().starts_with(again.unwrap_or_default()));
-    measure(&mut writer, names);
+/// A run that is killed when it has these rows.
+fn killed(path: &Path, seed: u64, again: bool, names: &[&str]) {
+    measure(&mut opened(path, seed, again), names);
+}
+
+/// Runs until its end or, if fewer renames are `allowed`, until it is killed before the next; returns true at the end.
+fn run_with_renames(allowed: usize, run: impl FnOnce() -> Result<(), Error>) -> bool {
+    kill::LEFT.set(allowed);
+    let is_whole = run().is_ok();
+    kill::LEFT.set(usize::MAX);
+    is_whole
 }
 
 /// Rows and statistics of results.
@@ -151,7 +172,7 @@ fn a_resumed_run_without_statistics_leaves_no_file_of_them() {
     let signature = Signature { measured: None, testing: None, ..signature(1) };
     for name in &WORK[..2] {
         let mut writer = Writer::open(&path, &signature, false).unwrap();
-        writer.push(row(name)).unwrap();
+        writer.append(row(name), None).unwrap();
         if *name == WORK[1] {
             writer.finish().unwrap();
         }
@@ -159,77 +180,131 @@ fn a_resumed_run_without_statistics_leaves_no_file_of_them() {
     assert_eq!(names(&path), ["ablate-one.csv", "ablate-one.json"]);
 }
 
-/// Beside complete results of two rows or of none; rows and statistics are torn at every third byte.
+/// Rows with other numbers, as the results of earlier code.
+fn earlier(path: &Path) {
+    let mut writer = opened(path, 1, false);
+    for name in WORK {
+        writer.add_base(&COLUMNS, block(BASE, 0)).unwrap();
+        let row = AblationRow { p_value: Some(0.5), ..row(name) };
+        let block = block(name, row.head as u32 + 2);
+        writer.append(row, Some(block)).unwrap();
+    }
+    finish(writer);
+}
+
+/// What a reader finds in the rows and in the statistics: those before, those after, or one line that says what to do.
+fn seen(path: &Path, [before, after]: &[[Vec<u8>; 2]; 2]) -> [&'static str; 2] {
+    let signature = stored(path);
+    let which = |place: usize, bytes: Vec<u8>| match bytes {
+        bytes if bytes == before[place] => "before",
+        bytes if bytes == after[place] => "after",
+        _ => panic!("neither old nor new"),
+    };
+    let refused = |error: Error| {
+        let message = error.to_string();
+        assert!(message.contains("mixed") && message.contains("--again"), "{message}");
+        "refused"
+    };
+    let text = |rows: Vec<AblationRow>| header::<AblationRow>() + &rows.iter().map(line).collect::<String>();
+    let rows = read_checked::<AblationRow>(path, Some(&signature));
+    let rows = rows.map_or_else(refused, |checked| which(0, text(checked.rows).into_bytes()));
+    let blocks = Blocks::beside(path, &signature);
+    let blocks = blocks.map_or_else(refused, |blocks| which(1, blocks.unwrap().bytes()));
+    for all in [
+        read_complete::<AblationRow>(path).map(|rows| text(rows).into_bytes()),
+        Stored::<AblationRow>::complete(path)
+            .map(|found| text(found.unwrap().rows.into_values().collect()).into_bytes()),
+    ] {
+        assert_eq!(
+            all.map_or_else(refused, |bytes| which(0, bytes)),
+            if rows == blocks { rows } else { "refused" }
+        );
+    }
+    [rows, blocks]
+}
+
+/// One that begins, or that goes on with an unfinished one. The command is then given again, with --again or without.
 #[test]
-fn an_interrupted_run_ends_like_an_unbroken_one() {
-    let expected = unbroken();
-    for complete in [0, 2] {
-        let (_folder, path) = place();
-        let partial = Place::partial(&path);
-        if complete > 0 {
-            run(&path, &WORK[..complete]);
-        }
-        let files =
-            |place: &Place| [&place.csv, &place.signature, &place.segments].map(|path| fs::read(path).ok());
-        let write = |place: &Place, files: &[Option<Vec<u8>>; 3]| {
-            for (path, bytes) in [&place.csv, &place.signature, &place.segments].into_iter().zip(files) {
-                bytes
-                    .as_ref()
-                    .map_or_else(|| drop(fs::remove_file(path)), |bytes| fs::write(path, bytes).unwrap());
+fn an_again_that_is_killed_at_any_rename_mixes_nothing() {
+    let after = unbroken();
+    for (is_resumed, renames) in [(false, 9), (true, 10)] {
+        for (left, is_again) in (0..=renames).flat_map(|left| [(left, false), (left, true)]) {
+            let (_folder, path) = place();
+            earlier(&path);
+            let both = [bytes(&path), after.clone()];
+            if is_resumed {
+                killed(&path, 1, true, &WORK[..1]);
             }
-        };
-        let before = files(&Place::of(&path));
-        killed(&path, 1, None, &WORK);
-        let whole = files(&partial);
-        for file in [0, 2] {
-            for length in (0..whole[file].as_ref().unwrap().len()).rev().step_by(3) {
-                let mut torn = whole.clone();
-                torn[file].as_mut().unwrap().truncate(length);
-                write(&partial, &torn);
-                write(&Place::of(&path), &before);
-                run(&path, &WORK);
-                assert_eq!(
-                    bytes(&path),
-                    expected,
-                    "file {file} torn after {length} bytes, beside {complete} rows"
-                );
-                assert_eq!(names(&path).len(), 3);
-            }
+            let whole = |again: bool| {
+                let mut writer = Writer::open(&path, &signature(1), again)?;
+                try_measure(&mut writer, &WORK)?;
+                try_finish(writer)
+            };
+            let is_whole = run_with_renames(renames - left, || whole(true));
+            assert_eq!(is_whole, left == 0, "{renames} renames");
+            let expected = match left {
+                0 => ["after", "after"],
+                1 => ["refused", "refused"],
+                2 => ["before", "refused"],
+                _ => ["before", "before"],
+            };
+            assert_eq!(seen(&path, &both), expected, "{left} renames left");
+            whole(is_again).unwrap();
+            let is_known = is_resumed || left < 8; // before, nothing tells that rows are to be measured again
+            assert_eq!(bytes(&path), both[usize::from(is_again || is_known)], "{left} renames left");
+            assert_eq!(names(&path).len(), 3, "{left} renames left");
         }
     }
 }
 
-/// Between any two of the steps that publish results: what is not published is, unless its rows were not all written.
-#[test]
-fn a_kill_while_publishing_is_made_up_for() {
-    for is_first in [false, true] {
-        for renamed in 0..4 {
-            let (_folder, path) = place();
-            let (place, partial) = (Place::of(&path), Place::partial(&path));
-            run(&path, &WORK);
-            fs::rename(&place.signature, &partial.signature).unwrap();
-            let files = [(&partial.segments, &place.segments), (&partial.csv, &place.csv)];
-            for (growing, complete) in files.iter().skip(renamed) {
-                fs::rename(complete, growing).unwrap();
-            }
-            if renamed == 3 {
-                fs::write(&partial.csv, header::<AblationRow>()).unwrap(); // of equal results that were to be replaced
-            }
-            if is_first && renamed == 0 {
-                fs::write(&partial.csv, header::<AblationRow>() + &line(&row(WORK[0]))).unwrap();
-            }
-            let writer = opened(&path, 1, false);
-            assert_eq!(
-                writer.rows().len(),
-                if is_first && renamed == 0 { 1 } else { 4 },
-                "{renamed} renames"
-            );
-            drop(writer);
-            run(&path, &WORK);
-            assert_eq!(bytes(&path), unbroken());
-            assert_eq!(names(&path).len(), 3, "killed after {renamed} renames");
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Killed after any row, before any rename, in the middle of a line or of statistics; with --again or without.
+    #[test]
+    fn a_run_that_was_killed_at_random_ends_like_an_unbroken_one(
+        complete in 0..3_usize,
+        kills in vec((0..5_usize, 0..12_usize, 0..90_u64, any::<bool>(), any::<bool>()), 1..8),
+    ) {
+        let (_folder, path) = place();
+        if complete > 0 {
+            run(&path, &WORK[..complete]);
         }
+        for (rows, allowed, torn, is_of_rows, again) in kills {
+            let is_whole = run_with_renames(allowed, || {
+                let mut writer = Writer::open(&path, &signature(1), again)?;
+                try_measure(&mut writer, &WORK[..rows.min(4)])?;
+                if rows > 3 { try_finish(writer) } else { Ok(()) }
+            });
+            let Place { csv, segments, .. } = Place::partial(&path);
+            let growing = fs::OpenOptions::new().write(true).open(if is_of_rows { csv } else { segments });
+            if let (Ok(file), true, true) = (growing, is_whole, rows < 4) {
+                let length = file.metadata().unwrap().len();
+                file.set_len(length.saturating_sub(torn)).unwrap();
+            }
+        }
+        run(&path, &WORK);
+        prop_assert_eq!(bytes(&path), unbroken());
+        prop_assert_eq!(names(&path), ["ablate-one.csv", "ablate-one.json", "ablate-one.segments.csv.gz"]);
     }
+}
+
+/// A row replaces one with its key; the rows of a curve are replaced together.
+#[test]
+fn rows_are_replaced_by_key_and_series() {
+    let (_folder, path) = place();
+    let signature = Signature { measured: None, testing: None, ..signature(1) };
+    let step = |order: Order, step: usize, score: f64| CurveRow { order, step, score, ..CurveRow::default() };
+    let write = |again: bool, rows: &[CurveRow]| {
+        let mut writer = RowWriter::<CurveRow>::open(&path, &signature, again).unwrap();
+        rows.iter().for_each(|row| writer.append(row.clone(), None).unwrap());
+        writer.finish().unwrap().into_iter().map(|row| (row.step, row.score)).collect::<Vec<_>>()
+    };
+    let (first, second) = (Order::Importance, Order::Random);
+    let rows = [step(first, 0, 9.0), step(first, 1, 8.0), step(second, 0, 7.0), step(first, 1, 6.0)];
+    assert_eq!(write(false, &rows), [(0, 9.0), (1, 6.0), (0, 7.0)]);
+    assert_eq!(write(false, &[step(second, 0, 5.0)]), [(0, 9.0), (1, 6.0), (0, 5.0)]);
+    assert_eq!(write(true, &[step(first, 2, 4.0)]), [(2, 4.0), (0, 5.0)]);
 }
 
 /// It is refused only where rows are to be added, which would replace it.
@@ -237,36 +312,12 @@ fn a_kill_while_publishing_is_made_up_for() {
 fn an_unfinished_run_of_other_numbers_leaves_complete_results_in_use() {
     let (_folder, path) = place();
     run(&path, &WORK);
-    killed(&path, 2, Some(""), &WORK[..1]);
+    killed(&path, 2, true, &WORK[..1]);
     run(&path, &WORK);
     let added = opened(&path, 1, false).add_base(&COLUMNS, block(BASE, 0)).unwrap_err().to_string();
     assert!(added.contains("partial.csv` belongs to another run"), "{added}");
     assert_eq!(bytes(&path), unbroken());
     assert_eq!(rows(&opened(&path, 2, true)), WORK[..1], "it goes on");
-}
-
-/// Killed after each of the files that a run begins with, where it takes the place of an unfinished run of another.
-#[test]
-fn a_kill_while_beginning_loses_no_complete_rows_and_takes_no_others() {
-    let (_folder, path) = place();
-    let partial = Place::partial(&path);
-    run(&path, &WORK[..2]);
-    for begun in 0..4 {
-        killed(&path, 2, Some(""), &WORK[2..]);
-        if begun > 0 {
-            fs::remove_file(&partial.csv).unwrap();
-        }
-        if begun > 1 {
-            fs::remove_file(&partial.segments).unwrap();
-        }
-        if begun > 2 {
-            fs::write(&partial.csv, header::<AblationRow>()).unwrap();
-        }
-        let writer = opened(&path, 1, true);
-        assert_eq!(rows(&writer), WORK[..2], "after {begun} steps");
-    }
-    run(&path, &WORK);
-    assert_eq!(bytes(&path), unbroken());
 }
 
 #[test]
@@ -280,80 +331,54 @@ fn complete_results_take_further_rows_and_are_left_alone_without() {
     assert_eq!((stored(&path), fs::metadata(&path).unwrap().modified().unwrap()), before);
 }
 
-/// By a run of the same identity that measures a type or all, or of another; it is killed, and goes on by --again or without.
+/// By a run of the same identity that measures a type or all, or by a run of another identity.
 #[test]
 fn results_stay_until_those_that_are_measured_again_are_complete() {
-    for (again, seed) in [("enc-enc", 1), ("", 1), ("", 2)] {
-        for goes_on_again in [true, false] {
-            let (_folder, path) = place();
-            run(&path, &WORK);
-            let before = (bytes(&path), stored(&path));
-            killed(&path, seed, Some(again), &WORK[..1]);
-            assert_eq!((bytes(&path), stored(&path)), before);
-            let goes_on_again = goes_on_again || seed == 2;
-            let mut writer = opened(&path, seed, goes_on_again);
-            writer.renew(|row| row.name().starts_with(again));
-            assert_eq!(
-                writer.rows().len(),
-                if again.is_empty() { 1 } else { 3 },
-                "what is new already stays"
-            );
-            measure(&mut writer, &WORK);
-            finish(writer);
-            assert_eq!(bytes(&path), unbroken());
-            assert_eq!((stored(&path).identity.seed, stored(&path).again), (Some(seed), false));
-            assert_eq!(names(&path).len(), 3);
-        }
+    for (asked, seed) in [(&WORK[..2], 1), (&WORK[..], 1), (&WORK[..], 2)] {
+        let (_folder, path) = place();
+        run(&path, &WORK);
+        let before = (bytes(&path), stored(&path));
+        killed(&path, seed, true, &asked[..1]);
+        assert_eq!((bytes(&path), stored(&path)), before);
+        let mut writer = opened(&path, seed, seed == 2);
+        assert_eq!(rows(&writer), asked[..1], "what is new stays");
+        measure(&mut writer, asked);
+        finish(writer);
+        assert_eq!(bytes(&path), unbroken(), "what was not asked for stays");
+        assert_eq!((stored(&path).identity.seed, stored(&path).again), (Some(seed), false));
     }
-}
-
-/// An unfinished run that used complete rows is no reason to use its rows.
-#[test]
-fn computing_again_takes_no_row_of_a_plain_run_for_a_new_one() {
-    let (_folder, path) = place();
-    run(&path, &WORK[..2]);
-    killed(&path, 1, None, &WORK[..3]);
-    let mut again = opened(&path, 1, true);
-    again.renew(|row| row.name().starts_with("enc-enc"));
-    assert_eq!(rows(&again), [WORK[2]], "what was not asked for stays");
-    drop(again);
-    let mut again = opened(&path, 1, true);
-    again.renew(|_| true);
-    assert!(rows(&again).is_empty());
-    again.add_base(&COLUMNS, block(BASE, 4)).unwrap(); // as on another machine
-    drop(again); // killed before its first row
-    assert_eq!(rows(&opened(&path, 1, false)), WORK[..2]);
 }
 
 #[test]
 fn another_base_is_refused_unless_all_rows_are_computed_again() {
     let (_folder, path) = place();
     run(&path, &WORK);
-    for (again, asked_for, is_refused) in [(false, "", true), (true, "enc-enc", true), (true, "", false)] {
-        let mut writer = opened(&path, 1, again);
-        writer.renew(|row| row.name().starts_with(asked_for));
-        let added = writer.add_base(&COLUMNS, block(BASE, 1)).map_err(|error| error.to_string());
-        assert_eq!(added.is_err(), is_refused);
-        assert!(added.err().is_none_or(|error| error.contains("differs in 6 of 40 segments")));
-        drop(writer);
-        assert_eq!(bytes(&path), unbroken());
+    let refused = opened(&path, 1, false).add_base(&COLUMNS, block(BASE, 1)).unwrap_err().to_string();
+    assert!(refused.contains("differs in 6 of 40 segments"), "{refused}");
+    for (names, is_refused) in [(&WORK[..2], true), (&WORK[..], false)] {
+        let mut writer = opened(&path, 1, true);
+        writer.add_base(&COLUMNS, block(BASE, 1)).unwrap();
+        names.iter().for_each(|name| writer.append(row(name), Some(block(name, 1))).unwrap());
+        let published = writer.finish().map_err(|error| error.to_string());
+        assert!(published.is_err() == is_refused, "{published:?}");
+        assert!(published.err().is_none_or(|error| error.contains("the intact model differs between")));
     }
 }
 
 #[test]
-fn discarded_rows_are_computed_again() {
+fn rows_that_are_left_out_are_computed_again() {
     let (_folder, path) = place();
     run(&path, &WORK[..3]);
-    killed(&path, 1, None, &WORK);
+    killed(&path, 1, false, &WORK);
     let mut writer = opened(&path, 1, false);
-    writer.discard(|row| row.head == 2);
+    writer.leave_out(|row| row.head == 2);
     assert_eq!(rows(&writer), [WORK[2], WORK[0]]);
     measure(&mut writer, &WORK);
     drop(writer);
     run(&path, &WORK);
     assert_eq!(bytes(&path), unbroken());
     let mut writer = opened(&path, 1, false);
-    writer.discard(|row| row.head == 2);
+    writer.leave_out(|row| row.head == 2);
     finish(writer);
     assert_eq!(read_rows::<AblationRow>(&path).unwrap().len(), 2);
 }
@@ -362,43 +387,21 @@ fn discarded_rows_are_computed_again() {
 fn a_signature_names_the_rows_of_each_run() {
     let (_folder, path) = place();
     let runs = || stored(&path).runs.into_iter().map(|run| run.rows).collect::<Vec<_>>();
-    killed(&path, 1, None, &WORK[..1]);
+    killed(&path, 1, false, &WORK[..1]);
     run(&path, &WORK[..2]);
     assert_eq!(runs(), [[WORK[0]], [WORK[1]]]);
     run(&path, &WORK);
     assert_eq!(runs(), [vec![WORK[0]], vec![WORK[1]], vec![WORK[2], WORK[3]]]);
     let finished = stored(&path).runs.into_iter().map(|run| run.duration_seconds.is_some());
     assert_eq!(finished.collect::<Vec<_>>(), [false, true, true]);
-    for (again, expected) in
-        [("enc-dec", vec![vec![WORK[0]], vec![WORK[1]], vec![WORK[2], WORK[3]]]), ("", vec![vec![]])]
+    for (asked, expected) in
+        [(&WORK[2..], vec![vec![WORK[0]], vec![WORK[1]], vec![WORK[2], WORK[3]]]), (&WORK[..], vec![vec![]])]
     {
         let mut writer = opened(&path, 1, true);
-        writer.renew(|row| row.name().starts_with(again));
-        measure(&mut writer, &WORK);
+        measure(&mut writer, asked);
         finish(writer);
         assert_eq!(runs(), expected, "one run that wrote all rows needs no names");
     }
-}
-
-#[test]
-fn testing_again_adds_no_run_and_waits_for_unfinished_ones() {
-    let (_folder, path) = place();
-    run(&path, &WORK);
-    let before = stored(&path);
-    let mut writer = Writer::revise(&path).unwrap();
-    assert_eq!(writer.tested(), before.testing);
-    let testing = Testing { resamples: 5, seed: 3, margin_percent: 2.0, block: 1 };
-    writer.signature_mut().testing = Some(testing);
-    let test = |rows: &mut [AblationRow], _: &mut Blocks, _: &mut Signature| {
-        rows.iter_mut().for_each(|row| row.p_value = Some(0.5));
-        Ok::<(), Error>(())
-    };
-    writer.finish_with(test).unwrap();
-    assert_eq!((stored(&path).runs, stored(&path).testing), (before.runs, Some(testing)));
-    assert!(read_rows::<AblationRow>(&path).unwrap().iter().all(|row| row.p_value == Some(0.5)));
-    killed(&path, 1, None, &["dec-dec:1:1"]);
-    let error = Writer::revise(&path).unwrap_err().to_string();
-    assert!(error.contains("partial.csv` is an unfinished run"), "{error}");
 }
 
 /// Results, and an unfinished run, that do not fit, with what is said of each; --again replaces them.
@@ -427,7 +430,7 @@ fn what_does_not_fit_is_refused_and_can_be_replaced() {
     for (spoil, is_unfinished, expected) in cases {
         let (_folder, path) = place();
         if is_unfinished {
-            killed(&path, 1, None, &WORK);
+            killed(&path, 1, false, &WORK);
             spoil(&Place::partial(&path).csv);
         } else {
             run(&path, &WORK);
@@ -438,7 +441,6 @@ fn what_does_not_fit_is_refused_and_can_be_replaced() {
         assert!(message.contains(expected), "{message}");
         assert_eq!(names(&path), before, "a refusal left a file");
         let mut again = opened(&path, 1, true);
-        again.renew(|_| true);
         measure(&mut again, &WORK);
         finish(again);
         assert_eq!(bytes(&path), unbroken(), "{expected}");
@@ -462,7 +464,6 @@ fn files_that_are_no_results_are_never_touched() {
         assert_eq!(fs::read_to_string(&path).unwrap(), content);
         assert_eq!(names(&path).len(), 1);
     }
-    assert!(Writer::revise(&path).is_err());
     fs::write(Signature::path_beside(&path), "{}").unwrap();
     assert!(refusal(&path, 1).contains("ablate-one.json` is not the signature of a run: "));
     assert!(refusal(&path.with_extension("json"), 1).contains("name ends in `.csv`"));
@@ -472,15 +473,6 @@ fn files_that_are_no_results_are_never_touched() {
     run(&path, &WORK);
     let error = RowWriter::<TrainingRow>::open(&path, &signature(1), false).unwrap_err().to_string();
     assert!(error.contains("it begins with `attention,layer,"), "{error}");
-}
-
-#[test]
-fn duplicates_are_refused() {
-    let (_folder, path) = place();
-    let mut writer = opened(&path, 1, false);
-    measure(&mut writer, &WORK[..1]);
-    let error = writer.push(row(WORK[0])).unwrap_err().to_string();
-    assert!(error.contains("has a row for enc-enc:1:1 already"), "{error}");
 }
 
 /// Without rows there is nothing to protect, nor to leave behind.
@@ -516,23 +508,23 @@ fn another_run_gets_a_name_of_its_own() {
     let shard: Shard = "2/3".parse().unwrap();
     for (is_complete, is_shard) in [(true, false), (false, false), (true, true)] {
         let (_folder, path) = place();
-        let place = |seed| place_of(&path, &signature(seed).identity).unwrap();
-        let here = Destination { path: path.clone(), taken: None };
-        assert_eq!(place(2), here);
+        let identity = |seed| signature(seed).identity;
+        let taken = |seed| taken(&path, &identity(seed)).unwrap();
+        assert_eq!(taken(2), None);
         let file = if is_shard { shard.path(&path) } else { path.clone() };
         if is_complete {
             run(&file, &WORK)
         } else {
-            killed(&file, 1, None, &WORK)
+            killed(&file, 1, false, &WORK)
         }
-        assert_eq!(place(1), here);
-        let Destination { path: own, taken } = place(2);
-        let taken = taken.unwrap();
-        assert_eq!(taken.path, if is_complete { file } else { Place::partial(&file).csv });
-        assert_eq!(taken.differences, "seed: 1 in the file, 2 now");
+        assert_eq!(taken(1), None);
+        let other = taken(2).unwrap();
+        assert_eq!(other.path, if is_complete { file } else { Place::partial(&file).csv });
+        assert_eq!(other.differences, "seed: 1 in the file, 2 now");
+        let own = identity(2).own_path(&path);
         let name = own.file_name().unwrap().to_str().unwrap().to_owned();
         assert!(name.starts_with("ablate-one-") && name.len() == "ablate-one-12345678.csv".len(), "{name}");
-        assert_ne!(own, place(3).path);
+        assert_ne!(own, identity(3).own_path(&path));
     }
 }
 
@@ -565,7 +557,7 @@ fn crowded_folder() {
     let folder = std::env::var_os(CROWDED).expect("the other test says where");
     let path = Path::new(&folder).join("ablate-one.csv");
     let mut writer = opened(&path, 1, false);
-    let error = (1..1000).find_map(|head| writer.push(row(&format!("self:1:{head}"))).err()).unwrap();
+    let error = (1..1000).find_map(|head| writer.append(row(&format!("self:1:{head}")), None).err()).unwrap();
     assert!(error.to_string().ends_with("ablate-one.partial.csv`"), "{error}");
     let kept = writer.rows().cloned().collect::<Vec<_>>();
     assert_eq!(read_rows::<AblationRow>(&Place::partial(&path).csv).unwrap(), kept);
@@ -576,8 +568,8 @@ fn crowded_folder() {
 fn changed_keys_panic() {
     let (_folder, path) = place();
     let mut writer = opened(&path, 1, false);
-    writer.push(row(WORK[0])).unwrap();
-    let _ = writer.finish_with(|rows, _, _| {
+    writer.append(row(WORK[0]), None).unwrap();
+    let _ = writer.publish(|rows, _, _| {
         rows[0].head = 2;
         Ok::<(), Error>(())
     });

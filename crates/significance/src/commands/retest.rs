@@ -133,7 +133,7 @@ fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
             name.ends_with(".csv")
                 && !name.ends_with(".partial.csv")
                 && !is_shard(path)
-                && crate::EXPERIMENTS.iter().any(|experiment| name.starts_with(experiment))
+                && crate::tested().any(|experiment| name.starts_with(experiment))
         };
         files.extend(listed(&folder)?.into_iter().filter(is_result));
     }
@@ -160,6 +160,7 @@ mod tests {
     fn one_file_that_cannot_be_tested_is_one_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ablate-one.csv");
+        std::fs::write(&path, "").unwrap();
         std::fs::write(path.with_extension("json"), "[]").unwrap();
         let error = run(&Args::parse_from(["retest", path.to_str().unwrap()])).unwrap_err();
         let message = format!("{error:#}");

@@ -166,7 +166,7 @@ impl Task for Translation {
         is_given: bool,
     ) -> Result<(Self, Models<Translator>), Error> {
         let (name, spec, folder) = (&file.name, &file.spec, places.tokenizer);
-        let (metric, tokenize) = (spec.score.metric.metric(), spec.score.tokenize.unwrap_or_default());
+        let (metric, tokenize) = (spec.score.metric.0, spec.score.tokenize.unwrap_or_default());
         let model = Translator::load(places.model, machine.options())?;
         model.check_gates()?;
         let DataSpec { source_prefix: prefix, source_language, target_language, .. } = &spec.data;

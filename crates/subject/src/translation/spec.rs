@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use core_masking::families::MARIAN;
 use core_masking::{Activation, BeamSearch, HeadLayout, ModelConfig, Stopping, TranslatorConfig};
@@ -16,9 +17,8 @@ use corpus::trees::Tree;
 use records::StandsFor;
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
-use stats::Metric;
 use stats::bleu::BleuTokenizer;
-use stats::text::TextMetric;
+use stats::{Metric, MetricName};
 
 use super::data::{files, read_split};
 use crate::checkpoint::CheckpointSpec;
@@ -94,31 +94,26 @@ fn tokenizer_of_bleu<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BleuTo
     })
 }
 
-/// A measure of generated texts.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum TextScore {
-    #[default]
-    Bleu,
-    Chrf,
-    Rouge1,
-    Rouge2,
-    #[serde(rename = "rougeL", alias = "rouge")]
-    RougeL,
-    ExactMatch,
+/// Metric of generated texts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TextScore(pub(super) Metric);
+
+impl Default for TextScore {
+    fn default() -> Self {
+        Self(Metric::Bleu)
+    }
 }
 
-impl TextScore {
-    /// Way to score texts.
-    pub(super) fn metric(self) -> Metric {
-        Metric::Texts(match self {
-            Self::Bleu => return Metric::Bleu,
-            Self::Chrf => TextMetric::Chrf,
-            Self::Rouge1 => TextMetric::Rouge1,
-            Self::Rouge2 => TextMetric::Rouge2,
-            Self::RougeL => TextMetric::RougeL,
-            Self::ExactMatch => TextMetric::ExactMatch,
-        })
+impl<'de> Deserialize<'de> for TextScore {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        const ROUGE: [&str; 2] = ["rouge", "rougeL"]; // also under its short name
+        static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+            let names = MetricName::ALL.map(MetricName::name).into_iter();
+            names.filter(|name| Metric::of_texts(name).is_some()).chain([ROUGE[0]]).collect()
+        });
+        let name = String::deserialize(from)?;
+        let metric = Metric::of_texts(if name == ROUGE[0] { ROUGE[1] } else { &name });
+        metric.map(Self).ok_or_else(|| D::Error::unknown_variant(&name, &NAMES))
     }
 }
 
@@ -319,7 +314,7 @@ impl Spec for TranslationSpec {
         let Self { score: TextScoreSpec { metric, tokenize }, .. } = self;
         check(&[(
             "score.tokenize is for BLEU: leave it out, or score.metric",
-            tokenize.is_none() || metric.metric() == Metric::Bleu,
+            tokenize.is_none() || metric.0 == Metric::Bleu,
         )])?;
         if let Some(dynamics) = &self.dynamics {
             dynamics.validate(self.training.map(|training| training.epochs))?;

@@ -46,14 +46,18 @@ def with_verdicts(columns, percent):
     return {**columns, **dict(zip(("loss", "loss_low", "loss_high", "margin", "verdict"), map(list, judged)))}
 
 
+LOWER_IS_BETTER = {"nats", "ter"}
+
+
 def judge(percent, metric, base, delta, low, high):
     """Loss, interval, margin and verdict: the rule of `crates/records/src/rules.rs`."""
-    is_nats = metric == "nats"  # fewer are better, and their margin is of the perplexity
-    margin = math.log1p(percent / 100) if is_nats else abs(base) * percent / 100
-    loss = delta if is_nats else 0.0 - delta
+    is_lower_better = metric in LOWER_IS_BETTER
+    # the margin of nats is that of the perplexity
+    margin = math.log1p(percent / 100) if metric == "nats" else abs(base) * percent / 100
+    loss = delta if is_lower_better else 0.0 - delta
     if low is None or high is None:
         return loss, None, None, margin, None
-    low, high = (low, high) if is_nats else (-high, -low)
+    low, high = (low, high) if is_lower_better else (-high, -low)
     return loss, low, high, margin, "needed" if low > margin else "dispensable" if high < margin else "undecided"
 
 

@@ -1,4 +1,5 @@
 """Tests of tables of results, on the committed ones and on made-up ones; with pandas and without."""
+import gzip
 import hashlib
 import json
 import os
@@ -127,6 +128,28 @@ class MadeUp(unittest.TestCase):
         complete = {"rows": 2, "sha256": hashlib.sha256(text.encode()).hexdigest()}
         path.with_suffix(".json").write_text(json.dumps({"complete": complete, **signature}))
         return path
+
+    def replaced(self, renamed):
+        """The files of a run with --again that was killed after this many renames."""
+        endings, states = (".segments.csv.gz", ".csv", ".json"), []
+        for score in "70.0", "60.0":
+            rows = f"{HEADER}\nself,1,2,accuracy,80.0,{score},-10.0,,,\n".encode()
+            segments = gzip.compress(f"row,segment,right\nbase,0,{score}\n".encode(), mtime=0)
+            sums = {"sha256": hashlib.sha256(rows).hexdigest(), "segments_sha256": hashlib.sha256(segments).hexdigest()}
+            states.append([segments, rows, json.dumps({"complete": {"rows": 1, **sums}}).encode()])
+        for place, ending in enumerate(endings):
+            self.csv.with_suffix(ending).write_bytes(states[place < renamed][place])
+
+    def test_old_and_new_files_of_a_run_that_was_killed_while_it_published_are_not_mixed(self):
+        reads = [lambda: rows_of(headcount.results(self.folder)["ablate-one"])[0]["score"],
+                 lambda: rows_of(headcount.segments(self.csv))[0]["right"]]
+        for renamed, expected in enumerate([[70.0, 70.0], [70.0, None], [None, None], [60.0, 60.0]]):
+            self.replaced(renamed)
+            for read, score in zip(reads, expected):
+                if score is None:
+                    self.assertRegex(self.refusal(read), "torn or was edited: its checksum is not the one in its signature")
+                else:
+                    self.assertEqual(read(), score, renamed)
 
     def test_columns_are_those_of_the_file_and_what_they_say(self):
         needed, untested = rows_of(headcount.results(self.folder)["ablate-one"])

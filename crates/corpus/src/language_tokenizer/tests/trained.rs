@@ -6,12 +6,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::grammar::{Domain, generate};
 
-static SMALL: LazyLock<LanguageTokenizer> = LazyLock::new(|| bytes(400));
-
-fn bytes(vocabulary_size: usize) -> LanguageTokenizer {
+static SMALL: LazyLock<LanguageTokenizer> = LazyLock::new(|| {
     let samples = generate(Domain::Standard, 400, 1);
-    LanguageTokenizer::train_bytes(samples.iter().map(|sample| &sample.source), vocabulary_size).unwrap()
-}
+    LanguageTokenizer::train_bytes(samples.iter().map(|sample| &sample.source), 400).unwrap()
+});
 
 fn reloaded(tokenizer: &LanguageTokenizer) -> LanguageTokenizer {
     let folder = tempfile::tempdir().unwrap();
@@ -57,8 +55,7 @@ fn one_special_token_begins_and_ends_documents() {
 }
 
 #[test]
-fn equal_lines_give_equal_tokenisers_and_other_readers_equal_ids() {
-    assert_eq!(bytes(300).to_json(), bytes(300).to_json());
+fn other_readers_give_equal_ids() {
     let text = "Does Maliven see  the dogs?\n\n犬";
     assert_eq!(foreign(&SMALL, text).unwrap(), SMALL.encode(text).unwrap());
     assert_eq!(reloaded(&SMALL).to_json(), SMALL.to_json());

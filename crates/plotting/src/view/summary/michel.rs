@@ -1,22 +1,23 @@
 //! The claims of Michel et al. (2019), and their open question: language models.
-use charts::table::{Cell, Row};
-use findings::ablations::Model;
-use findings::best_heads::Layers;
-use findings::judge::Tally;
-use findings::methods::Recommended;
-use findings::{
+use crate::findings::ablations::Model;
+use crate::findings::best_heads::Layers;
+use crate::findings::judge::Tally;
+use crate::findings::methods::Recommended;
+use crate::findings::{
     Ablations, BestHeads, Checkpoint, Criterion, Dynamics, KindsOfCurves, Methods, PAPER, Pruning, Removable,
     Result, Retrained, RuleKind, Series, SubjectResults, Verdicts,
 };
+use charts::table::{Cell, Row};
 use records::{AblationRow, Attention, Order, Scope, TestedRow};
 use words::{fixed, signed, tenths};
 
 use super::Claim;
-use crate::view::cross_domain::cells;
-use crate::view::methods::{recommended, with_training};
-use crate::view::pruning_curves::retrained_rows;
-use crate::view::pruning_table::{score_at, share};
-use crate::view::{kinds, pruning_kinds, replicates, three};
+use crate::artefacts::cross_domain::cells;
+use crate::artefacts::curves::methods::{recommended, with_training};
+use crate::artefacts::curves::shares::{score_at, share};
+use crate::artefacts::curves::{kinds as pruning_kinds, retrained};
+use crate::artefacts::{kinds, replicates};
+use crate::view::three;
 
 /// Section 3.2: most single heads can go.
 pub fn single_heads(all: &[SubjectResults], criterion: Criterion) -> Claim {
@@ -220,7 +221,7 @@ pub fn retrained(all: &[SubjectResults], criterion: Criterion) -> Claim {
     let rows = |retrained: &Retrained| {
         let title = retrained.after.results.file.title();
         let row = |row: Row| Row::new(title.clone(), [row.label].into_iter().chain(row.cells));
-        retrained_rows(retrained, criterion).into_iter().map(row).collect::<Vec<_>>()
+        retrained::rows(retrained, criterion).into_iter().map(row).collect::<Vec<_>>()
     };
     let measured = all.iter().filter_map(|subject| subject.retrained.as_ref());
     Claim { measured: measured.flat_map(rows).collect(), ..Claim::default() }

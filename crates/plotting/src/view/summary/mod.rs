@@ -3,9 +3,9 @@ mod michel;
 mod time;
 mod voita;
 
+use crate::findings::{Adjustment, Criterion, ResultFile, SubjectResults};
 use charts::table::Row;
 use charts::write::documents::{of_rows, templates};
-use findings::{Adjustment, Criterion, ResultFile, SubjectResults};
 use minijinja::{Value, context};
 use records::rows::functions::{POSITIONAL_PERCENT, SYNTACTIC_POINTS};
 use records::rules::MARGIN_PERCENT;

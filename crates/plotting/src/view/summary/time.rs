@@ -1,6 +1,6 @@
 //! Time that the measurements take.
+use crate::findings::{Criterion, SubjectResults, experiment};
 use charts::table::{Cell, Row};
-use findings::{Criterion, SubjectResults, experiment};
 use words::tenths;
 
 use super::Claim;

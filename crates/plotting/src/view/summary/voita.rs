@@ -1,10 +1,10 @@
 //! The claims of Voita et al. (2019).
 use std::collections::BTreeSet;
 
+use crate::findings::gates::kept;
+use crate::findings::same_model::may_have_same_weights;
+use crate::findings::{Criterion, Draws, Functions, Gates, PAPER, SubjectResults};
 use charts::table::{Cell, Row};
-use findings::gates::kept;
-use findings::same_model::may_have_same_weights;
-use findings::{Criterion, Draws, Functions, Gates, PAPER, SubjectResults};
 use records::rows::functions::{FunctionName, by_function, leaders};
 use records::{Attention, GateRow, HeadFunctionRow, HeadId, Method, Scope};
 use words::{range, signed, tenths, typeset};

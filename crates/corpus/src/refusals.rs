@@ -1,0 +1,372 @@
+//! Refusals by readers of data and tokenizers: tables of messages, and properties of any bytes.
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::classifier_tokenizer::ClassifierTokenizer;
+use crate::fsmt_tokenizer::FsmtTokenizer;
+use crate::labelled::{Column, RowKind};
+use crate::language_tokenizer::LanguageTokenizer;
+use crate::marian_tokenizer::MarianTokenizer;
+use crate::pairs::PairTable;
+use crate::rows::BadRows;
+use crate::test_files::{copied, gzip, read_as, shown, zip};
+use crate::{Error, choices, documents, labelled, parallel, tables, trees};
+
+/// A reader with the TOML of its description.
+#[derive(Debug, Clone, Copy)]
+enum Reader {
+    Labelled(&'static str),
+    Choices(&'static str),
+    Documents(&'static str),
+    Pairs([usize; 2]),
+    Lines,
+    Table,
+    Trees,
+}
+use Reader::{Choices, Documents, Labelled, Lines, Pairs, Table, Trees};
+
+impl Reader {
+    fn read(self, path: &Path) -> Result<(), Error> {
+        let mut bad = BadRows::default();
+        match self {
+            Labelled(format) => labelled::read(path, &toml::from_str(format).unwrap(), &mut bad).map(drop),
+            Choices(format) => choices::read(path, &toml::from_str(format).unwrap(), &mut bad).map(drop),
+            Documents(format) => {
+                documents::read(&[path.to_owned()], &toml::from_str(format).unwrap(), &mut bad).map(drop)
+            }
+            Pairs(columns) => {
+                let [source, target] = columns.map(Column::Number);
+                let table = PairTable { path: path.to_owned(), inside: None, kind: None, source, target };
+                table.read(&mut bad).map(drop)
+            }
+            Lines => parallel::read_lines(path).map(drop),
+            Table => tables::read(path, RowKind::Csv, tables::Header::Likely).map(drop),
+            Trees => trees::read(path).map(drop),
+        }
+    }
+}
+
+const NAMED: Reader = Labelled("kind = 'tsv'\ntext = 't'\nlabel = 'n'");
+const NUMBERED: Reader = Labelled("kind = 'tsv'\nheader = false\ntext = 4\nlabel = 2");
+const THIRD: Reader = Labelled("kind = 'tsv'\ntext = 1\nlabel = 3");
+const QUOTED: Reader = Labelled("kind = 'csv'\ntext = 'a'\nlabel = 'b'");
+const JSONL: Reader = Labelled("kind = 'jsonl'\ntext = 't'\nlabel = 'n'");
+const LINES: Reader = Documents("kind = 'lines'");
+const CHOICES: Reader = Choices("kind = 'csv'\nchoices = ['a', 'b']\nanswer = { field = 'n', first = 1 }");
+const LIST: Reader =
+    Choices("kind = 'jsonl'\ncontext = '{q}'\nchoices = 'c'\nanswer = { field = 'n', first = 0 }");
+
+/// Messages after the name of the file. Each check of a reader has one row, also those that several readers share.
+#[test]
+fn files_at_fault_are_refused_by_name_and_line() {
+    for (reader, content, expected) in [
+        (NAMED, &b"t\tn\na\t1\nb\n"[..], ", line 3: 1 column, but the header has 2"),
+        (NAMED, b"t\tn\na\t1\nb\t0\tx\n", ", line 3: 3 columns, but the header has 2"),
+        (NAMED, b"t\tn\n \t0\n", ", line 2: `t` is empty"),
+        (NAMED, b"t\tn\na\t1\ncaf\xe9\t0\n", ", line 3: not valid UTF-8"),
+        (NAMED, b"\x1b\tn\n", r" has no column `t`: its header names `\u{1b}`, `n`"),
+        (NAMED, b"t\tn\tn\n", " has more than one column `n`: its header names `t`, `n`, `n`"),
+        (NAMED, b"\xef\xbb\xbf", " holds no examples"),
+        (NAMED, b"t\tn\n", " holds no examples"),
+        (THIRD, b"x\ty\n", " has no column 3: its header names `x`, `y`"),
+        (NUMBERED, b"x\t1\t\n", ", line 1: 3 columns, but column 4 is needed"),
+        (NUMBERED, b"x\t1\t\t\n", ", line 1: column 4 is empty"),
+        (QUOTED, b"a,b\n\"x,y\n", ", line 2: 1 column, but the header has 2; if quotation marks"),
+        (JSONL, b"\n{\"te\\u001bxt\": 1}", r", line 2: no field `n`: there are `te\u{1b}xt`"),
+        (JSONL, b"\n[1]", ", line 2: a list instead of a JSON object"),
+        (JSONL, b"\n{\"t\"", ", line 2: not valid JSON (EOF while parsing an object at column 4)"),
+        (JSONL, b"{\"n\": true}", ", line 1: field `n` is true or false, but text is needed"),
+        (CHOICES, b"n,a,b\n3,x,y\n", ", line 2: its answer is `3`, but must be a number from 1 to 2"),
+        (CHOICES, b"n,a,b\n0,x,y\n", ", line 2: its answer is `0`, but must be a number from 1 to 2"),
+        (CHOICES, b"n,a,b\n1,x, \n", ", line 2: its choice 2 is blank"),
+        (CHOICES, b"n,a,b\n", " holds no examples"),
+        (LIST, br#"{"c": ["x", "y"], "n": 0}"#, ", line 1: no field `q`: there are `c`, `n`"),
+        (LIST, br#"{"q": "?", "c": ["x"]}"#, ", line 1: its choices are 1, but at least 2 are needed"),
+        (LIST, br#"{"q": "?", "c": "xy"}"#, ", line 1: field `c` is text, but a list is needed"),
+        (LIST, br#"{"q": "?", "c": ["x", null]}"#, ", line 1: field `c` is null, but text is needed"),
+        (LIST, br#"{"q": "?", "c": ["x", "y"], "n": -1}"#, ", line 1: its answer is `-1`, but must be"),
+        (Pairs([1, 2]), b"a\tb\n\n \tb\n", ", line 3: column 1 is empty"),
+        (Pairs([1, 2]), b"", " holds no examples"),
+        (LINES, b" \n\t\r\n", " holds no documents but blank ones"),
+        (Lines, b"A.\nB.\n \r\n", ", line 3: empty line, but every line must hold one sentence"),
+        (Lines, b"A.\n\xff\n", ", line 2: not valid UTF-8"),
+        (Lines, b"\xef\xbb\xbf", " is empty: it must hold one sentence a line"),
+        (Table, b"text,label\n", " has a header and no rows"),
+        (Table, b"", " holds no examples"),
+        (Table, b"a,b\n1,2\n3\n", ", line 3: 1 column, but column 2 is needed; if quotation marks"),
+        (Trees, b"1\tGo\t_", ", line 1: 3 columns instead of 10"),
+        (Trees, b"# nothing", " holds no examples"),
+    ] {
+        let refusal = read_as("a", content, |path| reader.read(path)).unwrap_err();
+        assert!(refusal.starts_with(&format!("`a`{expected}")), "{reader:?}: {refusal}");
+    }
+}
+
+/// The words of a sentence in CoNLL-U after the root, by number, form and head.
+#[test]
+fn sentences_that_are_no_tree_are_refused() {
+    let word = |[id, form, head]: &[&str; 3]| format!("{id}\t{form}\t_\t_\t_\t_\t{head}\tdep\t_\t_\n");
+    for (root, others, expected) in [
+        ("0", &[["3", "on", "1"]][..], "line 2: word `3` stands where number 2 with its form is due"),
+        ("0", &[["2", "", "1"]], "line 2: word `2` stands where number 2 with its form is due"),
+        ("0", &[["2", "on", "3"]], "line 2: head 3 is not among the 2 words of the sentence"),
+        ("0", &[["2", "on", "_"]], "line 2: head `_` is no number of a word, and not 0 for the root"),
+        ("0", &[["2", "on", "0"]], "line 1: the sentence has 2 roots instead of one"),
+        ("1", &[], "line 1: the sentence has 0 roots instead of one"),
+        ("0", &[["2", "a", "3"], ["3", "b", "2"]], "line 2: the heads from this word on go round"),
+        ("0", &[["2-4", "ab", "_"], ["2", "a", "1"]], "line 2: the token ends with word 4, but the"),
+        ("0", &[["3-4", "ab", "_"]], "line 2: `3-4` is not the range of a token whose first word"),
+    ] {
+        let text: String = [&[["1", "Go", root]], others].concat().iter().map(word).collect();
+        let refusal = read_as("a", text, trees::read).unwrap_err();
+        assert!(refusal.starts_with(&format!("`a`, {expected}")), "{refusal}");
+    }
+}
+
+#[test]
+fn descriptions_that_contradict_themselves_are_refused_before_there_is_a_file() {
+    let share = "but must be two numbers from 0 to 1, the smaller one first";
+    let by_number = "without a header a column is given by its number, counted from 1, but `a` is a name";
+    for (reader, expected) in [
+        (Labelled("kind = 'tsv'\ntext = 1\nlabel = 0"), "there is no column 0: columns are counted from 1"),
+        (Labelled("kind = 'csv'\nheader = false\ntext = 1\nlabel = 'a'"), by_number),
+        (Labelled("kind = 'jsonl'\ntext = 'a'\npair = 2\nlabel = 'c'"), "but column 2 is asked for"),
+        (Labelled("kind = 'jsonl'\ntext = 't'\nlabel = 'n'\nheader = true"), "for tables, not for `jsonl`"),
+        (Choices("kind = 'tsv'\ncontext = '{'\nchoices = ['a', 'b']\nanswer = { always = 1 }"), "a lone `{`"),
+        (Choices("kind = 'csv'\nheader = false\nchoices = ['a', 'b']\nanswer = { always = 1 }"), by_number),
+        (Choices("kind = 'tsv'\nchoices = 'a'\nanswer = { always = 1 }"), "a table has no lists"),
+        (Choices("kind = 'jsonl'\nchoices = ['a']\nanswer = { always = 1 }"), "names 1 of the at least 2"),
+        (Choices("kind = 'jsonl'\nchoices = ['a', 'b']\nanswer = { always = 3 }"), "always 3, but"),
+        (Choices("kind = 'jsonl'\nchoices = 'a'\nanswer = { always = 0 }"), "always 0: choices are"),
+        (Choices("kind = 'csv'\nchoices = ['a', 'b']\nanswer = { field = 'n', first = 2 }"), "is 2, but"),
+        (
+            Choices("kind = 'jsonl'\nchoices = ['a', 'b']\nanswer = { file = '../x', first = 0 }"),
+            "`../x` is no",
+        ),
+        (Pairs([0, 2]), "there is no column 0: columns are counted from 1"),
+        (Pairs([2, 2]), "source and target are both column 2"),
+        (Documents("kind = 'csv'"), "`text` must name the column or field that holds the documents"),
+        (Documents("kind = 'lines'\ntext = 1"), "`text` is for tables and `jsonl`"),
+        (Documents("kind = 'text'\nheader = true"), "`header` and `quoting` are for tables"),
+        (Documents("kind = 'jsonl'\ntext = 1"), "`jsonl` has named fields, but column 1 is asked for"),
+        (Documents("kind = 'lines'\nsample = { count = 0, seed = 1 }"), "a count of at least 1"),
+        (Documents("kind = 'tsv'\ntext = 1\nshare = [0.0, 0.5]"), "not of tables and `jsonl`"),
+        (Documents("kind = 'text'\nshare = [0.5, 0.5]"), share),
+        (Documents("kind = 'text'\nshare = [-0.1, 0.5]"), share),
+        (Documents("kind = 'text'\nshare = [0.0, 1.1]"), share),
+        (Documents("kind = 'text'\nshare = [nan, 1.0]"), share),
+        (Documents("kind = 'text'\nshare = [0.0, nan]"), share),
+        (Documents("kind = 'lines'\ninside = 'a'"), "is no .zip"),
+    ] {
+        let error = read_as("a", "a", |path| reader.read(path)).unwrap_err();
+        assert!(error.starts_with("the description of a data set's format is wrong: "), "{error}");
+        assert!(error.contains(expected), "{reader:?}: {error}");
+    }
+    let refused = toml::from_str::<labelled::Format>("kind = 'tsv'\ntext = -1\nlabel = 1").unwrap_err();
+    assert_eq!(refused.message(), "a column is a name or a number, counted from 1");
+}
+
+/// Readers with a file that they accept.
+const ACCEPTED: [(Reader, &str); 8] = [
+    (NAMED, "t\tn\ngood\t1\nb\u{e9}\t0\n"),
+    (QUOTED, "a,b\n\"x\ny\",1\n"),
+    (JSONL, "{\"t\": \"\\u00e9\", \"n\": -1}\n\n{\"t\": \"b\", \"n\": \"x\"}\n"),
+    (LIST, "{\"q\": \"?\", \"c\": [\"x\", \"y\"], \"n\": 1}\n"),
+    (Documents("kind = 'wikitext'"), " = A = \n\n b .\n\n = C = \n\n d .\n"),
+    (Pairs([1, 2]), "Go.\tVa !\nRun!\tCours !\n"),
+    (Lines, "\u{feff}A dog.\r\nIt sleeps.\n"),
+    (
+        Trees,
+        "# a\n1-2\tzum\t_\t_\t_\t_\t_\t_\t_\t_\n1\tzu\t_\t_\t_\t_\t2\tcase\t_\t_\n2\tdem\t_\t_\t_\t_\t0\troot\t_\t_\n\n",
+    ),
+];
+
+/// Accepts any answer of a reader but a panic and a refusal that does not name the file.
+fn check(name: &str, content: &[u8], reader: Reader) {
+    if let Err(refusal) = read_as(name, content, |path| reader.read(path)) {
+        assert!(refusal.contains(name), "{reader:?}: {refusal}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn any_bytes_are_read_or_refused_by_name(
+        bytes in prop::collection::vec(any::<u8>(), 0..60),
+        (cut, place, byte) in (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>()),
+    ) {
+        for (reader, content) in ACCEPTED {
+            let mut changed = content.as_bytes().to_vec();
+            changed[place.index(content.len())] = byte;
+            for content in [&bytes, &content.as_bytes()[..cut.index(content.len())], &changed] {
+                check("a.txt", content, reader);
+            }
+            let packed = gzip(content.as_bytes());
+            check("a.gz", &packed, reader);
+            check("a.gz", content.as_bytes(), reader);
+            let torn = read_as("a.gz", &packed[..cut.index(packed.len())], |path| reader.read(path));
+            prop_assert!(torn.is_err_and(|refusal| refusal.contains("a.gz")), "{:?}: torn", reader);
+        }
+        let archive = zip(&[("a.txt", ACCEPTED[5].1.as_bytes())]);
+        let torn = read_as("a.zip", &archive[..cut.index(archive.len())], |path| Pairs([1, 2]).read(path));
+        prop_assert!(torn.unwrap_err().contains("a.zip"));
+    }
+}
+
+/// A tokenizer with the folder of its fixture.
+#[derive(Debug, Clone, Copy)]
+enum Tokens {
+    Classifier(&'static str),
+    Language(&'static str),
+    Fsmt,
+    Marian,
+}
+use Tokens::{Classifier, Fsmt, Language, Marian};
+
+impl Tokens {
+    fn fixture(self) -> PathBuf {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+        match self {
+            Classifier(name) => fixtures.join("classifiers").join(name),
+            Language(name) => fixtures.join("language").join(name),
+            Fsmt => fixtures.join("fsmt"),
+            Marian => fixtures.join("../../../core-masking/tests/fixtures/tiny-marian"),
+        }
+    }
+
+    fn load(self, folder: &Path) -> Result<(), Error> {
+        match self {
+            Classifier(_) => ClassifierTokenizer::load(folder, 16).map(drop),
+            Language(_) => LanguageTokenizer::load(folder).map(drop),
+            Fsmt => FsmtTokenizer::load(folder).map(drop),
+            Marian => MarianTokenizer::load(folder).map(drop),
+        }
+    }
+
+    /// The fixture's text of a file in which one part is replaced, at its first occurrence.
+    fn with(self, file: &str, part: &str, new: &str) -> String {
+        let text = fs::read_to_string(self.fixture().join(file)).unwrap();
+        assert!(text.contains(part), "{part}");
+        text.replacen(part, new, 1)
+    }
+}
+
+#[test]
+fn folders_of_tokenizers_at_fault_are_refused() {
+    let (lists, bert, silent) =
+        (Classifier("roberta-lists"), Classifier("bert-list"), Classifier("distilbert-silent"));
+    let (gpt2, llama2, llama3) = (Language("gpt2-lists"), Language("llama2"), Language("llama3"));
+    let added = |id: &str, content: &str| {
+        format!(r#"{{"added_tokens_decoder": {{"{id}": {{"content": "{content}"}}}}}}"#)
+    };
+    let copy = "`tokenizer.json`, or else `vocab.json` and `merges.txt`: copy";
+    let convert = "it holds `vocab.json`, but no `tokenizer.json`: make one with python";
+    let other = "`vocab-src.json` and `vocab-tgt.json` must give `</s>` the same id";
+    let exchanged =
+        Fsmt.with("vocab-tgt.json", "\"</s>\": 2", "\"</s>\": 3").replace("\"<unk>\": 3", "\"<unk>\": 2");
+    let shared_id = r#"{"</s>": 0, "<unk>": 1, "a": 7, "b": 7, "<pad>": 9}"#;
+    let settings = "tokenizer_config.json";
+    for (tokens, file, text, reason) in [
+        (lists, "merges.txt", "", copy),
+        (lists, "vocab.json", "", copy),
+        (Classifier("distilbert-list"), "vocab.txt", "", "`tokenizer.json`, or else `vocab.txt`: copy"),
+        (lists, "config.json", r#"{"model_type": "xlm-roberta"}"#, convert),
+        (lists, "vocab.json", &lists.with("vocab.json", "\"<mask>\"", "\"<other>\""), "it lacks `<mask>`"),
+        (lists, "vocab.json", &lists.with("vocab.json", ":77,", ":4000000000,"), "highest id is 4000000000"),
+        (lists, "merges.txt", "#version: 0.2\ne r\nh\n", "merges.txt`: Merges text file invalid at line 2"),
+        (lists, "merges.txt", "#version: 0.2\nqqq r\n", "merges.txt`: Token `qqq` out of vocabulary"),
+        (lists, settings, &added("777", "new"), "`new` should have the id 777, but its id is 400"),
+        (lists, settings, &added("400", "<mask>"), "should have the id 400, but its id is 4"),
+        (lists, settings, &added("x\\n", "new"), "tokenizer_config.json`: "),
+        (bert, "vocab.txt", "[UNK]\n[CLS]\n", "it lacks `[PAD]`"),
+        (bert, "added_tokens.json", r#"{"[MASK]": 5}"#, "should have the id 5, but its id is 4"),
+        (silent, "config.json", r#"{"model_type": "rob"#, "config.json`: EOF"),
+        (gpt2, "merges.txt", "", copy),
+        (gpt2, "config.json", r#"{"model_type": "qwen2"}"#, convert),
+        (gpt2, settings, r#"{"tokenizer_class": "qwen2"}"#, convert),
+        (llama3, settings, r#"{"bos_token": 3}"#, "`tokenizer_config.json`: "),
+        (llama2, settings, r#"{"eos_token": "<end>"}"#, "it lacks `<end>`"),
+        (Fsmt, "merges.txt", "#version: 0.2\na b\na\u{1b}\n", r"line 3: `a\u{1b}` is not two"),
+        (Fsmt, "vocab-tgt.json", &Fsmt.with("vocab-tgt.json", "</s>", "<end>"), other),
+        (Fsmt, "vocab-tgt.json", &exchanged, other),
+        (
+            Fsmt,
+            "vocab-tgt.json",
+            &Fsmt.with("vocab-tgt.json", "\"<s>\": 0", "\"<s>\": 0,\n\"no piece\": 0"),
+            "each piece must have an id of its own",
+        ),
+        (Fsmt, settings, "{}", "missing field `langs`"),
+        (Marian, "source.spm", "torn", "no tokeniser can be read from `source.spm`: "),
+        (Marian, "vocab.json", r#"{"<unk>": 1, "<pad>": 9}"#, "`vocab.json`: it lacks `</s>`"),
+        (Marian, "vocab.json", shared_id, "`vocab.json`: it must give each piece an id of its own"),
+        (Marian, settings, r#"{"separate_vocabs": true}"#, "`vocab.json` and `target_vocab.json`: copy"),
+    ] {
+        let folder = copied(&tokens.fixture(), &[(file, text)]);
+        let error = shown(&tokens.load(folder.path()).unwrap_err(), folder.path());
+        assert!(error.contains(reason), "{tokens:?}, {file}: {error}");
+    }
+}
+
+/// Parts of a `tokenizer.json` that other libraries accept.
+#[test]
+fn parts_of_tokenizers_that_cannot_work_are_refused() {
+    for (tokens, place, part, reason) in [
+        (Classifier("roberta-json"), "/model/dropout", json!(0.1), "`dropout` is 0.1"),
+        (
+            Language("llama3"),
+            "/pre_tokenizer/pretokenizers/0/pattern/Regex",
+            json!("(a"),
+            "`tokenizer.json`: ",
+        ),
+        // The library cuts merges at this length, also within a letter.
+        (Language("gpt2"), "/model/continuing_subword_prefix", json!("#".repeat(30)), "its parser fails: "),
+    ] {
+        let mut json: Value = serde_json::from_str(&tokens.with("tokenizer.json", "", "")).unwrap();
+        *json.pointer_mut(place).unwrap() = part;
+        let folder = copied(&tokens.fixture(), &[("tokenizer.json", &json.to_string())]);
+        let error = shown(&tokens.load(folder.path()).unwrap_err(), folder.path());
+        assert!(error.contains(reason), "{tokens:?}: {error}");
+    }
+}
+
+/// Files of tokenizers, each read by other code.
+const FILES: [(Tokens, &str); 10] = [
+    (Classifier("roberta-lists"), "vocab.json"),
+    (Classifier("roberta-lists"), "merges.txt"),
+    (Classifier("bert-list"), "vocab.txt"),
+    (Classifier("bert-list"), "tokenizer_config.json"),
+    (Language("llama3"), "tokenizer.json"),
+    (Language("gpt2-lists"), "merges.txt"),
+    (Fsmt, "vocab-tgt.json"),
+    (Fsmt, "merges.txt"),
+    (Marian, "source.spm"),
+    (Marian, "vocab.json"),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+    #[test]
+    fn files_of_tokenizers_with_any_bytes_are_read_or_refused_by_name(
+        bytes in prop::collection::vec(any::<u8>(), 0..60),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        for (tokens, file) in FILES {
+            let folder = copied(&tokens.fixture(), &[]);
+            let path = folder.path().join(file);
+            let whole = fs::read(&path).unwrap();
+            for content in [&bytes, &whole[..cut.index(whole.len())]] {
+                fs::write(&path, content).unwrap();
+                let Err(error) = tokens.load(folder.path()) else {
+                    let is_whole = content.len() >= whole.trim_ascii_end().len();
+                    prop_assert!(is_whole || !file.ends_with(".json"), "{:?}, {}: torn", tokens, file);
+                    continue;
+                };
+                shown(&error, folder.path());
+                prop_assert!(error.to_string().contains(folder.path().to_str().unwrap()), "{tokens:?}: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Heads that each order masks, and the cost of choosing them.
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use core_masking::{HeadId, HeadScores, HeadSet, Measure, Needs, Rule};
+use heads::experiment::ABLATE_ONE;
+use records::{Cost, CurveRow, Order};
+use significance::TestArgs;
+use subject::{Ablation, Description, Scored, SegmentRelevance, Subject, Work};
+use training::Machine;
+
+use super::rearrange::{Derivatives, rearranged};
+use super::{Curve, SelectorArgs, Step};
+use crate::args::SharedArgs;
+use crate::error::Error;
+use crate::head_sweep::HeadSweep;
+use crate::measured::MeasuredRows;
+use crate::order::{Estimate, Oracle, random_order};
+
+/// Number of heads up to which greedy-forward is among all possible orders: it scores about half as many sets as the square of the
+/// number.
+const MOST_GREEDY: usize = 100;
+
+/// Heads that a step masks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chosen {
+    /// The heads.
+    pub masked: HeadSet,
+    /// Cost of choosing them; `None` if costs are not compared.
+    pub cost: Option<Cost>,
+    /// Score of a search on its split.
+    pub search_score: Option<f64>,
+}
+
+impl Chosen {
+    /// What a row stores of a choice.
+    ///
+    /// # Errors
+    /// If the row names a head that cannot be.
+    pub fn of_row(row: &CurveRow) -> Result<Self, Error> {
+        let cost = row.forward.map(|_| row.cost());
+        Ok(Self { masked: row.masked_heads.parse()?, cost, search_score: row.search_score })
+    }
+}
+
+/// Ranks heads and searches for them.
+pub struct Chooser<'a> {
+    /// Arguments of the run.
+    pub shared: &'a SharedArgs,
+    /// Arguments of searches.
+    pub selectors: &'a SelectorArgs,
+    /// The setup.
+    pub description: &'a Description,
+    /// The machine.
+    pub machine: &'a Machine,
+    /// The model with its data.
+    pub subject: &'a dyn Subject,
+    /// Segments on which heads are ranked; `None` if no order needs them.
+    pub estimate: Option<&'a Estimate>,
+    /// Segments on which heads are masked one at a time for the oracle.
+    pub oracle_on: Scored,
+    /// Segments on which searches score head sets.
+    pub search_on: Scored,
+    /// Orders of this run: what they are made of is measured together.
+    pub orders: Vec<Order>,
+    /// Ranks heads again after each step, on the model with the masked heads.
+    pub recompute: bool,
+    /// Records the cost of choices.
+    pub costs: bool,
+    /// What has been measured so far.
+    pub known: Known,
+}
+
+/// What has been measured to choose heads.
+#[derive(Default)]
+pub struct Known {
+    segments: OnceCell<usize>,
+    measured: RefCell<BTreeMap<Measure, HeadScores>>,
+    /// Measures that were computed together, with the duration in seconds.
+    pub(super) passes: RefCell<Vec<(BTreeSet<Measure>, f64)>>,
+    /// Duration of the last choice in seconds, including earlier passes that it shares; `None` if unknown.
+    pub(super) seconds: Cell<Option<f64>>,
+}
+
+/// Returns the orders that the setup can provide for this many heads, and says which are left out.
+///
+/// # Errors
+/// If the split of the estimate is at fault.
+pub fn possible_orders(
+    (description, subject, machine): (&Description, &dyn Subject, &Machine),
+    estimate: &Estimate,
+    heads: usize,
+) -> Result<Vec<Order>, Error> {
+    if heads > MOST_GREEDY && !machine.quiet {
+        words::say!(
+            "greedy-forward is left out, which would score thousands of sets of {heads} heads: --order names it"
+        );
+    }
+    let given = subject.measures(&estimate.on)?;
+    let relevance = relevance((description, subject), &estimate.on, 1);
+    if let (Err(reason), false) = (&relevance, machine.quiet) {
+        words::say!("relevance is left out: {reason:#}");
+    }
+    let is_possible = |order: &Order| match order {
+        Order::By(measure) => given.contains(measure) || measure.entry().needs == Needs::Measures,
+        Order::Relevance => relevance.is_ok(),
+        Order::GreedyForward => heads <= MOST_GREEDY,
+        order if order.is_trained() => description.epochs().is_some(),
+        _ => true,
+    };
+    Ok(Order::all().iter().copied().filter(is_possible).collect())
+}
+
+/// Relevance of heads for at most this many of the segments that heads are ranked on.
+fn relevance(
+    (description, subject): (&Description, &dyn Subject),
+    on: &Scored,
+    most: usize,
+) -> Result<Vec<SegmentRelevance>, Error> {
+    description.check_relevance()?;
+    let limit = on.limit.map_or(most, |limit| limit.min(most));
+    Ok(subject.relevance(&Scored { limit: Some(limit), ..on.clone() }, Rule::Paper)?)
+}
+
+impl<'a> Chooser<'a> {
+    /// Segments and settings by which heads are ranked.
+    ///
+    /// # Errors
+    /// If no order of the run has needed them.
+    pub fn estimate(&self) -> Result<&Estimate, Error> {
+        self.estimate.ok_or_else(|| Error::input("heads cannot be ranked without --estimate-on"))
+    }
+
+    /// Records how long the last choice took.
+    pub fn note_seconds(&self, order: Order, rows: &mut MeasuredRows<CurveRow>) {
+        if let Some(seconds) = self.known.seconds.take().filter(|_| self.costs) {
+            rows.note_choosing(order.name(), seconds);
+        }
+    }
+
+    /// The heads that a ranking masks at each of these steps.
+    ///
+    /// # Errors
+    /// If the split on which heads are ranked is at fault, or lacks what the order needs.
+    pub fn ranked(&self, curve: &Curve<'_>, steps: &[Step]) -> Result<Vec<Chosen>, Error> {
+        let (begin, earlier) = (Instant::now(), self.known.passes.borrow().len());
+        let none = HeadSet::none();
+        let cost = self.ranking_cost(curve)?;
+        let chosen = |masked: HeadSet| {
+            let cost = if masked.is_empty() { cost.map(|_| Cost::default()) } else { cost };
+            Chosen { masked, cost, search_score: None }
+        };
+        let chosen: Vec<Chosen> = match curve.order {
+            // all of them, whatever a layer must keep
+            Order::Floor => vec![chosen(curve.pool.heads.iter().copied().collect())],
+            Order::FisherRearranged => {
+                self.fisher_rearranged(curve, steps)?.into_iter().map(chosen).collect()
+            }
+            order => {
+                let first = self.ranking(curve, &none)?;
+                let ranking = if curve.complement { self.reversed(curve, first)? } else { first };
+                if self.is_recomputed(order) && !curve.complement {
+                    self.recomputed(curve, steps, ranking, cost)?
+                } else {
+                    let extended = |step: &Step| curve.pool.extend(&none, &ranking, step.masked);
+                    steps.iter().map(extended).map(chosen).collect()
+                }
+            }
+        };
+        self.known.seconds.set(self.seconds(curve.order, earlier, begin));
+        Ok(chosen)
+    }
+
+    /// Duration of a choice by itself, in seconds: passes that an earlier order made and that this one would have to make count, too.
+    /// `None` for oracles, whose scores `ablate-one` may have measured before.
+    pub(super) fn seconds(&self, order: Order, earlier: usize, begin: Instant) -> Option<f64> {
+        let own = begin.elapsed().as_secs_f64();
+        let first = match order {
+            Order::Oracle | Order::OracleMean => return None,
+            Order::Importance | Order::By(_) => order,
+            Order::Recomputed | Order::GreedyForward | Order::Swap => Order::Importance,
+            _ => return Some(own),
+        };
+        let ingredients = self.estimate?.ingredients(first);
+        let passes = self.known.passes.borrow();
+        let is_shared = |(measures, _): &&(BTreeSet<Measure>, f64)| !measures.is_disjoint(&ingredients);
+        Some(own + passes[..earlier].iter().filter(is_shared).map(|(_, seconds)| seconds).sum::<f64>())
+    }
+
+    fn is_recomputed(&self, order: Order) -> bool {
+        self.recompute && order.is_measured() || order == Order::Recomputed
+    }
+
+    /// The pool's heads that are not masked, those to be masked first in front.
+    fn ranking(&self, curve: &Curve<'_>, masked: &HeadSet) -> Result<Vec<HeadId>, Error> {
+        let pool = curve.pool;
+        let scores = match curve.order {
+            Order::Random => {
+                let seed = curve.seed.unwrap_or_default();
+                let order = random_order(&pool.heads, self.description.name(), seed);
+                order.into_iter().zip(0..).map(|(id, place)| (id, f64::from(place))).collect()
+            }
+            Order::Oracle => self.oracle(&pool.heads, None)?,
+            Order::OracleMean => self.oracle(&pool.heads, Some(self.estimate()?.mean_ablation()))?,
+            Order::Relevance => self.relevances(&pool.heads)?,
+            Order::Recomputed if masked.is_empty() => self.scores(Order::Importance)?,
+            Order::Recomputed => self.estimate()?.scores(Order::Importance, self.subject, masked)?,
+            order if masked.is_empty() => self.scores(order)?,
+            order => self.estimate()?.scores(order, self.subject, masked)?,
+        };
+        Ok(pool.order(&scores))
+    }
+
+    /// The heads from the last that the curve masks to the first.
+    ///
+    /// - `order`: ranking on the full model
+    fn reversed(&self, curve: &Curve<'_>, mut order: Vec<HeadId>) -> Result<Vec<HeadId>, Error> {
+        let mut sequence: Vec<HeadId> = Vec::new();
+        let mut masked = HeadSet::none();
+        for count in curve.pool.counts() {
+            if self.is_recomputed(curve.order) && !masked.is_empty() {
+                order = self.ranking(curve, &masked)?;
+            }
+            let next = curve.pool.extend(&masked, &order, count);
+            sequence.extend(order.iter().filter(|&&id| next.contains(id) && !masked.contains(id)));
+            masked = next;
+        }
+        // Heads that a layer must keep are the last of all.
+        sequence.extend(order.iter().filter(|&&id| !masked.contains(id)));
+        sequence.reverse();
+        Ok(sequence)
+    }
+
+    /// The heads at each step, ranked again on the model with the heads of the steps before masked.
+    fn recomputed(
+        &self,
+        curve: &Curve<'_>,
+        steps: &[Step],
+        mut order: Vec<HeadId>,
+        pass: Option<Cost>,
+    ) -> Result<Vec<Chosen>, Error> {
+        let (mut masked, mut cost) = (HeadSet::none(), pass.map(|_| Cost::default()));
+        let mut choose = |step: &Step| {
+            if !masked.is_empty() {
+                order = self.ranking(curve, &masked)?;
+            }
+            masked = curve.pool.extend(&masked, &order, step.masked);
+            if let (Some(cost), Some(pass)) = (&mut cost, pass.filter(|_| step.masked > 0)) {
+                cost.forward += pass.forward;
+                cost.backward += pass.backward;
+            }
+            Ok(Chosen { masked: masked.clone(), cost, search_score: None })
+        };
+        steps.iter().map(&mut choose).collect()
+    }
+
+    /// Scores of the heads of the full model. Measures that take the same passes are measured together, once.
+    pub(super) fn scores(&self, order: Order) -> Result<HeadScores, Error> {
+        let estimate = self.estimate()?;
+        let ingredients = estimate.ingredients(order);
+        let mut known = self.known.measured.borrow_mut();
+        let needs = |measure: &Measure| measure.entry().needs;
+        let missing: Vec<_> = ingredients.iter().filter(|one| !known.contains_key(one)).map(needs).collect();
+        if !missing.is_empty() {
+            let wanted = self.orders.iter().filter_map(|&order| match order {
+                Order::Recomputed | Order::GreedyForward | Order::Swap => Some(Order::Importance),
+                order => order.is_measured().then_some(order),
+            });
+            let given = self.subject.measures(&estimate.on)?;
+            let wanted =
+                wanted.flat_map(|order| estimate.ingredients(order)).filter(|one| given.contains(one));
+            let together = wanted.chain(ingredients).filter(|one| missing.contains(&needs(one))).collect();
+            let begin = Instant::now();
+            let found = self.subject.measure(&estimate.on, &HeadSet::none(), &together)?;
+            self.known.passes.borrow_mut().push((together, begin.elapsed().as_secs_f64()));
+            known.extend(found.into_iter().map(|(measure, means)| (measure, means.means())));
+        }
+        Ok(estimate.score(order, &known))
+    }
+
+    /// The heads with the smallest Fisher information by batches at each step, exchanged within each module.
+    fn fisher_rearranged(&self, curve: &Curve<'_>, steps: &[Step]) -> Result<Vec<HeadSet>, Error> {
+        let (measure, none) = (Measure::FisherBatches, HeadSet::none());
+        let found = self.subject.measure(&self.estimate()?.on, &none, &BTreeSet::from([measure]))?;
+        let found = &found[&measure];
+        let of = |&id: &HeadId| Some((id, found.terms(id)?.derivatives.clone()));
+        let derivatives: Derivatives = curve.pool.heads.iter().filter_map(of).collect();
+        let order = curve.pool.order(&found.means());
+        let set = |step: &Step| rearranged(&curve.pool.extend(&none, &order, step.masked), &derivatives);
+        Ok(steps.iter().map(set).collect())
+    }
+
+    fn relevances(&self, heads: &[HeadId]) -> Result<HeadScores, Error> {
+        let most = self.selectors.relevance_limit as usize;
+        let segments = relevance((self.description, self.subject), &self.estimate()?.on, most)?;
+        let share = |id| {
+            let own = |segment: &SegmentRelevance| segment.heads.get(&id).map_or(0.0, |head| head.share);
+            SegmentRelevance::mean(&segments, own)
+        };
+        Ok(heads.iter().map(|&id| (id, share(id))).collect())
+    }
+
+    /// The score that is lost without each head, from results of `ablate-one`, which are measured where they are missing.
+    fn oracle(&self, heads: &[HeadId], ablation: Option<Ablation>) -> Result<HeadScores, Error> {
+        let on = self.oracle_on.clone();
+        let on = if let Some(ablation) = ablation { on.under(ablation) } else { on };
+        let path = self.description.result_path(&self.shared.results, ABLATE_ONE.name, &on);
+        let sweep = HeadSweep::one_at_a_time(on, &self.subject.layout(), TestArgs::default());
+        // A sweep of all heads serves other experiments too; where costs are compared, others are not measured.
+        let measured = if self.costs { heads.to_vec() } else { self.subject.layout().heads() };
+        let found = sweep.ingredient(self.subject, &measured, &path, self.shared, self.machine)?;
+        let scores = Oracle::of(found.rows).scores(heads);
+        scores.ok_or_else(|| Error::input("ablate-one has no row for a head"))
+    }
+
+    /// Cost of a ranking, if costs are recorded.
+    fn ranking_cost(&self, curve: &Curve<'_>) -> Result<Option<Cost>, Error> {
+        if !self.costs {
+            return Ok(None);
+        }
+        let forward = |forward| Cost { forward, ..Cost::default() };
+        let heads = curve.pool.heads.len();
+        Ok(Some(match curve.order {
+            Order::Random | Order::Floor => Cost::default(),
+            // the full model, each head, and the texts of the means
+            Order::Oracle => forward((heads + 1) * self.segments()?),
+            Order::OracleMean => forward((heads + 2) * self.segments()?),
+            Order::Relevance => {
+                let segments = self.segments()?.min(self.selectors.relevance_limit as usize);
+                Cost { forward: segments, backward: segments, updates: 0 }
+            }
+            order => self.pass(order)?,
+        }))
+    }
+
+    /// Cost of ranking all heads once by a measure.
+    pub(super) fn pass(&self, order: Order) -> Result<Cost, Error> {
+        let is_forward =
+            |measure: Measure| !measure.is_gradient() && measure.entry().needs != Needs::Measures;
+        let forward = self.segments()?;
+        let backward = if matches!(order, Order::By(measure) if is_forward(measure)) { 0 } else { forward };
+        Ok(Cost { forward, backward, updates: 0 })
+    }
+
+    /// Number of segments that heads are ranked on.
+    fn segments(&self) -> Result<usize, Error> {
+        if let Some(&known) = self.known.segments.get() {
+            return Ok(known);
+        }
+        let segments = self.subject.pass(&self.estimate()?.on, 64, Work::Score)?.segments;
+        Ok(*self.known.segments.get_or_init(|| segments))
+    }
+}

@@ -1,0 +1,91 @@
+//! Table of experiments: the names of their result files, the programs that measure them, the commands that people type, and the rows
+//! of their files. Everything that needs one of these names reads it here.
+
+/// Type of the rows in a result file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// A head or a set of heads for each head, tested.
+    Ablation,
+    /// Steps of pruning curves, tested.
+    Curve,
+    /// Steps of pruning curves of checkpoints, tested.
+    Dynamics,
+    /// Models trained further under gates, tested.
+    Gates,
+    /// Agreement of two sweeps, computed again from these.
+    Correlation,
+    /// Rows of another type, which are not tested.
+    Untested,
+}
+
+/// An experiment.
+#[derive(Debug, Clone, Copy)]
+pub struct Experiment {
+    /// Its name in signatures, which the names of its result files begin with.
+    pub name: &'static str,
+    /// The program that measures it.
+    pub program: &'static str,
+    /// The command of `headcount` and `just` that runs the program.
+    pub command: &'static str,
+    /// Rows of its files.
+    pub rows: Rows,
+}
+
+/// An experiment with a program of its own name.
+const fn own(name: &'static str, command: &'static str, rows: Rows) -> Experiment {
+    Experiment { name, program: name, command, rows }
+}
+
+macro_rules! experiments {
+    ($($(#[$meta:meta])* $name:ident = $entry:expr;)*) => {
+        $($(#[$meta])* pub const $name: Experiment = $entry;)*
+        /// All experiments, by name.
+        pub const ALL: &[Experiment] = &[$($name),*];
+    };
+}
+
+experiments! {
+    /// One head of each layer is kept.
+    ABLATE_ALL_BUT_ONE = own("ablate-all-but-one", "layers", Rows::Ablation);
+    /// Each head is masked alone.
+    ABLATE_ONE = own("ablate-one", "heads", Rows::Ablation);
+    /// Rankings and searches at equal numbers of heads, with repairs.
+    COMPARE_METHODS =
+        Experiment { name: "compare-methods", command: "methods", ..ITERATIVE_PRUNE };
+    /// Two sweeps of single heads are compared.
+    CROSS_DOMAIN = own("cross-domain", "domains", Rows::Correlation);
+    /// Gates while they are trained.
+    GATE_FILM = Experiment { name: "gate-film", rows: Rows::Untested, ..TRAIN_GATES };
+    /// What heads attend to.
+    HEAD_FUNCTIONS = own("head-functions", "functions", Rows::Untested);
+    /// Criteria of heads.
+    IMPORTANCE = own("importance", "importance", Rows::Untested);
+    /// Pruning curves.
+    ITERATIVE_PRUNE = own("iterative-prune", "prune", Rows::Curve);
+    /// Search for heads that can be masked together.
+    JOINT_SEARCH = Experiment { name: "joint-search", command: "joint-search", ..ITERATIVE_PRUNE };
+    /// Pruned models in llama.cpp.
+    LLAMA_CPP = own("llama-cpp", "llama-cpp", Rows::Untested);
+    /// Induction heads and others that are known by a name.
+    NAMED_HEADS = own("named-heads", "named-heads", Rows::Untested);
+    /// Pruning curves with the model of each step retrained.
+    PRUNE_AND_RETRAIN =
+        Experiment { name: "prune-and-retrain", command: "retrain", ..ITERATIVE_PRUNE };
+    /// Relevance of heads for predictions.
+    RELEVANCE = own("relevance", "relevance", Rows::Untested);
+    /// Speed with and without some heads.
+    SPEED_BENCH = own("speed-bench", "speed", Rows::Untested);
+    /// Models trained further under gates, with controls.
+    TRAIN_GATES = own("train-gates", "gates", Rows::Gates);
+    /// Training of a setup's model.
+    TRAIN_SUBJECT = own("train-subject", "train", Rows::Untested);
+    /// Pruning curves of checkpoints.
+    TRAINING_DYNAMICS = own("training-dynamics", "training", Rows::Dynamics);
+}
+
+impl Experiment {
+    /// The experiment with this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        ALL.iter().find(|experiment| experiment.name == name)
+    }
+}

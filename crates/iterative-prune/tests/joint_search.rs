@@ -1,0 +1,118 @@
+//! The preset `joint-search` on subjects that train in a second.
+use std::path::Path;
+
+use assert_cmd::Command;
+use records::{AblationRow, CurveRow, Repair, Row};
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, read, refusal, rows, trained};
+
+const PRESET: &str = "joint-search";
+const TABLE: &str = "joint-search.csv";
+
+fn run(name: &str, folder: &Path, arguments: &[&str]) {
+    command(name, folder, arguments).assert().success();
+}
+
+/// The command of a preset, or another program.
+fn command(name: &str, folder: &Path, arguments: &[&str]) -> Command {
+    let preset = ["--preset", name];
+    let (program, preset) = if name == PRESET { ("iterative-prune", &preset[..]) } else { (name, &[][..]) };
+    let mut command = test_support::command(program, folder);
+    command.args(preset).args(["--resamples", "99"]).args(arguments);
+    command
+}
+
+fn masked(rows: &[CurveRow]) -> Vec<usize> {
+    rows.iter().map(|row| row.masked).collect()
+}
+
+/// The first head of greedy search is the best single one on the split of the search; the row tells the test score.
+#[test]
+fn greedy_search_begins_with_the_best_single_head() {
+    let folder = trained(CLASSIFIER, "ablate-one", &["--resamples", "0"]);
+    let search = ["--search-on", "dev", "--search-limit", "40", "--step-percent", "1", "--percent", "60"];
+    let mut first = command("joint-search", folder.path(), &search);
+    first.assert().success().stdout("results/tiny/joint-search.csv\n");
+    let found: Vec<CurveRow> = rows(folder.path(), TABLE);
+    assert_eq!(masked(&found), [0, 1, 2, 3, 4], "6 heads, up to ⌈3.6⌉ of them");
+    run("ablate-one", folder.path(), &["--split", "dev"]); // all 40 reviews
+    run("ablate-one", folder.path(), &[]);
+    let single: Vec<AblationRow> = rows(folder.path(), "ablate-one-dev.csv");
+    let best = single.iter().map(|row| row.score).fold(f64::NEG_INFINITY, f64::max);
+    assert_eq!(found[1].search_score, Some(best));
+    let on_test: Vec<AblationRow> = rows(folder.path(), "ablate-one.csv");
+    let same = on_test.iter().find(|head| head.name() == found[1].masked_heads).unwrap();
+    assert_eq!(found[1].score, same.score);
+    let before = read(folder.path(), "results/tiny/joint-search.csv");
+    run("joint-search", folder.path(), &search);
+    assert_eq!(read(folder.path(), "results/tiny/joint-search.csv"), before);
+}
+
+/// From the importance order on, the score on the split of the search can only rise; here it does.
+#[test]
+fn swap_search_improves_on_its_start() {
+    let folder = trained(TRANSLATOR, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
+    let estimate = ["--estimate-limit", "40"];
+    let swap = ["--method", "swap", "--search-on", "dev", "--search-limit", "20", "--evaluations", "50"];
+    let swap = [&estimate[..], &swap].concat();
+    run("joint-search", folder.path(), &swap);
+    let found: Vec<CurveRow> = rows(folder.path(), TABLE);
+    assert_eq!(masked(&found), [0, 9]);
+    run("iterative-prune", folder.path(), &[&estimate[..], &["--split", "dev"]].concat());
+    let curves: Vec<CurveRow> = rows(folder.path(), "iterative-prune-dev.csv");
+    let start = curves.iter().find(|row| row.order == "importance" && !row.complement && row.masked == 9);
+    let start = start.unwrap().score;
+    assert!(found[1].search_score.unwrap() > start, "{:?} after {start}", found[1].search_score);
+    run("joint-search", folder.path(), &[&swap[..], &["--percent", "15"]].concat());
+    assert_eq!(masked(&rows(folder.path(), TABLE)), [0, 2, 9], "a smaller share has its row too");
+
+    for (arguments, expected) in [
+        (&["--search-on", "test"][..], "--search-on test is the split that is scored"),
+        (&["--method", "swap", "--percent", "1"], "up to 1% of 18 heads there is no step to search at"),
+        (&["--shard", "1/2"], "--shard 1/2: a search measures each set of heads because of what it found"),
+    ] {
+        let message = refusal(&mut command("joint-search", folder.path(), arguments));
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+/// A search maximises or minimises what its own split is scored by, which must be what is reported.
+#[test]
+fn splits_of_different_metrics_are_not_mixed() {
+    let folder = trained(LANGUAGE_MODEL, "ablate-one", &["--resamples", "0"]);
+    let search = ["--step-percent", "50", "--estimate-limit", "20", "--split", "agreement"];
+    let message = refusal(&mut command("joint-search", folder.path(), &search));
+    assert!(
+        message.contains("`dev`, which is scored by nats, but `agreement` is scored by accuracy"),
+        "{message}"
+    );
+    run("joint-search", folder.path(), &[&search[..], &["--search-on", "agreement-shifted"]].concat());
+    let found: Vec<CurveRow> = rows(folder.path(), "joint-search-agreement.csv");
+    assert!(found.len() == 2 && found.iter().all(|row| row.metric.name() == "accuracy"));
+}
+
+/// The preset is a set of defaults: the same search is a curve among rankings, and its sets can be repaired.
+#[test]
+fn a_search_finds_the_same_heads_under_any_preset() {
+    let folder = trained(CLASSIFIER, "ablate-one", &["--limit", "first:1", "--resamples", "0"]);
+    let search =
+        ["--search-on", "dev", "--search-limit", "20", "--step-percent", "34", "--estimate-limit", "20"];
+    run(PRESET, folder.path(), &[&search[..], &["--percent", "100"]].concat());
+    let orders = ["--order", "greedy-forward,importance", "--repair", "none,mean"];
+    run("iterative-prune", folder.path(), &[&search[..], &orders].concat());
+    let found: Vec<CurveRow> = rows(folder.path(), TABLE);
+    let all: Vec<CurveRow> = rows(folder.path(), "iterative-prune.csv");
+    let of = |repair, complement| {
+        let own = all.iter().filter(move |row| row.repair == Some(repair) && row.complement == complement);
+        own.filter(|row| row.order != "floor").collect::<Vec<_>>()
+    };
+    let searched = |repair| {
+        let own = of(repair, false).into_iter().filter(|row| row.order == "greedy-forward");
+        own.map(|row| (row.masked_heads.clone(), row.search_score)).collect::<Vec<_>>()
+    };
+    let expected: Vec<_> = found.iter().map(|row| (row.masked_heads.clone(), row.search_score)).collect();
+    assert_eq!(masked(&found), [0, 3, 5, 6]);
+    assert_eq!([searched(Repair::None), searched(Repair::Mean)], [expected.clone(), expected]);
+    assert!(of(Repair::Mean, true).iter().all(|row| row.order == "importance"), "a search has no complement");
+    let scores = |repair| of(repair, false).iter().map(|row| row.score).collect::<Vec<_>>();
+    assert_ne!(scores(Repair::None), scores(Repair::Mean));
+}

@@ -1,0 +1,184 @@
+//! Agreement of the orders of heads, by rank correlation over all heads (Michel et al. 2019, Section 4.1). The
+//! paper has no such table; it compares orders by what they do to the score.
+use std::collections::BTreeMap;
+
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::error::incomparable;
+use crate::findings::{HeadScore, Importance, LeftOut, Relevance, Result, ResultFile, experiment};
+use charts::chart::{self, Chart, Entry, Panel};
+use charts::table::{Cell, Row, Table};
+use records::{HeadId, Measure};
+use stats::correlation::{kendall, spearman};
+use words::{count, signed, typeset};
+
+use crate::view::sheet;
+
+const STEM: &str = "importance-agreement";
+
+/// The matrix in colours and as a table, and the sums over groups of heads, if there are groups.
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    ["agreement", "importance", chapter::ORDERS],
+    "Rank correlations of what heads can be ordered by, as a matrix and a table",
+    Reads::Each(experiment::IMPORTANCE),
+    |file, _, left_out| {
+        let orders = Orders::read(file, left_out)?;
+        let (importance, matrix) = (&orders.importance, matrix(&orders)?);
+        let tables = std::iter::once(table(&orders, &matrix)).chain(by_group(importance));
+        Ok(vec![sheet(&importance.file, STEM, figure(&orders, &matrix), tables)])
+    },
+)
+.detail("where heads share keys and values, also the sums over such groups");
+
+/// All orders of the heads of a model.
+struct Orders {
+    /// The scores, and which heads there are.
+    importance: Importance,
+    /// Orders by scores, then those by relevance.
+    all: Vec<HeadScore>,
+    /// The data of each relevance, as sentences.
+    notes: Vec<String>,
+}
+
+impl Orders {
+    /// Reads a file of `importance`, and those of `relevance` beside it, which are left out if they are of another model.
+    fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
+        let importance = Importance::read(file)?;
+        let (mut all, mut notes) = (importance.known(), Vec::new());
+        for relevance in Relevance::all_beside(&importance.file, left_out) {
+            let by_head: BTreeMap<HeadId, f64> =
+                relevance.rows.iter().map(|row| (row.head_id(), row.relevance)).collect();
+            let values = importance.heads().into_iter().map(|head| by_head.get(&head).copied());
+            // only one that has every head is an order
+            let Some(values) = values.collect() else { continue };
+            let label = format!("relevance, {}", relevance.rules());
+            let data = relevance.file.scored().map_or(String::new(), |data| format!(", on {data}"));
+            let doubt = relevance.doubt().map_or(String::new(), |doubt| format!("; {doubt}"));
+            notes.push(format!("{label}: Voita et al. (2019){data}{doubt}"));
+            all.push(HeadScore { label, unit: "", values });
+        }
+        Ok(Self { importance, all, notes })
+    }
+
+    /// Sentences on what the title does not cover.
+    fn notes(&self) -> Vec<String> {
+        self.importance.notes().into_iter().chain(self.notes.clone()).collect()
+    }
+}
+
+type Matrix = Vec<Vec<Option<f64>>>;
+
+/// Correlations of two orders, Kendall's tau-b above the diagonal and Spearman's rho below; absent where all heads are equal in
+/// one of them, and meaningless on the diagonal.
+fn matrix(Orders { importance, all, .. }: &Orders) -> Result<Matrix> {
+    let cell = |row: usize, column: usize| {
+        let [x, y] = [row, column].map(|place| &all[place].values);
+        let found = if row < column { kendall(x, y) } else { spearman(x, y).map(|found| found.coefficient) };
+        match found {
+            Err(stats::Error::NoSpread) => Ok(None),
+            found => found.map(Some),
+        }
+    };
+    let row = |row: usize| (0..all.len()).map(|column| cell(row, column)).collect::<Result<_, _>>();
+    let matrix = (0..all.len()).map(row).collect::<Result<_, _>>();
+    matrix.map_err(incomparable(&importance.file))
+}
+
+const DIRECTION: &str = "heads with the lowest value are masked first; entropy is negated, so that heads with spread-out \
+     attention come first";
+
+/// The matrix with numbered columns, since the names are long.
+fn table(orders: &Orders, matrix: &Matrix) -> Table {
+    let importance = &orders.importance;
+    let cell = |row: usize, column: usize| match matrix[row][column] {
+        _ if row == column => Cell::default(),
+        None => Cell::gap("n/a"),
+        Some(value) => Cell::printed(value, |value| signed(value, 2)),
+    };
+    let size = orders.all.len();
+    let row = |(row, order): (usize, &HeadScore)| {
+        Row::new(format!("{} {}", row + 1, order.label), (0..size).map(|column| cell(row, column)))
+    };
+    let heads = count(importance.heads().len(), "head");
+    let missing = importance.lacking(Measure::Oracle);
+    let equal = matrix.iter().flatten().any(Option::is_none);
+    let title = "Kendall's \u{3c4}-b above the diagonal and Spearman's \u{3c1} below, between what heads can be \
+         ordered by";
+    let title = format!("{title}; {}, {heads}", importance.title());
+    Table::new("Agreement of orders", importance.file.label(STEM), title)
+        .columns(["Order", "Order"], (1..=size).map(|number| number.to_string()))
+        .rows(orders.all.iter().enumerate().map(row))
+        .note(DIRECTION)
+        .note(orders.notes())
+        .remark(equal.then_some("n/a: all heads are equal in one of the two orders"))
+        .remark((missing > 0).then_some(format!(
+            "oracle left out: {missing} of {heads} without it; `importance` has it if `ablate-one` ran before"
+        )))
+        .remark(importance.unknown())
+}
+
+fn figure(orders: &Orders, matrix: &Matrix) -> Chart {
+    let (importance, all) = (&orders.importance, &orders.all);
+    let cell = |row: usize, column: usize| {
+        let (value, text) = match matrix[row][column] {
+            _ if row == column => (Some(0.0), String::new()),
+            Some(value) => (Some(value), typeset(value, 2)),
+            None => (None, "\u{2013}".to_owned()),
+        };
+        chart::Cell { value, text, ..chart::Cell::default() }
+    };
+    let rows = all.iter().map(|order| &order.label);
+    let columns = all.iter().map(|order| order.label.replace("+ ", "+\u{a0}").replace(' ', "\n"));
+    let label = importance.file.label(&format!("{STEM}-matrix"));
+    let heads = count(importance.heads().len(), "head");
+    let title = format!("How far the orders of heads agree; {}, {heads}", importance.title());
+    Chart::new("Agreement of orders", label, title)
+        .note("\u{2013}: all heads are equal in one of the two orders")
+        .note(DIRECTION)
+        .note(orders.notes())
+        .note(importance.unknown())
+        .entries([Entry::text(
+            "above the diagonal: Kendall's \u{3c4}-b; below the diagonal: Spearman's \u{3c1}",
+        )])
+        .panels(1, vec![Panel::matrix(("", columns), ("", rows), 16.0, cell)])
+        .wide()
+        .bar("rank correlation", chart::BAR_COLORS.map(|rho| typeset(rho, 1)))
+}
+
+/// Sums over heads that share keys and values, which `iterative-prune --unit group` orders by; none for a model whose
+/// heads all have keys and values of their own.
+fn by_group(importance: &Importance) -> Option<Table> {
+    let heads: Vec<(usize, HeadId)> = importance.heads().into_iter().enumerate().collect();
+    let most = heads.iter().map(|(_, head)| head.head_number()).max()?;
+    let size = most / importance.file.key_value_heads(most)?;
+    // only models with one attention type share keys and values
+    let group = |head: HeadId| (head.layer_number(), head.head_index() / size + 1);
+    let groups: Vec<_> = heads.chunk_by(|(_, one), (_, next)| group(*one) == group(*next)).collect();
+    let known = importance.known();
+    let sum = |heads: &[(usize, HeadId)], values: &[f64]| heads.iter().map(|(at, _)| values[*at]).sum();
+    let columns: Vec<Vec<f64>> =
+        known.iter().map(|score| groups.iter().map(|heads| sum(heads, &score.values)).collect()).collect();
+    let row = |(place, heads): (usize, &&[(usize, HeadId)])| {
+        let (layer, number) = group(heads[0].1);
+        let (first, last) = (heads[0].1.head_number(), heads[heads.len() - 1].1.head_number());
+        let label = format!("layer {layer}, group {number}: heads {first} to {last}");
+        Row::new(label, columns.iter().map(|column| sum_cell(column, place)))
+    };
+    let label = importance.file.label("importance-by-group");
+    let title = format!("Sums over the heads that share keys and values; {}", importance.title());
+    let table = Table::new("Importance by group", label, title)
+        .columns(["Group", "Score"], known.iter().map(|score| &score.label[..]))
+        .rows(groups.iter().enumerate().map(row))
+        .mark("the least of its column: the group that `iterative-prune --unit group` masks first".to_owned())
+        .note(importance.notes())
+        .remark(importance.unknown());
+    Some(table)
+}
+
+/// As many digits for a whole column, three that count in its greatest number.
+fn sum_cell(column: &[f64], place: usize) -> Cell {
+    let greatest = column.iter().copied().map(f64::abs).fold(0.0, f64::max);
+    let least = column.iter().copied().fold(f64::INFINITY, f64::min);
+    let digits = (2.0 - greatest.max(f64::MIN_POSITIVE).log10().floor()).clamp(0.0, 9.0) as usize;
+    let value = column[place];
+    Cell::printed(value, |value| typeset(value, digits)).marked(value == least)
+}

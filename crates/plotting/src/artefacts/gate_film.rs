@@ -1,0 +1,174 @@
+//! Gates that close while a model is trained further with them, up to the epoch that counts: some epochs side by side, and each as
+//! one frame of a film (no such figure is in the papers).
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::error::faulty;
+use crate::findings::results::distinct;
+use crate::findings::{Gates, Result, ResultFile, experiment};
+use charts::chart::{Chart, Panel};
+use charts::write::Sheet;
+use records::{Attention, GateFilmRow, Goal, Method, Scope};
+use words::{count, tenths};
+
+use super::heat_map::{Values, by_attention, panel};
+use crate::view::sheet;
+
+const STEM: &str = "gate-film";
+
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "gates", chapter::GATES],
+    "Gates that close, epoch by epoch, of the model that keeps about a quarter of its heads",
+    Reads::Each(experiment::FILM),
+    |file, _, _| {
+        let found = Film::read(file)?;
+        let sheet = sheet(&found.file, STEM, stills(&found), []);
+        Ok(vec![Sheet { frames: frames(&found), ..sheet }])
+    },
+)
+.detail("with a film");
+
+/// The share of gates that the model of a film leaves open: with far fewer or far more, nearly all of them look the same.
+const SHOWN: f64 = 0.25;
+
+/// States of the gates of one model before the first epoch and after each, up to the one that counts.
+struct Film {
+    file: ResultFile,
+    /// The gates of each epoch, from 0 on.
+    epochs: Vec<Vec<GateFilmRow>>,
+}
+
+impl Film {
+    /// Reads a file of `gate-film`: of its models the one with about a quarter of its gates open in the end. Where `train-gates` is
+    /// beside it, the end is the epoch that counts there. Epochs that lack a head are left out.
+    fn read(mut file: ResultFile) -> Result<Self> {
+        let mut films: BTreeMap<(Scope, String), BTreeMap<usize, Vec<GateFilmRow>>> = BTreeMap::new();
+        for row in file.rows::<GateFilmRow>()? {
+            let film = films.entry((row.gates, row.goal.to_string())).or_default();
+            film.entry(row.epoch).or_default().push(row);
+        }
+        let gates = Gates::beside_model(&file, &file.stem(experiment::GATES), experiment::GATES)?;
+        let models = gates.iter().flat_map(|gates| &gates.rows);
+        for row in models.filter(|row| row.method == Method::Gates) {
+            if let Some(epochs) = films.get_mut(&(row.attention, row.goal().to_string())) {
+                epochs.retain(|&epoch, _| epoch <= row.epoch);
+            }
+        }
+        for epochs in films.values_mut() {
+            let heads = |rows: &[GateFilmRow]| rows.iter().map(GateFilmRow::head_id).collect::<BTreeSet<_>>();
+            let all = epochs.values().flat_map(|rows| heads(rows)).collect::<BTreeSet<_>>();
+            epochs.retain(|_, rows| heads(rows) == all);
+        }
+        films.retain(|_, epochs| !epochs.is_empty());
+        let distance = |epochs: &BTreeMap<_, Vec<GateFilmRow>>| {
+            epochs
+                .values()
+                .last()
+                .map_or(f64::INFINITY, |gates| (expected_open(gates) / gates.len() as f64 - SHOWN).abs())
+        };
+        let shown = films.into_values().min_by(|one, other| distance(one).total_cmp(&distance(other)));
+        let none = || faulty(&file.path, "has no epoch with all heads up to the one that counts");
+        let epochs = shown.ok_or_else(none)?.into_values().collect();
+        Ok(Self { file, epochs })
+    }
+
+    /// Goal of the training of the gates.
+    fn goal(&self) -> Goal {
+        self.epochs[0][0].goal
+    }
+
+    /// Attention types that have gates.
+    fn attentions(&self) -> Vec<Attention> {
+        distinct(self.epochs.iter().flatten().map(|row| row.attention))
+    }
+}
+
+/// Expected number of open gates.
+fn expected_open(gates: &[GateFilmRow]) -> f64 {
+    gates.iter().map(|row| row.p_open).sum()
+}
+
+/// Most epochs that stand side by side.
+const STILLS: usize = 5;
+
+/// The gates before the first epoch, after the last, and after some between.
+fn stills(film: &Film) -> Chart {
+    let last = film.epochs.len() - 1;
+    let shown = film.epochs.len().min(STILLS);
+    let epochs: Vec<usize> = (0..shown).map(|place| place * last / (shown - 1).max(1)).collect();
+    let attentions = film.attentions();
+    let mut panels: Vec<Panel> = Vec::new();
+    for (row, &attention) in attentions.iter().enumerate() {
+        for (place, &epoch) in epochs.iter().enumerate() {
+            let panel = panel(&film.file, attention, &values(film, epoch), row + 1 == attentions.len());
+            let of_type = (place == 0 && attentions.len() > 1).then(|| attention.in_words().to_owned());
+            let of_epoch = (row == 0).then(|| name(film, epoch));
+            let names: Vec<String> = of_type.into_iter().chain(of_epoch).collect();
+            panels.push(panel.named(names.join(", ")).in_row(place));
+        }
+    }
+    let open = |epoch: usize| tenths(expected_open(&film.epochs[epoch]));
+    let open = epochs.iter().map(|&epoch| format!("{}: {}", name(film, epoch), open(epoch)));
+    chart(film, "")
+        .note(format!("expected number of open gates {}", open.collect::<Vec<_>>().join(", ")))
+        .panels(epochs.len(), panels)
+}
+
+/// One chart for each epoch, all of one size.
+fn frames(film: &Film) -> Vec<Chart> {
+    let attentions = film.attentions();
+    let frame = |epoch: usize| {
+        let chart = chart(film, &format!(", {}", name(film, epoch)));
+        let mut panels = by_attention(&film.file, &attentions, &values(film, epoch));
+        panels[0].name = format!("{} {}", name(film, epoch), panels[0].name).trim_end().to_owned();
+        chart.panels(panels.len(), panels)
+    };
+    (0..film.epochs.len()).map(frame).collect()
+}
+
+/// `before`, or `epoch 2`.
+fn name(film: &Film, place: usize) -> String {
+    let epoch = film.epochs[place][0].epoch;
+    if epoch == 0 { "before".to_owned() } else { format!("epoch {epoch}") }
+}
+
+fn values(film: &Film, epoch: usize) -> Values {
+    Values::shares(film.epochs[epoch].iter().map(|row| (row.head_id(), row.p_open)))
+}
+
+fn chart(film: &Film, when: &str) -> Chart {
+    let model = match film.goal() {
+        Goal::Heads(heads) => count(heads, "head"),
+        Goal::Penalty(lambda) => format!("heads at a penalty of {lambda} nats for each open gate"),
+        Goal::AllHeads => "all heads".to_owned(),
+    };
+    let title =
+        format!("Probability that the gate of each head is open, in the model that is to keep {model}{when}");
+    Chart::new("Gates during training", film.file.label(STEM), film.file.titled(title))
+        .bar_of_shares("probability that the gate is open")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+    use crate::findings::SubjectKind;
+
+    #[test]
+    fn a_film_shows_the_model_that_keeps_about_a_quarter() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gate-film.csv");
+        let mut text = "gates,point,epoch,attention,layer,head,log_alpha,p_open\n".to_owned();
+        for (heads, last) in [(1, 0.05), (3, 0.27), (6, 0.6)] {
+            for (epoch, open) in [(0, 0.94), (1, last)] {
+                for head in 1..=8 {
+                    writeln!(text, "enc-enc,heads-{heads},{epoch},enc-enc,1,{head},0.5,{open}").unwrap();
+                }
+            }
+        }
+        std::fs::write(&path, text).unwrap();
+        let file = ResultFile::of(path, "x", experiment::FILM, SubjectKind::default()).unwrap();
+        assert_eq!(Film::read(file).unwrap().goal(), Goal::Heads(3));
+    }
+}

@@ -1,0 +1,329 @@
+//! Heat maps of heads, layer x head, for what masking each does, for every score, and for relevance (Figures 1a and 2a of Voita et
+//! al. 2019; Michel et al. 2019 have none).
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::results::{distinct, extent};
+use crate::findings::{
+    Ablations, Criterion, HeadScore, Importance, Relevance, Replicates, ResultFile, Results, Verdicts,
+    experiment,
+};
+use charts::chart::{BAR_COLORS, Cell, Chart, Entry, Layer, Panel, Sign};
+use records::{AblationRow, Attention, HeadId, TestedRow as _, Verdict};
+use words::{decimals, typeset, with_minus};
+
+use super::replicates::needed_in_all;
+use crate::view::{figure, sheet};
+
+const BY_EFFECT: &str = "heads";
+const BY_SCORE: &str = "heads-by-score";
+const BY_RELEVANCE: &str = "v19-figure1a";
+
+pub(super) const EFFECTS: Artefact = Artefact::new(
+    [BY_EFFECT, "heads", chapter::SINGLE_HEADS],
+    "Heat map of what masking each head does to the score, layer x head",
+    Reads::Each(experiment::SWEEP),
+    |file, asked, left_out| {
+        let sweep = Results::read(file)?;
+        let others = Replicates::of_sweep(&sweep, left_out);
+        let others = others.and_then(|found| needed_in_all(&found, asked.criterion));
+        Ok(vec![sheet(&sweep.file, BY_EFFECT, effects(&sweep, asked.criterion).note(others), [])])
+    },
+);
+
+pub(super) const SCORES: Artefact = Artefact::new(
+    ["scores", "importance", chapter::SINGLE_HEADS],
+    "Heat maps of what heads can be ordered by, layer x head",
+    Reads::Each(experiment::IMPORTANCE),
+    |file, asked, left_out| {
+        let found = Importance::read(file)?;
+        let sweep = Ablations::beside_model(&found.file, experiment::SWEEP, experiment::SWEEP);
+        let sweep = left_out.keep(sweep).flatten();
+        let chart = scores(&found, sweep.as_ref(), asked.criterion);
+        Ok(vec![sheet(&found.file, BY_SCORE, chart, [])])
+    },
+);
+
+pub(super) const RELEVANCE: Artefact = Artefact::new(
+    [BY_RELEVANCE, "relevance", chapter::FUNCTIONS],
+    "Heat map of the relevance of each head, layer x head (Voita et al. 2019)",
+    Reads::Files(|source, asked| {
+        // the files of several sets of rules stand side by side
+        let files = source.all(experiment::RELEVANCE)?;
+        if files.is_empty() && !asked.is_all {
+            Ok(vec![source.one(experiment::RELEVANCE)?])
+        } else {
+            Ok(files)
+        }
+    }),
+    |file, _, _| figure(file, BY_RELEVANCE, relevance),
+)
+.also("v19-figure2a");
+
+/// Multiple of the median above which the maximum makes colours go by the square root: on a linear scale all other heads would
+/// look white.
+const OUTLIER: f64 = 10.0;
+
+/// Numbers of heads, and verdicts on them.
+pub struct Values {
+    numbers: BTreeMap<HeadId, (f64, Option<Verdict>)>,
+    /// Numbers up to this distance from 0 are white.
+    white: f64,
+    /// The number at which the colours end: the maximum distance from 0; 1 if all are 0.
+    pub end: f64,
+    is_root: bool,
+}
+
+impl Values {
+    fn new(white: f64, numbers: impl Iterator<Item = (HeadId, (f64, Option<Verdict>))>) -> Self {
+        let numbers: BTreeMap<_, _> = numbers.collect();
+        let colored = numbers.values().map(|(number, _)| number.abs() - white).filter(|size| *size > 0.0);
+        let mut sizes: Vec<f64> = colored.collect();
+        sizes.sort_by(f64::total_cmp);
+        let most = sizes.last().copied();
+        let is_root = most.is_some_and(|most| most > OUTLIER * sizes[sizes.len() / 2]);
+        // The colours reach at least twice the margin, so that an effect just above it stays light.
+        let range = if white > 0.0 { most.unwrap_or(0.0).max(white) } else { most.unwrap_or(1.0) };
+        Self { numbers, white, end: white + range, is_root }
+    }
+
+    /// Of numbers from 0 to 1, whose colours end at 1.
+    pub fn shares(numbers: impl Iterator<Item = (HeadId, f64)>) -> Self {
+        let numbers = numbers.map(|(head, number)| (head, (number, None))).collect();
+        Self { numbers, white: 0.0, end: 1.0, is_root: false }
+    }
+
+    /// The colour of a head, -1 to 1, and the verdict on it; absent where nothing was measured.
+    pub fn of(&self, head: HeadId) -> Option<(f64, Option<Verdict>)> {
+        let (number, verdict) = self.numbers.get(&head)?;
+        let share = ((number.abs() - self.white).max(0.0) / (self.end - self.white)).copysign(*number);
+        Some((if self.is_root { share.abs().sqrt().copysign(share) } else { share }, *verdict))
+    }
+
+    /// The number that a colour stands for.
+    fn number(&self, color: f64) -> f64 {
+        let share = if self.is_root { color * color } else { color.abs() };
+        (self.white + share * (self.end - self.white)).copysign(color)
+    }
+
+    /// Words on the scale of colours; empty if it is linear.
+    fn scale(&self) -> &'static str {
+        if self.is_root { ", square-root colour scale" } else { "" }
+    }
+}
+
+/// Cost of masking each head, above 0 where the score gets worse, whichever way the metric points.
+pub fn effects_of(sweep: &Ablations, criterion: Criterion) -> Values {
+    let judge = sweep.judge(criterion);
+    let cost = |row: &AblationRow| -row.gain();
+    let margin = judge.margin(sweep.base()).abs();
+    Values::new(margin, sweep.rows.iter().map(|row| (row.head_id(), (cost(row), judge.verdict(row)))))
+}
+
+/// Label and numbers of their colour bar.
+pub fn effects_bar(sweep: &Ablations, values: &Values) -> (String, [String; 5]) {
+    let metric = sweep.metric();
+    let worse = metric.direction().gain(-1.0);
+    let number = |color: f64| match with_minus(&metric.change(values.number(color) * worse)) {
+        margin if color == 0.0 => format!("within \u{b1}{}", margin.trim_start_matches(['+', '\u{2212}'])),
+        number => number,
+    };
+    let label = format!("change of {} with the head masked{}", metric.label_in_unit(), values.scale());
+    (label, BAR_COLORS.map(number))
+}
+
+/// Each score that all heads have, with verdicts on heads.
+pub fn scores_of(
+    importance: &Importance,
+    verdicts: &BTreeMap<HeadId, Verdict>,
+) -> impl Iterator<Item = (HeadScore, Values)> {
+    importance.known().into_iter().map(|mut score| {
+        if score.values.iter().all(|value| *value <= 0.0) {
+            // A negated score, such as entropy, would only give a map of stripes.
+            score.values.iter_mut().for_each(|value| *value = -*value);
+            score.label = score.label.trim_start_matches('\u{2212}').to_owned();
+        }
+        let heads = importance.heads().into_iter().zip(&score.values);
+        let values =
+            Values::new(0.0, heads.map(|(head, &number)| (head, (number, verdicts.get(&head).copied()))));
+        (score, values)
+    })
+}
+
+/// The sign of a verdict; dispensable heads have none.
+pub(super) fn sign(verdict: Verdict) -> Option<Sign> {
+    match verdict {
+        Verdict::Needed => Some(Sign::Dot),
+        Verdict::Undecided => Some(Sign::Ring),
+        Verdict::Dispensable => None,
+    }
+}
+
+/// Legend of the signs, with the number of each verdict.
+fn legend(sweep: &Ablations, criterion: Criterion) -> Vec<Entry> {
+    let Some(Verdicts { needed, dispensable, undecided }) = sweep.judge(criterion).verdicts(&sweep.rows)
+    else {
+        return Vec::new();
+    };
+    vec![
+        Entry::sign(format!("needed: {needed}"), Sign::Dot),
+        Entry::sign(format!("undecided: {undecided}"), Sign::Ring),
+        Entry::text(format!("unmarked, dispensable: {dispensable}")),
+    ]
+}
+
+/// Changes of the score by masking each head: orange where it gets worse; signs are verdicts.
+fn effects(sweep: &Ablations, criterion: Criterion) -> Chart {
+    let values = effects_of(sweep, criterion);
+    let (label, numbers) = effects_bar(sweep, &values);
+    let title = format!("Effect of masking one head on {}", sweep.metric().label());
+    let attentions = sweep.attentions();
+    Chart::new("Heads", sweep.file.label(BY_EFFECT), sweep.file.titled(title))
+        .note(sweep.base_line())
+        .note(format!(
+            "white: masking the head changes the score by at most the margin ({}); orange: the score gets worse by more; blue, \
+             striped: it gets better by more",
+            sweep.judge(criterion).margin_in_words()
+        ))
+        .note(sweep.judge(criterion).of_verdicts())
+        .note("crossed out: not measured")
+        .entries(legend(sweep, criterion))
+        .panels(attentions.len(), by_attention(&sweep.file, &attentions, &values))
+        .bar(label, numbers)
+}
+
+/// One row of panels for each score that all heads have; the colours of each end at its greatest value. Signs are the
+/// verdicts on single heads, where those were measured.
+fn scores(importance: &Importance, sweep: Option<&Ablations>, criterion: Criterion) -> Chart {
+    let judged = sweep.into_iter().flat_map(|sweep| {
+        let judge = sweep.judge(criterion);
+        sweep.rows.iter().filter_map(move |row| Some((row.head_id(), judge.verdict(row)?)))
+    });
+    let verdicts: BTreeMap<HeadId, Verdict> = judged.collect();
+    let what_signs_are = sweep.map(|sweep| {
+        let on = sweep.file.scored().map(|scored| format!(" on {scored}")).unwrap_or_default();
+        format!("signs: masking the head alone{on}; {}", sweep.judge(criterion).of_verdicts())
+    });
+    let attentions = distinct(importance.rows.iter().map(|row| row.attention));
+    let columns = if attentions.len() == 1 { 2 } else { attentions.len() };
+    let (known, mut panels): (Vec<_>, _) = (scores_of(importance, &verdicts).collect(), Vec::new());
+    for (place, (score, values)) in known.iter().enumerate() {
+        let end = typeset(values.end, decimals(values.end));
+        let unit = if score.unit.is_empty() { String::new() } else { format!(" {}", score.unit) };
+        let row = format!("{}, up to {end}{unit}{}", score.label, values.scale());
+        let is_last = (known.len() - place) * attentions.len() <= columns;
+        for (index, &attention) in attentions.iter().enumerate() {
+            let name = match (index, place) {
+                (0, 0) if attentions.len() > 1 => format!("{}: {row}", attention.in_words()),
+                (0, _) => row.clone(),
+                (_, 0) => attention.in_words().to_owned(),
+                _ => String::new(),
+            };
+            panels.push(panel(&importance.file, attention, values, is_last).named(name).in_row(index));
+        }
+    }
+    let label = importance.file.label(BY_SCORE);
+    Chart::new("Heads by score", label, format!("Rankings of heads; {}", importance.title()))
+        .note(
+            "orange: above 0; blue, striped: below 0; the colours of each score end at its maximum, which is in its title; entropy \
+             orders heads the other way round, highest first",
+        )
+        .note(what_signs_are)
+        .note(importance.notes())
+        .note(importance.unknown())
+        .entries(sweep.map(|sweep| legend(sweep, criterion)).unwrap_or_default())
+        .panels(columns, panels)
+        .bar(
+            "score of a head, relative to the maximum of that score",
+            BAR_COLORS.map(|color| typeset(color, 1)),
+        )
+}
+
+/// Relevance of each head: Figures 1a and 2a of Voita et al. (2019).
+fn relevance(relevance: &Relevance) -> Chart {
+    let (file, rows) = (&relevance.file, &relevance.rows);
+    let attentions = distinct(rows.iter().map(|row| row.attention));
+    let values = Values::new(0.0, rows.iter().map(|row| (row.head_id(), (row.relevance, None))));
+    let title = "Relevance of each head for the largest logit (Voita et al. 2019)";
+    Chart::new("Figures 1a and 2a", file.label(BY_RELEVANCE), file.titled(title))
+        .note(format!("rules: {}", relevance.rules()))
+        .note(
+            "mean over target positions of the share of the layer's absolute relevance; orange: in favour of the largest logit; blue, \
+             striped: against it",
+        )
+        .note(relevance.doubt())
+        .panels(attentions.len(), by_attention(file, &attentions, &values))
+        .bar(
+            format!("relevance{}", values.scale()),
+            BAR_COLORS.map(|color| typeset(values.number(color), decimals(values.end))),
+        )
+}
+
+/// A panel for each attention type, which is named where there are several.
+pub(super) fn by_attention(file: &ResultFile, attentions: &[Attention], values: &Values) -> Vec<Panel> {
+    let one = |(place, &attention): (usize, &Attention)| {
+        let name = if attentions.len() > 1 { attention.in_words() } else { "" };
+        panel(file, attention, values, true).named(name).in_row(place)
+    };
+    attentions.iter().enumerate().map(one).collect()
+}
+
+/// One attention type; heads that share keys and values stand below a bracket. The last panel says what is below it.
+pub(super) fn panel(file: &ResultFile, attention: Attention, values: &Values, is_last: bool) -> Panel {
+    let of_type = values.numbers.keys().filter(|head| head.attention() == attention);
+    let (layers, heads) = extent(of_type.copied());
+    let cell = |layer: usize, head: usize| {
+        let (value, verdict) = values.of(HeadId::from_index(attention, layer, head)).unzip();
+        Cell { value, sign: verdict.flatten().and_then(sign), ..Cell::default() }
+    };
+    // of many numbers every other one is enough
+    let number = |most: usize, number: usize| {
+        if most > 12 && number.is_multiple_of(2) { String::new() } else { number.to_string() }
+    };
+    let numbers = |most: usize| (1..=most).map(move |each| number(most, each));
+    let columns = (if is_last { "head" } else { "" }, numbers(heads));
+    let mut panel = Panel::matrix(columns, ("layer", numbers(layers)), 9.0, cell);
+    panel.layers.extend(file.key_value_heads(heads).map(|key_values| {
+        let size = (heads / key_values) as f64;
+        let left = |number: usize| size * number as f64;
+        let bracket = |number: usize| (left(number), left(number + 1), format!("kv {}", number + 1));
+        Layer::Brackets((0..key_values).map(bracket).collect())
+    }));
+    panel
+}
+
+/// Numbers of heads, and what each is a part of: the greater the share, the darker.
+pub(super) fn counts<X: Display, Y: Display>(
+    columns: (&str, impl IntoIterator<Item = X>),
+    rows: (&str, impl IntoIterator<Item = Y>),
+    count: impl Fn(usize, usize) -> (usize, usize),
+) -> Panel {
+    Panel::matrix(columns, rows, 14.0, |row, column| {
+        let (count, of) = count(row, column);
+        Cell { value: Some(count as f64 / of.max(1) as f64), text: count.to_string(), ..Cell::default() }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 1, 1 and 100 the least have the colour 1 / 10, the root of a hundredth; of 1, 1 and 4 a quarter.
+    #[test]
+    fn one_great_number_leaves_the_others_visible() {
+        let head = |head| HeadId::numbered(Attention::EncEnc, 1, head);
+        let of = |white, all: [f64; 3]| {
+            Values::new(white, all.into_iter().zip(1..).map(|(n, at)| (head(at), (n, None))))
+        };
+        let values = |last| of(0.0, [1.0, -1.0, last]);
+        let colors = |values: &Values| [1, 2, 3].map(|at| values.of(head(at)).unwrap().0);
+        assert_eq!(colors(&values(100.0)), [0.1, -0.1, 1.0]);
+        assert_eq!(colors(&values(4.0)), [0.25, -0.25, 1.0]);
+        assert!((values(100.0).number(-0.1) + 1.0).abs() < 1e-12);
+        assert_eq!(values(4.0).number(-0.25), -1.0);
+        // White up to the margin of 2; the colours end at twice that if no effect is larger.
+        assert_eq!(colors(&of(2.0, [1.0, -2.0, 3.0])), [0.0, 0.0, 0.5]);
+        assert_eq!([0.0, 0.5, -1.0].map(|color| of(2.0, [1.0, -2.0, 3.0]).number(color)), [2.0, 3.0, -4.0]);
+    }
+}

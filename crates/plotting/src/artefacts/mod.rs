@@ -1,0 +1,54 @@
+//! Artefacts: each file reads results, asks about them and draws a table, a figure, or some that belong together.
+mod agreement;
+pub mod best_heads;
+pub mod cross_domain;
+pub(crate) mod curves;
+mod dynamics;
+mod effects;
+mod functions;
+mod gate_film;
+mod gates;
+mod groups;
+pub mod heat_map;
+pub(crate) mod kinds;
+mod llama_cpp;
+mod named_heads;
+pub mod replicates;
+mod single_heads;
+mod speed;
+
+use crate::artefact::Artefact;
+
+/// Everything that can be drawn of one setup, in the order of a report.
+pub const ARTEFACTS: &[Artefact] = &[
+    single_heads::TABLE,
+    single_heads::HISTOGRAM,
+    effects::ARTEFACT,
+    heat_map::EFFECTS,
+    replicates::ARTEFACT,
+    kinds::ARTEFACT,
+    best_heads::SAME_SPLIT,
+    best_heads::OTHER_SPLIT,
+    curves::figures::FIGURE3,
+    curves::figures::FIGURE4,
+    curves::kinds::ARTEFACT,
+    curves::retrained::ARTEFACT,
+    curves::methods::ARTEFACT,
+    cross_domain::ARTEFACT,
+    speed::ARTEFACT,
+    llama_cpp::ARTEFACT,
+    dynamics::ARTEFACT,
+    functions::TABLE,
+    functions::CENSUS,
+    named_heads::ARTEFACT,
+    heat_map::RELEVANCE,
+    gates::CURVES,
+    gates::FUNCTIONS,
+    gates::LAYERS,
+    gates::TABLE,
+    gates::CONTRASTS,
+    gate_film::ARTEFACT,
+    agreement::ARTEFACT,
+    heat_map::SCORES,
+    groups::ARTEFACT,
+];

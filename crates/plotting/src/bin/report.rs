@@ -1,0 +1,6 @@
+//! The command `report`.
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    plotting::report::main()
+}

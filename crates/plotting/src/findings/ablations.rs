@@ -1,0 +1,69 @@
+//! The rows of `ablate-one` and of `ablate-all-but-one` (Michel et al. 2019, Sections 3.2 and 3.3).
+use records::{AblationRow, Attention};
+use words::count;
+
+use crate::findings::results::{Results, distinct, extent};
+
+/// Meaning of missing heads: a sweep that is still running and uneven layers look the same from here.
+pub const UNFINISHED: &str = "the sweep is not finished, or not all layers have as many heads";
+
+/// Kind of model that heads are of. The paper has translators and classifiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Model {
+    /// An encoder and a decoder.
+    Translator,
+    /// An encoder that tells classes of texts.
+    Classifier,
+    /// A model of the next token.
+    Language,
+}
+
+/// Changes of the score of a subject by masking, head by head; scores in the unit of the metric.
+pub type Ablations = Results<AblationRow>;
+
+impl Ablations {
+    /// The attention types that have rows.
+    pub fn attentions(&self) -> Vec<Attention> {
+        distinct(self.rows.iter().map(|row| row.attention))
+    }
+
+    /// All rows of one attention type, which are one family of tests; empty if there are none.
+    pub fn family(&self, attention: Attention) -> Vec<&AblationRow> {
+        self.rows.iter().filter(|row| row.attention == attention).collect()
+    }
+
+    /// Layers and heads that the rows of a type span.
+    pub fn extent(&self, attention: Attention) -> (usize, usize) {
+        extent(self.family(attention).into_iter().map(AblationRow::head_id))
+    }
+
+    /// The most heads that a layer has.
+    pub fn heads(&self) -> usize {
+        self.rows.iter().map(|row| row.head).max().unwrap_or(0)
+    }
+
+    /// Number of heads of a type without a row, as far as can be told, and the number that there should be.
+    pub fn missing(&self, attention: Attention) -> (usize, usize) {
+        let (layers, heads) = self.extent(attention);
+        ((layers * heads).saturating_sub(self.family(attention).len()), layers * heads)
+    }
+
+    /// Sentences on the heads that have no row.
+    pub fn missing_heads(&self) -> Vec<String> {
+        let sentence = |attention: Attention| {
+            let (missing, all) = self.missing(attention);
+            let of = format!("{attention}: {missing} of {} are not there: {UNFINISHED}", count(all, "head"));
+            (missing > 0).then_some(of)
+        };
+        self.attentions().into_iter().filter_map(sentence).collect()
+    }
+
+    /// Kind of model, as its types of attention and its signature say.
+    pub fn model(&self) -> Model {
+        match self.attentions()[..] {
+            [Attention::SelfAttention] if self.file.is_language() => Model::Language,
+            [Attention::SelfAttention] => Model::Classifier,
+            _ => Model::Translator,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Faults of results that cannot be shown, which keep no others from being shown.
+use heads::experiment::{ABLATE_ONE, Experiment};
+use std::error::Error as StdError;
+use std::path::{Path, PathBuf};
+
+use crate::findings::source::ResultFile;
+
+/// A [`Result`](std::result::Result) with the [`Error`] of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Fault of results that cannot be shown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An experiment has not been run, did not store its segments, or has no rows of an attention type.
+    #[error("{0}")]
+    NotMeasured(String),
+
+    /// A file is of another experiment.
+    #[error("{0}")]
+    OtherExperiment(String),
+
+    /// Rows or signatures are not what they should be.
+    #[error(transparent)]
+    Records(#[from] records::Error),
+
+    /// A file or a name cannot be used, which says nothing about others.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// The message of an error and those of its sources, joined by colons.
+fn in_full(error: &dyn StdError) -> String {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// A file that cannot be shown, with what follows its name in the message.
+pub(crate) fn faulty(path: &Path, fault: impl std::fmt::Display) -> Error {
+    Error::Invalid(format!("`{}` {fault}", path.display()))
+}
+
+/// A file or folder that cannot be read.
+pub(crate) fn unreadable<E: StdError>(path: &Path) -> impl FnOnce(E) -> Error {
+    within(|| format!("cannot read `{}`", path.display()))
+}
+
+/// An error, with what could not be done because of it.
+pub(crate) fn within<E: StdError>(what: impl FnOnce() -> String) -> impl FnOnce(E) -> Error {
+    |source| Error::Invalid(format!("{}: {}", what(), in_full(&source)))
+}
+
+/// Numbers of a file that cannot be compared.
+pub fn incomparable(file: &ResultFile) -> impl FnOnce(stats::Error) -> Error {
+    within(|| format!("cannot compare the numbers of `{}`", file.path.display()))
+}
+
+/// Returns the command that runs an experiment, perhaps with options, on a setup, such as `headcount heads demo-translation`.
+pub(crate) fn command(experiment: &str, subject: &str) -> String {
+    let (name, options) = experiment.split_once(' ').unwrap_or((experiment, ""));
+    let command = Experiment::named(name).map_or(name, |experiment| experiment.command);
+    format!("{} {command} {subject} {options}", words::front()).trim_end().to_owned()
+}
+
+/// The results of an experiment that has not been run.
+pub(crate) fn no_results(path: PathBuf, experiment: &str, subject: &str) -> Error {
+    let (path, command) = (path.display(), command(experiment, subject));
+    Error::NotMeasured(format!("`{path}` does not exist: make it with `{command}`"))
+}
+
+/// A file without segments beside it, so that its rows cannot be compared with each other.
+pub(crate) fn no_segments(file: &ResultFile) -> Error {
+    Error::NotMeasured(format!("`{}` has no statistics of its segments beside it", file.path.display()))
+}
+
+/// A sweep that was made of one training alone.
+pub fn no_replicates(file: &ResultFile) -> Error {
+    let (path, command) = (file.path.display(), command(ABLATE_ONE.name, &file.subject));
+    Error::NotMeasured(format!(
+        "`{path}` has no replicates beside it: make them with `{command} --replicate all`"
+    ))
+}
+
+/// Results of an experiment that were measured with zeros alone, or with something else.
+pub fn no_kinds(file: &ResultFile, experiment: &str) -> Error {
+    let (path, command) = (file.path.display(), command(experiment, &file.subject));
+    Error::NotMeasured(format!(
+        "`{path}` has no other kind beside it: make one with `{command} --ablation mean`"
+    ))
+}
+
+/// A file without rows for an attention type.
+pub fn no_attention(file: &ResultFile, asked: &str, present: &[&str]) -> Error {
+    let (path, present) = (file.path.display(), present.join(", "));
+    Error::NotMeasured(format!("no rows for attention type {asked}: `{path}` has {present}"))
+}
+
+/// Files that could not be shown and kept nothing else from being shown, in the order in which they were met.
+#[derive(Debug, Default)]
+pub struct LeftOut {
+    /// Faults of each.
+    pub faults: Vec<String>,
+}
+
+impl LeftOut {
+    /// Returns what was read; nothing if there was a fault, which is then noted once.
+    pub fn keep<T>(&mut self, read: Result<T>) -> Option<T> {
+        read.map_err(|error| self.note(in_full(&error))).ok()
+    }
+
+    /// Notes once what is left out.
+    pub fn note(&mut self, fault: String) {
+        if !self.faults.contains(&fault) {
+            self.faults.push(fault);
+        }
+    }
+
+    /// The same where something may not have been measured at all, which needs no note.
+    pub fn keep_if_there<T>(&mut self, read: Result<T>) -> Option<T> {
+        if matches!(read, Err(Error::NotMeasured(_))) { None } else { self.keep(read) }
+    }
+
+    /// Reads several files, and none where the experiment has not been run; leaves out those that cannot be read.
+    pub(crate) fn read_all<T>(
+        &mut self,
+        files: Result<Vec<ResultFile>>,
+        read: impl Fn(ResultFile) -> Result<T>,
+    ) -> Vec<T> {
+        let files = self.keep_if_there(files).unwrap_or_default();
+        files.into_iter().filter_map(|file| self.keep(read(file))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_of_one_file_is_noted_once_and_what_was_not_measured_is_not() {
+        let mut left_out = LeftOut::default();
+        for _ in 0..2 {
+            let too_few = within(|| "no test".to_owned())(stats::Error::TooFew);
+            let unreadable = unreadable(Path::new("x.csv"))(std::io::Error::other("no disk"));
+            for error in [too_few, unreadable] {
+                assert!(left_out.keep_if_there::<()>(Err(error)).is_none());
+            }
+        }
+        let [one, other] = &left_out.faults[..] else { panic!("{:?}", left_out.faults) };
+        assert!(one.starts_with("no test: too few values"), "{one}");
+        assert_eq!(other, "cannot read `x.csv`: no disk");
+        assert_eq!(left_out.keep(Ok(7)), Some(7));
+        let nothing = || Err::<(), _>(no_results(PathBuf::from("x.csv"), "ablate-one", "demo"));
+        assert!(left_out.keep_if_there(nothing()).is_none() && left_out.faults.len() == 2);
+        assert!(left_out.keep(nothing()).is_none());
+        let expected = "`x.csv` does not exist: make it with `headcount heads demo`";
+        assert_eq!(left_out.faults[2], expected);
+    }
+}

@@ -1,0 +1,87 @@
+//! Scores that heads can be ordered by: the rows of `importance` (Michel et al. 2019, Section 4.1).
+use std::collections::BTreeMap;
+
+use records::{HeadId, Measure, ScoreRow};
+
+use crate::findings::results::{Results, distinct};
+
+/// Score that heads can be ordered by; those with the least are masked first.
+///
+/// The orders of `iterative-prune` are [others](records::Order): not all of them go by a score.
+#[derive(Debug, Clone)]
+pub struct HeadScore {
+    /// The name in figures and tables.
+    pub label: String,
+    /// Unit; nothing for shares of a layer's norm and of the greatest.
+    pub unit: &'static str,
+    /// One for each head, in the order of [`Importance::heads`].
+    pub values: Vec<f64>,
+}
+
+/// Measures of each head of a subject.
+pub type Importance = Results<ScoreRow>;
+
+impl Importance {
+    /// The heads, in order.
+    pub fn heads(&self) -> Vec<HeadId> {
+        distinct(self.rows.iter().map(ScoreRow::head_id))
+    }
+
+    /// The values of a measure by head.
+    pub fn of(&self, measure: Measure) -> BTreeMap<HeadId, f64> {
+        let rows = self.rows.iter().filter(|row| row.measure == measure);
+        rows.map(|row| (row.head_id(), row.value)).collect()
+    }
+
+    /// The scores that no head lacks, but for ingredients of others.
+    pub fn known(&self) -> Vec<HeadScore> {
+        // with one output the loss is no cross-entropy
+        let metric = self.file.identity().map(|identity| identity.metric.as_str());
+        let squares = matches!(metric, Some("pearson" | "spearman"));
+        let unit = |measure: Measure| match measure.entry().unit {
+            "nats" if squares && measure != Measure::Entropy => "squared error",
+            "nats\u{b2}" if squares => "squared error\u{b2}",
+            unit => unit,
+        };
+        let heads = self.heads().len();
+        let known = Measure::ALL.into_iter().filter_map(|measure| {
+            let (entry, values) = (measure.entry(), self.of(measure));
+            let sign = if measure.ascending(1.0) < 0.0 { "\u{2212}" } else { "" };
+            let values = values.into_values().map(|value| measure.ascending(value)).collect::<Vec<_>>();
+            let label = format!("{sign}{}", entry.label?);
+            (values.len() == heads).then_some(HeadScore { label, unit: unit(measure), values })
+        });
+        known.collect()
+    }
+
+    /// Number of heads that lack a measure.
+    pub fn lacking(&self, measure: Measure) -> usize {
+        self.heads().len() - self.of(measure).len()
+    }
+
+    /// Subject and the data of all scores but the oracle's, as a reader should see them.
+    pub fn title(&self) -> String {
+        let data = self.file.estimated_on().map_or(String::new(), |data| format!(", estimated on {data}"));
+        self.file.shown_subject() + &data
+    }
+
+    /// A sentence where there is a signature, but it does not name the data.
+    pub fn unknown(&self) -> Option<&'static str> {
+        let is_unknown = self.file.signature.is_some() && self.file.estimated_on().is_none();
+        is_unknown.then_some("data of the estimates unknown: the signature does not name it")
+    }
+
+    /// Sentences on what the title does not cover: how importance is combined with entropy, if not as usual, and the
+    /// data of the oracle, if all heads have one.
+    pub fn notes(&self) -> Vec<String> {
+        let label = |measure: Measure| measure.entry().label.unwrap_or(measure.name());
+        // Each of the other measures has its settings in its name.
+        let combined =
+            self.file.departures().map(|how| format!("{}: {how}", label(Measure::ImportanceEntropy)));
+        let has_oracle = self.lacking(Measure::Oracle) == 0;
+        // The split of the signature is what `ablate-one` scored.
+        let oracle = self.file.scored().filter(|_| has_oracle);
+        let oracle = oracle.map(|data| format!("{}: score lost on {data}", label(Measure::Oracle)));
+        combined.into_iter().chain(oracle).collect()
+    }
+}

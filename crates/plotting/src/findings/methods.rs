@@ -1,0 +1,507 @@
+//! Methods that choose heads to mask, side by side at equal numbers of heads: the rows of `compare-methods`.
+mod comparison;
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+use heads::{HeadLayout, LayerShape};
+use records::{Attention, Cost, CurveId, CurveRow, HeadSet, Order, Repair, Scope, Verdict};
+use stats::areas::Area;
+use stats::bootstrap::Interval;
+
+use crate::findings::error::{LeftOut, Result, faulty};
+use crate::findings::pruning::{Pruning, Series};
+use crate::findings::replicates::{check, other_trainings};
+use crate::findings::results::{Results, distinct, extent};
+use crate::findings::source::{ResultFile, experiment};
+
+/// Everything that was measured of one subject.
+#[derive(Debug)]
+pub struct Methods {
+    /// All rows, of the first training.
+    pub results: Results<CurveRow>,
+    /// Curves after each repair, of the first training that has it; those of models that were trained further are compared with the one
+    /// that was trained as long with all heads.
+    pub repairs: BTreeMap<Repair, Pruning>,
+    /// All rows of other trainings.
+    pub others: Vec<Results<CurveRow>>,
+}
+
+/// Models that are compared with each other, since they cost alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Models as they are left, or repaired without training
+    Untrained,
+    /// Models that were trained further
+    Trained,
+}
+
+impl Kind {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Untrained, Self::Trained];
+
+    /// The kind that a repair makes.
+    pub fn of(repair: Repair) -> Self {
+        if repair == Repair::Training { Self::Trained } else { Self::Untrained }
+    }
+}
+
+/// A method and what was done to the models that it left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Repaired {
+    /// The repair.
+    pub repair: Repair,
+    /// The method: a curve, without the seed of a random order.
+    pub curve: CurveId,
+}
+
+/// The area under the curve of a method, which is the mean change of the score over the numbers of heads, beside those of others that
+/// were repaired alike.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MethodArea {
+    /// The method.
+    pub method: Repaired,
+    /// The area; of random orders the mean. After training it is the change from the control.
+    pub area: Area,
+    /// The same less that of importance, with p adjusted by Holm (1979) over the methods; absent of importance itself.
+    pub over_importance: Option<Area>,
+    /// Less that of random orders, likewise; absent with fewer than [`Draws::ENOUGH`].
+    pub over_random: Option<Area>,
+    /// What choosing the heads costs, of all steps the most.
+    pub cost: Cost,
+}
+
+/// The method to use for one number of heads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recommended {
+    /// Share of the heads that are masked, in percent.
+    pub percent: f64,
+    /// The models that it is chosen among.
+    pub kind: Kind,
+    /// The method with the best score, complements and random orders left out.
+    pub best: Repaired,
+    /// Its score, the mean over trainings.
+    pub score: f64,
+    /// Change from the intact model or, after training, from the control, the mean over trainings.
+    pub change: f64,
+    /// The same in each training.
+    pub of_trainings: Vec<f64>,
+    /// Its 95 % interval.
+    pub interval: Option<Interval>,
+    /// Its verdict.
+    pub verdict: Option<Verdict>,
+    /// Number of other methods that it is compared with, each with each repair.
+    pub compared: usize,
+    /// Those that are not significantly worse: by swaps of segments, adjusted by Holm (1979), the cheapest first; absent where so many
+    /// tests cannot find any worse with so few swaps.
+    pub alike: Option<Vec<Repaired>>,
+    /// The cheapest of these, by passes, then by updates, if it is cheaper than the best.
+    pub cheapest: Option<Repaired>,
+    /// Random orders after the same repair; absent with fewer than [`Draws::ENOUGH`].
+    pub random: Option<OverRandom>,
+    /// Gain that comes of choosing the best on the segments that score it, on average over resamples.
+    pub optimism: f64,
+}
+
+/// A method beside random orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OverRandom {
+    /// Number of random orders.
+    pub orders: usize,
+    /// Number of these that score worse.
+    pub worse: usize,
+    /// `true` if the method is significantly better than their mean, by itself.
+    pub is_sure: bool,
+}
+
+/// Whole modules, or heads by importance, masked without repair.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Masked {
+    /// The step of the first training.
+    pub row: CurveRow,
+    /// Share of its heads' projections that goes, in percent: of queries and outputs with each head, of keys and values with all heads
+    /// that read them. These are the multiply-adds of attention, but for the products of queries and keys. Absent where no row masks
+    /// some heads, so that the model's shape is not known.
+    pub projections: Option<f64>,
+    /// Share of the keys and values of decoders that goes, in percent: that of the bytes of a cache; absent likewise, and without a
+    /// decoder.
+    pub cache: Option<f64>,
+    /// The score less that by importance at the same number of heads, with p adjusted by Holm (1979) over all; absent of importance
+    /// itself.
+    pub over_importance: Option<Area>,
+    /// Of heads by importance the fewest whole modules that save at least as much of the projections, if these are not as many heads:
+    /// then the difference stands with the modules.
+    pub at_its_projections: Option<LightModules>,
+    /// The same of the cache.
+    pub at_its_cache: Option<LightModules>,
+}
+
+/// Fewest whole modules that save at least as much as some heads do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LightModules {
+    /// Share of the heads that are in these modules, in percent.
+    pub percent: f64,
+    /// Their score less that without the heads, with p adjusted with the others.
+    pub over_heads: Area,
+}
+
+/// Comparisons of all methods over some heads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    /// Areas under the curves after each repair.
+    pub areas: Vec<MethodArea>,
+    /// For each number of heads, without training and, where it was measured, with it.
+    pub recommended: Vec<Recommended>,
+    /// At each step heads by importance and whole modules; empty where no whole modules were masked.
+    pub modules: Vec<Masked>,
+}
+
+impl Methods {
+    /// Reads a file of `compare-methods`, and those of other trainings that go with it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
+        let results = Results::<CurveRow>::read(file)?;
+        let files = other_trainings(&results.file, experiment::METHODS)?;
+        let mut found = Self { results, repairs: BTreeMap::new(), others: Vec::new() };
+        for file in files {
+            let other = check(&found.results.file, &file).and_then(|()| Results::read(file));
+            found.others.extend(left_out.keep(other.and_then(|other| found.with_all_steps(other))));
+        }
+        found.repairs = found.curves(left_out);
+        Ok(found)
+    }
+
+    /// The trainings that have models of a kind, the first one first.
+    pub fn trainings(&self, kind: Kind) -> Vec<&Results<CurveRow>> {
+        let all = std::iter::once(&self.results).chain(&self.others);
+        all.filter(|results| results.rows.iter().any(|row| Kind::of(row.repair()) == kind)).collect()
+    }
+
+    /// Curves of the first training that has models of each kind.
+    fn curves(&self, left_out: &mut LeftOut) -> BTreeMap<Repair, Pruning> {
+        let of_kind = |kind| {
+            let first = self.trainings(kind).into_iter().next();
+            first.map(|first| Pruning::by_repair(first, |repair| Kind::of(repair) == kind, left_out))
+        };
+        Kind::ALL.into_iter().filter_map(of_kind).flatten().collect()
+    }
+
+    /// Refuses a training that lacks a curve of the first one with models of that kind, or a step of it.
+    fn with_all_steps(&self, other: Results<CurveRow>) -> Result<Results<CurveRow>> {
+        let is_whole = |kind| {
+            let (own, first) = (steps(&other, kind), self.trainings(kind));
+            let first = first.first().map(|first| steps(first, kind)).unwrap_or_default();
+            own.is_empty() || first.iter().all(|(run, steps)| own.get(run) == Some(steps))
+        };
+        let fault = "lacks curves or steps of the first training: run `compare-methods` to its end";
+        let is_kept = Kind::ALL.into_iter().all(is_whole);
+        if is_kept { Ok(other) } else { Err(faulty(&other.file.path, fault)) }
+    }
+
+    /// Sets of heads that are chosen from.
+    pub fn scopes(&self) -> Vec<Scope> {
+        distinct(self.results.rows.iter().map(|row| row.attention))
+    }
+
+    /// The methods over these heads, in the order of legends.
+    pub fn methods(&self, scope: Scope) -> Vec<CurveId> {
+        let series = self.repairs.values().flat_map(|repaired| &repaired.series);
+        let mut found = distinct(series.map(|series| series.curve).filter(|curve| curve.attention == scope));
+        found.sort();
+        found
+    }
+
+    /// The curve of a method after a repair.
+    pub fn find(&self, repair: Repair, method: CurveId) -> Option<&Series> {
+        self.repairs.get(&repair)?.series.iter().find(|series| series.curve == method)
+    }
+
+    /// Shares of projections and of the caches of decoders that go with the heads of a row, in percent. The shape of the model is that of
+    /// the heads that any row masks, if these are as many as it has.
+    fn saved(&self, row: &CurveRow) -> [Option<f64>; 2] {
+        let rows = self.results.rows.iter().filter_map(|row| row.masked_heads.parse::<HeadSet>().ok());
+        let all: HeadSet = rows.flat_map(|heads| heads.iter().collect::<Vec<_>>()).collect();
+        let shape = |attention: Attention| {
+            let (layers, heads) = extent(all.iter().filter(|head| head.attention() == attention));
+            let key_value_heads = self.results.file.key_value_heads(heads).unwrap_or(heads);
+            (attention, LayerShape { layers, heads, key_value_heads, d_head: 1 })
+        };
+        let layout =
+            HeadLayout::new(distinct(all.iter().map(|head| head.attention())).into_iter().map(shape));
+        let is_own = |attention| row.attention == Scope::All || row.attention == Scope::One(attention);
+        let own = layout.types().filter(|(attention, _)| is_own(*attention));
+        let is_whole = own.map(|(_, shape)| shape.layers * shape.heads).sum::<usize>() == row.heads;
+        let heads = row.masked_heads.parse::<HeadSet>().ok().filter(|_| is_whole);
+        let Some(left) = heads.and_then(|heads| layout.lacking(&heads).ok()) else { return [None; 2] };
+        let is_cached = |attention| match attention {
+            Attention::EncEnc => false,
+            Attention::SelfAttention => self.results.file.is_language(),
+            Attention::EncDec | Attention::DecDec => true,
+        };
+        // queries and key-value heads
+        let count = |layout: &HeadLayout, is_meant: &dyn Fn(Attention) -> bool| -> [f64; 2] {
+            let types = layout.types().filter(|(attention, _)| is_meant(*attention));
+            let modules = types.flat_map(|(attention, shape)| {
+                (0..shape.layers).map(move |layer| layout.module(attention, layer))
+            });
+            modules.fold([0.0; 2], |[queries, keys], module| {
+                [queries + module.kept.len() as f64, keys + module.kept_key_values().len() as f64]
+            })
+        };
+        let gone = |kept: f64, all: f64| (all > 0.0).then(|| 100.0 * (1.0 - kept / all));
+        let [of_all, of_left] = [&layout, &left].map(|layout| count(layout, &|_| true));
+        let [cached, cached_left] = [&layout, &left].map(|layout| count(layout, &is_cached));
+        [gone(of_left[0] + of_left[1], of_all[0] + of_all[1]), gone(cached_left[1], cached[1])]
+    }
+
+    /// Rows of all trainings at one of the steps that mask heads, counted from 0.
+    fn rows(&self, method: Repaired, place: usize) -> impl Iterator<Item = &CurveRow> {
+        self.trainings(Kind::of(method.repair)).into_iter().filter_map(move |results| {
+            let is_own = |row: &&CurveRow| row.masked > 0 && Run::of(row) == Run { method, seed: None };
+            let mut own: Vec<&CurveRow> = results.rows.iter().filter(is_own).collect();
+            own.sort_by_key(|row| row.step);
+            own.get(place).copied()
+        })
+    }
+
+    /// Seconds that an order took to choose the heads, where a run has noted it: of the latest run of the first training that has.
+    pub fn choosing_seconds(&self, order: Order) -> Option<f64> {
+        let all = std::iter::once(&self.results).chain(&self.others);
+        let mut runs =
+            all.filter_map(|results| results.file.signature.as_ref()).flat_map(|own| own.runs.iter().rev());
+        runs.find_map(|run| run.choosing_seconds.get(order.name()).copied())
+    }
+
+    /// What choosing the heads costs, at one step or, of all steps, the most.
+    fn cost(&self, method: Repaired, step: Option<usize>) -> Cost {
+        let is_own = |row: &&CurveRow| {
+            Run::of(row).method == method && row.masked > 0 && step.is_none_or(|step| row.step == step)
+        };
+        let first = self.trainings(Kind::of(method.repair)).into_iter().next();
+        let own: Vec<&CurveRow> = first.into_iter().flat_map(|first| &first.rows).filter(is_own).collect();
+        let most = |of: fn(Cost) -> usize| own.iter().map(|row| of(row.cost())).max().unwrap_or_default();
+        Cost {
+            forward: most(|cost| cost.forward),
+            backward: most(|cost| cost.backward),
+            updates: most(|cost| cost.updates),
+        }
+    }
+
+    /// Compares all methods over these heads. Curves that lack a step of others are left out.
+    ///
+    /// # Errors
+    /// If no statistics of segments are stored, or they are damaged.
+    pub fn compared(&self, scope: Scope) -> Result<Compared> {
+        let kinds = self.compare(scope, |comparison| Compared {
+            areas: comparison.areas(),
+            recommended: comparison.recommended(),
+            modules: comparison.modules(),
+        })?;
+        let mut all = Compared { areas: Vec::new(), recommended: Vec::new(), modules: Vec::new() };
+        for of_kind in kinds {
+            all.areas.extend(of_kind.areas);
+            all.recommended.extend(of_kind.recommended);
+            all.modules.extend(of_kind.modules);
+        }
+        all.recommended.sort_by(by_share);
+        Ok(all)
+    }
+
+    /// The method to use for each number of heads alone.
+    ///
+    /// # Errors
+    /// As [`compared`](Self::compared).
+    pub fn recommended(&self, scope: Scope) -> Result<Vec<Recommended>> {
+        let mut found = self.compare(scope, |comparison| comparison.recommended())?.concat();
+        found.sort_by(by_share);
+        Ok(found)
+    }
+}
+
+/// By the number of heads; a stable sort leaves those without training in front.
+fn by_share(one: &Recommended, other: &Recommended) -> Ordering {
+    one.percent.total_cmp(&other.percent)
+}
+
+/// One curve of a method, which has several if it is random.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Run {
+    method: Repaired,
+    seed: Option<u64>,
+}
+
+impl Run {
+    fn of(row: &CurveRow) -> Self {
+        let curve = CurveId { order_seed: None, ..row.curve() };
+        Self { method: Repaired { repair: row.repair(), curve }, seed: row.order_seed }
+    }
+}
+
+/// Steps of each curve of models of a kind.
+fn steps(results: &Results<CurveRow>, kind: Kind) -> BTreeMap<Run, BTreeSet<usize>> {
+    let mut found = BTreeMap::<Run, BTreeSet<usize>>::new();
+    for row in results.rows.iter().filter(|row| Kind::of(row.repair()) == kind) {
+        found.entry(Run::of(row)).or_default().insert(row.step);
+    }
+    found
+}
+
+/// `true` if a method masks modules as a whole.
+pub fn is_of_modules(method: CurveId) -> bool {
+    method.order.name().starts_with("modules") && !method.complement
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::Source;
+    use records::TestedRow as _;
+
+    /// Made-up results of two trainings, replicates 2 and 3, where the subject's own has none.
+    fn made_up() -> Methods {
+        let source = Source::subject(&crate::findings::tiny(), "tiny-language");
+        let file = source.of_a_training(experiment::METHODS).unwrap();
+        assert!(file.path.ends_with("replicate-2/compare-methods.csv"));
+        let mut left_out = LeftOut::default();
+        let found = Methods::read(file, &mut left_out).unwrap();
+        assert!(left_out.faults.is_empty(), "{:?}", left_out.faults);
+        found
+    }
+
+    fn method(repair: Repair, order: Order) -> Repaired {
+        let curve = CurveId { attention: Scope::All, order, order_seed: None, complement: false };
+        Repaired { repair, curve }
+    }
+
+    /// Importance loses 0.25 and 0.75 nats in one training, an eighth more in the other, and half of that after training: 2.375 and
+    /// 2.625 less 2.25 of the control are 0.25 on average. Five random orders lose 1 on average.
+    #[test]
+    fn areas_are_means_over_steps_and_trainings() {
+        let compared = made_up().compared(Scope::All).unwrap();
+        let area = |repair, order| {
+            let is_own = |own: &&MethodArea| own.method == method(repair, order);
+            compared.areas.iter().find(is_own).unwrap()
+        };
+        let importance = area(Repair::None, Order::Importance);
+        assert_eq!((importance.area.value, &importance.area.of_trainings[..]), (0.5625, &[0.5, 0.625][..]));
+        assert_eq!(importance.cost, Cost { forward: 2000, backward: 2000, updates: 0 });
+        assert!(importance.over_importance.is_none() && importance.area.p_value.is_none());
+        let over_random = importance.over_random.as_ref().unwrap();
+        assert!((over_random.value + 0.5).abs() < 1e-9, "{over_random:?}");
+        assert!(over_random.p_value.unwrap() < 0.1, "{over_random:?}");
+        assert_eq!(area(Repair::Training, Order::Importance).area.of_trainings, [0.25, 0.375]);
+        let subset = area(Repair::Training, Order::Subset);
+        assert_eq!(subset.area.of_trainings, [0.15625, 0.28125], "(0.125 + 0.5) / 4, and 1 / 8 more");
+        assert_eq!(subset.cost.updates, 125);
+    }
+
+    /// Subset pruning loses 0.75 · 0.125 nats of the half after fitting and an eighth more in the other training: 5/32, whose interval
+    /// lies above 2 % of the perplexity, 0.0198. Importance is cheaper and loses 3/32 more, which cannot be told on 24 segments.
+    #[test]
+    fn the_best_method_stands_beside_the_cheapest_that_is_as_good() {
+        let found = made_up().recommended(Scope::All).unwrap();
+        let shape = |own: &Recommended| (own.percent, own.kind);
+        assert_eq!(
+            found.iter().map(shape).collect::<Vec<_>>(),
+            [(50.0, Kind::Untrained), (50.0, Kind::Trained), (75.0, Kind::Untrained), (75.0, Kind::Trained)]
+        );
+        let first = &found[0];
+        assert_eq!(first.best, method(Repair::LeastSquares, Order::Subset));
+        assert_eq!((first.score, first.change), (2.65625, 0.15625));
+        assert_eq!(first.verdict, Some(Verdict::Needed));
+        let alike = first.alike.as_ref().unwrap();
+        assert!(!alike.contains(&first.best) && alike.len() < first.compared);
+        let importance = alike.iter().find(|own| own.curve.order == Order::Importance).copied();
+        assert_eq!(first.cheapest, importance);
+        assert_eq!(first.random, Some(OverRandom { orders: 5, worse: 5, is_sure: false }));
+        let equal = method(Repair::None, Order::Subset);
+        let last = &found[2];
+        assert!(last.best.curve == equal.curve && last.alike.as_ref().unwrap().contains(&equal));
+        assert_eq!(last.cheapest, None, "the other repair of the same heads costs as much");
+        assert!(first.optimism > 0.0 && first.optimism < 0.05, "{}", first.optimism);
+    }
+
+    /// Two layers of four heads that share two keys and values: 12 projections of queries and of keys and values. A module takes half of
+    /// everything, and two heads more that share theirs three quarters; heads 1 and 3 of both layers share theirs with heads that stay.
+    #[test]
+    fn keys_and_values_go_with_all_heads_that_read_them() {
+        let compared = made_up().compared(Scope::All).unwrap();
+        let rows = compared.modules.iter().map(|own| {
+            let order = own.row.order.name();
+            (
+                own.row.masked,
+                order,
+                own.projections.unwrap().round(),
+                own.cache.unwrap(),
+                own.over_importance.is_some(),
+            )
+        });
+        let expected = [
+            (4, "importance", 33.0, 0.0, false),
+            (4, "modules", 50.0, 50.0, true),
+            (6, "importance", 67.0, 50.0, false),
+            (6, "modules", 75.0, 75.0, true),
+        ];
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
+        // six heads save half of the cache, as four in modules do, which lose as many nats; more projections go with six in modules,
+        // which are as many heads
+        let light =
+            |own: &Masked| own.at_its_cache.as_ref().map(|light| (light.percent, light.over_heads.value));
+        assert_eq!(
+            compared.modules.iter().map(light).collect::<Vec<_>>(),
+            [None, None, Some((50.0, 0.0)), None]
+        );
+        assert!(compared.modules.iter().all(|own| own.at_its_projections.is_none()));
+        let mut larger = made_up();
+        larger.results.rows.iter_mut().for_each(|row| row.heads = 12);
+        let row = CurveRow { heads: 12, ..compared.modules[0].row.clone() };
+        assert_eq!(larger.saved(&row), [None; 2], "a layer that no row masks");
+    }
+
+    #[test]
+    fn a_training_that_lacks_a_curve_is_left_out_by_name() {
+        let mut found = made_up();
+        let mut other = found.others.remove(0);
+        other.rows.retain(|row| row.order != Order::Oracle || row.masked == 4);
+        let fault = found.with_all_steps(other).unwrap_err().to_string();
+        assert!(fault.contains("replicate-3/compare-methods.csv` lacks curves"), "{fault}");
+    }
+
+    /// The first training was not trained further: there the other one alone is compared, by the intervals of its rows.
+    #[test]
+    fn a_repair_is_compared_in_the_trainings_that_have_it() {
+        let mut found = made_up();
+        found.results.rows.retain(|row| row.repair() != Repair::Training);
+        found.repairs = found.curves(&mut LeftOut::default());
+        let recommended = found.recommended(Scope::All).unwrap();
+        let trainings: Vec<usize> = recommended.iter().map(|own| own.of_trainings.len()).collect();
+        assert_eq!(trainings, [2, 1, 2, 1]);
+        let trained = &recommended[1];
+        let row = found.others[0].rows.iter().find(|row| {
+            (row.repair(), row.order, row.masked) == (Repair::Training, trained.best.curve.order, 4)
+        });
+        assert_eq!(Some(trained.score), row.map(|row| row.score));
+        let area = found.compared(Scope::All).unwrap().areas;
+        let of = |repair| area.iter().find(|own| own.method == method(repair, Order::Importance)).unwrap();
+        assert_eq!(of(Repair::Training).area.of_trainings, [0.375]);
+        assert_eq!(of(Repair::None).area.of_trainings.len(), 2);
+    }
+
+    /// Of one training with one random order: the intervals and verdicts are those of the rows, and nothing is said of random orders.
+    #[test]
+    fn one_training_is_judged_by_its_rows() {
+        let file = Source::subject(&crate::findings::tiny(), "tiny-inference")
+            .of_a_training(experiment::METHODS)
+            .unwrap();
+        let found = Methods::read(file, &mut LeftOut::default()).unwrap();
+        let compared = found.compared(Scope::All).unwrap();
+        assert!(compared.modules.is_empty() && compared.areas.iter().all(|area| area.over_random.is_none()));
+        let best = &compared.recommended[0];
+        let row = found.find(Repair::None, best.best.curve).map(|series| &series.runs[0][0]).unwrap();
+        let ends = best.interval.map(|ends| (ends.low, ends.high));
+        assert_eq!((best.best.curve.order, ends), (Order::Importance, row.delta_interval()));
+        assert_eq!(best.verdict, row.verdict(2.0));
+    }
+}

@@ -1,0 +1,133 @@
+//! Words for scores.
+use records::MetricName;
+use stats::Direction;
+use words::{brackets, fixed, scientific, signed};
+
+/// Metric of scores: points in every result file, but nats per token for perplexities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric(MetricName);
+
+impl Metric {
+    /// The words for a metric.
+    pub fn new(metric: MetricName) -> Self {
+        Self(metric)
+    }
+
+    /// The name in files.
+    pub fn name(self) -> MetricName {
+        self.0
+    }
+
+    /// The name in running text.
+    pub fn label(self) -> &'static str {
+        self.0.label()
+    }
+
+    /// Name and unit: `accuracy (%)`.
+    pub fn label_in_unit(self) -> String {
+        self.0.units().map_or(self.label().to_owned(), |[unit, _]| format!("{} ({unit})", self.label()))
+    }
+
+    /// A score with its unit, rounded: `36.05`, `83.40%`, `57.31 points`, `3.217` nats per token.
+    pub fn amount(self, score: f64) -> String {
+        let unit = match self.0.units() {
+            Some(["%", _]) => "%".to_owned(),
+            Some([unit, _]) => format!(" {unit}"),
+            None => String::new(),
+        };
+        fixed(score, self.0.score_digits()) + &unit
+    }
+
+    /// A score by the name of its metric: `BLEU 36.05`; `3.217 nats per token, perplexity 24.95`.
+    pub fn described(self, score: f64) -> String {
+        let (label, amount) = (self.label(), self.amount(score));
+        if self.is_nats() {
+            format!("{amount} {label}, perplexity {}", perplexity(score))
+        } else {
+            format!("{label} {amount}")
+        }
+    }
+
+    /// A difference of scores, with a sign: a head changes nats by less than points.
+    pub fn change(self, delta: f64) -> String {
+        signed(delta, self.0.digits())
+    }
+
+    /// An interval of such differences: ` [-0.35, +0.08]`; nothing where there is none.
+    pub fn brackets(self, ends: Option<(f64, f64)>) -> String {
+        brackets(ends, ", ", |delta| self.change(delta))
+    }
+
+    /// The loss by a difference, in percent of the base score; of nats, the rise of the perplexity in percent.
+    pub fn percent_lost(self, delta: f64, base: f64) -> f64 {
+        if self.is_nats() {
+            100.0 * delta.exp_m1()
+        } else {
+            -100.0 * self.direction().gain(delta) / base.abs()
+        }
+    }
+
+    /// Name of the score that percentages are taken of, since none of nats mean anything: `BLEU`; `1/perplexity`, the geometric mean of the
+    /// probabilities of tokens.
+    pub fn proportional(self) -> &'static str {
+        if self.is_nats() { "1/perplexity" } else { self.label() }
+    }
+
+    /// Side on which a score is better.
+    pub fn direction(self) -> Direction {
+        self.0.direction()
+    }
+
+    /// Side of a worse score: `below` or `above` another.
+    pub fn worse_side(self) -> &'static str {
+        if self.direction() == Direction::HigherIsBetter { "below" } else { "above" }
+    }
+
+    /// `true` if the scores are BLEU, as all of the paper's translators have.
+    pub fn is_bleu(self) -> bool {
+        self.0 == MetricName::Bleu
+    }
+
+    /// `true` if the scores are shares of right answers, which a t-test compares.
+    pub fn is_accuracy(self) -> bool {
+        self.0 == MetricName::Accuracy
+    }
+
+    /// `true` if the scores are nats per token.
+    pub fn is_nats(self) -> bool {
+        self.0 == MetricName::Nats
+    }
+
+    /// Unit of a difference of scores, where that needs saying after `before`: `, in points`.
+    pub fn in_unit(self, before: &str) -> String {
+        self.0.units().map_or(String::new(), |[_, unit]| format!("{before} {unit}"))
+    }
+}
+
+/// The perplexity of this many nats per token, with two digits after the point up to a million: `24.95`, `2.35e10`.
+fn perplexity(nats: f64) -> String {
+    match nats.exp() {
+        perplexity if perplexity < 1e6 => fixed(perplexity, 2),
+        perplexity if perplexity.is_finite() => scientific(perplexity, 2),
+        _ => "above 1e308".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// exp(3.217) = 24.953.
+    #[test]
+    fn scores_have_the_unit_of_their_metric_and_nats_their_perplexity() {
+        let amounts = [MetricName::Bleu, MetricName::Accuracy, MetricName::F1]
+            .map(|name| Metric::new(name).amount(83.401));
+        assert_eq!(amounts, ["83.40", "83.40%", "83.40 points"]);
+        let (nats, bleu) = (Metric::new(MetricName::Nats), Metric::new(MetricName::Bleu));
+        assert_eq!(nats.described(3.217), "3.217 nats per token, perplexity 24.95");
+        assert_eq!(nats.described(30.0), "30.000 nats per token, perplexity 1.07e13");
+        assert_eq!(nats.described(1e6), "1000000.000 nats per token, perplexity above 1e308");
+        assert_eq!((nats.change(0.01234), bleu.change(-0.5)), ("+0.0123".to_owned(), "-0.50".to_owned()));
+        assert_eq!((nats.worse_side(), bleu.worse_side()), ("above", "below"));
+    }
+}

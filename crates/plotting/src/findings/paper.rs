@@ -1,0 +1,303 @@
+//! Published numbers: the files in `data/paper/`, which are part of the program, read in one place and never written in code.
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use minijinja::{Environment, UndefinedBehavior, Value, context};
+use records::{Attention, Scope, SpeedRow};
+use serde::de::DeserializeOwned;
+use serde::de::value::{Error as NoSuchKey, MapDeserializer};
+use serde::{Deserialize, Serialize};
+
+use crate::findings::ablations::Model;
+use crate::findings::results::percent;
+
+/// The published numbers.
+pub static PAPER: LazyLock<Paper> = LazyLock::new(Paper::read);
+
+/// Everything that the papers print and results can stand beside.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Paper {
+    /// Numbers of the text and of figures.
+    pub summary: Summary,
+    /// Table 1: single heads masked.
+    pub single_heads: Vec<Masked>,
+    /// The best head of each layer alone: Tables 2 and 3 and, chosen on other data, 5 and 6; of the translator, then of BERT.
+    best: [[Vec<Masked>; 2]; 2],
+    /// Figures 3 and 6.
+    pub shares: Vec<Share>,
+    /// Table 4: original and pruned models in turn.
+    pub timed: Vec<Timed>,
+    /// Figure 5.
+    pub epochs: Vec<Epoch>,
+    /// The head for rare tokens, by the text of Voita et al. (2019).
+    pub rare_tokens: Vec<RareTokens>,
+    /// Translators with the heads that gates leave, by the text and Table 2 of the same.
+    pub few_heads: Vec<FewHeads>,
+    /// Table 1 of the same.
+    dependencies: Vec<Dependency>,
+}
+
+/// Numbers of the text and of figures, by the keys of `michel2019-summary.csv`, which says what each is and where it stands.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[expect(missing_docs, reason = "the file says what they are")]
+pub struct Summary {
+    pub base_bleu: f64,
+    pub heads: f64,
+    pub significant: f64,
+    pub better: f64,
+    base_accuracy: f64,
+    lowest_accuracy: f64,
+    highest_accuracy: f64,
+    pub r_of_translator: f64,
+    pub r_of_bert: f64,
+    pub breakdown_percent: f64,
+    pub bleu_left: f64,
+    pub prunable_percent: f64,
+}
+
+impl Summary {
+    /// Accuracy of the intact BERT, and the least and the greatest with one head masked, in percent: Figure 1b.
+    pub fn accuracies(&self) -> [f64; 3] {
+        [self.base_accuracy, self.lowest_accuracy, self.highest_accuracy].map(|share| 100.0 * share)
+    }
+}
+
+/// The score with one head masked, or with the best one of a layer alone.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Masked {
+    /// The type of the layer.
+    pub attention: Attention,
+    /// Counted from 1.
+    pub layer: usize,
+    /// Score minus the base score, in points of BLEU or of accuracy.
+    #[serde(alias = "delta_bleu", alias = "delta_accuracy_points")]
+    pub delta: f64,
+    /// `true` if the cell is underlined (p < 0.01).
+    pub significant: bool,
+}
+
+/// Speed of BERT.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+pub struct Timed {
+    /// Examples that are read at once.
+    pub batch_size: usize,
+    /// Share of heads that it lacks, in percent; absent for the original model.
+    pruned_percent: Option<f64>,
+    /// Its speed.
+    pub examples_per_second: f64,
+    /// Gain in speed over the original one, in percent.
+    pub speedup_percent: Option<f64>,
+}
+
+/// The score with all heads after an epoch, counted from 1.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[expect(missing_docs, reason = "as in the figure")]
+pub struct Epoch {
+    pub epoch: usize,
+    pub unpruned_bleu: f64,
+}
+
+/// The share of heads that can go "without noticeable loss", in percent, for one model and test set.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[expect(missing_docs, reason = "as in the figure")]
+pub struct Share {
+    pub figure: String,
+    pub task: String,
+    pub percent: f64,
+}
+
+/// Percentage of sentences in which the head for rare tokens looks at one of the two rarest (Voita et al. 2019).
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct RareTokens {
+    /// The section.
+    pub source: String,
+    /// Training data of the translator.
+    pub data: String,
+    /// Of the sentences.
+    pub percent: f64,
+    /// `true` if only this much is said, that it is more.
+    pub is_least: bool,
+}
+
+/// Percentages of the best encoder head for a relation, and of its most frequent relative position, for the two translators of
+/// Voita et al. (2019), Table 1.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[expect(missing_docs, reason = "as in the table")]
+pub struct Dependency {
+    relation: String,
+    direction: String,
+    #[serde(rename = "wmt_best_head_percent")]
+    pub wmt: f64,
+    #[serde(rename = "wmt_positional_baseline_percent")]
+    pub wmt_position: f64,
+    #[serde(rename = "opensubtitles_best_head_percent")]
+    pub subtitles: f64,
+    #[serde(rename = "opensubtitles_positional_baseline_percent")]
+    pub subtitles_position: f64,
+}
+
+/// A translator with the heads that gates leave (Voita et al. 2019).
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+pub struct FewHeads {
+    /// The section or table.
+    pub source: String,
+    /// Training data of the translator.
+    pub data: String,
+    /// Heads with gates.
+    pub gates: Scope,
+    /// Number of these that are kept.
+    pub kept: usize,
+    /// Number of these.
+    pub heads: usize,
+    /// Change of BLEU, where the scores are not printed.
+    change: Option<f64>,
+    /// BLEU with all heads.
+    pub base: Option<f64>,
+    /// BLEU of the trained model that gates made sparse.
+    pub by_gates: Option<f64>,
+    /// BLEU of the same heads in a new model.
+    pub from_scratch: Option<f64>,
+}
+
+impl FewHeads {
+    /// The share that is kept, in percent.
+    pub fn percent(&self) -> f64 {
+        percent(self.kept, self.heads)
+    }
+
+    /// Change of BLEU, in points.
+    pub fn change(&self) -> f64 {
+        let printed = self.by_gates.zip(self.base).map(|(by_gates, base)| by_gates - base);
+        printed.or(self.change).expect("a test reads all rows")
+    }
+}
+
+/// The rows of a file in `data/paper/`.
+macro_rules! published {
+    ($name:literal) => {
+        rows(include_str!(concat!("../../../../data/paper/", $name, ".csv")))
+    };
+}
+
+impl Paper {
+    fn read() -> Self {
+        Self {
+            summary: summary(published!("michel2019-summary")),
+            single_heads: published!("michel2019-table1"),
+            best: [
+                [published!("michel2019-table2"), published!("michel2019-table3")],
+                [published!("michel2019-table5"), published!("michel2019-table6")],
+            ],
+            shares: published!("michel2019-shares"),
+            timed: published!("michel2019-table4"),
+            epochs: published!("michel2019-figure5"),
+            rare_tokens: published!("voita2019-rare-tokens"),
+            few_heads: published!("voita2019-few-heads"),
+            dependencies: published!("voita2019-table1"),
+        }
+    }
+
+    /// A sentence on published numbers that stands next to ours: the template of this name in `paper.toml`.
+    pub fn sentence(&self, name: &str) -> String {
+        self.sentence_on(name, Scope::All)
+    }
+
+    /// The same on translators with gates on these heads.
+    pub fn sentence_on(&self, name: &str, scope: Scope) -> String {
+        let templates: BTreeMap<String, String> =
+            toml::from_str(include_str!("paper.toml")).expect("a test reads all sentences");
+        let Self { summary, timed, epochs, few_heads, .. } = self;
+        let gated = few_heads.iter().filter(|own| own.gates == scope);
+        let gated = gated.map(|own| context! { change => own.change(), ..Value::from_serialize(own) });
+        let gated = gated.collect::<Vec<_>>();
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.add_function("fixed", words::fixed);
+        environment.add_function("signed", words::signed);
+        environment.add_function("tenths", words::tenths);
+        environment.add_function("typeset", words::typeset);
+        let sentence = environment.render_str(&templates[name], context! { summary, timed, epochs, gated });
+        sentence.expect("a test reads all sentences")
+    }
+
+    /// Changes with the best head of a layer alone, chosen on other data or not; none for language models.
+    pub fn best_heads(&self, model: Model, is_other_split: bool) -> &[Masked] {
+        let [translator, bert] = &self.best[usize::from(is_other_split)];
+        match model {
+            Model::Translator => translator,
+            Model::Classifier => bert,
+            Model::Language => &[],
+        }
+    }
+
+    /// The speedup at the batch size of a row, of a share of heads that is the row's but for less than one head.
+    pub fn speedup(&self, row: &SpeedRow) -> Option<f64> {
+        let is_near = |share: f64| (share / 100.0 * row.heads as f64 - row.removed as f64).abs() < 1.0;
+        let is_same =
+            |model: &&Timed| model.batch_size == row.batch_size && model.pruned_percent.is_some_and(is_near);
+        self.timed.iter().find(is_same)?.speedup_percent
+    }
+
+    /// A relation and direction as `head-functions` names them, `obj:verb->object`: Universal Dependencies call `obj` what CoreNLP
+    /// called `dobj`.
+    pub fn dependency(&self, name: &str) -> Option<&Dependency> {
+        let (relation, direction) = name.split_once(':')?;
+        let relation = if relation == "obj" { "dobj" } else { relation };
+        self.dependencies.iter().find(|own| own.relation == relation && own.direction == direction)
+    }
+}
+
+fn summary(numbers: Vec<Number>) -> Summary {
+    let numbers = numbers.into_iter().map(|own| (own.key, own.value));
+    Summary::deserialize(MapDeserializer::<_, NoSuchKey>::new(numbers)).expect("a test reads all numbers")
+}
+
+/// A row of the file of a [`Summary`].
+#[derive(Debug, Deserialize)]
+struct Number {
+    key: String,
+    value: f64,
+}
+
+/// The rows of a file, which may have more columns than are asked for.
+fn rows<T: DeserializeOwned>(text: &str) -> Vec<T> {
+    let rows = csv::Reader::from_reader(text.as_bytes()).into_deserialize();
+    rows.collect::<Result<_, _>>().expect("a test reads all files")
+}
+
+#[cfg(test)]
+mod tests {
+    use words::fixed;
+
+    use super::*;
+
+    #[test]
+    fn all_sentences_have_their_numbers() {
+        for name in ["table1", "figure1b", "figure1b-range", "figure2a", "figure2b", "table4", "figure5"] {
+            let sentence = PAPER.sentence(name);
+            let figures = sentence.chars().filter(char::is_ascii_digit).count();
+            assert!(figures > 2 && !sentence.contains('{'), "{name}: {sentence}");
+        }
+        let encoder = PAPER.sentence_on("few-heads", Scope::One(Attention::EncEnc));
+        assert!(encoder.ends_with("on WMT") && encoder != PAPER.sentence("few-heads"), "{encoder}");
+    }
+
+    /// The summary and the tables come from different places of the paper and must agree.
+    #[test]
+    fn published_counts_and_speedups_agree_with_each_other() {
+        let paper = &*PAPER;
+        let significant: Vec<_> = paper.single_heads.iter().filter(|cell| cell.significant).collect();
+        let better = significant.iter().filter(|cell| cell.delta > 0.0).count();
+        let counts = [paper.single_heads.len(), significant.len(), better].map(|count| count as f64);
+        let Summary { heads, significant, better, .. } = paper.summary;
+        assert_eq!(counts, [heads, significant, better]);
+        assert_eq!(paper.summary.accuracies().map(|percent| fixed(percent, 1)), ["83.4", "82.4", "83.8"]);
+        assert!(paper.few_heads.iter().all(|own| own.change().abs() < 1.0));
+        // Speeds are rounded too: 17.3 / 17.0 is 1.8 % more, not 1.9.
+        for pair in paper.timed.chunks(2) {
+            assert_eq!((pair[0].pruned_percent, pair[1].pruned_percent), (None, Some(50.0)));
+            let more = 100.0 * (pair[1].examples_per_second / pair[0].examples_per_second - 1.0);
+            assert!((more - pair[1].speedup_percent.unwrap()).abs() < 0.15);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Shares by hand: steps of 10 heads from a base of 30 points, judged at p < 0.01 and a margin of 2 %, 0.6 points.
+use super::*;
+use crate::findings::judge::Adjustment;
+use crate::findings::source::Source;
+use crate::findings::tiny;
+use records::MetricName;
+
+const CRITERION: Criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
+
+fn row(order: Order, step: usize, masked: usize, score: f64, p_value: Option<f64>) -> CurveRow {
+    let base = CurveRow { order, step, masked, heads: 10, metric: MetricName::Bleu, ..CurveRow::default() };
+    CurveRow { base_score: 30.0, score, score_delta: score - 30.0, p_value, p_adjusted: p_value, ..base }
+}
+
+fn pruning(rows: Vec<CurveRow>) -> Pruning {
+    let file = Source::subject(&tiny(), "tiny-translation").one(experiment::PRUNING).unwrap();
+    Pruning::of(Results { file, rows })
+}
+
+/// Steps with masked heads, score and p-value; step 0 goes without saying.
+fn curve(steps: &[(usize, f64, Option<f64>)]) -> Pruning {
+    let step = |(step, &(masked, score, p_value))| row(Order::Importance, step, masked, score, p_value);
+    pruning([(0, 30.0, None)].iter().chain(steps).enumerate().map(step).collect())
+}
+
+/// Percent, whether more might go, and the change there, of the first curve.
+fn found(pruning: &Pruning, which: RuleKind, criterion: Criterion) -> Option<(f64, bool, Option<f64>)> {
+    let found = pruning.series[0].removable(pruning.results.judge(criterion), which)?;
+    Some((found.percent, found.is_open, found.change.map(|change| change.delta)))
+}
+
+#[test]
+fn the_share_ends_before_the_first_significant_loss() {
+    let share = |steps: &[_]| found(&curve(steps), RuleKind::NoSignificantLoss, CRITERION);
+    // The first rises, the second has p at alpha, the third is a loss, and the fourth does not undo it.
+    let steps = [(1, 30.5, 0.001), (2, 29.5, 0.01), (4, 29.0, 0.009), (5, 29.8, 0.4)];
+    let steps = steps.map(|(masked, score, p)| (masked, score, Some(p)));
+    assert_eq!(share(&steps), Some((20.0, false, Some(-0.5))));
+    assert_eq!(share(&[(1, 20.0, Some(0.001)), (2, 30.0, Some(0.5))]), Some((0.0, false, Some(0.0))));
+    assert_eq!(share(&[(9, 30.0, Some(0.5))]), Some((90.0, true, Some(0.0))));
+    assert_eq!(share(&[(10, 30.0, Some(0.5))]), Some((100.0, false, Some(0.0))));
+    // What was not tested proves nothing, and ends the climb.
+    assert_eq!((share(&[(1, 10.0, None)]), share(&[])), (None, None));
+    assert_eq!(
+        share(&[(1, 30.0, Some(0.5)), (2, 1.0, None), (10, 0.0, Some(0.5))]),
+        Some((10.0, true, Some(0.0)))
+    );
+    let mut adjusted = curve(&[(1, 10.0, Some(0.001))]);
+    adjusted.series[0].runs[0][1].p_adjusted = Some(0.02);
+    let by =
+        |adjustment| found(&adjusted, RuleKind::NoSignificantLoss, Criterion { adjustment, ..CRITERION });
+    assert_eq!((by(Adjustment::Family), by(Adjustment::Bh)), (Some((10.0, true, Some(-20.0))), None));
+}
+
+#[test]
+fn the_dispensable_share_ends_where_the_interval_reaches_the_margin() {
+    let mut pruning = curve(&[1, 2, 3, 4].map(|masked| (masked, 29.5, Some(0.5))));
+    for (row, low) in
+        pruning.series[0].runs[0].iter_mut().zip([None, Some(-0.55), Some(-0.59), Some(-0.7), Some(-0.5)])
+    {
+        (row.delta_low, row.delta_high) = (low, low.and(Some(0.0)));
+    }
+    assert_eq!(found(&pruning, RuleKind::Dispensable, CRITERION), Some((20.0, false, Some(-0.5))));
+    assert_eq!(found(&pruning, RuleKind::NoSignificantLoss, CRITERION), Some((40.0, true, Some(-0.5))));
+}
+
+/// Of 1,000 walks 975 get to the third step, so 2.5 % of the shares lie below it; 25 get to the last, so 2.5 % lie there.
+#[test]
+fn the_spread_of_a_share_is_that_of_the_walks() {
+    let mut pruning = curve(&[1, 2, 3, 4, 5].map(|masked| (masked, 29.5, Some(0.5))));
+    let reached = [None, Some(1.0), Some(0.99), Some(0.975), Some(0.026), Some(0.025)];
+    for (row, reached) in pruning.series[0].runs[0].iter_mut().zip(reached) {
+        (row.reached_without_loss, row.power) = (reached, reached.and(Some(0.5)));
+    }
+    let spread = |which, criterion| {
+        pruning.series[0].removable(pruning.results.judge(criterion), which).and_then(|found| found.spread)
+    };
+    assert_eq!(spread(RuleKind::NoSignificantLoss, CRITERION), Some((30.0, 40.0)));
+    // the walks were by p < 0.01
+    assert_eq!(spread(RuleKind::NoSignificantLoss, Criterion { alpha: 0.05, ..CRITERION }), None);
+    pruning.series[0].runs[0][1].p_value = Some(0.001);
+    let stopped = pruning.series[0].removable(pruning.results.judge(CRITERION), RuleKind::NoSignificantLoss);
+    assert_eq!(stopped.map(|found| (found.percent, found.power)), Some((0.0, Some(0.5))));
+}
+
+/// A run that is going on has scored the first and the last step: heads between them may or may not be missed.
+#[test]
+fn a_gap_hides_the_share() {
+    let share = |steps: &[(usize, usize)]| {
+        let p_value = |masked| (masked > 0).then_some(0.5);
+        let steps =
+            steps.iter().map(|&(step, masked)| row(Order::Importance, step, masked, 30.0, p_value(masked)));
+        let found = found(&pruning(steps.collect()), RuleKind::NoSignificantLoss, CRITERION);
+        found.map(|(percent, is_open, _)| (percent, is_open))
+    };
+    assert_eq!(share(&[(0, 0), (10, 10)]), None);
+    assert_eq!(share(&[(0, 0), (1, 1), (10, 10)]), Some((10.0, true)));
+    assert_eq!(share(&[(2, 2), (3, 10)]), None);
+    // Without the intact model a curve is whole, but nothing is shown by it.
+    assert_eq!(share(&[(1, 1), (2, 10)]), Some((0.0, false)));
+}
+
+#[test]
+fn exchanges_tell_of_one_number_of_heads_only() {
+    let share = |p_value| {
+        let swapped = row(Order::Swap, 5, 5, 29.0, Some(p_value));
+        let swapped = CurveRow { search_score: Some(29.5), ..swapped };
+        found(
+            &pruning(vec![row(Order::Swap, 0, 0, 30.0, None), swapped]),
+            RuleKind::NoSignificantLoss,
+            CRITERION,
+        )
+        .map(|(percent, ..)| percent)
+    };
+    assert_eq!((share(0.001), share(0.2)), (None, Some(50.0)));
+}
+
+/// 0, 10 and 30 % of the heads can go: the median is 10; at the same step scores are 27, 28 and 29.
+#[test]
+fn of_random_orders_there_is_a_median_and_a_range_and_complements_and_floors_stand_apart() {
+    let run = |(seed, last): (u64, usize)| {
+        (0..4).map(move |step| CurveRow {
+            order_seed: Some(seed),
+            ..row(Order::Random, step, step, 30.0 - seed as f64, Some(if step <= last { 0.5 } else { 0.001 }))
+        })
+    };
+    let pruning_of = pruning([(1, 0), (2, 1), (3, 3)].into_iter().flat_map(run).collect());
+    let series = &pruning_of.series[0];
+    let found = series.removable(pruning_of.results.judge(CRITERION), RuleKind::NoSignificantLoss).unwrap();
+    assert_eq!((found.percent, found.range, found.is_open), (10.0, Some((0.0, 30.0)), true));
+    assert_eq!((series.score_at(31.0), series.score_at(50.0)), (Some((30.0, 28.0)), None));
+    let importance = row(Order::Importance, 1, 5, 29.0, None);
+    let turned = CurveRow { complement: true, score: 25.0, ..importance.clone() };
+    let pruning = pruning(vec![importance, turned, row(Order::Floor, 0, 10, 0.5, None)]);
+    let series = pruning.find(Scope::All, Order::Importance).unwrap();
+    assert_eq!(pruning.complement(series).unwrap().score_at(50.0), Some((50.0, 25.0)));
+    assert_eq!((series.score_at(50.0), pruning.floors[&Scope::All].score), (Some((50.0, 29.0)), 0.5));
+}
+
+/// The margin is 0.6 points. The interval of step 2 holds more than that, the score of step 3 is below it, and the whole
+/// interval of step 4, so that 10 % are dispensable, 20 % are within it as measured, and 30 % may still be.
+#[test]
+fn the_tolerable_share_lies_in_its_interval() {
+    let mut pruning =
+        curve(&[(1, 29.9, Some(0.5)), (2, 29.5, Some(0.5)), (3, 29.2, Some(0.1)), (4, 28.0, Some(0.001))]);
+    let ends = [None, Some((-0.5, 0.3)), Some((-0.9, 0.1)), Some((-1.2, -0.4)), Some((-2.5, -0.7))];
+    for (row, ends) in pruning.series[0].runs[0].iter_mut().zip(ends) {
+        (row.delta_low, row.delta_high) = ends.unzip();
+    }
+    let found = |pruning: &Pruning| pruning.series[0].tolerable(pruning.results.judge(CRITERION));
+    assert_eq!(found(&pruning), Some(Tolerable { percent: 20.0, low: 10.0, high: 30.0 }));
+    let untested = curve(&[(1, 29.9, None)]);
+    assert_eq!(found(&untested), None);
+}

@@ -1,0 +1,377 @@
+//! Single heads in several runs of one recipe, which differ in their seed. Only runs that start from one checkpoint can be compared head
+//! by head; of models that are trained from scratch, counts and sorted effects are compared.
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use charts::scale::extent;
+use records::{AblationRow, Attention, HeadId, Identity, Order, Row, Scope, Verdict};
+use significance::SEED;
+use stats::Segments;
+use stats::reliability::Swept;
+use stats::replicates::{Agreement, Heterogeneity, agreement, heterogeneity};
+
+use crate::findings::ablations::Ablations;
+use crate::findings::error::{Error, LeftOut, Result, faulty, incomparable};
+use crate::findings::judge::{Criterion, Judge, RuleKind};
+use crate::findings::pruning::Pruning;
+use crate::findings::results::Results;
+use crate::findings::segments::stored_if_there;
+use crate::findings::source::{ResultFile, experiment};
+
+/// Name of the folder of a replicate before its number.
+pub(crate) const FOLDER: &str = "replicate-";
+
+/// The same sweep over the heads of each replicate.
+#[derive(Debug)]
+pub struct Replicates {
+    /// At least two sweeps in the order of the replicates; the first is the subject's own.
+    pub sweeps: Vec<Ablations>,
+    /// Pruning curves, where they were measured and read.
+    curves: Vec<Pruning>,
+}
+
+/// Shares of the heads of one replicate that can go, in percent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shares {
+    /// Shown dispensable.
+    pub dispensable: f64,
+    /// Without a significant loss, the paper's rule.
+    pub without_loss: f64,
+}
+
+impl Shares {
+    fn of(curves: &Pruning, judge: Judge) -> Option<Self> {
+        let curve = curves.find(Scope::All, Order::Importance)?;
+        let share = |which| curve.removable(judge, which).map(|found| found.percent);
+        Some(Self {
+            dispensable: share(RuleKind::Dispensable)?,
+            without_loss: share(RuleKind::NoSignificantLoss)?,
+        })
+    }
+}
+
+/// Effects of masking one head in each run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeadInAll {
+    /// The head.
+    pub head: HeadId,
+    /// In the order of the runs, score with the head masked minus that of the full model.
+    pub changes: Vec<f64>,
+    /// Verdicts in the order of the runs; `None` if not tested.
+    pub verdicts: Vec<Option<Verdict>>,
+}
+
+/// Heads that some run needs, by their verdicts in the other runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needed {
+    /// Heads that some run needs.
+    pub in_some: usize,
+    /// Heads of these that all runs need.
+    pub in_all: usize,
+    /// Heads of these that are undecided in another run.
+    pub undecided_in_some: usize,
+    /// Heads of these that are dispensable in another run.
+    pub dispensable_in_some: usize,
+}
+
+impl Needed {
+    /// Counts heads over so many runs.
+    pub fn of(heads: &[HeadInAll], runs: usize) -> Self {
+        let needed = || heads.iter().filter(|head| head.count(Verdict::Needed) > 0);
+        let with = |verdict| needed().filter(|head| head.count(verdict) > 0).count();
+        Self {
+            in_some: needed().count(),
+            in_all: needed().filter(|head| head.count(Verdict::Needed) == runs).count(),
+            undecided_in_some: with(Verdict::Undecided),
+            dispensable_in_some: with(Verdict::Dispensable),
+        }
+    }
+}
+
+/// What the heads of one attention type have in common across runs that start from one checkpoint.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Correlation of the effects; `None` if it is undefined.
+    pub agreement: Option<Agreement>,
+    /// Test of each head, in their order, for whether its effect differs between runs.
+    pub heterogeneity: Vec<Heterogeneity>,
+}
+
+impl HeadInAll {
+    /// Heads of a type in sweeps over the same heads, in their order.
+    pub fn of_type(sweeps: &[Ablations], attention: Attention, judge: Judge) -> Vec<Self> {
+        let families: Vec<_> = sweeps.iter().map(|sweep| sweep.family(attention)).collect();
+        let of = |place: usize| {
+            let rows = families.iter().map(|family| family[place]);
+            Self {
+                head: families[0][place].head_id(),
+                changes: rows.clone().map(|row| row.score_delta).collect(),
+                verdicts: rows.map(|row| judge.verdict(row)).collect(),
+            }
+        };
+        (0..families[0].len()).map(of).collect()
+    }
+
+    /// Mean change.
+    pub fn mean(&self) -> f64 {
+        self.changes.iter().sum::<f64>() / self.changes.len() as f64
+    }
+
+    /// Smallest and greatest change.
+    pub fn range(&self) -> (f64, f64) {
+        extent(self.changes.iter().copied())
+    }
+
+    /// The verdict on which all runs agree, or else undecided; `None` if the first was not tested.
+    pub fn agreed(&self) -> Option<Verdict> {
+        let first = self.verdicts[0]?;
+        Some(if self.count(first) == self.verdicts.len() { first } else { Verdict::Undecided })
+    }
+
+    /// Number of runs with this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.verdicts.iter().filter(|found| **found == Some(verdict)).count()
+    }
+}
+
+impl Replicates {
+    /// Reads the same sweep of all replicates of a subject, whose own is `file`, and their pruning curves; `None` if no other one has
+    /// it.
+    pub fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Option<Self>> {
+        let Some(mut found) = Self::beside(Results::read(file)?)? else { return Ok(None) };
+        let own = &found.sweeps[0].file;
+        let pruning = own.path.with_file_name(format!("{}.csv", own.stem(experiment::PRUNING)));
+        if pruning.exists() {
+            let first = Pruning::read(own.other(pruning, experiment::PRUNING)?, left_out)?;
+            let others = Self::curves(&first, left_out)?;
+            found.curves.extend(std::iter::once(first).chain(others));
+        }
+        Ok(Some(found))
+    }
+
+    /// The same without pruning curves, of a subject whose own sweep is read.
+    pub fn beside(first: Ablations) -> Result<Option<Self>> {
+        let own = first.file.clone();
+        let mut sweeps = vec![first];
+        for sweep in of_replicates(&own, experiment::SWEEP)? {
+            let sweep = Ablations::read(sweep)?;
+            check(&own, &sweep.file)?;
+            check_rows(&sweeps, &sweep)?;
+            sweeps.push(sweep);
+        }
+        Ok((sweeps.len() > 1).then_some(Self { sweeps, curves: Vec::new() }))
+    }
+
+    /// The same of a sweep with which they are shown; `None` also if one cannot be read, which is then left out.
+    pub fn of_sweep(sweep: &Ablations, left_out: &mut LeftOut) -> Option<Self> {
+        left_out.keep_if_there(Self::beside(sweep.clone())).flatten()
+    }
+
+    /// Pruning curves of the other replicates of a subject.
+    pub fn curves(own: &Pruning, left_out: &mut LeftOut) -> Result<Vec<Pruning>> {
+        let (own, mut found) = (&own.results.file, Vec::new());
+        for curves in of_replicates(own, experiment::PRUNING)? {
+            check(own, &curves)?;
+            found.push(Pruning::read(curves, left_out)?);
+        }
+        Ok(found)
+    }
+
+    /// Shares of the heads that can go by importance, of the replicates whose curve was measured.
+    pub fn shares(&self, criterion: Criterion) -> Vec<Shares> {
+        Self::shares_of(&self.curves, criterion)
+    }
+
+    /// The same of these curves.
+    pub fn shares_of<'a>(curves: impl IntoIterator<Item = &'a Pruning>, criterion: Criterion) -> Vec<Shares> {
+        let of = |curves: &Pruning| Shares::of(curves, curves.results.judge(criterion));
+        curves.into_iter().filter_map(of).collect()
+    }
+
+    /// Heads of a type, in their order.
+    pub fn heads(&self, attention: Attention, judge: Judge) -> Vec<HeadInAll> {
+        HeadInAll::of_type(&self.sweeps, attention, judge)
+    }
+
+    /// Returns true if all runs start from one checkpoint, so that heads can be compared by their numbers.
+    pub fn have_same_heads(&self) -> bool {
+        self.sweeps[0].file.kind.is_fine_tuned
+    }
+
+    /// Compares the heads of each attention type across runs; empty if the runs do not start from one checkpoint, or if the statistics
+    /// of segments are missing.
+    pub fn comparisons(&self) -> Result<BTreeMap<Attention, Comparison>> {
+        if !self.have_same_heads() {
+            return Ok(BTreeMap::new());
+        }
+        let segments = self.sweeps.iter().map(stored_if_there).collect::<Result<Option<Vec<_>>>>()?;
+        let Some(segments) = segments else { return Ok(BTreeMap::new()) };
+        let of = |attention: Attention| {
+            // the rows of all replicates are of the same heads in the same order
+            let is_own = |(row, _): &(&AblationRow, _)| row.attention == attention;
+            let own = |variants| -> Vec<&Segments> {
+                let rows = self.sweeps[0].rows.iter().zip::<&Vec<Segments>>(variants);
+                rows.filter(is_own).map(|(_, variant)| variant).collect()
+            };
+            let variants: Vec<Vec<&Segments>> = segments.iter().map(|(_, variants)| own(variants)).collect();
+            let swept = segments.iter().zip(&variants).map(|((base, _), variants)| Swept { base, variants });
+            let swept: Vec<Swept<'_>> = swept.collect();
+            let compared = agreement(&swept, SEED).and_then(|agreement| {
+                Ok(Comparison { agreement, heterogeneity: heterogeneity(&swept, SEED)? })
+            });
+            Ok((attention, compared.map_err(incomparable(&self.sweeps[0].file))?))
+        };
+        self.sweeps[0].attentions().into_iter().map(of).collect()
+    }
+}
+
+/// The files of the replicates that are named as the subject's own, in their order.
+pub(crate) fn of_replicates(own: &ResultFile, experiment: &str) -> Result<Vec<ResultFile>> {
+    let of = |number: usize| {
+        let folder = format!("{FOLDER}{number}");
+        let path = own.path.with_file_name(&folder).join(own.path.file_name().unwrap_or_default());
+        let subject = format!("{}/{folder}", own.subject);
+        path.exists().then(|| ResultFile::of(path, &subject, experiment, own.kind))
+    };
+    numbers(own.path.parent().unwrap_or(Path::new("."))).into_iter().filter_map(of).collect()
+}
+
+/// Results of other trainings that go with a file: those of replicates with the subject's own and, where the subject has none itself, those
+/// of other replicates with a replicate's.
+pub(crate) fn other_trainings(file: &ResultFile, experiment: &str) -> Result<Vec<ResultFile>> {
+    let Some((subject, _)) = file.subject.rsplit_once('/') else { return of_replicates(file, experiment) };
+    let folder = file.path.parent().and_then(Path::parent).unwrap_or(Path::new("."));
+    let path = folder.join(file.path.file_name().unwrap_or_default());
+    if path.exists() {
+        return Ok(Vec::new());
+    }
+    let mut found = of_replicates(&ResultFile::of(path, subject, experiment, file.kind)?, experiment)?;
+    found.retain(|other| other.path != file.path);
+    Ok(found)
+}
+
+/// Numbers of the replicates that have a folder in that of their subject, in their order.
+fn numbers(folder: &Path) -> Vec<usize> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let number = |name: String| name.strip_prefix(FOLDER)?.parse().ok().filter(|&number| number > 1);
+    let mut numbers: Vec<usize> =
+        entries.filter_map(|entry| number(entry.file_name().into_string().ok()?)).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Refuses results of a replicate that differ from the subject's own in more than the model.
+pub(crate) fn check(own: &ResultFile, other: &ResultFile) -> Result<()> {
+    let difference = match (own.identity(), other.identity()) {
+        (Some(own), Some(other)) => {
+            let model =
+                Identity { subject: own.subject.clone(), weights: own.weights.clone(), ..other.clone() };
+            own.differences(&model).into_iter().next()
+        }
+        _ => Some("a signature is missing".to_owned()),
+    };
+    difference.map_or(Ok(()), |difference| Err(no_replicate(own, other, &difference)))
+}
+
+/// Refuses a sweep over other heads, or of a model that one of `sweeps` is of.
+fn check_rows(sweeps: &[Ablations], other: &Ablations) -> Result<()> {
+    let names = |sweep: &Ablations| sweep.rows.iter().map(Row::name).collect::<Vec<_>>();
+    if names(&sweeps[0]) != names(other) {
+        return Err(no_replicate(&sweeps[0].file, &other.file, "its heads are others"));
+    }
+    let weights = |sweep: &Ablations| sweep.file.identity().and_then(|identity| identity.weights.clone());
+    let same = sweeps.iter().find(|sweep| weights(sweep).is_some() && weights(sweep) == weights(other));
+    same.map_or(Ok(()), |same| {
+        let fault = format!("its model is that of `{}`", same.file.path.display());
+        Err(no_replicate(&sweeps[0].file, &other.file, &fault))
+    })
+}
+
+fn no_replicate(own: &ResultFile, other: &ResultFile, difference: &str) -> Error {
+    faulty(&other.path, format!("is no replicate of `{}`: {difference}", own.path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::{Adjustment, Change, Folders, Source, copied, tiny};
+    use serde_json::Value;
+
+    fn read(folders: &Folders) -> Result<Option<Replicates>> {
+        let file = Source::subject(folders, "tiny-inference").one(experiment::SWEEP)?;
+        Replicates::read(file, &mut LeftOut::default())
+    }
+
+    /// Reads a setup with a second run, whose signature is changed.
+    fn read_changed(change: Change<'_>) -> Result<Option<Replicates>> {
+        let other = |identity: &mut Value| {
+            identity["subject"] = "tiny-inference/replicate-2".into();
+            identity["weights"] = "1".repeat(64).into();
+            change(identity);
+        };
+        let own = ("ablate-one", "ablate-one", (&|_: &mut Value| ()) as Change<'_>);
+        let files = [own, ("ablate-one", "replicate-2/ablate-one", &other)];
+        let (_folder, folders) = copied("tiny-inference", &files);
+        read(&folders)
+    }
+
+    /// Two trainings with equal rows: each head costs the same in both.
+    #[test]
+    fn the_same_sweep_of_other_weights_is_a_replicate() {
+        let found = read_changed(&|_| ()).unwrap().unwrap();
+        let judge = found.sweeps[0].judge(Criterion { alpha: 0.01, adjustment: Adjustment::None });
+        let heads = found.heads(Attention::SelfAttention, judge);
+        assert_eq!(heads.len(), found.sweeps[0].rows.len());
+        for (head, row) in heads.iter().zip(&found.sweeps[0].rows) {
+            assert_eq!((head.mean(), head.range()), (row.score_delta, (row.score_delta, row.score_delta)));
+            assert_eq!(head.verdicts, vec![judge.verdict(row); 2]);
+        }
+        assert!(found.comparisons().unwrap().is_empty(), "no statistics of segments");
+        let found = read(&tiny()).unwrap().unwrap();
+        assert_eq!((found.sweeps.len(), found.curves.len()), (2, 2));
+    }
+
+    #[test]
+    fn other_sweeps_are_no_replicates() {
+        let own = |identity: &mut Value| {
+            let path = tiny().results.join("tiny-inference/ablate-one.json");
+            let signature: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+            identity["weights"] = signature["identity"]["weights"].clone();
+        };
+        let other_split = |identity: &mut Value| identity["split"] = "mismatched".into();
+        let faults = [(&own as Change<'_>, "its model is that of `"), (&other_split, "split: ")];
+        for (change, fault) in faults {
+            let message = read_changed(change).unwrap_err().to_string();
+            assert!(message.contains("is no replicate of") && message.contains(fault), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_head_in_all_trainings_is_counted_by_verdicts() {
+        let verdicts = vec![Some(Verdict::Needed), None, Some(Verdict::Needed), Some(Verdict::Undecided)];
+        let head =
+            HeadInAll { head: "self:1:2".parse().unwrap(), changes: vec![-3.0, 1.0, -2.0, 0.0], verdicts };
+        assert_eq!((head.mean(), head.range()), (-1.0, (-3.0, 1.0)));
+        assert_eq!((head.count(Verdict::Needed), head.count(Verdict::Dispensable)), (2, 0));
+    }
+
+    /// Undecided in another run is not dispensable there: of three heads that some run needs, one is dispensable in another.
+    #[test]
+    fn needed_heads_are_counted_by_their_verdicts_in_other_runs() {
+        use Verdict::{Dispensable, Needed as Needs, Undecided};
+        let head = |verdicts: [Verdict; 3]| HeadInAll {
+            head: "self:1:2".parse().unwrap(),
+            changes: vec![-1.0; 3],
+            verdicts: verdicts.map(Some).to_vec(),
+        };
+        let heads = [
+            head([Needs, Needs, Needs]),
+            head([Needs, Undecided, Undecided]),
+            head([Undecided, Needs, Dispensable]),
+            head([Dispensable, Undecided, Dispensable]),
+        ];
+        let expected = Needed { in_some: 3, in_all: 1, undecided_in_some: 2, dispensable_in_some: 1 };
+        assert_eq!(Needed::of(&heads, 3), expected);
+    }
+}

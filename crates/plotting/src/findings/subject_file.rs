@@ -1,0 +1,124 @@
+//! The file that describes a subject, as far as readers of its results care.
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use records::StandsFor;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::findings::replicates::FOLDER;
+
+/// Contents of the file of a subject. All is absent where there is no such file.
+#[derive(Debug, Clone, Default)]
+pub struct SubjectFile {
+    /// The file as it is.
+    pub text: Option<String>,
+    /// One sentence on model and data.
+    pub description: Option<String>,
+    /// Facts that readers of any of its results see.
+    pub kind: SubjectKind,
+    /// Fault of a file that is there and could not be read, or not understood.
+    pub fault: Option<String>,
+}
+
+/// Facts that tables and captions state of all results of a subject.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SubjectKind {
+    /// Model and data whose published numbers stand beside its own.
+    pub stands_for: Option<StandsFor>,
+    /// `true` if its data is made up, made here.
+    pub is_demo: bool,
+    /// `true` if that is a language, with a grammar.
+    pub has_grammar: bool,
+    /// `true` if its runs start from one checkpoint, so that a head is the same head in all of them.
+    pub is_fine_tuned: bool,
+}
+
+/// The part of the file that counts here; `subject` checks all of it before an experiment.
+#[derive(Deserialize)]
+struct File {
+    description: Option<String>,
+    stands_for: Option<StandsFor>,
+    data: Option<Data>,
+    checkpoint: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    grammar: Option<IgnoredAny>,
+    repeats: Option<IgnoredAny>,
+}
+
+impl SubjectFile {
+    /// Reads `<subject>.toml` in the folder of experiments.
+    pub fn read(experiments: &Path, subject: &str) -> Self {
+        let path = durable::bundled(&experiments.join(format!("{subject}.toml")));
+        let text = match durable::open_regular(&path).and_then(io::read_to_string) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Self::default(),
+            Err(error) => {
+                let fault = Some(format!("cannot read `{}`: {error}", path.display()));
+                return Self { fault, ..Self::default() };
+            }
+        };
+        match toml::from_str(&text) {
+            Ok(File { description, stands_for, data, checkpoint }) => {
+                let has_grammar = data.as_ref().is_some_and(|data| data.grammar.is_some());
+                let is_demo = has_grammar || data.is_some_and(|data| data.repeats.is_some());
+                let is_fine_tuned = checkpoint.is_some();
+                let kind = SubjectKind { stands_for, is_demo, has_grammar, is_fine_tuned };
+                Self { text: Some(text), description, kind, fault: None }
+            }
+            Err(error) => {
+                let fault = format!("`{}`: {}", path.display(), error.message());
+                Self { text: Some(text), fault: Some(fault), ..Self::default() }
+            }
+        }
+    }
+}
+
+impl SubjectKind {
+    /// The name of a subject as a reader should see it, and the number of its training where that is a further one.
+    pub fn shown(self, subject: &str) -> String {
+        let (name, training) = match subject.split_once('/') {
+            Some((name, folder)) => (name, format!(", training {}", folder.trim_start_matches(FOLDER))),
+            None => (subject, String::new()),
+        };
+        let demo = match self {
+            Self { has_grammar: true, .. } => " (demo language)",
+            Self { is_demo: true, .. } => " (demo)",
+            _ => "",
+        };
+        format!("{name}{demo}{training}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_what_its_subject_stands_for_a_slip_in_it_is_named_and_a_missing_one_is_absent() {
+        let read = |text: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("a.toml"), text).unwrap();
+            SubjectFile::read(folder.path(), "a")
+        };
+        let kind = read("stands_for = \"mnli\"\n[data]\ngrammar = { seed = 1 }").kind;
+        let expected = SubjectKind {
+            stands_for: Some(StandsFor::Mnli),
+            is_demo: true,
+            has_grammar: true,
+            is_fine_tuned: false,
+        };
+        assert_eq!(kind, expected);
+        assert_eq!(kind.shown("a"), "a (demo language)");
+        assert_eq!(kind.shown("a/replicate-6"), "a (demo language), training 6");
+        assert_eq!(read("[data]\nrepeats = { seed = 1 }").kind.shown("a"), "a (demo)");
+        let slip = read("stands_for = \"bert\"");
+        let fault = slip.fault.unwrap();
+        assert!(fault.contains("a.toml`: unknown variant `bert`") && !fault.contains('\n'), "{fault}");
+        let missing = SubjectFile::read(Path::new("no such folder"), "a");
+        assert!(slip.text.is_some() && missing.text.is_none() && missing.fault.is_none());
+    }
+}

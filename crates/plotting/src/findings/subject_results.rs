@@ -1,0 +1,197 @@
+//! All that was measured on one subject.
+use std::collections::BTreeMap;
+
+use records::{BASE, Blocks, HeadId, TrainingRow};
+
+use crate::findings::ablations::Ablations;
+use crate::findings::best_heads::BestHeads;
+use crate::findings::dynamics::Dynamics;
+use crate::findings::error::{LeftOut, Result};
+use crate::findings::functions::{Functions, Relevance};
+use crate::findings::gates::Gates;
+use crate::findings::importance::Importance;
+use crate::findings::kinds::{Kinds, KindsOfCurves};
+use crate::findings::methods::Methods;
+use crate::findings::metric::Metric;
+use crate::findings::pair::Pair;
+use crate::findings::pruning::Pruning;
+use crate::findings::replicates::Replicates;
+use crate::findings::results::Results;
+use crate::findings::retrained::Retrained;
+use crate::findings::same_model::may_have_same_weights;
+use crate::findings::segments::{self, SegmentChange};
+use crate::findings::source::{Folders, ResultFile, Source, experiment};
+use crate::findings::subject_file::SubjectKind;
+use crate::findings::time::Time;
+
+/// All that was measured on one subject; of best heads those that were chosen on each split, a file of gates for each set of heads
+/// with gates. From `others` on it is read by [`SubjectResults::read_heads`].
+#[derive(Debug, Default)]
+#[expect(missing_docs, reason = "each is named after its experiment")]
+pub struct SubjectResults {
+    /// The folder of its results.
+    pub name: String,
+    pub kind: SubjectKind,
+    pub time: Time,
+    pub sweep: Option<Ablations>,
+    pub replicates: Option<Replicates>,
+    pub kinds: Option<Kinds>,
+    pub best: Vec<BestHeads>,
+    pub pairs: Vec<Pair>,
+    pub pruning: Option<Pruning>,
+    pub pruning_kinds: Option<KindsOfCurves>,
+    pub retrained: Option<Retrained>,
+    /// Of the subject's own training or, without one, of a replicate.
+    pub methods: Option<Methods>,
+    pub dynamics: Option<Dynamics>,
+    pub functions: Option<Functions>,
+    pub gates: Vec<Gates>,
+    /// Nats of the intact model for each word of the text, where words were counted.
+    pub nats_a_word: Option<f64>,
+    /// Sweeps on other splits.
+    pub others: Vec<Ablations>,
+    pub importance: Option<Importance>,
+    /// Of each set of rules.
+    pub relevance: Vec<Relevance>,
+    /// The segments that change most without each head.
+    pub segments: BTreeMap<HeadId, Vec<SegmentChange>>,
+    pub training: Option<Results<TrainingRow>>,
+}
+
+impl SubjectResults {
+    /// Reads the standard files or, where there is none, those of the run over most segments.
+    pub fn read(folders: &Folders, name: &str, left_out: &mut LeftOut) -> Self {
+        let kind = folders.kind(name);
+        let source = Source::of_kind(folders, name, kind);
+        let time = Time::read(&folders.results, name, left_out);
+        let mut subject = Self {
+            name: name.to_owned(),
+            kind,
+            sweep: one(&source, experiment::SWEEP, left_out, |file, _| Ablations::read(file)),
+            replicates: one(&source, experiment::SWEEP, left_out, Replicates::read).flatten(),
+            kinds: one(&source, experiment::SWEEP, left_out, |file, _| Kinds::read(file)).flatten(),
+            best: {
+                let own = one(&source, experiment::BEST_HEADS, left_out, |file, _| BestHeads::read(file));
+                let elsewhere = left_out.read_all(BestHeads::largest_files(&source), BestHeads::read);
+                own.into_iter().chain(elsewhere).collect()
+            },
+            pairs: left_out.read_all(Pair::files(&source, None), |file| Pair::read(file, &folders.results)),
+            pruning: one(&source, experiment::PRUNING, left_out, Pruning::read),
+            pruning_kinds: one(&source, experiment::PRUNING, left_out, KindsOfCurves::read).flatten(),
+            retrained: one(&source, experiment::RETRAINED, left_out, Retrained::read),
+            methods: {
+                let file = source.of_a_training(experiment::METHODS);
+                let found = file.and_then(|file| Methods::read(file, left_out));
+                left_out.keep_if_there(found)
+            },
+            dynamics: one(&source, experiment::DYNAMICS, left_out, |file, _| Dynamics::read(file)),
+            functions: one(&source, experiment::FUNCTIONS, left_out, |file, _| Functions::read(file)),
+            gates: {
+                let gates = left_out.read_all(source.all(experiment::GATES), Gates::read);
+                gates.into_iter().map(|gates| gates.against_control(left_out)).collect()
+            },
+            time: left_out.keep(time).unwrap_or_default(),
+            ..Self::default()
+        };
+        let measured = subject.pruning.iter().map(|pruning| &pruning.results.file);
+        let measured = measured.chain(subject.sweep.iter().map(|sweep| &sweep.file)).next();
+        let words = measured.filter(|file| file.is_language()).map_or(Ok(None), nats_a_word);
+        subject.nats_a_word = left_out.keep(words).flatten();
+        subject
+    }
+
+    /// Reads what else is known of each head.
+    pub fn read_heads(&mut self, source: &Source, left_out: &mut LeftOut) {
+        let importance = source.one(experiment::IMPORTANCE).and_then(Importance::read);
+        self.importance = left_out.keep_if_there(importance);
+        let own = self.sweep.as_ref().map(|sweep| &sweep.file.path);
+        let mut others = left_out.keep(source.all(experiment::SWEEP)).unwrap_or_default();
+        others.retain(|file| Some(&file.path) != own);
+        self.others = left_out.read_all(Ok(others), Ablations::read);
+        self.relevance = left_out.read_all(source.all(experiment::RELEVANCE), Relevance::read);
+        if let Some(own) = self.heads_file().cloned() {
+            let mut is_same = |file: &ResultFile| {
+                let is_same = may_have_same_weights(&own, file);
+                if !is_same {
+                    let (path, own) = (file.path.display(), own.path.display());
+                    left_out.note(format!(
+                        "`{path}` is of other weights than `{own}`, beside which it is not shown"
+                    ));
+                }
+                is_same
+            };
+            self.others.retain(|other| is_same(&other.file));
+            self.relevance.retain(|relevance| is_same(&relevance.file));
+            self.importance = self.importance.take().filter(|importance| is_same(&importance.file));
+            // tables and figures of their own remain
+            let functions = self.functions.iter().map(|functions| &functions.file);
+            let curves = self.pruning.iter().map(|pruning| &pruning.results.file);
+            functions.chain(curves).chain(self.gates.iter().map(|gates| &gates.file)).for_each(|file| {
+                is_same(file);
+            });
+        }
+        let log = source.one(experiment::TRAINING_LOG);
+        let log = log.and_then(|log| Results::read(log.with_experiment(experiment::TRAINING)));
+        self.training = left_out.keep_if_there(log);
+        if let Some(sweep) = &self.sweep {
+            self.segments = left_out.keep(segments::most_changed(sweep)).unwrap_or_default();
+        }
+    }
+
+    /// The file that says which model's heads these are: the sweep or, without one, the importance.
+    pub fn heads_file(&self) -> Option<&ResultFile> {
+        let sweep = self.sweep.as_ref().map(|sweep| &sweep.file);
+        sweep.or(self.importance.as_ref().map(|importance| &importance.file))
+    }
+
+    /// Its name as a reader should see it.
+    pub fn shown(&self) -> String {
+        self.kind.shown(&self.name)
+    }
+
+    /// The pretrained model that its training began with, if the log of that names one.
+    pub fn pretrained(&self) -> Option<&str> {
+        let file = &self.training.as_ref()?.file;
+        file.text("checkpoint").filter(|_| file.identity().is_some_and(|identity| identity.weights.is_some()))
+    }
+
+    /// `true` if its scores are nats per token, and no points.
+    pub fn has_nats(&self) -> bool {
+        let metrics = self.sweep.iter().map(|sweep| sweep.metric());
+        metrics.chain(self.pruning.iter().map(|pruning| pruning.results.metric())).any(Metric::is_nats)
+    }
+
+    /// The files that were read.
+    pub fn files(&self) -> impl Iterator<Item = &ResultFile> {
+        let sweeps = self.sweep.iter().chain(self.best.iter().map(|best| &best.sweep));
+        let files = sweeps.map(|sweep| &sweep.file).chain(self.pairs.iter().map(|pair| &pair.file));
+        let files = files.chain(self.pruning.iter().map(|pruning| &pruning.results.file));
+        let files = files.chain(self.retrained.iter().map(|retrained| &retrained.after.results.file));
+        let files = files.chain(self.methods.iter().map(|methods| &methods.results.file));
+        let files = files.chain(self.dynamics.iter().map(|dynamics| &dynamics.file));
+        let files = files.chain(self.functions.iter().map(|functions| &functions.file));
+        files.chain(self.gates.iter().map(|gates| &gates.file))
+    }
+}
+
+/// What is read from the standard file of an experiment; `None` if it was not run, or cannot be read.
+fn one<T>(
+    source: &Source,
+    experiment: &str,
+    left_out: &mut LeftOut,
+    read: impl FnOnce(ResultFile, &mut LeftOut) -> Result<T>,
+) -> Option<T> {
+    let found = source.one(experiment).and_then(|file| read(file, left_out));
+    left_out.keep_if_there(found)
+}
+
+/// The nats of the intact model for each word of the text; none where words were not counted.
+fn nats_a_word(file: &ResultFile) -> Result<Option<f64>> {
+    let Some(signature) = &file.signature else { return Ok(None) };
+    let Some(blocks) = Blocks::beside(&file.path, signature)? else { return Ok(None) };
+    let sum = |column: &str| {
+        let place = blocks.columns.iter().position(|name| name == column)?;
+        Some(blocks.get(BASE)?.sums.get(place)?.value())
+    };
+    Ok(sum("nats").zip(sum("words")).filter(|(_, words)| *words > 0.0).map(|(nats, words)| nats / words))
+}

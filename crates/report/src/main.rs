@@ -1,6 +1,0 @@
-//! The command `report`.
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    report::main()
-}
