@@ -9,19 +9,32 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LONG_FILE, LONG_FUNCTION = 400, 40
+TEST_MODULE = re.compile(r"#\[cfg\(test\)\]\n(?:pub(?:\(\w+\))? )?mod (\w+);")
 FUNCTION = re.compile(r"(\s*)(?:pub(?:\([^)]*\))? )?(?:const )?(?:async )?fn (\w+)")
+
+
+def test_files() -> set[Path]:
+    """Returns the files of modules that are declared with `#[cfg(test)]`."""
+    found = set()
+    for path in (ROOT / "crates").rglob("*.rs"):
+        folder = path.parent if path.name in ("lib.rs", "main.rs", "mod.rs") else path.with_suffix("")
+        found |= {folder / f"{name}.rs" for name in TEST_MODULE.findall(path.read_text(encoding="utf-8"))}
+    return found
 
 
 def split(path: Path) -> tuple[list[str], list[str]]:
     """Returns the lines of a source file before and from its test module on."""
     lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    is_test = path.name in ("tests.rs", "golden.rs") or "tests" in path.parts[len(ROOT.parts) :]
+    is_test = path in TEST_FILES or "tests" in path.parts[len(ROOT.parts) :]
     if is_test:
         return [], lines
     start = next((n for n, line in enumerate(lines) if line == "#[cfg(test)]"), len(lines))
     follows = lines[start + 1 : start + 2]
     # `#[cfg(test)]` before a declaration or a function leaves the rest of the file product code
     return (lines[:start], lines[start:]) if follows and follows[0].startswith("mod tests {") else (lines, [])
+
+
+TEST_FILES = test_files()
 
 
 def long_functions(lines: list[str]) -> list[tuple[str, int]]:

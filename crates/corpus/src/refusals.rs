@@ -74,7 +74,11 @@ fn files_at_fault_are_refused_by_name_and_line() {
         (THIRD, b"x\ty\n", " has no column 3: its header names `x`, `y`"),
         (NUMBERED, b"x\t1\t\n", ", line 1: 3 columns, but column 4 is needed"),
         (NUMBERED, b"x\t1\t\t\n", ", line 1: column 4 is empty"),
-        (QUOTED, b"a,b\n\"x,y\n", ", line 2: 1 column, but the header has 2; if quotation marks"),
+        (
+            QUOTED,
+            b"a,b\n\"x,y\n",
+            ", line 2: 1 column, but the header has 2; if quotation marks are part of the text, set `quoting = false`",
+        ),
         (JSONL, b"\n{\"te\\u001bxt\": 1}", r", line 2: no field `n`: there are `te\u{1b}xt`"),
         (JSONL, b"\n[1]", ", line 2: a list instead of a JSON object"),
         (JSONL, b"\n{\"t\"", ", line 2: not valid JSON (EOF while parsing an object at column 4)"),
@@ -87,7 +91,11 @@ fn files_at_fault_are_refused_by_name_and_line() {
         (LIST, br#"{"q": "?", "c": ["x"]}"#, ", line 1: its choices are 1, but at least 2 are needed"),
         (LIST, br#"{"q": "?", "c": "xy"}"#, ", line 1: field `c` is text, but a list is needed"),
         (LIST, br#"{"q": "?", "c": ["x", null]}"#, ", line 1: field `c` is null, but text is needed"),
-        (LIST, br#"{"q": "?", "c": ["x", "y"], "n": -1}"#, ", line 1: its answer is `-1`, but must be"),
+        (
+            LIST,
+            br#"{"q": "?", "c": ["x", "y"], "n": -1}"#,
+            ", line 1: its answer is `-1`, but must be a number from 0 to 1",
+        ),
         (Pairs([1, 2]), b"a\tb\n\n \tb\n", ", line 3: column 1 is empty"),
         (Pairs([1, 2]), b"", " holds no examples"),
         (LINES, b" \n\t\r\n", " holds no documents but blank ones"),
@@ -96,12 +104,16 @@ fn files_at_fault_are_refused_by_name_and_line() {
         (Lines, b"\xef\xbb\xbf", " is empty: it must hold one sentence a line"),
         (Table, b"text,label\n", " has a header and no rows"),
         (Table, b"", " holds no examples"),
-        (Table, b"a,b\n1,2\n3\n", ", line 3: 1 column, but column 2 is needed; if quotation marks"),
+        (
+            Table,
+            b"a,b\n1,2\n3\n",
+            ", line 3: 1 column, but column 2 is needed; if quotation marks are part of the text, set `quoting = false`",
+        ),
         (Trees, b"1\tGo\t_", ", line 1: 3 columns instead of 10"),
         (Trees, b"# nothing", " holds no examples"),
     ] {
         let refusal = read_as("a", content, |path| reader.read(path)).unwrap_err();
-        assert!(refusal.starts_with(&format!("`a`{expected}")), "{reader:?}: {refusal}");
+        assert_eq!(refusal, format!("`a`{expected}"), "{reader:?}");
     }
 }
 
@@ -116,35 +128,72 @@ fn sentences_that_are_no_tree_are_refused() {
         ("0", &[["2", "on", "_"]], "line 2: head `_` is no number of a word, and not 0 for the root"),
         ("0", &[["2", "on", "0"]], "line 1: the sentence has 2 roots instead of one"),
         ("1", &[], "line 1: the sentence has 0 roots instead of one"),
-        ("0", &[["2", "a", "3"], ["3", "b", "2"]], "line 2: the heads from this word on go round"),
-        ("0", &[["2-4", "ab", "_"], ["2", "a", "1"]], "line 2: the token ends with word 4, but the"),
-        ("0", &[["3-4", "ab", "_"]], "line 2: `3-4` is not the range of a token whose first word"),
+        (
+            "0",
+            &[["2", "a", "3"], ["3", "b", "2"]],
+            "line 2: the heads from this word on go round in a circle",
+        ),
+        (
+            "0",
+            &[["2-4", "ab", "_"], ["2", "a", "1"]],
+            "line 2: the token ends with word 4, but the sentence with 2",
+        ),
+        (
+            "0",
+            &[["3-4", "ab", "_"]],
+            "line 2: `3-4` is not the range of a token whose first word, number 2, follows",
+        ),
     ] {
         let text: String = [&[["1", "Go", root]], others].concat().iter().map(word).collect();
         let refusal = read_as("a", text, trees::read).unwrap_err();
-        assert!(refusal.starts_with(&format!("`a`, {expected}")), "{refusal}");
+        assert_eq!(refusal, format!("`a`, {expected}"));
     }
 }
 
 #[test]
 fn descriptions_that_contradict_themselves_are_refused_before_there_is_a_file() {
-    let share = "but must be two numbers from 0 to 1, the smaller one first";
+    let share =
+        |ends| format!("`share` is {ends}, but must be two numbers from 0 to 1, the smaller one first");
     let by_number = "without a header a column is given by its number, counted from 1, but `a` is a name";
     for (reader, expected) in [
         (Labelled("kind = 'tsv'\ntext = 1\nlabel = 0"), "there is no column 0: columns are counted from 1"),
         (Labelled("kind = 'csv'\nheader = false\ntext = 1\nlabel = 'a'"), by_number),
-        (Labelled("kind = 'jsonl'\ntext = 'a'\npair = 2\nlabel = 'c'"), "but column 2 is asked for"),
-        (Labelled("kind = 'jsonl'\ntext = 't'\nlabel = 'n'\nheader = true"), "for tables, not for `jsonl`"),
-        (Choices("kind = 'tsv'\ncontext = '{'\nchoices = ['a', 'b']\nanswer = { always = 1 }"), "a lone `{`"),
+        (
+            Labelled("kind = 'jsonl'\ntext = 'a'\npair = 2\nlabel = 'c'"),
+            "`jsonl` has named fields, but column 2 is asked for",
+        ),
+        (
+            Labelled("kind = 'jsonl'\ntext = 't'\nlabel = 'n'\nheader = true"),
+            "`header` and `quoting` are for tables, not for `jsonl`",
+        ),
+        (
+            Choices("kind = 'tsv'\ncontext = '{'\nchoices = ['a', 'b']\nanswer = { always = 1 }"),
+            "`context` has a lone `{` before ``: a doubled one is a brace",
+        ),
         (Choices("kind = 'csv'\nheader = false\nchoices = ['a', 'b']\nanswer = { always = 1 }"), by_number),
-        (Choices("kind = 'tsv'\nchoices = 'a'\nanswer = { always = 1 }"), "a table has no lists"),
-        (Choices("kind = 'jsonl'\nchoices = ['a']\nanswer = { always = 1 }"), "names 1 of the at least 2"),
-        (Choices("kind = 'jsonl'\nchoices = ['a', 'b']\nanswer = { always = 3 }"), "always 3, but"),
-        (Choices("kind = 'jsonl'\nchoices = 'a'\nanswer = { always = 0 }"), "always 0: choices are"),
-        (Choices("kind = 'csv'\nchoices = ['a', 'b']\nanswer = { field = 'n', first = 2 }"), "is 2, but"),
+        (
+            Choices("kind = 'tsv'\nchoices = 'a'\nanswer = { always = 1 }"),
+            "a table has no lists: `choices` must be a list of columns, and `answer` a number",
+        ),
+        (
+            Choices("kind = 'jsonl'\nchoices = ['a']\nanswer = { always = 1 }"),
+            "`choices` names 1 of the at least 2 fields",
+        ),
+        (
+            Choices("kind = 'jsonl'\nchoices = ['a', 'b']\nanswer = { always = 3 }"),
+            "the answer is always 3, but must be from 1 to 2",
+        ),
+        (
+            Choices("kind = 'jsonl'\nchoices = 'a'\nanswer = { always = 0 }"),
+            "the answer is always 0: choices are counted from 1",
+        ),
+        (
+            Choices("kind = 'csv'\nchoices = ['a', 'b']\nanswer = { field = 'n', first = 2 }"),
+            "`first`, the number of the first choice, is 2, but must be 0 or 1",
+        ),
         (
             Choices("kind = 'jsonl'\nchoices = ['a', 'b']\nanswer = { file = '../x', first = 0 }"),
-            "`../x` is no",
+            "`../x` is no name of a file in the folder of the questions",
         ),
         (Pairs([0, 2]), "there is no column 0: columns are counted from 1"),
         (Pairs([2, 2]), "source and target are both column 2"),
@@ -152,18 +201,27 @@ fn descriptions_that_contradict_themselves_are_refused_before_there_is_a_file() 
         (Documents("kind = 'lines'\ntext = 1"), "`text` is for tables and `jsonl`"),
         (Documents("kind = 'text'\nheader = true"), "`header` and `quoting` are for tables"),
         (Documents("kind = 'jsonl'\ntext = 1"), "`jsonl` has named fields, but column 1 is asked for"),
-        (Documents("kind = 'lines'\nsample = { count = 0, seed = 1 }"), "a count of at least 1"),
-        (Documents("kind = 'tsv'\ntext = 1\nshare = [0.0, 0.5]"), "not of tables and `jsonl`"),
-        (Documents("kind = 'text'\nshare = [0.5, 0.5]"), share),
-        (Documents("kind = 'text'\nshare = [-0.1, 0.5]"), share),
-        (Documents("kind = 'text'\nshare = [0.0, 1.1]"), share),
-        (Documents("kind = 'text'\nshare = [nan, 1.0]"), share),
-        (Documents("kind = 'text'\nshare = [0.0, nan]"), share),
-        (Documents("kind = 'lines'\ninside = 'a'"), "is no .zip"),
+        (
+            Documents("kind = 'lines'\nsample = { count = 0, seed = 1 }"),
+            "`sample` must have a count of at least 1",
+        ),
+        (
+            Documents("kind = 'tsv'\ntext = 1\nshare = [0.0, 0.5]"),
+            "`share` counts characters of a text, not of tables and `jsonl`",
+        ),
+        (Documents("kind = 'text'\nshare = [0.5, 0.5]"), &share("[0.5, 0.5]")),
+        (Documents("kind = 'text'\nshare = [-0.1, 0.5]"), &share("[-0.1, 0.5]")),
+        (Documents("kind = 'text'\nshare = [0.0, 1.1]"), &share("[0.0, 1.1]")),
+        (Documents("kind = 'text'\nshare = [nan, 1.0]"), &share("[NaN, 1.0]")),
+        (Documents("kind = 'text'\nshare = [0.0, nan]"), &share("[0.0, NaN]")),
+        (Documents("kind = 'lines'\ninside = 'a'"), "`inside` is for archives, but `a` is no .zip"),
     ] {
         let error = read_as("a", "a", |path| reader.read(path)).unwrap_err();
-        assert!(error.starts_with("the description of a data set's format is wrong: "), "{error}");
-        assert!(error.contains(expected), "{reader:?}: {error}");
+        assert_eq!(
+            error,
+            format!("the description of a data set's format is wrong: {expected}"),
+            "{reader:?}"
+        );
     }
     let refused = toml::from_str::<labelled::Format>("kind = 'tsv'\ntext = -1\nlabel = 1").unwrap_err();
     assert_eq!(refused.message(), "a column is a name or a number, counted from 1");
@@ -206,7 +264,8 @@ proptest! {
             }
             let packed = gzip(content.as_bytes());
             check("a.gz", &packed, reader);
-            check("a.gz", content.as_bytes(), reader);
+            let plain = read_as("a.gz", content, |path| reader.read(path));
+            prop_assert!(plain.is_err_and(|refusal| refusal.contains("a.gz")), "{:?}: not packed", reader);
             let torn = read_as("a.gz", &packed[..cut.index(packed.len())], |path| reader.read(path));
             prop_assert!(torn.is_err_and(|refusal| refusal.contains("a.gz")), "{:?}: torn", reader);
         }
