@@ -242,8 +242,8 @@ impl Metric {
 
     /// The metric of generated texts with this name; `None` for other metrics.
     pub fn of_texts(name: &str) -> Option<Self> {
-        let texts = TextMetric::ALL.into_iter().map(Self::Texts);
-        std::iter::once(Self::Bleu).chain(texts).find(|metric| metric.name().name() == name)
+        let metric = Self::of(MetricName::try_from(name.to_owned()).ok()?, None)?;
+        matches!(metric, Self::Bleu | Self::Texts(_)).then_some(metric)
     }
 
     /// Unit of its scores.

@@ -112,6 +112,14 @@ pub fn possible_orders(
     Ok(Order::all().iter().copied().filter(is_possible).collect())
 }
 
+/// The measured order that an order is, or starts from.
+fn first_measured(order: Order) -> Option<Order> {
+    match order {
+        Order::Recomputed | Order::GreedyForward | Order::Swap => Some(Order::Importance),
+        order => order.is_measured().then_some(order),
+    }
+}
+
 /// Relevance of heads for at most this many of the segments that heads are ranked on.
 fn relevance(
     (description, subject): (&Description, &dyn Subject),
@@ -176,12 +184,10 @@ impl<'a> Chooser<'a> {
     /// `None` for oracles, whose scores `ablate-one` may have measured before.
     pub(super) fn seconds(&self, order: Order, earlier: usize, begin: Instant) -> Option<f64> {
         let own = begin.elapsed().as_secs_f64();
-        let first = match order {
-            Order::Oracle | Order::OracleMean => return None,
-            Order::Importance | Order::By(_) => order,
-            Order::Recomputed | Order::GreedyForward | Order::Swap => Order::Importance,
-            _ => return Some(own),
-        };
+        if matches!(order, Order::Oracle | Order::OracleMean) {
+            return None;
+        }
+        let Some(first) = first_measured(order) else { return Some(own) };
         let ingredients = self.estimate?.ingredients(first);
         let passes = self.known.passes.borrow();
         let is_shared = |(measures, _): &&(BTreeSet<Measure>, f64)| !measures.is_disjoint(&ingredients);
@@ -204,10 +210,14 @@ impl<'a> Chooser<'a> {
             Order::Oracle => self.oracle(&pool.heads, None)?,
             Order::OracleMean => self.oracle(&pool.heads, Some(self.estimate()?.mean_ablation()))?,
             Order::Relevance => self.relevances(&pool.heads)?,
-            Order::Recomputed if masked.is_empty() => self.scores(Order::Importance)?,
-            Order::Recomputed => self.estimate()?.scores(Order::Importance, self.subject, masked)?,
-            order if masked.is_empty() => self.scores(order)?,
-            order => self.estimate()?.scores(order, self.subject, masked)?,
+            order => {
+                let measured = first_measured(order).unwrap_or(order);
+                if masked.is_empty() {
+                    self.scores(measured)?
+                } else {
+                    self.estimate()?.scores(measured, self.subject, masked)?
+                }
+            }
         };
         Ok(pool.order(&scores))
     }
@@ -263,10 +273,7 @@ impl<'a> Chooser<'a> {
         let needs = |measure: &Measure| measure.entry().needs;
         let missing: Vec<_> = ingredients.iter().filter(|one| !known.contains_key(one)).map(needs).collect();
         if !missing.is_empty() {
-            let wanted = self.orders.iter().filter_map(|&order| match order {
-                Order::Recomputed | Order::GreedyForward | Order::Swap => Some(Order::Importance),
-                order => order.is_measured().then_some(order),
-            });
+            let wanted = self.orders.iter().filter_map(|&order| first_measured(order));
             let given = self.subject.measures(&estimate.on)?;
             let wanted =
                 wanted.flat_map(|order| estimate.ingredients(order)).filter(|one| given.contains(one));
