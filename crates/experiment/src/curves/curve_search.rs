@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use core_masking::{HeadId, HeadSet};
 use records::{Cost, Order};
-use subject::{FineTuning, InitialWeights, Scored, TrainedWeights, Work};
+use subject::{Evaluator, FineTuning, InitialWeights, Scored, TrainedWeights, Work};
 use training::{Closing, GATE_RATE, GateStart, GateTraining, Gating, MULTIPLIER_RATE, Penalty};
 
 use super::choose::{Chooser, Chosen};
@@ -17,6 +17,8 @@ pub struct CurveSearch<'a> {
     curve: &'a Curve<'a>,
     /// The pool's heads by increasing importance.
     order: Vec<HeadId>,
+    /// The split that head sets are scored on; opened by the first search.
+    evaluator: Option<Box<dyn Evaluator + 'a>>,
     seconds: Option<f64>,
 }
 
@@ -27,11 +29,12 @@ impl<'a> CurveSearch<'a> {
     /// If a split is at fault.
     pub fn new(chooser: &'a Chooser<'a>, curve: &'a Curve<'a>) -> Result<Self, Error> {
         if curve.order.is_trained() {
-            return Ok(Self { chooser, curve, order: Vec::new(), seconds: Some(0.0) });
+            return Ok(Self { chooser, curve, order: Vec::new(), evaluator: None, seconds: Some(0.0) });
         }
         let (begin, earlier) = (Instant::now(), chooser.known.passes.borrow().len());
         let order = curve.pool.order(&chooser.scores(Order::Importance)?);
-        Ok(Self { chooser, curve, order, seconds: chooser.seconds(curve.order, earlier, begin) })
+        let seconds = chooser.seconds(curve.order, earlier, begin);
+        Ok(Self { chooser, curve, order, evaluator: None, seconds })
     }
 
     /// The heads of a step.
@@ -59,9 +62,12 @@ impl<'a> CurveSearch<'a> {
     }
 
     /// The heads that a search by the scores of sets ends with; it starts from importance.
-    fn searched(&self, count: usize, before: Option<&Chosen>) -> Result<Chosen, Error> {
+    fn searched(&mut self, count: usize, before: Option<&Chosen>) -> Result<Chosen, Error> {
         let (Chooser { subject, search_on, selectors, shared, .. }, curve) = (self.chooser, self.curve);
-        let mut evaluator = subject.evaluator(search_on, 0)?;
+        let evaluator = match self.evaluator.take() {
+            Some(evaluator) => self.evaluator.insert(evaluator),
+            None => self.evaluator.insert(subject.evaluator(search_on, 0)?),
+        };
         let scored = Cell::new(0);
         let mut scores = |sets: &[HeadSet]| {
             scored.update(|before| before + sets.len());
