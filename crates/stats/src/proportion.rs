@@ -63,7 +63,7 @@ fn within_family(family: usize) -> f64 {
     Normal::standard().inverse_cdf(1.0 - 0.025 / family.max(1) as f64).max(Z)
 }
 
-fn tango_within(z: f64, [lost, gained]: [usize; 2], examples: usize) -> Interval {
+pub(crate) fn tango_within(z: f64, [lost, gained]: [usize; 2], examples: usize) -> Interval {
     assert!(lost + gained <= examples && examples > 0, "{lost} + {gained} of {examples} examples changed");
     let end = |lost: usize, gained: usize| upper_end(z, lost as f64, gained as f64, examples as f64);
     Interval { low: -end(gained, lost), high: end(lost, gained) }

@@ -1,0 +1,345 @@
+//! Intervals of variants that are measured on a growing sample of the segments, and left alone once they are decided.
+//!
+//! At each look the estimate comes from the segments in the sample, with predictions for all segments as a control variate
+//! ([`control_variate`](crate::control_variate)) if there are any, and its interval from a group-sequential bound
+//! ([`sequential`](crate::sequential)). A variant that is measured on all segments has the interval of a plain test.
+
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use crate::bootstrap::Interval;
+use crate::classification::ClassificationMetric;
+use crate::control_variate::{Estimate, Sampled};
+use crate::counted::{Counted, Variant};
+use crate::family::{Comparison, FEW_CHANGES, Testing, test_family};
+use crate::proportion::tango_within;
+use crate::sequential::{Spending, critical_values};
+use crate::{Error, Segments};
+
+/// A variant next to its base, on all segments of a test set.
+#[derive(Debug, Clone, Copy)]
+pub struct Looked<'a> {
+    /// The base, on all segments.
+    pub base: &'a Segments,
+    /// The variant; segments that are not in the sample are those of the base.
+    pub variant: &'a Segments,
+    /// Predicted change of each segment's first number, such as nats or right answers, on all segments.
+    pub predicted: Option<&'a [f64]>,
+    /// Segments in the order in which they are sampled.
+    pub order: &'a [usize],
+    /// Sizes of the sample at the looks at this variant, ascending; at least one.
+    pub looks: &'a [usize],
+}
+
+/// Estimate of a variant at its last look.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Found {
+    /// Scores, effect and interval.
+    pub comparison: Comparison,
+    /// Correlation of effects and predictions on the sample; `None` without predictions, and if one of them does not vary.
+    pub correlation: Option<f64>,
+}
+
+/// An estimate before its critical value is known.
+enum Unbounded {
+    /// Of a mean.
+    Mean(Estimate),
+    /// Of changes of single outcomes, predicted ones on all segments and the rest on the sample: lost, gained, segments.
+    Outcomes { predicted: [usize; 2], rest: [usize; 2], sample: usize, all: usize },
+}
+
+impl Looked<'_> {
+    /// Estimates the effect of the variant.
+    ///
+    /// - `testing`, `margin`: settings of the plain test once all segments are measured, as for [`test_family`]
+    ///
+    /// # Errors
+    /// As for [`test_family`].
+    ///
+    /// # Panics
+    /// If the variant covers other segments than the base, or there is no look.
+    pub fn estimate(&self, spending: Spending, testing: Testing, margin: f64) -> Result<Found, Error> {
+        let (counted, variants) = self.base.beside(&[self.variant])?;
+        let (sample, all) = (*self.looks.last().expect("at least one look"), self.base.len());
+        let unbounded = self.unbounded(&counted, &variants[0], sample);
+        let correlation = match &unbounded {
+            Some(Unbounded::Mean(estimate)) => estimate.correlation,
+            _ => None,
+        };
+        if sample >= all {
+            let plain = test_family(self.base, &[self.variant], testing, margin)?[0];
+            let comparison =
+                Comparison { simultaneous: None, p_adjusted: None, p_benjamini_hochberg: None, ..plain };
+            return Ok(Found { comparison, correlation });
+        }
+        let (base, scale) = (counted.score(), self.scale());
+        let Some(unbounded) = unbounded else {
+            return Ok(Found { comparison: Comparison::untested(base, base), correlation });
+        };
+        let shares: Vec<f64> = self.looks.iter().map(|&size| unbounded.share(size, all)).collect();
+        let critical = *critical_values(spending, &shares).last().expect("at least one look");
+        let delta = scale * unbounded.effect();
+        let in_unit = |Interval { low, high }| Interval { low: scale * low, high: scale * high };
+        let interval = unbounded.interval(critical).map(in_unit);
+        let interval = match interval {
+            Some(own) => Some(self.with_least(own, &variants[0], (delta, critical, sample))?),
+            None => None,
+        };
+        let variant = base + delta;
+        Ok(Found {
+            comparison: Comparison { base, variant, delta, interval, ..Comparison::default() },
+            correlation,
+        })
+    }
+
+    /// Accuracies are in points.
+    fn scale(&self) -> f64 {
+        if self.is_accuracy() { 100.0 } else { 1.0 }
+    }
+
+    fn is_accuracy(&self) -> bool {
+        matches!(self.base, Segments::Classes(_, ClassificationMetric::Accuracy))
+    }
+
+    fn unbounded(&self, base: &Counted, variant: &Variant, sample: usize) -> Option<Unbounded> {
+        let (width, mut changes) = (base.width(), vec![0.0; base.len()]);
+        for (&segment, difference) in variant.changed.iter().zip(variant.differences.chunks_exact(width)) {
+            changes[segment] = difference[0];
+        }
+        let places = &self.order[..sample.min(self.order.len())];
+        if self.is_accuracy() {
+            let predicted = |place: usize| self.predicted.map_or(0.0, |all| all[place]);
+            let counts = |changes: &mut dyn Iterator<Item = f64>| {
+                let mut counts = [0; 2]; // lost, gained
+                changes
+                    .filter(|&change| change != 0.0)
+                    .for_each(|change| counts[usize::from(change > 0.0)] += 1);
+                counts
+            };
+            return Some(Unbounded::Outcomes {
+                predicted: counts(&mut (0..base.len()).map(predicted)),
+                rest: counts(&mut places.iter().map(|&place| changes[place] - predicted(place))),
+                sample: places.len(),
+                all: base.len(),
+            });
+        }
+        if let Segments::Nats(documents) = self.base {
+            let of = |place: usize| Sampled {
+                effect: changes[place],
+                predicted: self.predicted.map_or(0.0, |all| all[place]),
+                size: documents[place].tokens().into(),
+            };
+            let has_tokens = |own: &Sampled| own.size > 0.0;
+            let all = self.predicted.map_or(0, |all| all.len());
+            let sampled: Vec<Sampled> = places.iter().map(|&place| of(place)).filter(has_tokens).collect();
+            let all: Vec<Sampled> = (0..all).map(of).filter(has_tokens).collect();
+            return Estimate::new(&sampled, &all).map(Unbounded::Mean);
+        }
+        Estimate::new(&jackknifed(base, variant, places), &[]).map(Unbounded::Mean)
+    }
+
+    /// The interval, widened if few segments change, to what a variant without any change would get: the sample cannot contain changes
+    /// that are rare. For metrics that are neither nats nor accuracies, whose own interval knows.
+    fn with_least(
+        &self,
+        own: Interval,
+        variant: &Variant,
+        (delta, critical, sample): (f64, f64, usize),
+    ) -> Result<Interval, Error> {
+        let changed = variant.changed.len();
+        let is_rare = changed < FEW_CHANGES && !self.is_accuracy();
+        if !is_rare || matches!(self.base, Segments::Nats(_)) && 2 * changed >= sample {
+            return Ok(own);
+        }
+        let share = critical * critical / (sample as f64 + critical * critical); // Wilson's upper end for none
+        let reach = self.base.reach(share)?;
+        Ok(own.joined(Interval { low: delta + reach.low, high: delta + reach.high }))
+    }
+}
+
+impl Unbounded {
+    fn effect(&self) -> f64 {
+        match self {
+            Self::Mean(estimate) => estimate.effect,
+            &Self::Outcomes { predicted, rest, sample, all } => mean(predicted, all) + mean(rest, sample),
+        }
+    }
+
+    /// Information with a sample of this size, as a share of that with all segments.
+    fn share(&self, sample: usize, all: usize) -> f64 {
+        let variance = |size: usize| match self {
+            Self::Mean(estimate) => estimate.variance(size),
+            Self::Outcomes { predicted, rest, sample, all } => {
+                let rate = |[lost, gained]: [usize; 2], of: usize| ((lost + gained) as f64 + 0.5) / of as f64;
+                let of_predicted =
+                    if predicted == &[0; 2] { 0.0 } else { rate(*predicted, *all) / *all as f64 };
+                rate(*rest, *sample) / size as f64 + of_predicted
+            }
+        };
+        let (with_all, own) = (variance(all), variance(sample));
+        if own > 0.0 { with_all / own } else { sample as f64 / all as f64 }
+    }
+
+    /// The interval with this critical value, in standard errors. Sums of two score intervals are combined by the method of variance
+    /// estimates recovery: Zou and Donner (2008), *Construction of Confidence Limits about Effect Measures*, Statistics in Medicine 27,
+    /// 1693-1702.
+    fn interval(&self, critical: f64) -> Option<Interval> {
+        match self {
+            Self::Mean(estimate) => estimate.interval(Normal::standard().sf(critical)),
+            &Self::Outcomes { predicted: [0, 0], rest, sample, .. } => {
+                Some(tango_within(critical, rest, sample))
+            }
+            &Self::Outcomes { predicted, rest, sample, all } => {
+                let parts = [(predicted, all), (rest, sample)];
+                let ends =
+                    parts.map(|(changes, of)| (mean(changes, of), tango_within(critical, changes, of)));
+                let reach = |end: fn(&Interval) -> f64| {
+                    ends.iter().map(|(mean, own)| (mean - end(own)).powi(2)).sum::<f64>().sqrt()
+                };
+                let (low, high) = (reach(|own| own.low), reach(|own| own.high));
+                Some(Interval { low: self.effect() - low, high: self.effect() + high })
+            }
+        }
+    }
+}
+
+fn mean([lost, gained]: [usize; 2], of: usize) -> f64 {
+    (gained as f64 - lost as f64) / of as f64
+}
+
+/// Jackknife pseudo-values of the difference of two corpus scores on these segments (Tukey 1958), whose mean is the difference.
+fn jackknifed(base: &Counted, variant: &Variant, places: &[usize]) -> Vec<Sampled> {
+    let width = base.width();
+    let numbers: Vec<&[f64]> = base.segments().collect();
+    let mut changes = vec![None; base.len()];
+    for (&segment, difference) in variant.changed.iter().zip(variant.differences.chunks_exact(width)) {
+        changes[segment] = Some(difference);
+    }
+    let mut sums = [vec![0.0; width], vec![0.0; width]]; // of base and variant
+    for &place in places {
+        for column in 0..width {
+            sums[0][column] += numbers[place][column];
+            sums[1][column] += numbers[place][column] + changes[place].map_or(0.0, |own| own[column]);
+        }
+    }
+    let difference = |[base_sums, sums]: &[Vec<f64>; 2]| base.score_of(sums) - base.score_of(base_sums);
+    let (whole, count) = (difference(&sums), places.len() as f64);
+    let of_place = |&place: &usize| {
+        let mut without = sums.clone();
+        for column in 0..width {
+            without[0][column] -= numbers[place][column];
+            without[1][column] -= numbers[place][column] + changes[place].map_or(0.0, |own| own[column]);
+        }
+        let effect = count * whole - (count - 1.0) * difference(&without);
+        Sampled { effect, predicted: 0.0, size: 1.0 }
+    };
+    places.iter().map(of_place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assert_close;
+    use crate::bleu::BleuStatistics;
+    use crate::classification::Outcome;
+    use crate::nats::NatsStatistics;
+    use crate::proportion::tango;
+    use crate::sequential::sampling_order;
+
+    const TESTING: Testing = Testing { resamples: 100, seed: 1, block: 1 };
+
+    fn nats(values: impl Iterator<Item = f64>) -> Segments {
+        Segments::Nats(values.map(|nats| NatsStatistics::new(nats, 2, 0).unwrap()).collect())
+    }
+
+    fn accuracy(right: impl Iterator<Item = bool>) -> Segments {
+        let outcome = |is_right| Outcome { gold: 1, predicted: usize::from(is_right) };
+        Segments::Classes(right.map(outcome).collect(), ClassificationMetric::Accuracy)
+    }
+
+    /// 40 of 80 documents of two tokens each, which cost 0.2 nats more, or 0.4: one look has the plain interval of its information.
+    #[test]
+    fn segments_outside_the_sample_do_not_count() {
+        let order = sampling_order(80, 3);
+        let cost = |place: usize| if place.is_multiple_of(2) { 0.2 } else { 0.4 };
+        let sample: Vec<usize> = order[..40].to_vec();
+        let base = nats((0..80).map(|_| 5.0));
+        let variant =
+            nats((0..80).map(|place| if sample.contains(&place) { 5.0 + cost(place) } else { 5.0 }));
+        let looked = Looked { base: &base, variant: &variant, predicted: None, order: &order, looks: &[40] };
+        let Found { comparison, correlation } = looked.estimate(Spending::Pocock, TESTING, 0.02).unwrap();
+        let mean = sample.iter().map(|&place| cost(place)).sum::<f64>() / 80.0;
+        assert_close(comparison.delta, mean, 1e-6);
+        assert_close(comparison.variant - comparison.base, comparison.delta, 1e-12);
+        assert_eq!((comparison.p_value, correlation), (None, None));
+        let ends = comparison.interval.unwrap();
+        assert!(ends.low > 0.1 && ends.high < 0.2, "{ends:?}");
+
+        // what the sample does not show, predictions do
+        let predicted: Vec<f64> = (0..80).map(cost).collect();
+        let helped = Looked { predicted: Some(&predicted), ..looked }
+            .estimate(Spending::Pocock, TESTING, 0.02)
+            .unwrap();
+        assert_close(helped.comparison.delta, 0.15, 1e-6);
+        assert!(helped.correlation.unwrap() > 0.999);
+        let narrow = helped.comparison.interval.unwrap();
+        assert!(narrow.high - narrow.low < ends.high - ends.low);
+    }
+
+    #[test]
+    fn all_segments_give_the_plain_test() {
+        let (base, variant) =
+            (nats((0..60).map(|_| 5.0)), nats((0..60).map(|place| 5.0 + f64::from(place % 7) / 10.0)));
+        let order = sampling_order(60, 3);
+        let looked =
+            Looked { base: &base, variant: &variant, predicted: None, order: &order, looks: &[48, 60] };
+        let found = looked.estimate(Spending::ObrienFleming, TESTING, 0.02).unwrap().comparison;
+        let plain = test_family(&base, &[&variant], TESTING, 0.02).unwrap()[0];
+        assert_eq!(
+            (found.interval, found.p_value, found.delta),
+            (plain.interval, plain.p_value, plain.delta)
+        );
+        assert_eq!((found.simultaneous, found.p_adjusted), (None, None));
+    }
+
+    /// Three of 100 segments become wrong: Tango's interval at the critical value of the only look, which has half of the information.
+    #[test]
+    fn accuracies_have_a_score_interval() {
+        let order = sampling_order(200, 3);
+        let base = accuracy((0..200).map(|_| true));
+        let variant = accuracy((0..200).map(|place| !order[..3].contains(&place)));
+        let looked = Looked { base: &base, variant: &variant, predicted: None, order: &order, looks: &[100] };
+        let found = looked.estimate(Spending::ObrienFleming, TESTING, 2.0).unwrap().comparison;
+        let critical = critical_values(Spending::ObrienFleming, &[0.5])[0];
+        let expected = tango_within(critical, [3, 0], 100);
+        assert_close(found.delta, -3.0, 1e-12);
+        assert_close(found.interval.unwrap().low, 100.0 * expected.low, 1e-12);
+        assert!(found.interval.unwrap().low < 100.0 * tango(3, 0, 100).low);
+
+        // predictions that are right leave nothing to the sample but what may be rare
+        let predicted: Vec<f64> =
+            (0..200).map(|place| if order[..3].contains(&place) { -1.0 } else { 0.0 }).collect();
+        let found = Looked { predicted: Some(&predicted), ..looked };
+        let found = found.estimate(Spending::ObrienFleming, TESTING, 2.0).unwrap().comparison;
+        assert_close(found.delta, -1.5, 1e-12);
+    }
+
+    /// Pseudo-values of a mean are its terms; of BLEU their mean is the difference of the scores, up to the bias of order 1/n.
+    #[test]
+    fn pseudo_values_average_to_the_difference() {
+        let segment = |place: u32, lost: u32| {
+            let long = 9 + place % 5;
+            BleuStatistics::new(long, long, [long - lost, long - 1 - lost, long - 2 - lost, long - 3 - lost])
+        };
+        let order = sampling_order(90, 3);
+        let base = Segments::Bleu((0..90).map(|place| segment(place, 1)).collect());
+        let variant = Segments::Bleu((0..90).map(|place| segment(place, 1 + place % 3)).collect());
+        let looked = Looked { base: &base, variant: &variant, predicted: None, order: &order, looks: &[89] };
+        let found = looked.estimate(Spending::Pocock, TESTING, 1.0).unwrap().comparison;
+        let delta = variant.score().unwrap() - base.score().unwrap();
+        assert!((found.delta - delta).abs() < 0.5, "{} instead of {delta}", found.delta);
+        let plain = test_family(&base, &[&variant], Testing { resamples: 2_000, ..TESTING }, 1.0).unwrap()[0];
+        let [own, plain] =
+            [found.interval.unwrap(), plain.interval.unwrap()].map(|ends| ends.high - ends.low);
+        assert!(own > 0.9 * plain && own < 1.4 * plain, "{own} instead of {plain}");
+    }
+}
