@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout};
-use experiment::{HeadSweep, Ingredient, MaskingArgs, Selection, SharedArgs};
+use experiment::{DecidingArgs, HeadSweep, Ingredient, MaskingArgs, Selection, SharedArgs};
 use heads::experiment::ABLATE_ALL_BUT_ONE;
 use records::{AblationRow, TestedRow};
 use significance::TestArgs;
@@ -30,7 +30,7 @@ struct Args {
     attention: Selection,
 
     /// Choose the best head of each layer on this split, and score only these on the other
-    #[arg(long, value_name = "SPLIT")]
+    #[arg(long, value_name = "SPLIT", conflicts_with = "until_decided")]
     select_on: Option<String>,
 
     /// Segments of that split to choose on, drawn at random with --seed [default: all]
@@ -39,6 +39,9 @@ struct Args {
 
     #[command(flatten)]
     masking: MaskingArgs,
+
+    #[command(flatten)]
+    deciding: DecidingArgs,
 
     #[command(flatten)]
     test: TestArgs,
@@ -74,13 +77,12 @@ fn run(args: &Args) -> anyhow::Result<()> {
 
     let run = Run { args, machine: &machine, description: &description, subject: subject.as_ref(), layout };
     let finished = match select_on {
-        None => run.sweep(scored, &run.layout.heads(), args.test.clone()).run(
-            run.subject,
-            &heads,
-            &path,
-            &args.shared,
-            &machine,
-        )?,
+        None => {
+            let metric = run.subject.metric(&scored.split).name();
+            let deciding = args.deciding.build((&scored, metric), heads.len(), args.shared.seed())?;
+            let sweep = run.sweep(scored, &run.layout.heads(), args.test.clone());
+            HeadSweep { deciding, ..sweep }.run(run.subject, &heads, &path, &args.shared, &machine)?
+        }
         Some(on) => {
             let rescale = args.masking.rescale;
             let selection = match args.select_limit {
@@ -123,6 +125,7 @@ impl Run<'_> {
             heads: heads.to_vec(),
             masked: HeadLayout::all_but,
             test,
+            deciding: None,
             arguments: Vec::new(),
         }
     }

@@ -6,7 +6,7 @@ pub mod say;
 use std::process::ExitCode;
 
 use clap::Parser;
-use experiment::{HeadSweep, MaskingArgs, Selection, SharedArgs};
+use experiment::{DecidingArgs, HeadSweep, MaskingArgs, Selection, SharedArgs};
 use heads::experiment::ABLATE_ONE;
 use significance::TestArgs;
 
@@ -23,6 +23,9 @@ struct Args {
 
     #[command(flatten)]
     masking: MaskingArgs,
+
+    #[command(flatten)]
+    deciding: DecidingArgs,
 
     #[command(flatten)]
     test: TestArgs,
@@ -49,7 +52,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
-    let sweep = HeadSweep::one_at_a_time(scored, &layout, args.test.clone());
+    let metric = subject.metric(&scored.split).name();
+    let deciding = args.deciding.build((&scored, metric), heads.len(), args.shared.seed())?;
+    let sweep = HeadSweep { deciding, ..HeadSweep::one_at_a_time(scored, &layout, args.test.clone()) };
     let finished = sweep.run(subject.as_ref(), &heads, &path, &args.shared, &machine)?;
     words::print_line(finished.path.display())?;
     Ok(())

@@ -48,7 +48,7 @@ pub fn of_examples<'a>(examples: &'a [Example]) -> String {
 
 /// Of documents, and of what is given of each, if anything is.
 pub fn of_documents(documents: &[Document]) -> String {
-    let parts = |Document { text, given }: &Document| {
+    let parts = |Document { text, given, .. }: &Document| {
         let given = (*given > 0).then(|| format!("{given} bytes are given"));
         [Some(text.clone()), given].into_iter().flatten()
     };

@@ -23,12 +23,14 @@ pub struct Document {
     pub text: String,
     /// Bytes at its beginning that are given, and not predicted.
     pub given: usize,
+    /// The text of the file that a [block](Predicted::Blocks) is part of, counted from 0; `None` if it is a text of its own.
+    pub source: Option<usize>,
 }
 
 impl From<String> for Document {
     /// A text all of which is predicted.
     fn from(text: String) -> Self {
-        Self { text, given: 0 }
+        Self { text, given: 0, source: None }
     }
 }
 
@@ -71,15 +73,39 @@ pub struct DocumentFormat {
 pub enum Predicted {
     /// The last word, with the white space before it (LAMBADA; Paperno et al. 2016, <https://aclanthology.org/P16-1144>).
     LastWord,
+    /// All of it, in blocks of about 512 bytes, which are about 128 tokens of English. Each block is a document of its own, predicted
+    /// after the block before it, so that a random sample of documents is spread over the file. Blocks are cut in the text, so that a
+    /// sample has the same segments for every tokenizer.
+    Blocks,
 }
 
+/// Bytes of a block, more or less.
+const BLOCK: usize = 512;
+
 impl Predicted {
-    /// The document of a text; without white space before its last word there is nothing to give.
-    fn of(self, text: String) -> Document {
-        let Self::LastWord = self;
-        let text = text.trim_end().to_owned();
-        let before = text.rfind(char::is_whitespace).map_or(0, |last| text[..last].trim_end().len());
-        Document { text, given: before }
+    /// The documents of a text.
+    ///
+    /// - `source`: place of the text in the files
+    fn of(self, source: usize, text: String) -> Vec<Document> {
+        match self {
+            Self::LastWord => {
+                let text = text.trim_end().to_owned();
+                // without white space before its last word there is nothing to give
+                let given = text.rfind(char::is_whitespace).map_or(0, |last| text[..last].trim_end().len());
+                vec![Document { text, given, source: None }]
+            }
+            Self::Blocks => {
+                let ends = cut::blocks(&text, BLOCK);
+                let starts = std::iter::once(0).chain(ends.iter().copied());
+                let before = std::iter::once(0).chain(starts.clone());
+                let block = |((before, start), &end): ((usize, usize), &usize)| Document {
+                    text: text[before..end].to_owned(),
+                    given: start - before,
+                    source: Some(source),
+                };
+                before.zip(starts).zip(&ends).map(block).collect()
+            }
+        }
     }
 }
 
@@ -208,11 +234,11 @@ pub fn read<P: AsRef<Path>>(
         pairs::draw(&mut all, (skip.saturating_add(count), seed), last, "documents")?;
         all.drain(..skip);
     }
-    let document = |text| match format.predict {
-        Some(predicted) => predicted.of(text),
-        None => Document::from(text),
+    let documents = |(source, text)| match format.predict {
+        Some(predicted) => predicted.of(source, text),
+        None => vec![Document::from(text)],
     };
-    Ok(all.into_iter().map(document).collect())
+    Ok(all.into_iter().enumerate().flat_map(documents).collect())
 }
 
 /// The number of words of a text: what white space separates. Perplexity by word divides by it.

@@ -11,6 +11,7 @@ use training::Machine;
 use crate::args::SharedArgs;
 use crate::error::Error;
 use crate::measured::{Finished, MeasuredRows, RowPlan, RowSet};
+use crate::until_decided::Deciding;
 
 /// An experiment that masks a set of heads for each head.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub struct HeadSweep {
     pub masked: fn(&HeadLayout, HeadId) -> Result<HeadSet, heads::Error>,
     /// Tests of the differences.
     pub test: TestArgs,
+    /// Rules by which heads are measured until they are decided; `None` if on all segments.
+    pub deciding: Option<Deciding>,
     /// Further arguments that the rows depend on, by name.
     pub arguments: Vec<(String, serde_json::Value)>,
 }
@@ -38,6 +41,7 @@ impl HeadSweep {
             heads: layout.heads(),
             masked: |_, id| Ok(HeadSet::from_iter([id])),
             test,
+            deciding: None,
             arguments: Vec::new(),
         }
     }
@@ -66,11 +70,14 @@ impl HeadSweep {
         let mut sets = Vec::new();
         for &id in self.heads.iter().filter(|id| heads.contains(id)) {
             let row = row(id, metric.name());
-            if rows.is_due(&row) {
+            if self.deciding.is_some() || rows.is_due(&row) {
                 sets.push(RowSet { masked: (self.masked)(&layout, id)?, rows: vec![row] });
             }
         }
-        rows.measure(subject, &self.scored, BASE, sets)?;
+        match self.deciding {
+            Some(deciding) => rows.measure_until_decided(subject, &self.scored, sets, deciding)?,
+            None => rows.measure(subject, &self.scored, BASE, sets)?,
+        }
         rows.finish()
     }
 
@@ -115,6 +122,7 @@ impl HeadSweep {
     fn identity(&self, subject: &dyn Subject) -> Result<Identity, Error> {
         let mut identity = subject.identity(self.experiment, &self.scored)?;
         identity.arguments.extend(self.arguments.iter().cloned());
+        identity.arguments.extend(self.deciding.map(|deciding| deciding.argument()));
         Ok(identity)
     }
 

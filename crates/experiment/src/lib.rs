@@ -13,6 +13,7 @@ mod measured;
 mod order;
 mod pool;
 mod unit;
+mod until_decided;
 
 pub use args::{Limit, MachineArgs, OpenRows, Replicate, SharedArgs, SubjectArgs, has_duplicates, run_each};
 pub use curves::{
@@ -28,3 +29,4 @@ pub use measured::{Finished, MeasuredRows, RowPlan, RowSet};
 pub use order::{Estimate, EstimateArgs, Granularity, Ingredient, Oracle, Sampling, random_order};
 pub use pool::{Pool, StepArgs};
 pub use unit::{Together, Unit};
+pub use until_decided::{Deciding, DecidingArgs};

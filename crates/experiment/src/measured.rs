@@ -47,10 +47,10 @@ pub struct RowPlan {
 pub struct MeasuredRows<R: TestedRow> {
     path: PathBuf,
     /// Rows requested, where they are a shard's.
-    part: Option<Part>,
-    writer: RowWriter<R>,
-    bases: BTreeMap<String, Segments>,
-    quiet: bool,
+    pub(crate) part: Option<Part>,
+    pub(crate) writer: RowWriter<R>,
+    pub(crate) bases: BTreeMap<String, Segments>,
+    pub(crate) quiet: bool,
 }
 
 impl<R: TestedRow> MeasuredRows<R> {

@@ -54,6 +54,9 @@ pub enum Measure {
     /// heads of a module: He et al. (2024). With normalisation before the module it is that of x and x + attention(norm(x)), with
     /// normalisation behind it that of x and norm(x + attention(x)).
     ModuleSimilarity,
+    /// `-∂L(x)/∂ξ_h` in nats, mean over examples: the first-order estimate of what masking the head adds to the loss. Importance without
+    /// absolute values, so that examples in which the head helps and hurts cancel.
+    FirstOrder,
     /// Score that is lost without the head, in the unit of the metric; absent where `ablate-one` was not run.
     Oracle,
 }
@@ -126,7 +129,7 @@ const PLAIN: Entry = Entry {
     source: MICHEL,
 };
 
-const TABLE: &[Entry; 16] = &[
+const TABLE: &[Entry; 17] = &[
     Entry { measure: Measure::Example, name: "example", unit: "nats", needs: Needs::GateGradients, ..PLAIN },
     Entry {
         measure: Measure::ExampleNormalised,
@@ -264,6 +267,16 @@ const TABLE: &[Entry; 16] = &[
             "Cosine of the residual stream before and after a module; masks whole modules",
         )),
         source: "He et al. (2024)",
+        ..PLAIN
+    },
+    Entry {
+        measure: Measure::FirstOrder,
+        name: "first_order",
+        label: Some("first order"),
+        unit: "nats",
+        needs: Needs::GateGradients,
+        order: Some(("first-order", "Mean signed gradient of the loss with respect to the head's gate")),
+        source: "attribution patching (Kram\u{e1}r et al. 2024)",
         ..PLAIN
     },
     Entry { label: Some("oracle"), unit: "score lost", ..PLAIN },

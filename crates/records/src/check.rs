@@ -141,7 +141,7 @@ pub struct Checked<R> {
 /// If the file cannot be read, was edited, has no rows, a row twice, a number that cannot be, or rows of several runs.
 pub fn read_checked<R: Row>(path: &Path, signature: Option<&Signature>) -> Result<Checked<R>, Error> {
     let bytes = file::read(path)?;
-    let table = parse(path, &bytes)?;
+    let table = parse(path, &bytes, false)?;
     let is_torn = table.complete < bytes.len();
     check_complete(path, &bytes, table.rows.len(), signature)?;
     let rows: Vec<R> = table.rows.into_values().collect();

@@ -32,13 +32,14 @@ pub use rows::{
     TrainingRow,
 };
 pub use rules::{Rule, Verdict};
-pub use segments::{Block, Blocks};
+pub use segments::{Block, Blocks, first_order_name, row_of};
 pub use shard::{Part, Shard, is_shard, shards_in, shards_of};
 /// Metric of the scores of rows.
 pub use stats::MetricName;
 
 pub use signature::{
-    Complete, Identity, Measured, Provenance, Signature, Testing, limit_suffix, sha256_file,
+    CLUSTERS, Complete, Identity, Measured, Provenance, Signature, Testing, UNTIL_DECIDED, UntilDecided,
+    limit_suffix, sha256_file,
 };
 pub use stands_for::StandsFor;
 pub use stored::Stored;

@@ -108,6 +108,24 @@ impl Block {
     }
 }
 
+/// Prefix of the names of first-order predictions for rows.
+const FIRST_ORDER: &str = "first-order/";
+
+/// Returns the name of the block with first-order predictions for a row: segments as they would be if the loss were linear in the gates.
+pub fn first_order_name(row: &str) -> String {
+    format!("{FIRST_ORDER}{row}")
+}
+
+/// Returns the name of the row or base that a block belongs to.
+pub fn row_of(block: &str) -> &str {
+    block.strip_prefix(FIRST_ORDER).unwrap_or(block)
+}
+
+/// Returns true for the name of a block with predictions.
+pub(crate) fn is_predicted(block: &str) -> bool {
+    block.starts_with(FIRST_ORDER)
+}
+
 /// All blocks of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Blocks {

@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use stats::sequential::Spending;
 use words::excerpt;
 
 use crate::rules::is_margin;
@@ -104,6 +105,24 @@ pub struct Complete {
     pub segments_sha256: Option<String>,
 }
 
+/// Name of the argument with the number of neighbouring segments that come from one text, text by text.
+pub const CLUSTERS: &str = "clusters";
+
+/// Name of the argument with the rules by which rows are measured on a growing sample.
+pub const UNTIL_DECIDED: &str = "until_decided";
+
+/// Rules by which rows are measured on a growing sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UntilDecided {
+    /// Distribution of the error over the looks.
+    pub bounds: Spending,
+    /// Seed of the order in which segments are sampled.
+    pub seed: u64,
+    /// `true` if first-order effects on all segments are a control variate.
+    pub control_variate: bool,
+}
+
 /// All that the numbers of a result file depend on.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -144,6 +163,17 @@ impl Identity {
     /// An identity whose other fields are empty, to be filled in.
     pub fn new(experiment: &str, subject: &str) -> Self {
         Self { experiment: experiment.to_owned(), subject: subject.to_owned(), ..Self::default() }
+    }
+
+    /// Returns the numbers of neighbouring segments that come from one text; empty if segments are independent.
+    pub fn clusters(&self) -> Vec<usize> {
+        let clusters = self.arguments.get(CLUSTERS);
+        clusters.and_then(|sizes| serde_json::from_value(sizes.clone()).ok()).unwrap_or_default()
+    }
+
+    /// Returns the rules of rows that are measured until they are decided; `None` if all segments are measured.
+    pub fn until_decided(&self) -> Option<UntilDecided> {
+        serde_json::from_value(self.arguments.get(UNTIL_DECIDED)?.clone()).ok()
     }
 
     /// Each entry that differs from the one in `stored`: `seed: 1 in the file, 2 now`.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::place::{Place, bytes};
-use crate::segments::{Block, Blocks, check_segments};
+use crate::segments::{Block, Blocks, check_segments, is_predicted, row_of};
 use crate::signature::{Identity, Provenance, Signature};
 use crate::table::{Table, check_complete, parse};
 use crate::{BASE, Error, Row};
@@ -76,7 +76,7 @@ impl<R: Row> Stored<R> {
 
     /// - `identity`: inputs that the rows must have been measured with; `None` for any
     pub(crate) fn complete_of(place: &Place, identity: Option<&Identity>) -> Result<Option<Self>, Error> {
-        let Some((signature, table, bytes)) = signed(place)? else { return Ok(None) };
+        let Some((signature, table, bytes)) = signed(place, false)? else { return Ok(None) };
         let mut stored = Self { rows: table.rows, ..Self::empty(&place.csv, signature) };
         identity.map_or(Ok(()), |identity| stored.check_identity(identity))?;
         check_complete(&place.csv, &bytes, stored.rows.len(), Some(&stored.signature))?;
@@ -91,7 +91,7 @@ impl<R: Row> Stored<R> {
 
     /// Reads the rows of a run that did not finish; `None` if there are none. Torn ends are left out.
     pub(crate) fn unfinished(place: &Place) -> Result<Option<Self>, Error> {
-        let Some((signature, table, _)) = signed(place)? else { return Ok(None) };
+        let Some((signature, table, _)) = signed(place, true)? else { return Ok(None) };
         let mut stored = Self { rows: table.rows, ..Self::empty(&place.csv, signature) };
         let mut blocks = Blocks::read_untorn(&place.segments)?.unwrap_or_default();
         if stored.signature.measured.is_some() {
@@ -99,7 +99,7 @@ impl<R: Row> Stored<R> {
         }
         // Statistics are written before their row, which a kill may have prevented.
         let names: BTreeSet<String> = stored.rows.values().map(Row::name).collect();
-        blocks.retain(|name| names.contains(name) || is_base(name));
+        blocks.retain(|name| names.contains(name) || is_base(name) || is_predicted(name));
         stored.blocks = blocks;
         stored.name_rows();
         Ok(Some(stored).filter(|stored| !stored.rows.is_empty()))
@@ -166,7 +166,7 @@ impl<R: Row> Stored<R> {
     pub(crate) fn leave_out(&mut self, unwanted: impl Fn(&R) -> bool) -> BTreeSet<String> {
         let gone: BTreeSet<String> = self.rows.values().filter(|row| unwanted(row)).map(Row::name).collect();
         self.rows.retain(|_, row| !gone.contains(&row.name()));
-        self.blocks.retain(|name| !gone.contains(name) && !self.rows.is_empty());
+        self.blocks.retain(|name| !gone.contains(row_of(name)) && !self.rows.is_empty());
         keep_rows_of(&mut self.signature.runs, |name| !gone.contains(name));
         gone
     }
@@ -210,10 +210,12 @@ impl<R: Row> Stored<R> {
 type Signed<R> = (Signature, Table<R>, Vec<u8>);
 
 /// Reads a file with rows; `None` if there are no rows.
-fn signed<R: Row>(place: &Place) -> Result<Option<Signed<R>>, Error> {
+///
+/// - `is_growing`: of several rows with one key the last counts
+fn signed<R: Row>(place: &Place, is_growing: bool) -> Result<Option<Signed<R>>, Error> {
     let Some(bytes) = bytes(&place.csv)? else { return Ok(None) };
     let signature = Signature::read(&place.signature)?;
-    let table = parse::<R>(&place.csv, &bytes)?;
+    let table = parse::<R>(&place.csv, &bytes, is_growing)?;
     if table.rows.is_empty() {
         return Ok(None);
     }

@@ -27,7 +27,7 @@ pub(crate) struct Table<R: Row> {
 /// If the file cannot be read, has another header, or a line that is not a row.
 pub fn read_rows<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
     let bytes = file::read(path)?;
-    Ok(parse(path, &bytes)?.rows.into_values().collect())
+    Ok(parse(path, &bytes, false)?.rows.into_values().collect())
 }
 
 /// Reads complete results: [`read_rows`], with a check that neither rows nor statistics were edited.
@@ -44,7 +44,7 @@ pub fn read_complete<R: Row>(path: &Path) -> Result<Vec<R>, Error> {
 /// As for [`read_complete`].
 pub fn read_signed<R: Row>(path: &Path, signature: Option<&Signature>) -> Result<Vec<R>, Error> {
     let bytes = file::read(path)?;
-    let rows = parse::<R>(path, &bytes)?.rows;
+    let rows = parse::<R>(path, &bytes, false)?.rows;
     check_complete(path, &bytes, rows.len(), signature)?;
     if let Some(signature) = signature {
         let segments = Blocks::path_beside(path);
@@ -78,7 +78,9 @@ pub(crate) fn check_complete(
 }
 
 /// Reads the content of the file at `path`, which only errors mention.
-pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8]) -> Result<Table<R>, Error> {
+///
+/// - `is_growing`: of several rows with one key the last counts
+pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8], is_growing: bool) -> Result<Table<R>, Error> {
     let complete = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let mut rows = BTreeMap::new();
     let mut lines = bytes[..complete].split_inclusive(|&byte| byte == b'\n');
@@ -91,6 +93,7 @@ pub(crate) fn parse<R: Row>(path: &Path, bytes: &[u8]) -> Result<Table<R>, Error
         let row: R = parse_row(line, &columns).map_err(fault)?;
         match rows.entry(row.key()) {
             Entry::Vacant(place) => drop(place.insert(row)),
+            Entry::Occupied(mut there) if is_growing => drop(there.insert(row)),
             Entry::Occupied(there) => return Err(fault(format!("{} is there twice", there.get().title()))),
         }
     }

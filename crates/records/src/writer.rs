@@ -164,19 +164,27 @@ impl<R: Row> RowWriter<R> {
         if self.get(&key) == Some(&row) {
             return Ok(());
         }
-        if self.new.rows.contains_key(&key) {
-            self.leave_out(|earlier| earlier.key() == key);
-        }
         // The statistics come first, so that no row is without.
         block.map_or(Ok(()), |block| self.store(block))?;
         let [rows, _] = self.growing()?;
         rows.append(line(&row).as_bytes())?;
-        self.added.push(row.name());
+        if !self.added.contains(&row.name()) {
+            self.added.push(row.name());
+        }
         self.new.rows.insert(key, row);
         Ok(())
     }
 
-    fn store(&mut self, block: Block) -> Result<(), Error> {
+    /// Returns stored statistics: those of a row or a base that need not be measured, or predictions for a row.
+    pub fn block(&self, name: &str) -> Option<&Block> {
+        self.new.blocks.get(name).or_else(|| self.kept()?.blocks.get(name))
+    }
+
+    /// Stores statistics that are no row's own, such as predictions for it.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn store(&mut self, block: Block) -> Result<(), Error> {
         let bytes = self.new.blocks.addition(&block);
         let [_, segments] = self.growing()?;
         segments.append(&bytes)?;

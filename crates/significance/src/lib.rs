@@ -7,10 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use heads::experiment::{Experiment, Rows};
 use records::signature::Measured;
-use records::{Block, Blocks, Identity, Signature, TestedRow, Testing};
+use records::{
+    Block, Blocks, Identity, Signature, TestedRow, Testing, UntilDecided, first_order_name, row_of,
+};
 use stats::blocks::block_length;
 use stats::classification::ClassificationMetric;
-use stats::family::{Comparison, test_family};
+use stats::deciding::{Looked, test_clusters};
+use stats::family::Comparison;
+use stats::sequential::sampling_order;
 use stats::text::TextMetric;
 use stats::{Cells, Metric, Segments};
 
@@ -115,6 +119,18 @@ impl<'a> Store<'a> {
         Ok(Segments::from_cells(metric, &cells)?)
     }
 
+    /// First-order changes of the first number of each segment, predicted for a row; `None` if there are no predictions.
+    ///
+    /// # Errors
+    /// If the block is broken.
+    pub fn first_order(&mut self, row: &str, base: &str) -> Result<Option<Vec<f64>>, Error> {
+        let Some(block) = self.blocks.get(&first_order_name(row)) else { return Ok(None) };
+        let base = self.base_cells(base)?;
+        let cells = block.cells(Some(base)).map_err(|fault| Error::of_row(row, fault))?;
+        let change = |(own, base): (&Cells, &Cells)| f64::from(own[0].value()) - f64::from(base[0].value());
+        Ok(Some(cells.iter().zip(base).map(change).collect()))
+    }
+
     fn block(&self, name: &str) -> Result<&'a Block, Error> {
         self.blocks.get(name).ok_or_else(|| Error::of_row(name, "there are no statistics of its segments"))
     }
@@ -151,30 +167,64 @@ pub fn test_rows<R: TestedRow>(
         return Ok(());
     };
     let names: BTreeSet<String> = rows.iter().flat_map(|row| [row.name(), row.base()]).collect();
-    blocks.retain(|name| names.contains(name));
+    blocks.retain(|name| names.contains(row_of(name)));
     let mut store = Store::new(blocks, metric_of(measured)?);
     let mut families: BTreeMap<(String, String), Vec<&mut R>> = BTreeMap::new();
     for row in rows {
         families.entry((row.family(), row.base())).or_default().push(row);
     }
     testing.block = 1;
+    let clusters = signature.identity.clusters();
     if has_windows(&signature.identity) {
         for ((_, base), rows) in &families {
             let (base, variants) = segments_of(rows, &mut store, base)?;
             testing.block = testing.block.max(block_length(&base, &variants));
         }
     }
-    for ((family, base), rows) in families {
+    let rules = signature.identity.until_decided();
+    for ((family, base), mut rows) in families {
+        if let Some(rules) = rules {
+            let base_segments = store.base(&base)?;
+            for row in &mut rows {
+                let name = row.name();
+                let (variant, predicted) = (store.variant(&name, &base)?, store.first_order(&name, &base)?);
+                look(*row, (&base_segments, &variant), (predicted.as_deref(), &clusters), (rules, *testing))?;
+            }
+            continue;
+        }
         let whole = measured.families.get(&family).copied();
-        test_one_family(rows, &mut store, &base, (whole, *testing))?;
+        test_one_family(rows, &mut store, &base, (whole, &clusters, *testing))?;
     }
+    Ok(())
+}
+
+/// Fills in the estimate of a row that is measured on a growing sample, at its last look.
+///
+/// - `predicted`: first-order changes of all segments, if there is a control variate
+/// - `clusters`: numbers of neighbouring segments that are parts of one text; empty if segments are independent
+///
+/// # Errors
+/// If the row has no look, or the segments make no score.
+pub fn look<R: TestedRow>(
+    row: &mut R,
+    (base, variant): (&Segments, &Segments),
+    (predicted, clusters): (Option<&[f64]>, &[usize]),
+    (rules, testing): (UntilDecided, Testing),
+) -> Result<(), Error> {
+    let looks = row.looks().ok_or_else(|| Error::of_row(&row.name(), "it has no look"))?;
+    let order = sampling_order(base.len(), rules.seed);
+    let looked = Looked { base, variant, predicted, order: &order, looks: &looks, clusters };
+    let margin = records::rules::margin(base.metric().name(), base.score()?, testing.margin_percent);
+    let found = looked.estimate(rules.bounds, testing.of_segments(), margin)?;
+    row.record(&found.comparison);
+    row.record_correlation(found.correlation);
     Ok(())
 }
 
 /// Tells texts that were cut into windows, by the arguments of a run; neighbours are not independent then.
 fn has_windows(identity: &Identity) -> bool {
     let windows = identity.arguments.get("windows").and_then(|windows| windows.get("segments"));
-    windows.is_some_and(|segments| segments == "windows")
+    windows.is_some_and(|segments| segments == "windows") || !identity.clusters().is_empty()
 }
 
 /// The segments of a family's base, and of its rows.
@@ -192,7 +242,7 @@ fn test_one_family<R: TestedRow>(
     mut rows: Vec<&mut R>,
     store: &mut Store<'_>,
     base: &str,
-    (whole, testing): (Option<usize>, Testing),
+    (whole, clusters, testing): (Option<usize>, &[usize], Testing),
 ) -> Result<(), Error> {
     let is_whole = whole.is_some_and(|whole| whole == 0 || whole == rows.len());
     let (base_segments, variants) = segments_of(&rows, store, base)?;
@@ -206,7 +256,7 @@ fn test_one_family<R: TestedRow>(
     let mut curve = Vec::new();
     let margin =
         records::rules::margin(base_segments.metric().name(), base_segments.score()?, testing.margin_percent);
-    let compared = test_family(&base_segments, &of_family, testing.of_segments(), margin)?;
+    let compared = test_clusters(&base_segments, &of_family, clusters, (testing.of_segments(), margin))?;
     for (place, comparison) in tested.into_iter().zip(compared) {
         let sides = [&base_segments, &variants[place]];
         let (comparison, step) = power::with_power(comparison, sides, testing)?;

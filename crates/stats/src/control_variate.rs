@@ -20,6 +20,17 @@ pub struct Sampled {
     pub size: f64,
 }
 
+impl Sampled {
+    /// Returns segments that are not independent as one.
+    pub(crate) fn sum(segments: impl IntoIterator<Item = Self>) -> Self {
+        segments.into_iter().fold(Self::default(), |sum, own| Self {
+            effect: sum.effect + own.effect,
+            predicted: sum.predicted + own.predicted,
+            size: sum.size + own.size,
+        })
+    }
+}
+
 /// A mean effect with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
@@ -101,9 +112,9 @@ impl Estimate {
         })
     }
 
-    /// Returns the variance that the estimate would have with this number of segments in the sample.
-    pub fn variance(&self, sample: usize) -> f64 {
-        self.residual * self.sample / sample as f64 + self.predicted
+    /// Returns the variance that the estimate would have with a sample `growth` times as large; at 1 its own.
+    pub fn variance(&self, growth: f64) -> f64 {
+        self.residual / growth + self.predicted
     }
 
     /// Returns the interval that leaves out the effect with the probability `side` on each side: Student's t, corrected for skewness by
@@ -112,7 +123,7 @@ impl Estimate {
     pub fn interval(&self, side: f64) -> Option<Interval> {
         let students = StudentsT::new(0.0, 1.0, self.sample - self.parameters).ok()?;
         let quantile = -students.inverse_cdf(side.max(1e-12));
-        let (error, third) = (self.variance(self.sample as usize).sqrt(), self.skewness / 3.0);
+        let (error, third) = (self.variance(1.0).sqrt(), self.skewness / 3.0);
         let skewed = |quantile: f64| {
             if third.abs() < 1e-6 {
                 return quantile;
@@ -145,8 +156,8 @@ mod tests {
         let sample = [1.0, 2.0, 3.0, 4.0, 5.0].map(|effect| sampled(effect, 0.0));
         let found = Estimate::new(&sample, &[]).unwrap();
         assert_close(found.effect, 3.0, 1e-12);
-        assert_close(found.variance(5), 10.0 / 25.0 / 0.64, 1e-12);
-        assert_close(found.variance(10), 5.0 / 25.0 / 0.64, 1e-12);
+        assert_close(found.variance(1.0), 10.0 / 25.0 / 0.64, 1e-12);
+        assert_close(found.variance(2.0), 5.0 / 25.0 / 0.64, 1e-12);
         // the 0.975 quantile of t with 4 degrees of freedom is 2.776445; nothing is skewed
         assert_close(found.interval(0.025).unwrap().high, 3.0 + 2.776_445 * 0.625_f64.sqrt(), 1e-6);
         assert_eq!(found.correlation, None);
@@ -162,7 +173,7 @@ mod tests {
         assert_close(found.effect, 2.5, 1e-12);
         // deviations -0.5, -1, 1.5 with leverages 1/6, 1/3, 1/2
         let variance = (0.6_f64.powi(2) + 1.5_f64.powi(2) + 3.0_f64.powi(2)) / 36.0;
-        assert_close(found.variance(3), variance, 1e-12);
+        assert_close(found.variance(1.0), variance, 1e-12);
     }
 
     /// A prediction of twice the effect leaves no residual: what remains is the variance of the mean over all segments.
@@ -175,8 +186,8 @@ mod tests {
         assert_close(found.effect, mean, 1e-12);
         assert_close(found.correlation.unwrap(), 1.0, 1e-12);
         let squares: f64 = effects.iter().map(|effect| (effect - mean).powi(2)).sum();
-        assert_close(found.variance(4), squares / 49.0, 1e-12);
-        assert_close(found.variance(400), found.variance(4), 1e-12);
+        assert_close(found.variance(1.0), squares / 49.0, 1e-12);
+        assert_close(found.variance(100.0), found.variance(1.0), 1e-12);
     }
 
     /// Skewed effects with a noisy prediction, drawn from a population with known mean. Nominal 2.5% on each side.
@@ -219,7 +230,7 @@ mod tests {
                 pairs.iter().map(|&(effect, predicted)| sampled(effect, -scale * predicted + shift)).collect();
             let [one, other] = [&all, &moved].map(|all| Estimate::new(&all[..8], all).unwrap());
             prop_assert!((one.effect - other.effect).abs() < 1e-9);
-            prop_assert!((one.variance(8) - other.variance(8)).abs() < 1e-9 * one.variance(8).max(1.0));
+            prop_assert!((one.variance(1.0) - other.variance(1.0)).abs() < 1e-9 * one.variance(1.0).max(1.0));
         }
     }
 }

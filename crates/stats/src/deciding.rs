@@ -28,6 +28,8 @@ pub struct Looked<'a> {
     pub order: &'a [usize],
     /// Sizes of the sample at the looks at this variant, ascending; at least one.
     pub looks: &'a [usize],
+    /// Numbers of neighbouring segments that are parts of one text, and not independent; empty if all are.
+    pub clusters: &'a [usize],
 }
 
 /// Estimate of a variant at its last look.
@@ -66,7 +68,7 @@ impl Looked<'_> {
             _ => None,
         };
         if sample >= all {
-            let plain = test_family(self.base, &[self.variant], testing, margin)?[0];
+            let plain = test_clusters(self.base, &[self.variant], self.clusters, (testing, margin))?[0];
             let comparison =
                 Comparison { simultaneous: None, p_adjusted: None, p_benjamini_hochberg: None, ..plain };
             return Ok(Found { comparison, correlation });
@@ -75,7 +77,7 @@ impl Looked<'_> {
         let Some(unbounded) = unbounded else {
             return Ok(Found { comparison: Comparison::untested(base, base), correlation });
         };
-        let shares: Vec<f64> = self.looks.iter().map(|&size| unbounded.share(size, all)).collect();
+        let shares: Vec<f64> = self.looks.iter().map(|&size| unbounded.share(size, (sample, all))).collect();
         let critical = *critical_values(spending, &shares).last().expect("at least one look");
         let delta = scale * unbounded.effect();
         let in_unit = |Interval { low, high }| Interval { low: scale * low, high: scale * high };
@@ -128,13 +130,29 @@ impl Looked<'_> {
                 predicted: self.predicted.map_or(0.0, |all| all[place]),
                 size: documents[place].tokens().into(),
             };
-            let has_tokens = |own: &Sampled| own.size > 0.0;
-            let all = self.predicted.map_or(0, |all| all.len());
-            let sampled: Vec<Sampled> = places.iter().map(|&place| of(place)).filter(has_tokens).collect();
-            let all: Vec<Sampled> = (0..all).map(of).filter(has_tokens).collect();
+            let mut sampled = places.to_vec();
+            sampled.sort_unstable();
+            let all: Vec<usize> = (0..self.predicted.map_or(0, <[f64]>::len)).collect();
+            let [sampled, all] = [sampled, all].map(|places| self.by_cluster(&places, of));
             return Estimate::new(&sampled, &all).map(Unbounded::Mean);
         }
         Estimate::new(&jackknifed(base, variant, places), &[]).map(Unbounded::Mean)
+    }
+
+    /// Segments with tokens, or the texts that they are parts of if there are enough of these.
+    fn by_cluster(&self, places: &[usize], of: impl Fn(usize) -> Sampled) -> Vec<Sampled> {
+        let ends: Vec<usize> = self
+            .clusters
+            .iter()
+            .scan(0, |end, size| {
+                *end += size;
+                Some(*end)
+            })
+            .collect();
+        let cluster = |place: usize| ends.partition_point(|&end| end <= place);
+        let is_one = |one: &usize, next: &usize| are_enough(self.clusters) && cluster(*one) == cluster(*next);
+        let summed = places.chunk_by(is_one).map(|own| Sampled::sum(own.iter().map(|&place| of(place))));
+        summed.filter(|own| own.size > 0.0).collect()
     }
 
     /// The interval, widened if few segments change, to what a variant without any change would get: the sample cannot contain changes
@@ -165,9 +183,9 @@ impl Unbounded {
     }
 
     /// Information with a sample of this size, as a share of that with all segments.
-    fn share(&self, sample: usize, all: usize) -> f64 {
+    fn share(&self, size: usize, (now, all): (usize, usize)) -> f64 {
         let variance = |size: usize| match self {
-            Self::Mean(estimate) => estimate.variance(size),
+            Self::Mean(estimate) => estimate.variance(size as f64 / now as f64),
             Self::Outcomes { predicted, rest, sample, all } => {
                 let rate = |[lost, gained]: [usize; 2], of: usize| ((lost + gained) as f64 + 0.5) / of as f64;
                 let of_predicted =
@@ -175,8 +193,8 @@ impl Unbounded {
                 rate(*rest, *sample) / size as f64 + of_predicted
             }
         };
-        let (with_all, own) = (variance(all), variance(sample));
-        if own > 0.0 { with_all / own } else { sample as f64 / all as f64 }
+        let (with_all, own) = (variance(all), variance(size));
+        if own > 0.0 { with_all / own } else { size as f64 / all as f64 }
     }
 
     /// The interval with this critical value, in standard errors. Sums of two score intervals are combined by the method of variance
@@ -200,6 +218,38 @@ impl Unbounded {
             }
         }
     }
+}
+
+/// Texts from which on they are drawn, instead of the segments that are their parts.
+const LEAST_CLUSTERS: usize = 10;
+
+fn are_enough(clusters: &[usize]) -> bool {
+    clusters.len() >= LEAST_CLUSTERS
+}
+
+/// [`test_family`] of segments that may be parts of texts, which are then drawn and swapped as a whole.
+///
+/// # Errors
+/// As for [`test_family`].
+pub fn test_clusters(
+    base: &Segments,
+    variants: &[&Segments],
+    clusters: &[usize],
+    (testing, margin): (Testing, f64),
+) -> Result<Vec<Comparison>, Error> {
+    if !are_enough(clusters) || !matches!(base, Segments::Nats(_)) {
+        return test_family(base, variants, testing, margin);
+    }
+    let texts: Vec<Segments> = variants.iter().map(|own| own.clustered(clusters)).collect();
+    let texts: Vec<&Segments> = texts.iter().collect();
+    let mut compared =
+        test_family(&base.clustered(clusters), &texts, Testing { block: 1, ..testing }, margin)?;
+    // sums of texts are rounded once more
+    for (comparison, variant) in compared.iter_mut().zip(variants) {
+        let Comparison { base, variant, delta, .. } = Comparison::untested(base.score()?, variant.score()?);
+        (comparison.base, comparison.variant, comparison.delta) = (base, variant, delta);
+    }
+    Ok(compared)
 }
 
 fn mean([lost, gained]: [usize; 2], of: usize) -> f64 {
@@ -265,7 +315,14 @@ mod tests {
         let base = nats((0..80).map(|_| 5.0));
         let variant =
             nats((0..80).map(|place| if sample.contains(&place) { 5.0 + cost(place) } else { 5.0 }));
-        let looked = Looked { base: &base, variant: &variant, predicted: None, order: &order, looks: &[40] };
+        let looked = Looked {
+            base: &base,
+            variant: &variant,
+            predicted: None,
+            order: &order,
+            looks: &[40],
+            clusters: &[],
+        };
         let Found { comparison, correlation } = looked.estimate(Spending::Pocock, TESTING, 0.02).unwrap();
         let mean = sample.iter().map(|&place| cost(place)).sum::<f64>() / 80.0;
         assert_close(comparison.delta, mean, 1e-6);
@@ -290,8 +347,14 @@ mod tests {
         let (base, variant) =
             (nats((0..60).map(|_| 5.0)), nats((0..60).map(|place| 5.0 + f64::from(place % 7) / 10.0)));
         let order = sampling_order(60, 3);
-        let looked =
-            Looked { base: &base, variant: &variant, predicted: None, order: &order, looks: &[48, 60] };
+        let looked = Looked {
+            base: &base,
+            variant: &variant,
+            predicted: None,
+            order: &order,
+            looks: &[48, 60],
+            clusters: &[],
+        };
         let found = looked.estimate(Spending::ObrienFleming, TESTING, 0.02).unwrap().comparison;
         let plain = test_family(&base, &[&variant], TESTING, 0.02).unwrap()[0];
         assert_eq!(
@@ -307,7 +370,14 @@ mod tests {
         let order = sampling_order(200, 3);
         let base = accuracy((0..200).map(|_| true));
         let variant = accuracy((0..200).map(|place| !order[..3].contains(&place)));
-        let looked = Looked { base: &base, variant: &variant, predicted: None, order: &order, looks: &[100] };
+        let looked = Looked {
+            base: &base,
+            variant: &variant,
+            predicted: None,
+            order: &order,
+            looks: &[100],
+            clusters: &[],
+        };
         let found = looked.estimate(Spending::ObrienFleming, TESTING, 2.0).unwrap().comparison;
         let critical = critical_values(Spending::ObrienFleming, &[0.5])[0];
         let expected = tango_within(critical, [3, 0], 100);
@@ -333,7 +403,14 @@ mod tests {
         let order = sampling_order(90, 3);
         let base = Segments::Bleu((0..90).map(|place| segment(place, 1)).collect());
         let variant = Segments::Bleu((0..90).map(|place| segment(place, 1 + place % 3)).collect());
-        let looked = Looked { base: &base, variant: &variant, predicted: None, order: &order, looks: &[89] };
+        let looked = Looked {
+            base: &base,
+            variant: &variant,
+            predicted: None,
+            order: &order,
+            looks: &[89],
+            clusters: &[],
+        };
         let found = looked.estimate(Spending::Pocock, TESTING, 1.0).unwrap().comparison;
         let delta = variant.score().unwrap() - base.score().unwrap();
         assert!((found.delta - delta).abs() < 0.5, "{} instead of {delta}", found.delta);
@@ -341,5 +418,24 @@ mod tests {
         let [own, plain] =
             [found.interval.unwrap(), plain.interval.unwrap()].map(|ends| ends.high - ends.low);
         assert!(own > 0.9 * plain && own < 1.4 * plain, "{own} instead of {plain}");
+    }
+
+    /// Twelve texts of five segments, of which each costs the same in all of its segments: the interval is that of 12 numbers.
+    #[test]
+    fn segments_of_one_text_count_once() {
+        let (order, clusters) = (sampling_order(60, 3), [5; 12]);
+        let base = nats((0..60).map(|_| 5.0));
+        let variant = nats((0..60).map(|place| 5.0 + f64::from(place / 5 * 5 % 12) / 10.0));
+        let width = |clusters: &[usize], looks: &[usize]| {
+            let looked =
+                Looked { base: &base, variant: &variant, predicted: None, order: &order, looks, clusters };
+            let ends = looked.estimate(Spending::Pocock, TESTING, 0.02).unwrap().comparison.interval.unwrap();
+            ends.high - ends.low
+        };
+        for looks in [[60].as_slice(), &[50]] {
+            let ratio = width(&clusters, looks) / width(&[], looks);
+            assert!((1.8..3.2).contains(&ratio), "{looks:?}: {ratio}");
+        }
+        assert_eq!(width(&[30, 30], &[50]), width(&[], &[50]), "two texts cannot be drawn");
     }
 }

@@ -34,6 +34,13 @@ impl NatsStatistics {
         Err(Error::Invalid(format!("{nats} nats for {tokens} tokens: {allowed}")))
     }
 
+    /// Documents as one.
+    pub(crate) fn sum(documents: &[Self]) -> Self {
+        let nats = documents.iter().map(|own| f64::from(own.nats)).sum::<f64>() as f32;
+        let count = |of: fn(&Self) -> u32| documents.iter().map(of).sum();
+        Self { nats, tokens: count(|own| own.tokens), words: count(|own| own.words) }
+    }
+
     /// The nats, as they are stored.
     pub fn nats(&self) -> f32 {
         self.nats

@@ -122,6 +122,46 @@ impl Segments {
         }
     }
 
+    /// Returns the segments with those at these places replaced by others, in their order.
+    ///
+    /// # Panics
+    /// If there are not as many others, they have another metric, or a place is beyond the last segment.
+    #[must_use]
+    pub fn with(mut self, places: &[usize], others: &Self) -> Self {
+        fn replace<T: Clone>(all: &mut [T], places: &[usize], others: &[T]) {
+            assert_eq!(places.len(), others.len(), "a segment for each place");
+            places.iter().zip(others).for_each(|(&place, other)| all[place].clone_from(other));
+        }
+        match (&mut self, others) {
+            (Self::Bleu(all), Self::Bleu(others)) => replace(all, places, others),
+            (Self::Classes(all, _), Self::Classes(others, _)) => replace(all, places, others),
+            (Self::Nats(all), Self::Nats(others)) => replace(all, places, others),
+            (Self::Texts(all, _), Self::Texts(others, _)) => replace(all, places, others),
+            (Self::Estimates(all, _), Self::Estimates(others, _)) => replace(all, places, others),
+            _ => panic!("segments of one metric"),
+        }
+        self
+    }
+
+    /// Returns texts of which neighbouring segments are parts, as one segment each. Of nats alone; other segments stay.
+    ///
+    /// - `clusters`: numbers of segments of the texts
+    ///
+    /// # Panics
+    /// If they are not those of all segments.
+    #[must_use]
+    pub fn clustered(&self, clusters: &[usize]) -> Self {
+        let Self::Nats(all) = self else { return self.clone() };
+        assert_eq!(clusters.iter().sum::<usize>(), all.len(), "clusters of all segments");
+        let mut rest = &all[..];
+        let of_text = |&size: &usize| {
+            let (own, others) = rest.split_at(size);
+            rest = others;
+            NatsStatistics::sum(own)
+        };
+        Self::Nats(clusters.iter().map(of_text).collect())
+    }
+
     /// Number of segments.
     pub fn len(&self) -> usize {
         match self {

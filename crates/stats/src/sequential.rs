@@ -19,7 +19,8 @@ pub const SIDE: f64 = 0.025;
 pub const FIRST_LOOK: usize = 48;
 
 /// Function that distributes the error over the looks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Spending {
     /// Like O'Brien and Fleming (1979): very little early, so that the last look is nearly a plain test.
     #[default]

@@ -1,8 +1,8 @@
 //! The one interface between experiments and models.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use core_masking::{Gates, HeadLayout, HeadSet, Measure, Measured, Removal, Rule};
+use core_masking::{Gates, HeadId, HeadLayout, HeadSet, Measure, Measured, Removal, Rule};
 use corpus::placed::PlacedToken;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -70,6 +70,13 @@ pub trait Subject {
     /// [`measures`](Self::measures), or a score is no number.
     fn measure(&self, on: &Scored, masked: &HeadSet, measures: &BTreeSet<Measure>)
     -> Result<Measured, Error>;
+
+    /// First-order effects of masking each head on each segment of a split: the change of its first number, such as nats, if the loss
+    /// were linear in the gates. One backward pass gives all of them. `None` for metrics that the gradient does not predict.
+    ///
+    /// # Errors
+    /// If the split is at fault, or a derivative is NaN or infinite.
+    fn first_order(&self, on: &Scored) -> Result<Option<BTreeMap<HeadId, Vec<f64>>>, Error>;
 
     /// The relevance of all heads for what the intact model says of each segment of a split, in double precision.
     ///
@@ -214,6 +221,8 @@ pub struct Scored {
     pub rescale: bool,
     /// Replacement of masked heads' contexts.
     pub ablation: Ablation,
+    /// Of these segments only those at these places, ascending; all if absent.
+    pub among: Option<Vec<usize>>,
 }
 
 /// Kind of ablation: the replacement of a masked head's context.
@@ -301,12 +310,12 @@ impl Sample {
 impl Scored {
     /// The first segments of a split, or all; of a split in groups the first of each, in proportion.
     pub fn first(split: String, limit: Option<usize>, rescale: bool) -> Self {
-        Self { split, limit, sample: None, rescale, ablation: Ablation::Zero }
+        Self { split, limit, sample: None, rescale, ablation: Ablation::Zero, among: None }
     }
 
     /// Returns true if these are the segments of `other`.
     pub(crate) fn places_like(&self, other: &Self) -> bool {
-        let of = |scored: &Self| (scored.split.clone(), scored.limit, scored.sample);
+        let of = |scored: &Self| (scored.split.clone(), scored.limit, scored.sample, scored.among.clone());
         of(self) == of(other)
     }
 
@@ -318,7 +327,14 @@ impl Scored {
 
     /// Segments of a split, drawn at random without replacement: files are often sorted by source.
     pub fn sample(split: String, size: usize, seed: u64, rescale: bool) -> Self {
-        Self { split, limit: Some(size), sample: Some(seed), rescale, ablation: Ablation::Zero }
+        Self { limit: Some(size), sample: Some(seed), ..Self::first(split, None, rescale) }
+    }
+
+    /// Of the segments only those at these places.
+    #[must_use]
+    pub fn among(&self, mut places: Vec<usize>) -> Self {
+        places.sort_unstable();
+        Self { among: Some(places), ..self.clone() }
     }
 
     /// The same segments of a split of this length, without a random sample of more: all of them, with a warning.
@@ -347,12 +363,18 @@ impl Scored {
     pub fn places(&self, groups: &[usize]) -> Vec<usize> {
         let length = groups.iter().sum();
         let size = self.limit.unwrap_or(length).min(length);
-        let Some(seed) = self.sample else { return first_of_each(groups, size) };
-        let mut places: Vec<usize> = (0..length).collect();
-        places.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
-        places.truncate(size);
-        places.sort_unstable();
-        places
+        let places = self.sample.map_or_else(
+            || first_of_each(groups, size),
+            |seed| {
+                let mut places: Vec<usize> = (0..length).collect();
+                places.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+                places.truncate(size);
+                places.sort_unstable();
+                places
+            },
+        );
+        let chosen = |among: &Vec<usize>| among.iter().map(|&place| places[place]).collect();
+        self.among.as_ref().map_or_else(|| places.clone(), chosen)
     }
 
     /// Adds the number of segments, and the seed of a random sample, to an identity.

@@ -181,6 +181,12 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         false
     }
 
+    /// Changes of the first number of each segment, such as nats, if the losses of the encoded segments change so; `None` for metrics
+    /// that losses do not predict.
+    fn changes(_: &Self::Encoded, _losses: &[f64]) -> Option<Vec<f64>> {
+        None
+    }
+
     /// These segments as the model takes them.
     fn examples(
         model: &Self::Model,

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use core_masking::{
-    Attention, AttentionRecord, GatedModel, Gates, HeadLayout, HeadMeans, HeadSet, Measure, Measured,
+    Attention, AttentionRecord, GatedModel, Gates, HeadId, HeadLayout, HeadMeans, HeadSet, Measure, Measured,
     Moments, Needs, Removal, Rule, to_vec,
 };
 use corpus::batches::longest_first_rows;
@@ -85,6 +85,47 @@ impl<T: Task> TaskSubject<T> {
     pub(crate) fn encode(&self, scored: &Scored) -> Result<T::Encoded, Error> {
         self.task.encode(self.model(), &self.read(scored)?, &scored.split)
     }
+
+    /// [`Subject::measure`], of which numbers may be NaN or infinite.
+    fn measured(
+        &self,
+        on: &Scored,
+        masked: &HeadSet,
+        measures: &BTreeSet<Measure>,
+    ) -> Result<Measured, Error> {
+        let encoded = self.encode(on)?;
+        if measures.contains(&Measure::LogitAttribution) && !T::has_contrasts(&encoded) {
+            return Err(Error::no_contrasts(&on.split));
+        }
+        let layout = self.layout();
+        let is_reference = on.ablation.sample().is_some_and(|reference| reference.places_like(on));
+        let lengths = T::encoded_text_lengths(&encoded);
+        let substitute = Substitute::new(self, &on.ablation, (lengths, is_reference), 0)?;
+        // what masking a head does to first order depends on what replaces its output
+        let all = layout.heads().into_iter().collect();
+        let is_first_order = measures.iter().eq([&Measure::FirstOrder]);
+        let replaced = if is_first_order { &all } else { masked };
+        let job = |models: &Models<T::Model>, batch: &[usize]| {
+            let model = models.quickest();
+            let replacement =
+                if replaced.is_empty() { None } else { substitute.of(models, batch, replaced)? };
+            let replacement = replacement.map(|all| all.to(model.options()));
+            let gates = on.gates(&layout, masked, model.options())?.replaced_by(replacement);
+            Ok(model.measure(&T::examples(model, &encoded, batch)?, &gates, measures))
+        };
+        let need = self.task.need(&self.models, Purpose::Measuring(measures));
+        let lengths = T::encoded_lengths(&encoded);
+        let (mut total, mut order) = (Measured::new(), Vec::new());
+        self.over_batches(&self.models, (&need, &lengths), "measuring heads", job, |batch, measured| {
+            order.extend(batch);
+            for (measure, means) in measured {
+                total.entry(measure).or_default().merge(&means);
+            }
+            Ok(())
+        })?;
+        let whole = |(measure, means): (Measure, HeadMeans)| (measure, means.of_split(measure, &order));
+        Ok(total.into_iter().map(whole).collect())
+    }
 }
 
 impl<T: Task> Subject for TaskSubject<T> {
@@ -153,35 +194,35 @@ impl<T: Task> Subject for TaskSubject<T> {
         masked: &HeadSet,
         measures: &BTreeSet<Measure>,
     ) -> Result<Measured, Error> {
-        let encoded = self.encode(on)?;
-        if measures.contains(&Measure::LogitAttribution) && !T::has_contrasts(&encoded) {
-            return Err(Error::no_contrasts(&on.split));
-        }
-        let layout = self.layout();
-        let is_reference = on.ablation.sample().is_some_and(|reference| reference.places_like(on));
-        let lengths = T::encoded_text_lengths(&encoded);
-        let substitute = Substitute::new(self, &on.ablation, (lengths, is_reference), 0)?;
-        let job = |models: &Models<T::Model>, batch: &[usize]| {
-            let model = models.quickest();
-            let replacement = if masked.is_empty() { None } else { substitute.of(models, batch, masked)? };
-            let replacement = replacement.map(|all| all.to(model.options()));
-            let gates = on.gates(&layout, masked, model.options())?.replaced_by(replacement);
-            Ok(model.measure(&T::examples(model, &encoded, batch)?, &gates, measures))
-        };
-        let need = self.task.need(&self.models, Purpose::Measuring(measures));
-        let lengths = T::encoded_lengths(&encoded);
-        let (mut total, mut order) = (Measured::new(), Vec::new());
-        self.over_batches(&self.models, (&need, &lengths), "measuring heads", job, |batch, measured| {
-            order.extend(batch);
-            for (measure, means) in measured {
-                total.entry(measure).or_default().merge(&means);
-            }
-            Ok(())
-        })?;
-        let whole = |(measure, means): (Measure, HeadMeans)| (measure, means.of_split(measure, &order));
-        let total: Measured = total.into_iter().map(whole).collect();
+        let total = self.measured(on, masked, measures)?;
         let is_finite = |means: &HeadMeans| means.means().iter().all(|(_, score)| score.is_finite());
         if total.values().all(is_finite) { Ok(total) } else { Err(Error::not_finite()) }
+    }
+
+    fn first_order(&self, on: &Scored) -> Result<Option<BTreeMap<HeadId, Vec<f64>>>, Error> {
+        let encoded = self.encode(on)?;
+        if T::changes(&encoded, &vec![0.0; T::encoded_lengths(&encoded).len()]).is_none() {
+            return Ok(None);
+        }
+        let measured = self.measured(on, &HeadSet::none(), &BTreeSet::from([Measure::FirstOrder]))?;
+        let means = &measured[&Measure::FirstOrder];
+        let mut faulty = BTreeSet::new();
+        let mut of_head = |head: HeadId| {
+            let derivatives = &means.terms(head)?.derivatives;
+            faulty.extend((0..derivatives.len()).filter(|&place| !derivatives[place].is_finite()));
+            let losses: Vec<f64> =
+                derivatives.iter().map(|own| if own.is_finite() { -own } else { 0.0 }).collect();
+            Some((head, T::changes(&encoded, &losses)?))
+        };
+        let found = self.layout().heads().into_iter().filter_map(&mut of_head).collect();
+        if !faulty.is_empty() {
+            words::warn(&format!(
+                "split `{}`: the gradient is not finite in {}, so that nothing is predicted for them",
+                on.split,
+                words::count(faulty.len(), "text")
+            ));
+        }
+        Ok(Some(found))
     }
 
     fn relevance(&self, on: &Scored, rule: Rule) -> Result<Vec<SegmentRelevance>, Error> {

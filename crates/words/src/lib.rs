@@ -7,8 +7,8 @@ mod visible;
 
 pub use command::{LINE, TYPED, command_line, did_you_mean, front, parse, quoted};
 pub use numbers::{
-    bare_p, brackets, count, decimals, fixed, p_value, percent_more, range, scientific, share, short, signed,
-    tenths, typeset, with_minus,
+    bare_p, brackets, count, decimals, duration, fixed, p_value, percent_more, range, scientific, share,
+    short, signed, tenths, typeset, with_minus,
 };
 pub use streams::{exit_code, print, print_error, print_line, say_line, warn, warnings};
 pub use visible::{capitalised, excerpt, one_line, visible};

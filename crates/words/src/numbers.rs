@@ -81,6 +81,15 @@ pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// A duration with its unit: `40 s`, `12 min`, `3.4 h`.
+pub fn duration(seconds: f64) -> String {
+    match seconds {
+        _ if seconds < 99.5 => format!("{seconds:.0} s"),
+        _ if seconds < 99.5 * 60.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3600.0),
+    }
+}
+
 /// `1 to 2`
 pub fn range((low, high): (f64, f64), number: impl Fn(f64) -> String) -> String {
     format!("{} to {}", number(low), number(high))

@@ -176,10 +176,11 @@ impl Attended {
         match measure {
             Measure::Example => Sums::of_segments(&self.by_example(wide).abs()),
             Measure::Fisher => Sums::of_segments(&self.by_example(wide).square()),
-            Measure::FisherBatches => {
+            Measure::FisherBatches | Measure::FirstOrder => {
                 let own = self.by_example(wide); // [examples, heads]
                 let by_head = own.unbind(1).iter().map(crate::to_vec).collect();
-                Sums { derivatives: Some(by_head), ..Sums::of_segments(&own.square()) }
+                let terms = if measure == Measure::FirstOrder { -own } else { own.square() };
+                Sums { derivatives: Some(by_head), ..Sums::of_segments(&terms) }
             }
             Measure::ActivationNorm => {
                 let real = self.queries.unsqueeze(1).unsqueeze(-1).to_kind(Kind::Double); // [batch, 1, query, 1]

@@ -112,6 +112,7 @@ impl HeadMeans {
                 let by_batch = mean_by_batch(&terms.derivatives, order);
                 whole(by_batch.iter().map(|derivative| derivative * derivative).sum(), by_batch)
             }
+            Measure::FirstOrder => Terms { derivatives: placed(&terms.derivatives, order), ..terms },
             Measure::ActivationNorm => whole(terms.sum.sqrt(), Vec::new()),
             _ => terms,
         };
@@ -128,13 +129,18 @@ impl HeadMeans {
 /// Examples of a batch of Kwon et al. (2022), Section 6.1.
 const BATCH: usize = 32;
 
-/// Means over consecutive examples, whose places in the split are `order`.
-fn mean_by_batch(derivatives: &[f64], order: &[usize]) -> Vec<f64> {
+/// Derivatives in the order of the split, from those of examples whose places there are `order`.
+fn placed(derivatives: &[f64], order: &[usize]) -> Vec<f64> {
     assert_eq!(derivatives.len(), order.len(), "one derivative for each example");
     let mut placed: Vec<(usize, f64)> = order.iter().copied().zip(derivatives.iter().copied()).collect();
     placed.sort_by_key(|&(place, _)| place);
-    let mean = |batch: &[(usize, f64)]| batch.iter().map(|&(_, own)| own).sum::<f64>() / batch.len() as f64;
-    placed.chunks(BATCH).map(mean).collect()
+    placed.into_iter().map(|(_, derivative)| derivative).collect()
+}
+
+/// Means over consecutive examples, whose places in the split are `order`.
+fn mean_by_batch(derivatives: &[f64], order: &[usize]) -> Vec<f64> {
+    let mean = |batch: &[f64]| batch.iter().sum::<f64>() / batch.len() as f64;
+    placed(derivatives, order).chunks(BATCH).map(mean).collect()
 }
 
 #[cfg(test)]

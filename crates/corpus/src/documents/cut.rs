@@ -10,6 +10,20 @@ pub(super) fn share(text: &str, [from, to]: [f64; 2]) -> &str {
     &text[place(from)..place(to)]
 }
 
+/// Cuts a text into blocks of about `size` bytes and returns where each ends. Blocks begin with the white space before a word; a text
+/// without any near the cut is cut between characters.
+pub(super) fn blocks(text: &str, size: usize) -> Vec<usize> {
+    let count = ((text.len() + size / 2) / size).max(1);
+    let cut = |block: usize| {
+        let from = text.floor_char_boundary(block * text.len() / count);
+        let near = &text[from..text.floor_char_boundary(from + size / 8)];
+        from + near.find(char::is_whitespace).unwrap_or(0)
+    };
+    let mut ends: Vec<usize> = (1..count).map(cut).chain([text.len()]).collect();
+    ends.dedup();
+    ends
+}
+
 /// The lines, without their ends.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line))

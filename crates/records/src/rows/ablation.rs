@@ -16,6 +16,11 @@ tested_row! {
         /// Head, counted from 1.
         pub head: usize,
         [tests]
+        /// Segments in the sample at each look, joined by `+`, if heads are measured until they are decided. The effect is then an
+        /// estimate for all segments, and the interval holds at every look. Empty if all segments were measured.
+        pub looks: String,
+        /// Correlation of measured and first-order effects over the segments of the sample; empty without a control variate.
+        pub correlation: Option<f64>,
     }
 }
 
@@ -45,6 +50,8 @@ impl Row for AblationRow {
     /// Attention type, layer, head and metric.
     type Key = (&'static str, usize, usize, &'static str);
 
+    const LATER: &'static [&'static str] = &["looks", "correlation"];
+
     fn key(&self) -> Self::Key {
         (self.attention.name(), self.layer, self.head, self.metric.name())
     }
@@ -56,7 +63,14 @@ impl Row for AblationRow {
 
     fn limits(&self) -> Vec<Limit> {
         let head = head_limits(self.layer, self.head).into_iter();
-        head.chain(test_limits(self, self.score_delta)).collect()
+        let correlation = Limit::optional("correlation", self.correlation, -1.0..=1.0, "-1 to 1 or empty");
+        head.chain(test_limits(self, self.score_delta)).chain([correlation]).collect()
+    }
+
+    fn fault(&self) -> Option<String> {
+        let is_ascending = |looks: &[usize]| looks.is_sorted_by(|one, next| 0 < *one && one < next);
+        let is_fine = self.looks.is_empty() || sizes(&self.looks).is_some_and(|looks| is_ascending(&looks));
+        (!is_fine).then(|| "`looks` must be ascending sizes joined by `+`, such as 48+96".to_owned())
     }
 
     fn of_run(&self) -> Vec<(&'static str, String)> {
@@ -74,5 +88,23 @@ impl TestedRow for AblationRow {
         BASE.to_owned()
     }
 
+    fn looks(&self) -> Option<Vec<usize>> {
+        sizes(&self.looks).filter(|looks| !looks.is_empty())
+    }
+
+    fn add_look(&mut self, sample: usize) {
+        let before = if self.looks.is_empty() { String::new() } else { format!("{}+", self.looks) };
+        self.looks = format!("{before}{sample}");
+    }
+
+    fn record_correlation(&mut self, correlation: Option<f64>) {
+        self.correlation = correlation;
+    }
+
     tested_columns!();
+}
+
+/// Sizes that are joined by `+`; `None` if one is no number.
+fn sizes(text: &str) -> Option<Vec<usize>> {
+    text.split('+').filter(|size| !size.is_empty()).map(|size| size.parse().ok()).collect()
 }

@@ -33,6 +33,17 @@ pub trait TestedRow: Row {
         None
     }
 
+    /// Sizes of the sample at the looks at this row, if it was measured on a growing sample; `None` if on all segments.
+    fn looks(&self) -> Option<Vec<usize>> {
+        None
+    }
+
+    /// Fills in one more look: the size of the sample.
+    fn add_look(&mut self, _sample: usize) {}
+
+    /// Fills in the correlation of effects and predictions.
+    fn record_correlation(&mut self, _correlation: Option<f64>) {}
+
     /// Fills in how often the walk along a curve gets here.
     fn record_reached(&mut self, _reached: Reached) {}
 

@@ -18,6 +18,7 @@ use corpus::choices::Choice;
 use corpus::language_tokenizer::LanguageTokenizer;
 use corpus::placed::PlacedToken;
 use corpus::splits::language::{ChoiceRule, Texts, groups};
+use records::CLUSTERS;
 use records::Identity;
 use serde_json::json;
 use stats::classification::{ClassificationMetric, Outcome};
@@ -108,7 +109,7 @@ impl Task for LanguageModelling {
             arguments.insert("key_value_heads".to_owned(), groups.into());
         }
         match texts {
-            Texts::Documents(_) => {
+            Texts::Documents(documents) => {
                 identity.metric = "nats".to_owned();
                 let Windowing { length, stride, end, begin, segments } = self.windowing;
                 let mut protocol =
@@ -117,6 +118,12 @@ impl Task for LanguageModelling {
                     protocol["begin"] = true.into();
                 }
                 arguments.insert("windows".to_owned(), protocol);
+                let sources =
+                    documents.chunk_by(|one, next| one.source.is_some() && one.source == next.source);
+                let blocks: Vec<usize> = sources.map(<[_]>::len).collect();
+                if documents.iter().any(|document| document.source.is_some()) {
+                    arguments.insert(CLUSTERS.to_owned(), json!(blocks));
+                }
             }
             Texts::Questions(questions) => {
                 identity.metric = "accuracy".to_owned();
@@ -223,6 +230,13 @@ impl Task for LanguageModelling {
 
     fn has_contrasts(rows: &Rows) -> bool {
         rows.has_contrasts()
+    }
+
+    fn changes(rows: &Rows, losses: &[f64]) -> Option<Vec<f64>> {
+        let SegmentsOf::Documents { words } = &rows.segments else { return None };
+        let mut changes = vec![0.0; words.len()];
+        losses.iter().enumerate().for_each(|(row, loss)| changes[rows.segment(row)] += loss);
+        Some(changes)
     }
 
     fn examples(model: &LanguageModel, rows: &Rows, batch: &[usize]) -> Result<PredictionBatch, Error> {

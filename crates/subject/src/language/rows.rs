@@ -114,7 +114,8 @@ impl Rows {
             let first = rows.tokens.len();
             rows.tokens.extend(tokenizer.begin());
             rows.tokens.extend(tokenizer.encode(&document.text)?);
-            rows.tokens.extend(tokenizer.end().filter(|_| windowing.end && document.given == 0));
+            let is_end = document.given == 0 && document.source.is_none();
+            rows.tokens.extend(tokenizer.end().filter(|_| windowing.end && is_end));
             let document_words = u32::try_from(words(&document.text[document.given..])).unwrap_or(u32::MAX);
             if document.given > 0 {
                 // the pieces of what is given as it is encoded alone, as with choices
@@ -456,7 +457,7 @@ mod tests {
     /// Of `^ab cd` the last word is ` cd`; of a window of three tokens `b` is left of what comes before.
     #[test]
     fn the_last_word_is_predicted_from_what_the_window_holds_before_it() {
-        let document = Document { text: "ab cd".to_owned(), given: 2 };
+        let document = Document { given: 2, ..Document::from("ab cd".to_owned()) };
         let shape = |length| {
             let windowing = Windowing {
                 length,

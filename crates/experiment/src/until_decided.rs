@@ -1,0 +1,439 @@
+//! Rows that are measured on a growing sample of the segments, until their verdicts are known.
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use core_masking::HeadSet;
+use records::{BASE, Block, MetricName, TestedRow, Testing, UNTIL_DECIDED, UntilDecided, first_order_name};
+use significance::{Store, block, look};
+use stats::Segments;
+use stats::sequential::{FIRST_LOOK, Spending, look_sizes, sampling_order};
+use subject::{Ablation, Scored, Subject};
+use training::stop::Unbroken;
+
+use crate::error::Error;
+use crate::measured::{MeasuredRows, RowSet};
+
+/// Looks at most, unless told otherwise.
+const LOOKS: usize = 6;
+
+/// Heads from which on a backward pass over all segments costs less than it saves.
+const LEAST_HEADS: usize = 8;
+
+/// A sample that grows by less than this is not looked at again.
+const LEAST_GROWTH: f64 = 1.25;
+
+/// Arguments of sweeps that stop.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Stopping")]
+pub struct DecidingArgs {
+    /// Measure each head on a growing random sample until its verdict is known, or on all segments
+    #[arg(long)]
+    pub until_decided: bool,
+
+    /// Measure all heads on all segments, as in the papers [default]
+    #[arg(long, conflicts_with = "until_decided")]
+    pub exact: bool,
+
+    /// Error bound over all looks at the sample [default: obrien-fleming]
+    #[arg(long, value_name = "BOUNDS", value_enum, requires = "until_decided")]
+    pub bounds: Option<Bounds>,
+
+    /// Looks at most; the sample doubles from one to the next [default: 6]
+    #[arg(long, value_name = "N", value_parser = crate::args::positive, requires = "until_decided")]
+    pub looks: Option<usize>,
+
+    /// Stop after this time, such as 20m or 2h, or after this number of passes over one segment; the same command goes on
+    #[arg(long, value_name = "TIME|PASSES", value_parser = budget, requires = "until_decided")]
+    pub budget: Option<Budget>,
+
+    /// First-order effects of all segments as a control variate [default: on for nats and 8 heads or more, otherwise off]
+    #[arg(long, value_name = "on|off", value_enum, requires = "until_decided")]
+    pub control_variate: Option<Switch>,
+}
+
+/// Distribution of the error over the looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Bounds {
+    /// Hardly any error early: the last look is nearly a plain test
+    ObrienFleming,
+    /// Error in proportion to the information: more heads stop early
+    Pocock,
+}
+
+/// A switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// On
+    On,
+    /// Off
+    Off,
+}
+
+/// Limit of a sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Budget {
+    /// Time from the start of the sweep.
+    Time(Duration),
+    /// Passes over one segment; a backward pass counts two.
+    Passes(u64),
+}
+
+/// A time with a unit, or a number of passes.
+fn budget(text: &str) -> Result<Budget, String> {
+    let units = [("s", 1), ("m", 60), ("h", 3600)];
+    let timed = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
+    let (number, seconds) = timed.unwrap_or((text, 0));
+    let number: Option<u64> = number.parse().ok().filter(|&number| number > 0);
+    let found = number.and_then(|number| match seconds {
+        0 => Some(Budget::Passes(number)),
+        seconds => number.checked_mul(seconds).map(Duration::from_secs).map(Budget::Time),
+    });
+    found
+        .ok_or_else(|| "must be a time such as 90s, 20m or 2h, or a number of passes such as 5000".to_owned())
+}
+
+/// Rules of a sweep that stops.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Deciding {
+    /// Rules that the numbers depend on.
+    pub rules: UntilDecided,
+    /// Looks at most.
+    pub looks: usize,
+    /// Limit of the sweep.
+    pub budget: Option<Budget>,
+}
+
+impl DecidingArgs {
+    /// The rules of a sweep over this number of heads; `None` if all segments are measured.
+    ///
+    /// - `seed`: draws the order of the segments
+    ///
+    /// # Errors
+    /// If the sweep cannot stop, or there is no control variate.
+    pub fn build(
+        &self,
+        (scored, metric): (&Scored, MetricName),
+        heads: usize,
+        seed: u64,
+    ) -> Result<Option<Deciding>, Error> {
+        if !self.until_decided {
+            return Ok(None);
+        }
+        if matches!(scored.ablation, Ablation::Resample { .. }) {
+            return Err(Error::input(
+                "--until-decided is for --ablation zero and mean: a resample takes the contexts of other texts in the order of all segments",
+            ));
+        }
+        let is_predicted = metric == MetricName::Nats && !scored.rescale;
+        let control_variate = match self.control_variate {
+            Some(Switch::On) if !is_predicted => {
+                return Err(Error::input(format!(
+                    "--control-variate on is for nats per token without --rescale: first-order effects do not predict {metric}"
+                )));
+            }
+            Some(switch) => switch == Switch::On,
+            None => is_predicted && heads >= LEAST_HEADS,
+        };
+        let bounds = match self.bounds {
+            None | Some(Bounds::ObrienFleming) => Spending::ObrienFleming,
+            Some(Bounds::Pocock) => Spending::Pocock,
+        };
+        let rules = UntilDecided { bounds, seed, control_variate };
+        Ok(Some(Deciding { rules, looks: self.looks.unwrap_or(LOOKS), budget: self.budget }))
+    }
+}
+
+impl Deciding {
+    /// The argument that the identity of rows has.
+    pub fn argument(&self) -> (String, serde_json::Value) {
+        (UNTIL_DECIDED.to_owned(), serde_json::json!(self.rules))
+    }
+}
+
+/// A row on its way to a verdict.
+struct Growing<R> {
+    masked: HeadSet,
+    row: R,
+    /// Segments of the sample; those of the base elsewhere.
+    segments: Segments,
+    /// First-order changes of all segments.
+    predicted: Option<Vec<f64>>,
+}
+
+impl<R: TestedRow + Clone> Growing<R> {
+    /// Number of segments in its sample.
+    fn sample(&self) -> usize {
+        self.row.looks().and_then(|looks| looks.last().copied()).unwrap_or(0)
+    }
+
+    fn is_open(&self, margin_percent: f64, segments: usize) -> bool {
+        self.sample() < segments && !is_decided(&self.row, margin_percent)
+    }
+}
+
+/// Returns true if the interval of a row is on one side of the margin.
+fn is_decided<R: TestedRow>(row: &R, margin_percent: f64) -> bool {
+    row.looks().is_some()
+        && row.verdict(margin_percent).is_some_and(|verdict| verdict != records::Verdict::Undecided)
+}
+
+/// Passes and time of a sweep.
+struct Meter {
+    started: Instant,
+    passes: u64,
+    budget: Option<Budget>,
+    /// Seconds that a pass over one segment takes; those of the full model until heads have been masked.
+    seconds_per_pass: f64,
+}
+
+impl Meter {
+    /// Passes that the budget leaves; `None` without one.
+    fn passes_left(&self) -> Option<u64> {
+        Some(match self.budget? {
+            Budget::Passes(passes) => passes.saturating_sub(self.passes),
+            Budget::Time(time) => {
+                let left = time.saturating_sub(self.started.elapsed()).as_secs_f64();
+                (left / self.seconds_per_pass.max(1e-9)) as u64
+            }
+        })
+    }
+
+    /// Counts passes that began at this time.
+    fn count(&mut self, passes: usize, began: Instant) {
+        self.passes += passes as u64;
+        self.seconds_per_pass = began.elapsed().as_secs_f64() / passes.max(1) as f64;
+    }
+}
+
+impl<R: TestedRow + Clone> MeasuredRows<R> {
+    /// Scores the subject under each of `sets` on a growing sample, until the verdicts of its rows are known, the sample has all segments or
+    /// the budget is spent. Rows are stored at each look, where a killed run goes on.
+    ///
+    /// - `sets`: each with one row
+    ///
+    /// # Errors
+    /// As for [`measure`](Self::measure), or if the budget is too small for the first look.
+    pub fn measure_until_decided(
+        &mut self,
+        subject: &dyn Subject,
+        scored: &Scored,
+        sets: Vec<RowSet<R>>,
+        deciding: Deciding,
+    ) -> Result<(), Error> {
+        let testing = self.testing();
+        let stored = |rows: &Self, row: &R| rows.rows().find(|stored| stored.key() == row.key()).cloned();
+        let open: Vec<RowSet<R>> = sets
+            .into_iter()
+            .filter_map(|RowSet { masked, rows }| {
+                let row = rows.into_iter().next()?;
+                let is_own = self.part.as_ref().is_none_or(|part| part.holds(&row.name()));
+                let row = stored(self, &row).unwrap_or(row);
+                (is_own && !is_decided(&row, testing.margin_percent))
+                    .then(|| RowSet { masked, rows: vec![row] })
+            })
+            .collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let mut meter =
+            Meter { started: Instant::now(), passes: 0, budget: deciding.budget, seconds_per_pass: 0.0 };
+        self.measure_on(subject.evaluator(scored, 0)?.as_mut(), BASE, Vec::new())?;
+        let base = self.bases[BASE].clone();
+        meter.count(base.len(), meter.started);
+        if deciding.rules.control_variate {
+            self.predict(subject, scored, &open, &base)?;
+            meter.count(3 * base.len(), meter.started); // forward and backward
+        }
+        let mut rows = open.into_iter().map(|set| self.growing(set, &base)).collect::<Result<Vec<_>, _>>()?;
+        let order = sampling_order(base.len(), deciding.rules.seed);
+        self.announce_deciding(scored, (rows.len(), base.len()));
+        for size in look_sizes(base.len(), deciding.looks) {
+            let open: Vec<&mut Growing<R>> = rows
+                .iter_mut()
+                .filter(|row| row.is_open(testing.margin_percent, base.len()) && row.sample() < size)
+                .collect();
+            if open.is_empty() {
+                continue;
+            }
+            let Some(size) = affordable(size, &open, &meter)? else { break };
+            self.look_at(
+                subject,
+                scored,
+                open,
+                (&base, &order[..size]),
+                (deciding.rules, testing),
+                &mut meter,
+            )?;
+            self.summarise(&rows, (size, base.len()), testing.margin_percent, &meter);
+        }
+        Ok(())
+    }
+
+    fn testing(&mut self) -> Testing {
+        self.writer.signature_mut().testing.expect("measured rows are tested")
+    }
+
+    /// Stores first-order predictions for rows that have none.
+    fn predict(
+        &mut self,
+        subject: &dyn Subject,
+        scored: &Scored,
+        sets: &[RowSet<R>],
+        base: &Segments,
+    ) -> Result<(), Error> {
+        let is_missing =
+            |set: &&RowSet<R>| self.writer.block(&first_order_name(&set.rows[0].name())).is_none();
+        let missing: Vec<&RowSet<R>> = sets.iter().filter(is_missing).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let changes = subject.first_order(scored)?.ok_or_else(|| {
+            Error::input("--control-variate: the gradient does not predict the metric of this split")
+        })?;
+        let base: Vec<_> = (0..base.len()).map(|place| base.cells(place)).collect();
+        for RowSet { masked, rows } in missing {
+            let mut cells = base.clone();
+            for (place, cells) in cells.iter_mut().enumerate() {
+                let change: f64 = masked.iter().filter_map(|id| changes.get(&id)).map(|own| own[place]).sum();
+                cells[0] = stats::Cell::Decimal((f64::from(cells[0].value()) + change) as f32);
+            }
+            self.writer.store(Block::new(first_order_name(&rows[0].name()), &cells, Some(&base)))?;
+        }
+        Ok(())
+    }
+
+    /// A row with what is known of it.
+    fn growing(&self, RowSet { masked, mut rows }: RowSet<R>, base: &Segments) -> Result<Growing<R>, Error> {
+        let row = rows.remove(0);
+        let name = row.name();
+        let mut blocks = records::Blocks::default();
+        for name in [BASE.to_owned(), name.clone(), first_order_name(&name)] {
+            self.writer.block(&name).into_iter().for_each(|block| blocks.insert(block.clone()));
+        }
+        let mut store = Store::new(&blocks, base.metric());
+        let predicted = store.first_order(&name, BASE)?;
+        let segments = if row.looks().is_some() { store.variant(&name, BASE)? } else { base.clone() };
+        Ok(Growing { masked, row, segments, predicted })
+    }
+
+    /// Measures rows on the segments that their samples lack, and stores what is found.
+    fn look_at(
+        &mut self,
+        subject: &dyn Subject,
+        scored: &Scored,
+        mut open: Vec<&mut Growing<R>>,
+        (base, sample): (&Segments, &[usize]),
+        (rules, testing): (UntilDecided, Testing),
+        meter: &mut Meter,
+    ) -> Result<(), Error> {
+        let _unbroken = Unbroken::begin()?;
+        let clusters = self.writer.signature_mut().identity.clusters();
+        open.sort_by_key(|row| row.sample()); // rows that a killed run has not looked at come first
+        for group in open.chunk_by_mut(|one, next| one.sample() == next.sample()) {
+            let mut places = sample[group[0].sample()..].to_vec();
+            places.sort_unstable();
+            let sets: Vec<HeadSet> = group.iter().map(|row| row.masked.clone()).collect();
+            let began = Instant::now();
+            let mut evaluator = subject.evaluator(&scored.among(places.clone()), 0)?;
+            evaluator.evaluate(&sets, &mut |index, evaluation| {
+                let Growing { row, segments, predicted, .. } = &mut *group[index];
+                *segments = segments.clone().with(&places, &evaluation.segments);
+                row.add_look(sample.len());
+                look(row, (base, segments), (predicted.as_deref(), &clusters), (rules, testing))
+                    .map_err(|fault| subject::Error::Invalid(fault.to_string()))?;
+                let stored = block(row.name(), segments, Some(base));
+                Ok(self.writer.append(row.clone(), Some(stored))?)
+            })?;
+            meter.count(sets.len() * places.len(), began);
+        }
+        Ok(())
+    }
+
+    fn announce_deciding(&self, scored: &Scored, (heads, segments): (usize, usize)) {
+        if self.quiet {
+            return;
+        }
+        words::say!(
+            "masking {} on a growing sample of the {} of split `{}`, until each is decided; if stopped, resume with `{}`",
+            words::count(heads, "head set"),
+            words::count(segments, "segment"),
+            scored.split,
+            words::command_line()
+        );
+        if segments < FIRST_LOOK {
+            words::say!("fewer than {FIRST_LOOK} segments are not looked at early: all are measured");
+        }
+    }
+
+    /// Says how many rows are decided, and how long the rest would take.
+    fn summarise(
+        &self,
+        rows: &[Growing<R>],
+        (sample, segments): (usize, usize),
+        margin_percent: f64,
+        meter: &Meter,
+    ) {
+        if self.quiet {
+            return;
+        }
+        let of = |verdict| rows.iter().filter(|own| own.row.verdict(margin_percent) == Some(verdict)).count();
+        let [needed, dispensable] = [records::Verdict::Needed, records::Verdict::Dispensable].map(of);
+        let left: usize = rows
+            .iter()
+            .filter(|row| row.is_open(margin_percent, segments))
+            .map(|row| segments - row.sample())
+            .sum();
+        let rest = if left == 0 {
+            String::new()
+        } else {
+            format!(
+                "; all segments for the others: {}",
+                words::duration(left as f64 * meter.seconds_per_pass)
+            )
+        };
+        words::say!(
+            "{sample} of {segments} segments: {needed} needed, {dispensable} dispensable, {} undecided, after {} passes{rest}",
+            rows.len() - needed - dispensable,
+            meter.passes
+        );
+    }
+}
+
+/// The size of the next look that the budget allows; `None` if it allows no look that is worth it.
+fn affordable<R: TestedRow + Clone>(
+    size: usize,
+    open: &[&mut Growing<R>],
+    meter: &Meter,
+) -> Result<Option<usize>, Error> {
+    let Some(left) = meter.passes_left() else { return Ok(Some(size)) };
+    let cost = |size: usize| open.iter().map(|row| size.saturating_sub(row.sample()) as u64).sum::<u64>();
+    if cost(size) <= left {
+        return Ok(Some(size));
+    }
+    let before = open.iter().map(|row| row.sample()).max().unwrap_or(0);
+    if before == 0 {
+        return Err(Error::input(format!(
+            "--budget is too small for the first look: {} on {size} segments take {} passes, about {}",
+            words::count(open.len(), "head set"),
+            cost(size),
+            words::duration(cost(size) as f64 * meter.seconds_per_pass)
+        )));
+    }
+    let fits = before + (left / open.len().max(1) as u64) as usize;
+    Ok((fits as f64 >= LEAST_GROWTH * before as f64).then_some(fits.min(size)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_times_or_passes() {
+        assert_eq!(budget("20m"), Ok(Budget::Time(Duration::from_secs(1_200))));
+        assert_eq!(budget("2h"), Ok(Budget::Time(Duration::from_secs(7_200))));
+        assert_eq!(budget("5000"), Ok(Budget::Passes(5_000)));
+        for wrong in ["", "m", "0", "0s", "-1m", "1.5h", "20 m", "99999999999999999999h"] {
+            assert!(budget(wrong).is_err(), "{wrong}");
+        }
+    }
+}
