@@ -175,6 +175,27 @@ fn importance_is_the_finite_difference_of_the_loss() {
     }
 }
 
+/// L(ξ_h = 1 - ε) - L(ξ_h = 1 + ε) over 2ε for each example, with its sign.
+#[test]
+fn the_first_order_effect_is_the_signed_derivative_of_each_example() {
+    for fixture in fixtures() {
+        let (layout, rows) = (fixture.layout(), all_rows(fixture.as_ref()));
+        let measured = fixture.measure(&rows, &[Measure::FirstOrder]);
+        let found = &measured[&Measure::FirstOrder];
+        let step = 1e-5;
+        for id in layout.heads() {
+            let at = |value| fixture.losses(&rows, &gates_with(&layout, id, value));
+            let expected = Vec::<f64>::try_from((at(1.0 - step) - at(1.0 + step)) / (2.0 * step)).unwrap();
+            let terms = found.terms(id).unwrap();
+            for (derivative, expected) in terms.derivatives.iter().zip(&expected) {
+                assert!((derivative + expected).abs() < 1e-6, "{id}: {derivative} and {expected}");
+            }
+            let mean = expected.iter().sum::<f64>() / expected.len() as f64;
+            assert!((found.means().get(id).unwrap() - mean).abs() < 1e-6, "{id}");
+        }
+    }
+}
+
 /// Of rows g of derivatives by example, importance is the mean of |g| and Fisher's score that of g²; of one example the square
 /// of its importance.
 #[test]

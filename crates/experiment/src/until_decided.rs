@@ -182,7 +182,7 @@ struct Meter {
     started: Instant,
     passes: u64,
     budget: Option<Budget>,
-    /// Seconds that a pass over one segment takes; those of the full model until heads have been masked.
+    /// Seconds that a pass over one segment takes; an estimate until heads have been masked.
     seconds_per_pass: f64,
 }
 
@@ -240,9 +240,10 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         self.measure_on(subject.evaluator(scored, 0)?.as_mut(), BASE, Vec::new())?;
         let base = self.bases[BASE].clone();
         meter.count(base.len(), meter.started);
-        if deciding.rules.control_variate {
-            self.predict(subject, scored, &open, &base)?;
-            meter.count(3 * base.len(), meter.started); // forward and backward
+        // heads share the layers below them, half of all on average
+        meter.seconds_per_pass /= 2.0;
+        if deciding.rules.control_variate && self.predict(subject, scored, &open, &base)? {
+            meter.passes += 3 * base.len() as u64; // forward and backward
         }
         let mut rows = open.into_iter().map(|set| self.growing(set, &base)).collect::<Result<Vec<_>, _>>()?;
         let order = sampling_order(base.len(), deciding.rules.seed);
@@ -273,19 +274,19 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         self.writer.signature_mut().testing.expect("measured rows are tested")
     }
 
-    /// Stores first-order predictions for rows that have none.
+    /// Stores first-order predictions for rows that have none; returns false if all have.
     fn predict(
         &mut self,
         subject: &dyn Subject,
         scored: &Scored,
         sets: &[RowSet<R>],
         base: &Segments,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let is_missing =
             |set: &&RowSet<R>| self.writer.block(&first_order_name(&set.rows[0].name())).is_none();
         let missing: Vec<&RowSet<R>> = sets.iter().filter(is_missing).collect();
         if missing.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let changes = subject.first_order(scored)?.ok_or_else(|| {
             Error::input("--control-variate: the gradient does not predict the metric of this split")
@@ -299,7 +300,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
             }
             self.writer.store(Block::new(first_order_name(&rows[0].name()), &cells, Some(&base)))?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// A row with what is known of it.

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crate::file::{self, GrowingFile, remove};
 use crate::place::Held;
-use crate::segments::{Block, Blocks};
+use crate::segments::{Block, Blocks, first_order_name};
 use crate::signature::{Provenance, Signature, Testing};
 use crate::stored::Stored;
 use crate::table::{header, line};
@@ -163,6 +163,12 @@ impl<R: Row> RowWriter<R> {
         let key = row.key();
         if self.get(&key) == Some(&row) {
             return Ok(());
+        }
+        let predictions = first_order_name(&row.name());
+        if self.new.blocks.get(&predictions).is_none()
+            && let Some(earlier) = self.block(&predictions).cloned()
+        {
+            self.store(earlier)?; // those of a replaced row go with it
         }
         // The statistics come first, so that no row is without.
         block.map_or(Ok(()), |block| self.store(block))?;

@@ -105,6 +105,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn durations_have_the_unit_that_fits() {
+        let shown = [1.4, 99.0, 100.0, 5_900.0, 12_300.0].map(duration);
+        assert_eq!(shown, ["1 s", "99 s", "2 min", "98 min", "3.4 h"]);
+    }
+
+    #[test]
     fn numbers_are_rounded_as_a_reader_expects() {
         let signs = [-0.004, 0.0, -0.0, 0.03].map(|value| signed(value, 2));
         assert_eq!(signs, ["0.00", "0.00", "0.00", "+0.03"]);

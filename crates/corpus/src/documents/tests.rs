@@ -153,3 +153,29 @@ fn files_that_follow_each_other_are_one_text_collection() {
     let refusal = texts("kind = 'lines'\ndistinct = true\nsample = { count = 5, seed = 1 }").unwrap_err();
     assert!(refusal.ends_with("a sample of 5 documents is asked for, but only 4 can be drawn"), "{refusal}");
 }
+
+/// A text of 26 words of 100 letters is 2,625 bytes: five blocks that begin with the space before a word, each predicted after the one
+/// before it. Together they are the text.
+#[test]
+fn blocks_cover_a_text_and_follow_the_block_before() {
+    let word = |letter: char| letter.to_string().repeat(100);
+    let text = ('a'..='z').map(word).collect::<Vec<_>>().join(" ");
+    let format = toml::from_str("kind = 'lines'\npredict = 'blocks'").unwrap();
+    let read_all = |text: &str| {
+        read_as("a", text, |path| read(&[path.to_owned()], &format, &mut BadRows::default())).unwrap()
+    };
+    let blocks = read_all(&format!("{text}\nshort one"));
+    assert_eq!(blocks.len(), 6);
+    let predicted: Vec<&str> = blocks.iter().map(|block| &block.text[block.given..]).collect();
+    assert_eq!(predicted[..5].concat(), text);
+    assert!(predicted[1..5].iter().all(|block| block.starts_with(' ')), "{predicted:?}");
+    for (block, before) in blocks[1..5].iter().zip(&predicted) {
+        assert_eq!(&block.text[..block.given], *before);
+    }
+    assert_eq!(blocks.iter().map(|block| block.source).collect::<Vec<_>>(), [0, 0, 0, 0, 0, 1].map(Some));
+    assert_eq!((blocks[0].given, blocks[5].given, predicted[5]), (0, 0, "short one"));
+
+    let unspaced = read_all(&"\u{4e16}".repeat(1_000));
+    assert_eq!(unspaced.iter().map(|block| block.text.len() - block.given).sum::<usize>(), 3_000);
+    assert_eq!(unspaced.len(), 6);
+}

@@ -1,0 +1,146 @@
+//! Heads that are measured on a growing sample until they are decided.
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use records::{AblationRow, Blocks, Row, Signature, TestedRow, Verdict, first_order_name};
+use tempfile::TempDir;
+use test_support::{LANGUAGE_MODEL, TRANSLATOR, kill_when, trained};
+
+/// Sentences of the training split, which are enough for three looks.
+const SWEEP: [&str; 6] = ["--split", "train", "--limit", "200", "--resamples", "199"];
+
+const NAME: &str = "ablate-one-train-sample-200.csv";
+
+fn folder() -> TempDir {
+    trained(LANGUAGE_MODEL, "ablate-one", &["--resamples", "0"])
+}
+
+fn command(folder: &Path) -> Command {
+    let mut command = test_support::command("ablate-one", folder);
+    command.args(SWEEP);
+    command
+}
+
+fn table(folder: &Path) -> PathBuf {
+    folder.join("results/tiny").join(NAME)
+}
+
+fn sweep(folder: &Path, arguments: &[&str]) -> Vec<AblationRow> {
+    command(folder).args(arguments).assert().success();
+    test_support::rows(folder, NAME)
+}
+
+/// A head leaves the sweep at the first look at which its interval is on one side of the margin. Heads that stay to the end have the
+/// numbers of the sweep that measures all; estimates of the others are close to it, and their intervals wider.
+#[test]
+fn heads_stop_once_they_are_decided() {
+    let (exact, stopping) = (folder(), folder());
+    let exact = sweep(exact.path(), &["--exact"]);
+    let rows = sweep(stopping.path(), &["--until-decided"]);
+    assert_eq!(rows.len(), 8);
+    let mut stopped = 0;
+    for (row, exact) in rows.iter().zip(&exact) {
+        let looks = row.looks().unwrap();
+        assert!([[50].as_slice(), &[50, 100], &[50, 100, 200]].contains(&&looks[..]), "{looks:?}");
+        let (ends, verdict) = (row.delta_interval().unwrap(), row.verdict(2.0).unwrap());
+        if looks.len() == 3 {
+            // segments are in other batches, whose rounding differs
+            let gap = (row.score - exact.score).abs().max((ends.0 - exact.delta_low.unwrap()).abs());
+            assert!(gap < 1e-6, "{row:?} instead of {exact:?}");
+            continue;
+        }
+        stopped += 1;
+        assert_ne!(verdict, Verdict::Undecided, "{row:?}");
+        assert!(row.correlation.unwrap() > 0.5, "{row:?}");
+        assert!(ends.0 < exact.score_delta && exact.score_delta < ends.1, "{row:?} instead of {exact:?}");
+        assert_eq!((row.p_value, row.simultaneous_low), (None, None));
+    }
+    assert!(stopped > 0, "some head must be decided early for the test to mean something");
+}
+
+#[test]
+fn predictions_are_stored_for_all_segments() {
+    let folder = folder();
+    let rows = sweep(folder.path(), &["--until-decided"]);
+    let signature = Signature::read(&table(folder.path()).with_extension("json")).unwrap().unwrap();
+    let blocks = Blocks::beside(&table(folder.path()), &signature).unwrap().unwrap();
+    let predicted = blocks.get(&first_order_name(&rows[0].name())).unwrap();
+    assert!(predicted.segments.len() > 190, "{}", predicted.segments.len());
+    let without = sweep(folder.path(), &["--until-decided", "--control-variate", "off", "--again"]);
+    assert!(without.iter().all(|row| row.correlation.is_none()));
+}
+
+#[test]
+fn a_killed_sweep_and_one_without_budget_go_on_to_the_same_file() {
+    let (unbroken, killed, poor) = (folder(), folder(), folder());
+    let bounds = ["--until-decided", "--bounds", "pocock", "--margin", "0.1"];
+    sweep(unbroken.path(), &bounds);
+    let growing = killed.path().join("results/tiny/ablate-one-train-sample-200.partial.csv");
+    for rows in [3, 11] {
+        let lines = || fs::read_to_string(&growing).map_or(0, |text| text.lines().count());
+        kill_when("ablate-one", &[&SWEEP[..], &bounds].concat(), killed.path(), || lines() > rows);
+    }
+    sweep(killed.path(), &bounds);
+    // 200 for the full model, 600 for the gradient, and 8 heads on 50 segments
+    let first = sweep(poor.path(), &[&bounds[..], &["--budget", "1200"]].concat());
+    assert!(first.iter().all(|row| row.looks() == Some(vec![50])), "{first:?}");
+    sweep(poor.path(), &bounds);
+    let expected = fs::read(table(unbroken.path())).unwrap();
+    let expected = String::from_utf8(expected).unwrap();
+    for other in [&killed, &poor] {
+        assert_eq!(fs::read_to_string(table(other.path())).unwrap(), expected);
+    }
+}
+
+/// Intervals hold at every look, whatever the margin, so that tests of stored rows need no model.
+#[test]
+fn stored_rows_are_tested_again_without_the_model() {
+    let folder = folder();
+    let rows = sweep(folder.path(), &["--until-decided"]);
+    significance::retest(&table(folder.path()), |testing| testing).unwrap();
+    let again: Vec<AblationRow> = test_support::rows(folder.path(), NAME);
+    assert_eq!(again, rows);
+}
+
+#[test]
+fn other_metrics_stop_without_predictions() {
+    let folder = trained(TRANSLATOR, "ablate-one", &["--limit", "first:1", "--attention", "enc-enc"]);
+    let sweep = [
+        "--split",
+        "train",
+        "--limit",
+        "100",
+        "--resamples",
+        "99",
+        "--attention",
+        "enc-enc",
+        "--until-decided",
+    ];
+    test_support::command("ablate-one", folder.path()).args(sweep).assert().success();
+    let rows: Vec<AblationRow> = test_support::rows(folder.path(), "ablate-one-train-sample-100.csv");
+    assert!(rows.iter().all(|row| row.looks().is_some() && row.correlation.is_none()));
+}
+
+#[test]
+fn what_cannot_stop_is_refused_in_one_line() {
+    let folder = folder();
+    let refusal = |arguments: &[&str]| {
+        test_support::refusal(command(folder.path()).arg("--until-decided").args(arguments))
+    };
+    let small = refusal(&["--budget", "900"]);
+    assert!(
+        small.contains("too small for the first look: 8 head sets on 50 segments take 400 passes"),
+        "{small}"
+    );
+    let predicted = refusal(&["--split", "agreement", "--limit", "30", "--control-variate", "on"]);
+    assert!(predicted.contains("first-order effects do not predict accuracy"), "{predicted}");
+    let resampled = refusal(&["--ablation", "resample", "--reference-on", "dev"]);
+    assert!(resampled.contains("--until-decided is for --ablation zero and mean"), "{resampled}");
+    for alone in
+        [&["--budget", "20m"], &["--looks", "3"], &["--bounds", "pocock"], &["--control-variate", "on"]]
+    {
+        command(folder.path()).args(alone).assert().failure().code(2);
+    }
+    command(folder.path()).args(["--until-decided", "--exact"]).assert().failure().code(2);
+}
