@@ -6,7 +6,8 @@ use core_masking::HeadSet;
 use records::{BASE, Block, MetricName, TestedRow, Testing, UNTIL_DECIDED, UntilDecided, first_order_name};
 use significance::{Store, block, look};
 use stats::Segments;
-use stats::sequential::{FIRST_LOOK, Spending, look_sizes, sampling_order};
+use stats::deciding::look_sizes;
+use stats::sequential::{Spending, sampling_order};
 use subject::{Ablation, Scored, Subject};
 use training::stop::Unbroken;
 
@@ -247,8 +248,9 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         }
         let mut rows = open.into_iter().map(|set| self.growing(set, &base)).collect::<Result<Vec<_>, _>>()?;
         let order = sampling_order(base.len(), deciding.rules.seed);
-        self.announce_deciding(scored, (rows.len(), base.len()));
-        for size in look_sizes(base.len(), deciding.looks) {
+        let sizes = look_sizes(&base, deciding.looks);
+        self.announce_deciding(scored, (rows.len(), &sizes));
+        for size in sizes {
             let open: Vec<&mut Growing<R>> = rows
                 .iter_mut()
                 .filter(|row| row.is_open(testing.margin_percent, base.len()) && row.sample() < size)
@@ -350,19 +352,20 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         Ok(())
     }
 
-    fn announce_deciding(&self, scored: &Scored, (heads, segments): (usize, usize)) {
+    fn announce_deciding(&self, scored: &Scored, (heads, sizes): (usize, &[usize])) {
         if self.quiet {
             return;
         }
+        let shown: Vec<String> = sizes.iter().map(ToString::to_string).collect();
         words::say!(
-            "masking {} on a growing sample of the {} of split `{}`, until each is decided; if stopped, resume with `{}`",
+            "masking {} on a growing sample of split `{}`, until each is decided: looks at {} segments; if stopped, resume with `{}`",
             words::count(heads, "head set"),
-            words::count(segments, "segment"),
             scored.split,
+            shown.join(", "),
             words::command_line()
         );
-        if segments < FIRST_LOOK {
-            words::say!("fewer than {FIRST_LOOK} segments are not looked at early: all are measured");
+        if sizes.len() == 1 {
+            words::say!("too few segments for an early look: all are measured");
         }
     }
 

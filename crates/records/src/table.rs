@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn failure(text: &str) -> String {
-        parse::<TrainingRow>(Path::new("log.csv"), text.as_bytes()).unwrap_err().to_string()
+        parse::<TrainingRow>(Path::new("log.csv"), text.as_bytes(), false).unwrap_err().to_string()
     }
 
     #[test]
@@ -292,8 +292,8 @@ mod tests {
     #[test]
     fn missing_optional_cells_are_not_taken_for_empty() {
         let text = header::<AblationRow>() + "self,1,1,bleu,1.0,1.0,0.0,,\n";
-        let error = parse::<AblationRow>(Path::new("a.csv"), text.as_bytes()).unwrap_err();
-        assert!(error.to_string().ends_with("9 cells instead of 20"), "{error}");
+        let error = parse::<AblationRow>(Path::new("a.csv"), text.as_bytes(), false).unwrap_err();
+        assert!(error.to_string().ends_with("9 cells instead of 22"), "{error}");
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
             cells.into_iter().filter(|(column, _)| !is_later::<CorrelationRow>(column)).collect();
         let joined = |part: fn(&(&str, &str)) -> String| older.iter().map(part).collect::<Vec<_>>().join(",");
         let text = format!("{}\n{}\n", joined(|cell| cell.0.to_owned()), joined(|cell| cell.1.to_owned()));
-        let back = parse::<CorrelationRow>(Path::new("c.csv"), text.as_bytes()).unwrap().rows;
+        let back = parse::<CorrelationRow>(Path::new("c.csv"), text.as_bytes(), false).unwrap().rows;
         let expected = CorrelationRow { pearson_without: None, ..row };
         assert_eq!(back.into_values().collect::<Vec<_>>(), [expected]);
     }
@@ -333,6 +333,20 @@ mod tests {
         }
     }
 
+    /// Rows that are measured further are added to a growing file once more.
+    #[test]
+    fn the_last_row_of_a_key_counts_in_a_growing_file_and_is_a_fault_in_a_finished_one() {
+        let row = |looks: &str| {
+            let row = AblationRow::untested("self:1:1".parse().unwrap(), MetricName::Nats, 1.0, 2.0);
+            line(&AblationRow { looks: looks.to_owned(), ..row })
+        };
+        let text = header::<AblationRow>() + &row("48") + &row("48+96");
+        let read = |is_growing| parse::<AblationRow>(Path::new("a.csv"), text.as_bytes(), is_growing);
+        let rows = read(true).unwrap().rows;
+        assert_eq!(rows.into_values().map(|row| row.looks).collect::<Vec<_>>(), ["48+96"]);
+        assert!(read(false).unwrap_err().to_string().contains("is there twice"));
+    }
+
     #[test]
     #[should_panic(expected = "a row has no line breaks")]
     fn line_breaks_in_a_row_panic() {
@@ -348,7 +362,7 @@ mod tests {
         (
             (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<(usize, usize)>()),
             (float(), float(), float()),
-            [(); 13].map(|()| optional()),
+            [(); 14].map(|()| optional()),
         )
             .prop_map(|((attention, metric, (layer, head)), scores, optional)| AblationRow {
                 attention: *attention.get(&Attention::ALL),
@@ -371,6 +385,8 @@ mod tests {
                 p_mcnemar: optional[7],
                 power: optional[11],
                 segments_for_power: optional[12],
+                looks: ["", "48+96"][layer % 2].to_owned(),
+                correlation: optional[13],
             })
     }
 
@@ -393,9 +409,9 @@ mod tests {
 
         #[test]
         fn no_bytes_panic(bytes: Vec<u8>) {
-            let _ = parse::<TrainingRow>(Path::new("log.csv"), &bytes);
+            let _ = parse::<TrainingRow>(Path::new("log.csv"), &bytes, true);
             let text = [header::<TrainingRow>().as_bytes(), &bytes].concat();
-            let _ = parse::<TrainingRow>(Path::new("log.csv"), &text);
+            let _ = parse::<TrainingRow>(Path::new("log.csv"), &text, false);
         }
     }
 }

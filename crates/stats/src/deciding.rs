@@ -12,8 +12,21 @@ use crate::control_variate::{Estimate, Sampled};
 use crate::counted::{Counted, Variant};
 use crate::family::{Comparison, FEW_CHANGES, Testing, test_family};
 use crate::proportion::tango_within;
-use crate::sequential::{Spending, critical_values};
+use crate::sequential::{Spending, critical_values, doubling};
 use crate::{Error, Segments};
+
+/// Segments of the first look at metrics that are means: nats per token and accuracies.
+pub const FIRST_LOOK: usize = 48;
+
+/// Segments of the first look at all other metrics. With 63 to 250 segments of a translation test set, jackknife intervals of BLEU miss the
+/// effect on all 1,997 in 12 to 20% of the samples on each side; with 500 they do not.
+const FIRST_LOOK_AT_CORPUS: usize = 500;
+
+/// Returns the sizes of the sample at the looks: doubling from about the first look, `looks` at most, the last at all segments.
+pub fn look_sizes(base: &Segments, looks: usize) -> Vec<usize> {
+    let is_mean = matches!(base, Segments::Nats(_) | Segments::Classes(_, ClassificationMetric::Accuracy));
+    doubling(base.len(), looks, if is_mean { FIRST_LOOK } else { FIRST_LOOK_AT_CORPUS })
+}
 
 /// A variant next to its base, on all segments of a test set.
 #[derive(Debug, Clone, Copy)]
@@ -69,19 +82,22 @@ impl Looked<'_> {
         };
         if sample >= all {
             let plain = test_clusters(self.base, &[self.variant], self.clusters, (testing, margin))?[0];
-            let comparison =
+            let interval = match unbounded {
+                Some(unbounded) if !spending.ends_with_plain_test() && self.looks.len() > 1 => {
+                    self.bounded(&unbounded, spending, (sample, all)).1
+                }
+                _ => plain.interval,
+            };
+            let alone =
                 Comparison { simultaneous: None, p_adjusted: None, p_benjamini_hochberg: None, ..plain };
-            return Ok(Found { comparison, correlation });
+            return Ok(Found { comparison: Comparison { interval, ..alone }, correlation });
         }
-        let (base, scale) = (counted.score(), self.scale());
+        let base = counted.score();
         let Some(unbounded) = unbounded else {
             return Ok(Found { comparison: Comparison::untested(base, base), correlation });
         };
-        let shares: Vec<f64> = self.looks.iter().map(|&size| unbounded.share(size, (sample, all))).collect();
-        let critical = *critical_values(spending, &shares).last().expect("at least one look");
-        let delta = scale * unbounded.effect();
-        let in_unit = |Interval { low, high }| Interval { low: scale * low, high: scale * high };
-        let interval = unbounded.interval(critical).map(in_unit);
+        let delta = self.scale() * unbounded.effect();
+        let (critical, interval) = self.bounded(&unbounded, spending, (sample, all));
         let interval = match interval {
             Some(own) => Some(self.with_least(own, &variants[0], (delta, critical, sample))?),
             None => None,
@@ -91,6 +107,20 @@ impl Looked<'_> {
             comparison: Comparison { base, variant, delta, interval, ..Comparison::default() },
             correlation,
         })
+    }
+
+    /// The critical value of the last look, and the interval, in the unit of the metric.
+    fn bounded(
+        &self,
+        unbounded: &Unbounded,
+        spending: Spending,
+        sizes: (usize, usize),
+    ) -> (f64, Option<Interval>) {
+        let shares: Vec<f64> = self.looks.iter().map(|&size| unbounded.share(size, sizes)).collect();
+        let critical = *critical_values(spending, &shares).last().expect("at least one look");
+        let scale = self.scale();
+        let in_unit = |Interval { low, high }| Interval { low: scale * low, high: scale * high };
+        (critical, unbounded.interval(critical).map(in_unit))
     }
 
     /// Accuracies are in points.

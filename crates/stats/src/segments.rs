@@ -143,6 +143,24 @@ impl Segments {
         self
     }
 
+    /// Returns the segments at these places.
+    ///
+    /// # Panics
+    /// If a place is beyond the last segment.
+    #[must_use]
+    pub fn at(&self, places: &[usize]) -> Self {
+        fn chosen<T: Clone>(all: &[T], places: &[usize]) -> Vec<T> {
+            places.iter().map(|&place| all[place].clone()).collect()
+        }
+        match self {
+            Self::Bleu(all) => Self::Bleu(chosen(all, places)),
+            Self::Classes(all, metric) => Self::Classes(chosen(all, places), *metric),
+            Self::Nats(all) => Self::Nats(chosen(all, places)),
+            Self::Texts(all, metric) => Self::Texts(chosen(all, places), *metric),
+            Self::Estimates(all, metric) => Self::Estimates(chosen(all, places), *metric),
+        }
+    }
+
     /// Returns texts of which neighbouring segments are parts, as one segment each. Of nats alone; other segments stay.
     ///
     /// - `clusters`: numbers of segments of the texts
@@ -321,6 +339,15 @@ mod tests {
             let error = Segments::from_cells(metric, &[cells]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn chosen_segments_replace_those_of_others_and_sums_are_of_texts() {
+        let (all, others) = (documents(&[(7.0, 3), (1.0, 2), (2.0, 5)]), documents(&[(0.5, 1), (9.0, 4)]));
+        let found = all.clone().with(&[0, 2], &others);
+        assert_eq!(found, documents(&[(0.5, 1), (1.0, 2), (9.0, 4)]));
+        assert_eq!((found.at(&[0, 2]), all.clone().with(&[1], &all.at(&[1]))), (others, all.clone()));
+        assert_eq!(all.clustered(&[1, 2]), documents(&[(7.0, 3), (3.0, 7)]));
     }
 
     /// Adding what a variant changes to the sums of its base rounds otherwise than adding up the variant.

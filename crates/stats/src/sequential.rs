@@ -15,9 +15,6 @@ use statrs::distribution::{ContinuousCDF, Normal};
 /// Error on each side of an interval, over all looks.
 pub const SIDE: f64 = 0.025;
 
-/// Fewer segments than this are not looked at.
-pub const FIRST_LOOK: usize = 48;
-
 /// Function that distributes the error over the looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -41,6 +38,11 @@ impl Spending {
         }
     }
 
+    /// Returns true if so little error is spent early that the last look is a plain test.
+    pub fn ends_with_plain_test(self) -> bool {
+        self == Self::ObrienFleming
+    }
+
     /// Returns the error that is spent on one side when this share of the information is there, 0 to [`SIDE`].
     pub fn spent(self, share: f64) -> f64 {
         let share = share.clamp(0.0, 1.0);
@@ -53,11 +55,11 @@ impl Spending {
     }
 }
 
-/// Returns the sizes of the sample at the looks: doubling from [`FIRST_LOOK`], `looks` at most, the last at `segments`.
-pub fn look_sizes(segments: usize, looks: usize) -> Vec<usize> {
+/// Returns sizes that double, `looks` at most, the last one `segments` and the first at least `first`.
+pub(crate) fn doubling(segments: usize, looks: usize, first: usize) -> Vec<usize> {
     let halves = std::iter::successors(Some(segments), |&size| Some(size.div_ceil(2)));
     let mut sizes: Vec<usize> =
-        halves.take(looks.max(1)).take_while(|&size| size >= FIRST_LOOK || size == segments).collect();
+        halves.take(looks.max(1)).take_while(|&size| size >= first || size == segments).collect();
     sizes.dedup();
     sizes.reverse();
     sizes
@@ -176,6 +178,7 @@ mod tests {
 
     #[test]
     fn looks_double_and_end_with_the_test_set() {
+        let look_sizes = |segments, looks| doubling(segments, looks, 48);
         assert_eq!(look_sizes(1_725, 6), [54, 108, 216, 432, 863, 1_725]);
         assert_eq!(look_sizes(9_815, 6), [307, 614, 1_227, 2_454, 4_908, 9_815]);
         assert_eq!(look_sizes(96, 6), [48, 96]);

@@ -210,7 +210,9 @@ fn looks_of(family: &[&AblationRow]) -> Option<String> {
     correlations.sort_by(f64::total_cmp);
     let median = correlations.get(correlations.len() / 2);
     let helped = median.map_or(String::new(), |median| {
-        format!("; first-order effects of all segments are a control variate (median correlation {median:.2})")
+        format!(
+            "; first-order effects of all segments are a control variate (median correlation {median:.2})"
+        )
     });
     (!by_sample.is_empty()).then(|| {
         format!("measured until decided: {shown} segments; intervals hold at every look and p-values are left out{helped}")

@@ -18,6 +18,7 @@ tested_row! {
         [tests]
         /// Segments in the sample at each look, joined by `+`, if heads are measured until they are decided. The effect is then an
         /// estimate for all segments, and the interval holds at every look. Empty if all segments were measured.
+        #[serde(default)]
         pub looks: String,
         /// Correlation of measured and first-order effects over the segments of the sample; empty without a control variate.
         pub correlation: Option<f64>,

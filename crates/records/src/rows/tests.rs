@@ -27,7 +27,7 @@ fn headers_are_pinned() {
          kept_self,[tests],dev_score,dev_loss,epoch,steps,gap,kept_heads",
     );
     pinned::<GateFilmRow>("gates,point,epoch,attention,layer,head,log_alpha,p_open");
-    pinned::<AblationRow>("attention,layer,head,[tests]");
+    pinned::<AblationRow>("attention,layer,head,[tests],looks,correlation");
     pinned::<CurveRow>(
         "repair,attention,order,order_seed,complement,step,masked,heads,[tests],reached_dispensable,\
          reached_without_loss,search_score,dev_loss,epoch,updates,forward,backward,selection_updates,\

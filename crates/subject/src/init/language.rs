@@ -10,6 +10,9 @@ use crate::error::Error;
 /// Maximum tokens of a window in a new setup: attention to more takes long on a CPU.
 const LONGEST_WINDOW: u64 = 1024;
 
+/// Texts of more bytes than this, on average, are scored in blocks.
+const LONG_TEXT: usize = 1024;
+
 /// Names of the columns of minimal pairs, the acceptable sentence first.
 const MINIMAL_PAIRS: &[[&str; 2]] = &[["sentence_good", "sentence_bad"], ["good", "bad"]];
 
@@ -58,7 +61,15 @@ fn format(file: &DataFile, known: &Known) -> Result<(&'static str, String, Becau
         } else {
             ("lines", "a text in each line")
         };
-        return Ok(("documents", format!("{{ kind = \"{kind}\" }}"), Because::Found(why.to_owned())));
+        let texts = text.trim().split(if kind == "paragraphs" { "\n\n" } else { "\n" }).count();
+        let is_long = text.len() / texts > LONG_TEXT;
+        let (predict, blocks) = if is_long {
+            (", predict = \"blocks\"", "; long texts are scored in blocks, which decide more heads")
+        } else {
+            ("", "")
+        };
+        let format = format!("{{ kind = \"{kind}\"{predict} }}");
+        return Ok(("documents", format, Because::Found(format!("{why}{blocks}"))));
     };
     let table = known.table(&file.path, rows)?;
     let rows = kind(rows);

@@ -1,0 +1,111 @@
+//! Error of sweeps that stop: effects that lie exactly at the margin are called smaller or larger in at most about 3% of the trials.
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+use statrs::distribution::{ContinuousCDF, Normal};
+use stats::Segments;
+use stats::classification::{ClassificationMetric, Outcome};
+use stats::deciding::{Looked, look_sizes};
+use stats::family::Testing;
+use stats::nats::NatsStatistics;
+use stats::sequential::{Spending, sampling_order};
+
+const TRIALS: u64 = 4_000;
+
+/// Error of a side: 2.5%, up to half as much more where effects are skewed and the last look is a plain test.
+const MOST: f64 = 0.0375;
+
+/// A base, a variant whose true effect is the margin, and predictions.
+struct Trial {
+    base: Segments,
+    variant: Segments,
+    predicted: Vec<f64>,
+    margin: f64,
+}
+
+/// Nats of blocks of 16 tokens. Effects are skewed: nearly all of a head's cost comes from some blocks.
+fn nats(seed: u64) -> Trial {
+    let (mut random, normal) = (ChaCha8Rng::seed_from_u64(seed), Normal::standard());
+    let mut draw = || normal.inverse_cdf(random.random::<f64>());
+    let (margin, tokens, spread) = (0.02, 16_u32, 0.5_f64);
+    let mean = f64::from(tokens) * margin;
+    let (mut base, mut variant, mut predicted) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..400 {
+        let shared = (spread * draw() - spread * spread / 2.0).exp(); // mean 1
+        let effect = mean * (shared + 0.3 * draw());
+        base.push(NatsStatistics::new(50.0, tokens, 0).expect("nats"));
+        variant.push(NatsStatistics::new(50.0 + effect, tokens, 0).expect("nats"));
+        predicted.push(0.4 * shared - 0.3); // of another scale and mean
+    }
+    Trial { base: Segments::Nats(base), variant: Segments::Nats(variant), predicted, margin }
+}
+
+/// Right answers, of which 4% are lost and 2% gained; predictions know most of these.
+fn accuracy(seed: u64) -> Trial {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let (mut base, mut variant, mut predicted) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..400 {
+        let lot: f64 = random.random();
+        let (before, after) = if lot < 0.04 {
+            (1, 0)
+        } else if lot < 0.06 {
+            (0, 1)
+        } else {
+            (1, 1)
+        };
+        let known = random.random::<f64>() < 0.9;
+        let outcome = |predicted| Outcome { gold: 1, predicted };
+        base.push(outcome(before));
+        variant.push(outcome(after));
+        predicted.push(if known { after as f64 - before as f64 } else { 0.0 });
+    }
+    let classes = |all| Segments::Classes(all, ClassificationMetric::Accuracy);
+    Trial { base: classes(base), variant: classes(variant), predicted, margin: 2.0 }
+}
+
+/// The side of the margin on which the interval lies at the first look at which it does: -1 below, 1 above, 0 never.
+fn verdict(trial: &Trial, seed: u64, (bounds, is_helped): (Spending, bool)) -> i32 {
+    let all = trial.base.len();
+    let (order, looks) = (sampling_order(all, seed), look_sizes(&trial.base, 4));
+    let testing = Testing { resamples: 39, seed, block: 1 };
+    for count in 1..=looks.len() {
+        let size = looks[count - 1];
+        let mut places = order[..size].to_vec();
+        places.sort_unstable();
+        let variant = trial.base.clone().with(&places, &trial.variant.at(&places));
+        let predicted = is_helped.then_some(&trial.predicted[..]);
+        let looked = Looked {
+            base: &trial.base,
+            variant: &variant,
+            predicted,
+            order: &order,
+            looks: &looks[..count],
+            clusters: &[],
+        };
+        let found = looked.estimate(bounds, testing, trial.margin).expect("an estimate").comparison;
+        let ends = found.interval.expect("an interval");
+        let is_loss_negative = matches!(trial.base, Segments::Classes(..));
+        let (low, high) = if is_loss_negative { (-ends.high, -ends.low) } else { (ends.low, ends.high) };
+        if low > trial.margin {
+            return 1;
+        }
+        if high < trial.margin {
+            return -1;
+        }
+    }
+    0
+}
+
+#[test]
+fn effects_at_the_margin_are_decided_in_error_no_more_often_than_by_a_plain_test() {
+    for (name, draw) in [("nats", nats as fn(u64) -> Trial), ("accuracy", accuracy)] {
+        for rules in Spending::ALL.into_iter().flat_map(|bounds| [(bounds, false), (bounds, true)]) {
+            let verdicts: Vec<i32> =
+                (0..TRIALS).into_par_iter().map(|seed| verdict(&draw(seed), seed, rules)).collect();
+            let share = |side| verdicts.iter().filter(|&&one| one == side).count() as f64 / TRIALS as f64;
+            let (below, above) = (share(-1), share(1));
+            println!("{name}, {}, helped: {}: {below} below, {above} above", rules.0.name(), rules.1);
+            assert!(below < MOST && above < MOST, "{name} {rules:?}: {below} below, {above} above");
+        }
+    }
+}
