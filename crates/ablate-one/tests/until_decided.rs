@@ -103,6 +103,26 @@ fn stored_rows_are_tested_again_without_the_model() {
     assert_eq!(again, rows);
 }
 
+/// What masking does to first order depends on what replaces a head: with its mean output, too, predictions follow the effects.
+#[test]
+fn means_are_predicted_from_means() {
+    let folder = folder();
+    let means = [
+        "--until-decided",
+        "--ablation",
+        "mean",
+        "--reference-on",
+        "dev",
+        "--output",
+        "results/tiny/means.csv",
+    ];
+    command(folder.path()).args(means).assert().success();
+    let rows: Vec<AblationRow> = test_support::rows(folder.path(), "means.csv");
+    let mut correlations: Vec<f64> = rows.iter().filter_map(|row| row.correlation).collect();
+    correlations.sort_by(f64::total_cmp);
+    assert!(correlations.len() == 8 && correlations[4] > 0.7, "{correlations:?}");
+}
+
 #[test]
 fn other_metrics_stop_without_predictions() {
     let folder = trained(TRANSLATOR, "ablate-one", &["--limit", "first:1", "--attention", "enc-enc"]);

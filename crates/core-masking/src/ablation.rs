@@ -20,11 +20,13 @@ pub struct Replacement {
 pub(crate) struct Contexts {
     values: Tensor,          // [rows, heads, positions, d_head], rows 1 or the batch
     lengths: Option<Tensor>, // [rows]: positions that count, behind which they begin anew; absent: one position serves all
+    /// `true` if derivatives by gates include what replaces a head output.
+    pub(crate) is_derived: bool,
 }
 
 impl Contexts {
     fn map(&self, change: impl Fn(&Tensor) -> Tensor) -> Self {
-        Self { values: change(&self.values), lengths: self.lengths.as_ref().map(change) }
+        Self { values: change(&self.values), lengths: self.lengths.as_ref().map(change), ..*self }
     }
 
     /// Replacements at the first `queries` positions, `[rows, heads, queries or 1, d_head]`.
@@ -64,7 +66,8 @@ impl Replacement {
             let attended = &attended[&attention];
             let rows = attended.first_rows();
             let lengths = attended.queries.sum_dim_intlist(1, false, Kind::Int64).index_select(0, &rows);
-            let contexts = Contexts { values: values.index_select(0, &rows), lengths: Some(lengths) };
+            let contexts =
+                Contexts { values: values.index_select(0, &rows), lengths: Some(lengths), is_derived: false };
             ((attention, layer), contexts)
         };
         Self { modules: contexts.into_iter().map(of_module).collect() }
@@ -87,10 +90,18 @@ impl Replacement {
             let contexts = Contexts {
                 values: Tensor::cat(&parts.iter().map(padded).collect::<Vec<_>>(), 0),
                 lengths: lengths.map(|lengths| Tensor::cat(&lengths, 0)),
+                is_derived: false,
             };
             (key, contexts)
         };
         Self { modules: parts[0].modules.keys().map(of_module).collect() }
+    }
+
+    /// The same, so that derivatives by gates are those of `ξ c + (1 - ξ) r`: what replacing heads does to first order.
+    #[must_use]
+    pub fn derived(mut self) -> Self {
+        self.modules.values_mut().for_each(|contexts| contexts.is_derived = true);
+        self
     }
 
     /// The same for the modules of these heads, and where `positions` are given, for so many first ones of each row alone.
@@ -131,9 +142,10 @@ impl Replacement {
     /// The same for a model of this kind on this device.
     #[must_use]
     pub fn to(&self, (kind, device): (Kind, Device)) -> Self {
-        self.map(|Contexts { values, lengths }| Contexts {
+        self.map(|Contexts { values, lengths, is_derived }| Contexts {
             values: values.to_device(device).to_kind(kind),
             lengths: lengths.as_ref().map(|lengths| lengths.to_device(device)),
+            is_derived: *is_derived,
         })
     }
 
@@ -153,7 +165,7 @@ impl Replacement {
 
     /// Contexts of one position, for any number of queries at it.
     pub(crate) fn at(&self, position: i64) -> Self {
-        self.map(|contexts| Contexts { values: contexts.at(position, 1), lengths: None })
+        self.map(|contexts| Contexts { values: contexts.at(position, 1), lengths: None, ..*contexts })
     }
 }
 
@@ -250,7 +262,7 @@ impl ContextSums {
     pub fn means(&self) -> Replacement {
         let mean = |(&(attention, layer), sum): (&(Attention, usize), &Tensor)| {
             let values = (sum / self.positions[&attention].max(1.0)).unsqueeze(0).unsqueeze(2); // [1, heads, 1, d_head]
-            ((attention, layer), Contexts { values, lengths: None })
+            ((attention, layer), Contexts { values, lengths: None, is_derived: false })
         };
         let modules = self.sums.iter().map(mean).collect();
         Replacement { modules }
@@ -315,6 +327,7 @@ mod tests {
         let row = |values: &[f32]| Contexts {
             values: Tensor::from_slice(values).view([1, 1, -1, 1]),
             lengths: Some(Tensor::from_slice(&[values.len() as i64])),
+            is_derived: false,
         };
         let key = (Attention::SelfAttention, 0);
         let of = |contexts| Replacement { modules: BTreeMap::from([(key, contexts)]) };

@@ -60,7 +60,8 @@ impl<'a> Gate<'a> {
     }
 
     /// Makes `ξ c + (1 - ξ) r` of the context c of each head of `kept`, or of all heads, `[batch, kept, query, d_head]`; later
-    /// queries than these have no part in it. Derivatives by ξ are those of `ξ c`, whatever r is: Equation 2.
+    /// queries than these have no part in it. Derivatives by ξ are those of `ξ c`, whatever r is (Equation 2), unless the replacement is
+    /// [derived](crate::Replacement::derived).
     pub(crate) fn apply(&self, context: Tensor, kept: Option<&Tensor>) -> Tensor {
         if let Some((record, attention, layer)) = self.contexts {
             let all = || {
@@ -86,7 +87,7 @@ impl<'a> Gate<'a> {
         let replaced = self.replacement.map(|contexts| {
             let all = contexts.of_first(context.size()[2]);
             let own = kept.map_or_else(|| all.shallow_clone(), |kept| all.index_select(1, kept));
-            own * (1.0 - gates.detach())
+            own * (1.0 - if contexts.is_derived { gates.shallow_clone() } else { gates.detach() })
         });
         let gated = context * gates;
         replaced.map_or_else(|| gated.shallow_clone(), |replaced| &gated + replaced).to_kind(kind)

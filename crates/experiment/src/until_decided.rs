@@ -249,7 +249,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         let mut rows = open.into_iter().map(|set| self.growing(set, &base)).collect::<Result<Vec<_>, _>>()?;
         let order = sampling_order(base.len(), deciding.rules.seed);
         let sizes = look_sizes(&base, deciding.looks);
-        self.announce_deciding(scored, (rows.len(), &sizes));
+        self.announce_deciding(scored, (rows.len(), &sizes), deciding.rules.control_variate);
         for size in sizes {
             let open: Vec<&mut Growing<R>> = rows
                 .iter_mut()
@@ -352,13 +352,16 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         Ok(())
     }
 
-    fn announce_deciding(&self, scored: &Scored, (heads, sizes): (usize, &[usize])) {
+    fn announce_deciding(&self, scored: &Scored, (heads, sizes): (usize, &[usize]), is_predicted: bool) {
         if self.quiet {
             return;
         }
         let shown: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+        let helped =
+            if is_predicted { " and first-order effects of all" } else { " without a control variate" };
         words::say!(
-            "masking {} on a growing sample of split `{}`, until each is decided: looks at {} segments; if stopped, resume with `{}`",
+            "masking {} on a growing sample of split `{}` until each is decided, by looks at {} segments{helped}; if stopped, resume \
+             with `{}`",
             words::count(heads, "head set"),
             scored.split,
             shown.join(", "),

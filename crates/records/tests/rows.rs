@@ -18,7 +18,7 @@ fn row<R: Row>(line: &str) -> R {
 
 #[test]
 fn heads_are_rows_of_their_attention_type() {
-    let row: AblationRow = row("enc-enc,2,3,bleu,36.0,35.0,-1.0,,,,,,,,,,,,,");
+    let row: AblationRow = row("enc-enc,2,3,bleu,36.0,35.0,-1.0,,,,,,,,,,,,,,,");
     assert_eq!(row.name(), "enc-enc:2:3");
     assert_eq!(row.key(), ("enc-enc", 2, 3, "bleu"));
     assert_eq!((row.family().as_str(), row.base().as_str()), ("enc-enc", BASE));
@@ -91,7 +91,8 @@ fn a_signature_says_what_is_tested_and_how() {
 fn rows_are_of_the_metric_that_their_signature_names() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ablate-one.csv");
-    let text = format!("{}\nself,2,3,bleu,36.0,35.0,-1.0,,,,,,,,,,,,,\n", columns::<AblationRow>().join(","));
+    let text =
+        format!("{}\nself,2,3,bleu,36.0,35.0,-1.0,,,,,,,,,,,,,,,\n", columns::<AblationRow>().join(","));
     std::fs::write(&path, text).unwrap();
     let read = |metric| {
         let run = Provenance::collect("cpu", 1, std::collections::BTreeMap::new());

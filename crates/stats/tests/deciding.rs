@@ -10,10 +10,10 @@ use stats::family::Testing;
 use stats::nats::NatsStatistics;
 use stats::sequential::{Spending, sampling_order};
 
-const TRIALS: u64 = 4_000;
+const TRIALS: u64 = 2_000;
 
-/// Error of a side: 2.5%, up to half as much more where effects are skewed and the last look is a plain test.
-const MOST: f64 = 0.0375;
+/// Error of a side: 2.5%; at most 4% where effects are skewed and the last look is a plain test.
+const MOST: f64 = 0.04;
 
 /// A base, a variant whose true effect is the margin, and predictions.
 struct Trial {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use core_masking::{
     Attention, AttentionRecord, GatedModel, Gates, HeadId, HeadLayout, HeadMeans, HeadSet, Measure, Measured,
-    Moments, Needs, Removal, Rule, to_vec,
+    Moments, Needs, Removal, Replacement, Rule, to_vec,
 };
 use corpus::batches::longest_first_rows;
 use corpus::placed::PlacedToken;
@@ -110,6 +110,8 @@ impl<T: Task> TaskSubject<T> {
             let replacement =
                 if replaced.is_empty() { None } else { substitute.of(models, batch, replaced)? };
             let replacement = replacement.map(|all| all.to(model.options()));
+            let replacement =
+                if is_first_order { replacement.map(Replacement::derived) } else { replacement };
             let gates = on.gates(&layout, masked, model.options())?.replaced_by(replacement);
             Ok(model.measure(&T::examples(model, &encoded, batch)?, &gates, measures))
         };
