@@ -1,155 +1,24 @@
 //! Rows that are measured on a growing sample of the segments, until their verdicts are known.
-use std::time::{Duration, Instant};
+mod args;
 
-use clap::ValueEnum;
+use std::time::Instant;
+
 use core_masking::HeadSet;
-use records::{BASE, Block, MetricName, TestedRow, Testing, UNTIL_DECIDED, UntilDecided, first_order_name};
+use records::{BASE, Block, TestedRow, Testing, UntilDecided, first_order_name};
 use significance::{Store, block, look};
 use stats::Segments;
 use stats::deciding::look_sizes;
-use stats::sequential::{Spending, sampling_order};
-use subject::{Ablation, Scored, Subject};
+use stats::sequential::sampling_order;
+use subject::{Scored, Subject};
 use training::stop::Unbroken;
 
+use self::args::Budget;
+pub use self::args::{Deciding, DecidingArgs};
 use crate::error::Error;
 use crate::measured::{MeasuredRows, RowSet};
 
-/// Looks at most, unless told otherwise.
-const LOOKS: usize = 6;
-
-/// Heads from which on a backward pass over all segments costs less than it saves.
-const LEAST_HEADS: usize = 8;
-
 /// A sample that grows by less than this is not looked at again.
 const LEAST_GROWTH: f64 = 1.25;
-
-/// Arguments of sweeps that stop.
-#[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Stopping")]
-pub struct DecidingArgs {
-    /// Measure each head on a growing random sample until its verdict is known, or on all segments
-    #[arg(long)]
-    pub until_decided: bool,
-
-    /// Measure all heads on all segments, as in the papers [default]
-    #[arg(long, conflicts_with = "until_decided")]
-    pub exact: bool,
-
-    /// Error bound over all looks at the sample [default: obrien-fleming]
-    #[arg(long, value_name = "BOUNDS", value_enum, requires = "until_decided")]
-    pub bounds: Option<Bounds>,
-
-    /// Looks at most; the sample doubles from one to the next [default: 6]
-    #[arg(long, value_name = "N", value_parser = crate::args::positive, requires = "until_decided")]
-    pub looks: Option<usize>,
-
-    /// Stop after this time, such as 20m or 2h, or after this number of passes over one segment; the same command goes on
-    #[arg(long, value_name = "TIME|PASSES", value_parser = budget, requires = "until_decided")]
-    pub budget: Option<Budget>,
-
-    /// First-order effects of all segments as a control variate [default: on for nats and 8 heads or more, otherwise off]
-    #[arg(long, value_name = "on|off", value_enum, requires = "until_decided")]
-    pub control_variate: Option<Switch>,
-}
-
-/// Distribution of the error over the looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Bounds {
-    /// Hardly any error early: the last look is nearly a plain test
-    ObrienFleming,
-    /// Error in proportion to the information: more heads stop early
-    Pocock,
-}
-
-/// A switch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Switch {
-    /// On
-    On,
-    /// Off
-    Off,
-}
-
-/// Limit of a sweep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Budget {
-    /// Time from the start of the sweep.
-    Time(Duration),
-    /// Passes over one segment; a backward pass counts two.
-    Passes(u64),
-}
-
-/// A time with a unit, or a number of passes.
-fn budget(text: &str) -> Result<Budget, String> {
-    let units = [("s", 1), ("m", 60), ("h", 3600)];
-    let timed = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
-    let (number, seconds) = timed.unwrap_or((text, 0));
-    let number: Option<u64> = number.parse().ok().filter(|&number| number > 0);
-    let found = number.and_then(|number| match seconds {
-        0 => Some(Budget::Passes(number)),
-        seconds => number.checked_mul(seconds).map(Duration::from_secs).map(Budget::Time),
-    });
-    found
-        .ok_or_else(|| "must be a time such as 90s, 20m or 2h, or a number of passes such as 5000".to_owned())
-}
-
-/// Rules of a sweep that stops.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Deciding {
-    /// Rules that the numbers depend on.
-    pub rules: UntilDecided,
-    /// Looks at most.
-    pub looks: usize,
-    /// Limit of the sweep.
-    pub budget: Option<Budget>,
-}
-
-impl DecidingArgs {
-    /// The rules of a sweep over this number of heads; `None` if all segments are measured.
-    ///
-    /// - `seed`: draws the order of the segments
-    ///
-    /// # Errors
-    /// If the sweep cannot stop, or there is no control variate.
-    pub fn build(
-        &self,
-        (scored, metric): (&Scored, MetricName),
-        heads: usize,
-        seed: u64,
-    ) -> Result<Option<Deciding>, Error> {
-        if !self.until_decided {
-            return Ok(None);
-        }
-        if matches!(scored.ablation, Ablation::Resample { .. }) {
-            return Err(Error::input(
-                "--until-decided is for --ablation zero and mean: a resample takes the contexts of other texts in the order of all segments",
-            ));
-        }
-        let is_predicted = metric == MetricName::Nats && !scored.rescale;
-        let control_variate = match self.control_variate {
-            Some(Switch::On) if !is_predicted => {
-                return Err(Error::input(format!(
-                    "--control-variate on is for nats per token without --rescale: first-order effects do not predict {metric}"
-                )));
-            }
-            Some(switch) => switch == Switch::On,
-            None => is_predicted && heads >= LEAST_HEADS,
-        };
-        let bounds = match self.bounds {
-            None | Some(Bounds::ObrienFleming) => Spending::ObrienFleming,
-            Some(Bounds::Pocock) => Spending::Pocock,
-        };
-        let rules = UntilDecided { bounds, seed, control_variate };
-        Ok(Some(Deciding { rules, looks: self.looks.unwrap_or(LOOKS), budget: self.budget }))
-    }
-}
-
-impl Deciding {
-    /// The argument that the identity of rows has.
-    pub fn argument(&self) -> (String, serde_json::Value) {
-        (UNTIL_DECIDED.to_owned(), serde_json::json!(self.rules))
-    }
-}
 
 /// A row on its way to a verdict.
 struct Growing<R> {
@@ -222,17 +91,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         deciding: Deciding,
     ) -> Result<(), Error> {
         let testing = self.testing();
-        let stored = |rows: &Self, row: &R| rows.rows().find(|stored| stored.key() == row.key()).cloned();
-        let open: Vec<RowSet<R>> = sets
-            .into_iter()
-            .filter_map(|RowSet { masked, rows }| {
-                let row = rows.into_iter().next()?;
-                let is_own = self.part.as_ref().is_none_or(|part| part.holds(&row.name()));
-                let row = stored(self, &row).unwrap_or(row);
-                (is_own && !is_decided(&row, testing.margin_percent))
-                    .then(|| RowSet { masked, rows: vec![row] })
-            })
-            .collect();
+        let open = self.undecided(sets, testing.margin_percent);
         if open.is_empty() {
             return Ok(());
         }
@@ -270,6 +129,18 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
             self.summarise(&rows, (size, base.len()), testing.margin_percent, &meter);
         }
         Ok(())
+    }
+
+    /// The sets of this shard whose verdicts are not known, each with its row as far as it is measured.
+    fn undecided(&self, sets: Vec<RowSet<R>>, margin_percent: f64) -> Vec<RowSet<R>> {
+        let continued = |RowSet { masked, rows }: RowSet<R>| {
+            let row = rows.into_iter().next()?;
+            let is_own = self.part.as_ref().is_none_or(|part| part.holds(&row.name()));
+            let stored = self.rows().find(|stored| stored.key() == row.key()).cloned();
+            let row = stored.unwrap_or(row);
+            (is_own && !is_decided(&row, margin_percent)).then(|| RowSet { masked, rows: vec![row] })
+        };
+        sets.into_iter().filter_map(continued).collect()
     }
 
     fn testing(&mut self) -> Testing {
@@ -428,19 +299,4 @@ fn affordable<R: TestedRow + Clone>(
     }
     let fits = before + (left / open.len().max(1) as u64) as usize;
     Ok((fits as f64 >= LEAST_GROWTH * before as f64).then_some(fits.min(size)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn budgets_are_times_or_passes() {
-        assert_eq!(budget("20m"), Ok(Budget::Time(Duration::from_secs(1_200))));
-        assert_eq!(budget("2h"), Ok(Budget::Time(Duration::from_secs(7_200))));
-        assert_eq!(budget("5000"), Ok(Budget::Passes(5_000)));
-        for wrong in ["", "m", "0", "0s", "-1m", "1.5h", "20 m", "99999999999999999999h"] {
-            assert!(budget(wrong).is_err(), "{wrong}");
-        }
-    }
 }
