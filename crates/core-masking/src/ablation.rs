@@ -97,7 +97,7 @@ impl Replacement {
         Self { modules: parts[0].modules.keys().map(of_module).collect() }
     }
 
-    /// The same, so that derivatives by gates are those of `ξ c + (1 - ξ) r`: what replacing heads does to first order.
+    /// Includes the replacement in derivatives with respect to gates: what replacing heads does to first order.
     #[must_use]
     pub fn derived(mut self) -> Self {
         self.modules.values_mut().for_each(|contexts| contexts.is_derived = true);

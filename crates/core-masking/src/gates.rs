@@ -60,8 +60,8 @@ impl<'a> Gate<'a> {
     }
 
     /// Makes `ξ c + (1 - ξ) r` of the context c of each head of `kept`, or of all heads, `[batch, kept, query, d_head]`; later
-    /// queries than these have no part in it. Derivatives by ξ are those of `ξ c`, whatever r is (Equation 2), unless the replacement is
-    /// [derived](crate::Replacement::derived).
+    /// queries than these have no part in it. The derivative with respect to ξ is that of `ξ c` alone (Equation 2), unless the
+    /// replacement is [derived](crate::Replacement::derived).
     pub(crate) fn apply(&self, context: Tensor, kept: Option<&Tensor>) -> Tensor {
         if let Some((record, attention, layer)) = self.contexts {
             let all = || {

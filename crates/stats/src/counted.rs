@@ -88,6 +88,15 @@ pub(crate) struct Variant {
 }
 
 impl Variant {
+    /// Its numbers minus those of the base, segment by segment; `None` where nothing changes.
+    pub(crate) fn by_segment(&self, base: &Counted) -> Vec<Option<&[f64]>> {
+        let mut all = vec![None; base.len()];
+        for (&segment, difference) in self.changed.iter().zip(self.differences.chunks_exact(base.width())) {
+            all[segment] = Some(difference);
+        }
+        all
+    }
+
     /// Number of blocks of this many segments in which any changes.
     pub(crate) fn changed_units(&self, block: usize) -> usize {
         self.changed.chunk_by(|left, right| left / block == right / block).count()

@@ -2,7 +2,8 @@
 //!
 //! At each look the estimate comes from the segments in the sample, with predictions for all segments as a control variate
 //! ([`control_variate`](crate::control_variate)) if there are any, and its interval from a group-sequential bound
-//! ([`sequential`](crate::sequential)). A variant that is measured on all segments has the interval of a plain test.
+//! ([`sequential`](crate::sequential)). A variant that is measured on all segments has the interval of a plain test, unless the bounds spend
+//! so much error early that the last look needs its own.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -16,7 +17,7 @@ use crate::sequential::{Spending, critical_values, doubling};
 use crate::{Error, Segments};
 
 /// Segments of the first look at metrics that are means: nats per token and accuracies.
-pub const FIRST_LOOK: usize = 48;
+const FIRST_LOOK: usize = 48;
 
 /// Segments of the first look at all other metrics. With 63 to 250 segments of a translation test set, jackknife intervals of BLEU miss the
 /// effect on all 1,997 in 12 to 20% of the samples on each side; with 500 they do not.
@@ -81,6 +82,8 @@ impl Looked<'_> {
             _ => None,
         };
         if sample >= all {
+            // only its interval is needed, not the swaps
+            let testing = testing.of_bootstrap();
             let plain = test_clusters(self.base, &[self.variant], self.clusters, (testing, margin))?[0];
             let interval = match unbounded {
                 Some(unbounded) if !spending.ends_with_plain_test() && self.looks.len() > 1 => {
@@ -133,10 +136,8 @@ impl Looked<'_> {
     }
 
     fn unbounded(&self, base: &Counted, variant: &Variant, sample: usize) -> Option<Unbounded> {
-        let (width, mut changes) = (base.width(), vec![0.0; base.len()]);
-        for (&segment, difference) in variant.changed.iter().zip(variant.differences.chunks_exact(width)) {
-            changes[segment] = difference[0];
-        }
+        let changes: Vec<f64> =
+            variant.by_segment(base).into_iter().map(|own| own.map_or(0.0, |own| own[0])).collect();
         let places = &self.order[..sample.min(self.order.len())];
         if self.is_accuracy() {
             let predicted = |place: usize| self.predicted.map_or(0.0, |all| all[place]);
@@ -186,7 +187,7 @@ impl Looked<'_> {
     }
 
     /// The interval, widened if few segments change, to what a variant without any change would get: the sample cannot contain changes
-    /// that are rare. For metrics that are neither nats nor accuracies, whose own interval knows.
+    /// that are rare. Tango's interval of accuracies is wide enough already, and so is that of nats if most segments change.
     fn with_least(
         &self,
         own: Interval,
@@ -290,10 +291,7 @@ fn mean([lost, gained]: [usize; 2], of: usize) -> f64 {
 fn jackknifed(base: &Counted, variant: &Variant, places: &[usize]) -> Vec<Sampled> {
     let width = base.width();
     let numbers: Vec<&[f64]> = base.segments().collect();
-    let mut changes = vec![None; base.len()];
-    for (&segment, difference) in variant.changed.iter().zip(variant.differences.chunks_exact(width)) {
-        changes[segment] = Some(difference);
-    }
+    let changes = variant.by_segment(base);
     let mut sums = [vec![0.0; width], vec![0.0; width]]; // of base and variant
     for &place in places {
         for column in 0..width {

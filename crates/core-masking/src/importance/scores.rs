@@ -129,7 +129,7 @@ impl HeadMeans {
 /// Examples of a batch of Kwon et al. (2022), Section 6.1.
 const BATCH: usize = 32;
 
-/// Derivatives in the order of the split, from those of examples whose places there are `order`.
+/// Derivatives in the order of the split; `order` has the place of each example there.
 fn placed(derivatives: &[f64], order: &[usize]) -> Vec<f64> {
     assert_eq!(derivatives.len(), order.len(), "one derivative for each example");
     let mut placed: Vec<(usize, f64)> = order.iter().copied().zip(derivatives.iter().copied()).collect();

@@ -24,7 +24,7 @@ const LEAST_GROWTH: f64 = 1.25;
 struct Growing<R> {
     masked: HeadSet,
     row: R,
-    /// Segments of the sample; those of the base elsewhere.
+    /// Measured segments in the sample; segments of the base elsewhere.
     segments: Segments,
     /// First-order changes of all segments.
     predicted: Option<Vec<f64>>,
@@ -133,12 +133,15 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
 
     /// The sets of this shard whose verdicts are not known, each with its row as far as it is measured.
     fn undecided(&self, sets: Vec<RowSet<R>>, margin_percent: f64) -> Vec<RowSet<R>> {
+        let all = self.writer.block(BASE).map(|base| base.segments.len());
         let continued = |RowSet { masked, rows }: RowSet<R>| {
             let row = rows.into_iter().next()?;
             let is_own = self.part.as_ref().is_none_or(|part| part.holds(&row.name()));
             let stored = self.rows().find(|stored| stored.key() == row.key()).cloned();
             let row = stored.unwrap_or(row);
-            (is_own && !is_decided(&row, margin_percent)).then(|| RowSet { masked, rows: vec![row] })
+            let is_whole = row.looks().is_some_and(|looks| looks.last().copied() == all);
+            (is_own && !is_whole && !is_decided(&row, margin_percent))
+                .then(|| RowSet { masked, rows: vec![row] })
         };
         sets.into_iter().filter_map(continued).collect()
     }
@@ -243,7 +246,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         }
     }
 
-    /// Says how many rows are decided, and how long the rest would take.
+    /// Reports how many rows are decided, and how long the rest would take.
     fn summarise(
         &self,
         rows: &[Growing<R>],
