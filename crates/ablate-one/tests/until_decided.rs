@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use records::{AblationRow, Blocks, Row, Signature, TestedRow, Verdict, first_order_name};
 use tempfile::TempDir;
-use test_support::{LANGUAGE_MODEL, TRANSLATOR, kill_when, trained};
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, kill_when, trained};
 
 /// Sentences of the training split, which are enough for three looks.
 const SWEEP: [&str; 6] = ["--split", "train", "--limit", "200", "--resamples", "199"];
@@ -123,6 +123,35 @@ fn means_are_predicted_from_means() {
     assert!(correlations.len() == 8 && correlations[4] > 0.7, "{correlations:?}");
 }
 
+/// Right answers of a classifier and of a language model's choices, and F1, whose pseudo-values are predicted.
+#[test]
+fn decisions_are_predicted_by_the_lead_of_the_right_class() {
+    let f1 = CLASSIFIER.replace("metric = \"accuracy\"", "metric = \"f1\"\npositive = \"good\"");
+    let language = LANGUAGE_MODEL.replace("pairs = 40", "pairs = 200").replace("epochs = 4", "epochs = 16");
+    let trained = |spec: &str| {
+        let folder = test_support::folder(spec);
+        test_support::write_reviews(folder.path());
+        test_support::command("train-subject", folder.path()).assert().success();
+        folder
+    };
+    let classes = ["--split", "train", "--looks", "1"];
+    let choices = ["--split", "agreement", "--looks", "1"];
+    for (folder, sweep) in
+        [(trained(CLASSIFIER), classes), (trained(&f1), classes), (trained(&language), choices)]
+    {
+        let sweep =
+            [&sweep[..], &["--until-decided", "--control-variate", "on", "--resamples", "99"]].concat();
+        let sweep = [&sweep[..], &["--output", "results/tiny/one.csv"]].concat();
+        test_support::command("ablate-one", folder.path()).args(&sweep).assert().success();
+        let rows: Vec<AblationRow> = test_support::rows(folder.path(), "one.csv");
+        let correlations: Vec<f64> = rows.iter().filter_map(|row| row.correlation).collect();
+        let high = correlations.iter().filter(|&&own| own > 0.3).count();
+        assert!(high > 0 && 2 * high >= correlations.len(), "{sweep:?}: {rows:?}");
+        significance::retest(&folder.path().join("results/tiny/one.csv"), |testing| testing).unwrap();
+        assert_eq!(test_support::rows::<AblationRow>(folder.path(), "one.csv"), rows);
+    }
+}
+
 #[test]
 fn other_metrics_stop_without_predictions() {
     let folder = trained(TRANSLATOR, "ablate-one", &["--limit", "first:1", "--attention", "enc-enc"]);
@@ -153,8 +182,8 @@ fn what_cannot_stop_is_refused_in_one_line() {
         small.contains("too small for the first look: 8 head sets on 50 segments take 400 passes"),
         "{small}"
     );
-    let predicted = refusal(&["--split", "agreement", "--limit", "30", "--control-variate", "on"]);
-    assert!(predicted.contains("first-order effects do not predict accuracy"), "{predicted}");
+    let predicted = refusal(&["--rescale", "--control-variate", "on"]);
+    assert!(predicted.contains("first-order effects do not predict nats"), "{predicted}");
     let resampled = refusal(&["--ablation", "resample", "--reference-on", "dev"]);
     assert!(resampled.contains("--until-decided is for --ablation zero and mean"), "{resampled}");
     for alone in

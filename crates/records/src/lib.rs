@@ -31,7 +31,7 @@ pub use rows::{
     HeadFunctionRow, LlamaCppRow, Method, RelevanceRow, Repair, Row, ScoreRow, SpeedRow, TestedRow,
     TrainingRow,
 };
-pub use rules::{Rule, Verdict};
+pub use rules::{Rule, Verdict, Verdicts};
 pub use segments::{Block, Blocks, first_order_name, row_of};
 pub use shard::{Part, Shard, is_shard, shards_in, shards_of};
 /// Metric of the scores of rows.

@@ -61,6 +61,44 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// Numbers of verdicts over one family.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is the number of heads with the verdict of its name")]
+pub struct Verdicts {
+    pub needed: usize,
+    pub dispensable: usize,
+    pub undecided: usize,
+}
+
+impl Verdicts {
+    /// Counts verdicts and leaves out untested rows; `None` if there is no verdict.
+    pub fn of(verdicts: impl IntoIterator<Item = Option<Verdict>>) -> Option<Self> {
+        let mut counts = Self::default();
+        verdicts.into_iter().flatten().for_each(|verdict| counts.add(verdict));
+        (counts.all() > 0).then_some(counts)
+    }
+
+    /// Counts another verdict.
+    pub fn add(&mut self, verdict: Verdict) {
+        *match verdict {
+            Verdict::Needed => &mut self.needed,
+            Verdict::Dispensable => &mut self.dispensable,
+            Verdict::Undecided => &mut self.undecided,
+        } += 1;
+    }
+
+    /// Returns the number of all verdicts.
+    pub fn all(self) -> usize {
+        self.needed + self.dispensable + self.undecided
+    }
+
+    /// `1 needed, 33 dispensable, 14 undecided`
+    pub fn in_words(self) -> String {
+        let Self { needed, dispensable, undecided } = self;
+        format!("{needed} needed, {dispensable} dispensable, {undecided} undecided")
+    }
+}
+
 /// A way to decide whether heads can go.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {

@@ -14,6 +14,7 @@ use stats::blocks::block_length;
 use stats::classification::ClassificationMetric;
 use stats::deciding::{Looked, test_clusters};
 use stats::family::Comparison;
+use stats::predictions::Predictions;
 use stats::sequential::sampling_order;
 use stats::text::TextMetric;
 use stats::{Cells, Metric, Segments};
@@ -119,16 +120,15 @@ impl<'a> Store<'a> {
         Ok(Segments::from_cells(metric, &cells)?)
     }
 
-    /// First-order changes of the first number of each segment, predicted for a row; `None` if there are no predictions.
+    /// First-order predictions for a row; `None` if there are none.
     ///
     /// # Errors
     /// If the block is broken.
-    pub fn first_order(&mut self, row: &str, base: &str) -> Result<Option<Vec<f64>>, Error> {
+    pub fn first_order(&mut self, row: &str, base: &str) -> Result<Option<Predictions>, Error> {
         let Some(block) = self.blocks.get(&first_order_name(row)) else { return Ok(None) };
-        let base = self.base_cells(base)?;
-        let cells = block.cells(Some(base)).map_err(|fault| Error::of_row(row, fault))?;
-        let change = |(own, base): (&Cells, &Cells)| f64::from(own[0].value()) - f64::from(base[0].value());
-        Ok(Some(cells.iter().zip(base).map(change).collect()))
+        let base_cells = self.base_cells(base)?;
+        let cells = block.cells(Some(base_cells)).map_err(|fault| Error::of_row(row, fault))?;
+        Ok(Some(Predictions::from_cells(&self.base(base)?, &cells)?))
     }
 
     fn block(&self, name: &str) -> Result<&'a Block, Error> {
@@ -188,7 +188,7 @@ pub fn test_rows<R: TestedRow>(
             for row in &mut rows {
                 let name = row.name();
                 let (variant, predicted) = (store.variant(&name, &base)?, store.first_order(&name, &base)?);
-                look(*row, (&base_segments, &variant), (predicted.as_deref(), &clusters), (rules, *testing))?;
+                look(*row, (&base_segments, &variant), (predicted.as_ref(), &clusters), (rules, *testing))?;
             }
             continue;
         }
@@ -200,7 +200,7 @@ pub fn test_rows<R: TestedRow>(
 
 /// Fills in the estimate of a row that is measured on a growing sample, at its last look.
 ///
-/// - `predicted`: first-order changes of all segments, if there is a control variate
+/// - `predicted`: the row as the gradient predicts it, if there is a control variate
 /// - `clusters`: numbers of neighbouring segments that are parts of one text; empty if segments are independent
 ///
 /// # Errors
@@ -208,7 +208,7 @@ pub fn test_rows<R: TestedRow>(
 pub fn look<R: TestedRow>(
     row: &mut R,
     (base, variant): (&Segments, &Segments),
-    (predicted, clusters): (Option<&[f64]>, &[usize]),
+    (predicted, clusters): (Option<&Predictions>, &[usize]),
     (rules, testing): (UntilDecided, Testing),
 ) -> Result<(), Error> {
     let looks = row.looks().ok_or_else(|| Error::of_row(&row.name(), "it has no look"))?;

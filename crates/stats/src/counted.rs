@@ -97,6 +97,11 @@ impl Variant {
         all
     }
 
+    /// Change of the first number of each segment.
+    pub(crate) fn first_changes(&self, base: &Counted) -> Vec<f64> {
+        self.by_segment(base).into_iter().map(|own| own.map_or(0.0, |own| own[0])).collect()
+    }
+
     /// Number of blocks of this many segments in which any changes.
     pub(crate) fn changed_units(&self, block: usize) -> usize {
         self.changed.chunk_by(|left, right| left / block == right / block).count()

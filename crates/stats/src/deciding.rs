@@ -10,8 +10,10 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use crate::bootstrap::Interval;
 use crate::classification::ClassificationMetric;
 use crate::control_variate::{Estimate, Sampled};
+use crate::correlation::pearson;
 use crate::counted::{Counted, Variant};
 use crate::family::{Comparison, FEW_CHANGES, Testing, test_family};
+use crate::predictions::Predictions;
 use crate::proportion::tango_within;
 use crate::sequential::{Spending, critical_values, doubling};
 use crate::{Error, Segments};
@@ -36,8 +38,8 @@ pub struct Looked<'a> {
     pub base: &'a Segments,
     /// The variant; segments that are not in the sample are those of the base.
     pub variant: &'a Segments,
-    /// Predicted change of each segment's first number, such as nats or right answers, on all segments.
-    pub predicted: Option<&'a [f64]>,
+    /// The variant as the gradient predicts it.
+    pub predicted: Option<&'a Predictions>,
     /// Segments in the order in which they are sampled.
     pub order: &'a [usize],
     /// Sizes of the sample at the looks at this variant, ascending; at least one.
@@ -60,7 +62,7 @@ enum Unbounded {
     /// Of a mean.
     Mean(Estimate),
     /// Of changes of single outcomes, predicted ones on all segments and the rest on the sample: lost, gained, segments.
-    Outcomes { predicted: [usize; 2], rest: [usize; 2], sample: usize, all: usize },
+    Outcomes { predicted: [usize; 2], rest: [usize; 2], sample: usize, all: usize, correlation: Option<f64> },
 }
 
 impl Looked<'_> {
@@ -76,10 +78,11 @@ impl Looked<'_> {
     pub fn estimate(&self, spending: Spending, testing: Testing, margin: f64) -> Result<Found, Error> {
         let (counted, variants) = self.base.beside(&[self.variant])?;
         let (sample, all) = (*self.looks.last().expect("at least one look"), self.base.len());
-        let unbounded = self.unbounded(&counted, &variants[0], sample);
+        let unbounded = self.unbounded(&counted, &variants[0], sample)?;
         let correlation = match &unbounded {
             Some(Unbounded::Mean(estimate)) => estimate.correlation,
-            _ => None,
+            Some(Unbounded::Outcomes { correlation, .. }) => *correlation,
+            None => None,
         };
         if sample >= all {
             // only its interval is needed, not the swaps
@@ -135,39 +138,54 @@ impl Looked<'_> {
         matches!(self.base, Segments::Classes(_, ClassificationMetric::Accuracy))
     }
 
-    fn unbounded(&self, base: &Counted, variant: &Variant, sample: usize) -> Option<Unbounded> {
-        let changes: Vec<f64> =
-            variant.by_segment(base).into_iter().map(|own| own.map_or(0.0, |own| own[0])).collect();
+    fn unbounded(
+        &self,
+        base: &Counted,
+        variant: &Variant,
+        sample: usize,
+    ) -> Result<Option<Unbounded>, Error> {
         let places = &self.order[..sample.min(self.order.len())];
-        if self.is_accuracy() {
-            let predicted = |place: usize| self.predicted.map_or(0.0, |all| all[place]);
-            let counts = |changes: &mut dyn Iterator<Item = f64>| {
-                let mut counts = [0; 2]; // lost, gained
-                changes
-                    .filter(|&change| change != 0.0)
-                    .for_each(|change| counts[usize::from(change > 0.0)] += 1);
-                counts
+        if !self.is_accuracy() && !matches!(self.base, Segments::Nats(_)) {
+            let Some(Predictions::Outcomes(predicted)) = self.predicted else {
+                return Ok(
+                    Estimate::new(&jackknifed(base, (variant, None), places), &[]).map(Unbounded::Mean)
+                );
             };
-            return Some(Unbounded::Outcomes {
-                predicted: counts(&mut (0..base.len()).map(predicted)),
-                rest: counts(&mut places.iter().map(|&place| changes[place] - predicted(place))),
-                sample: places.len(),
-                all: base.len(),
-            });
+            let predicted = base.variant(&predicted.counted()?);
+            let all: Vec<usize> = (0..base.len()).collect();
+            let all = jackknifed(base, (&predicted, Some(&predicted)), &all);
+            let sampled = jackknifed(base, (variant, Some(&predicted)), places);
+            return Ok(Estimate::new(&sampled, &all).map(Unbounded::Mean));
         }
+        let changes = variant.first_changes(base);
+        let predicted = self.predicted.map(|own| own.changes(base)).transpose()?;
+        let predicted_at = |place: usize| predicted.as_ref().map_or(0.0, |all| all[place]);
         if let Segments::Nats(documents) = self.base {
             let of = |place: usize| Sampled {
                 effect: changes[place],
-                predicted: self.predicted.map_or(0.0, |all| all[place]),
+                predicted: predicted_at(place),
                 size: documents[place].tokens().into(),
             };
             let mut sampled = places.to_vec();
             sampled.sort_unstable();
-            let all: Vec<usize> = (0..self.predicted.map_or(0, <[f64]>::len)).collect();
+            let all: Vec<usize> = (0..predicted.as_ref().map_or(0, Vec::len)).collect();
             let [sampled, all] = [sampled, all].map(|places| self.by_cluster(&places, of));
-            return Estimate::new(&sampled, &all).map(Unbounded::Mean);
+            return Ok(Estimate::new(&sampled, &all).map(Unbounded::Mean));
         }
-        Estimate::new(&jackknifed(base, variant, places), &[]).map(Unbounded::Mean)
+        let counts = |changes: &mut dyn Iterator<Item = f64>| {
+            let mut counts = [0; 2]; // lost, gained
+            changes.filter(|&change| change != 0.0).for_each(|change| counts[usize::from(change > 0.0)] += 1);
+            counts
+        };
+        let at = |of: &dyn Fn(usize) -> f64| places.iter().map(|&place| of(place)).collect::<Vec<_>>();
+        let sampled = [at(&|place| changes[place]), at(&predicted_at)];
+        Ok(Some(Unbounded::Outcomes {
+            predicted: counts(&mut (0..base.len()).map(predicted_at)),
+            rest: counts(&mut places.iter().map(|&place| changes[place] - predicted_at(place))),
+            sample: places.len(),
+            all: base.len(),
+            correlation: pearson(&sampled[0], &sampled[1]).ok().map(|own| own.coefficient),
+        }))
     }
 
     /// Segments with tokens, or the texts that they are parts of if there are enough of these.
@@ -186,15 +204,22 @@ impl Looked<'_> {
         summed.filter(|own| own.size > 0.0).collect()
     }
 
-    /// The interval, widened if few segments change, to what a variant without any change would get: the sample cannot contain changes
-    /// that are rare. Tango's interval of accuracies is wide enough already, and so is that of nats if most segments change.
+    /// The interval, widened if few segments change, or few otherwise than predicted, to what a variant without any change would get: the
+    /// sample cannot contain changes that are rare. Tango's interval of accuracies is wide enough already, and so is that of nats if most
+    /// segments change.
     fn with_least(
         &self,
         own: Interval,
         variant: &Variant,
         (delta, critical, sample): (f64, f64, usize),
     ) -> Result<Interval, Error> {
-        let changed = variant.changed.len();
+        let changed = match self.predicted {
+            Some(Predictions::Outcomes(predicted)) => {
+                let sample = |all: &Segments| all.at(&self.order[..sample]);
+                sample(predicted).counted()?.variant(&sample(self.variant).counted()?).changed.len()
+            }
+            _ => variant.changed.len(),
+        };
         let is_rare = changed < FEW_CHANGES && !self.is_accuracy();
         if !is_rare || matches!(self.base, Segments::Nats(_)) && 2 * changed >= sample {
             return Ok(own);
@@ -209,7 +234,7 @@ impl Unbounded {
     fn effect(&self) -> f64 {
         match self {
             Self::Mean(estimate) => estimate.effect,
-            &Self::Outcomes { predicted, rest, sample, all } => mean(predicted, all) + mean(rest, sample),
+            &Self::Outcomes { predicted, rest, sample, all, .. } => mean(predicted, all) + mean(rest, sample),
         }
     }
 
@@ -217,7 +242,7 @@ impl Unbounded {
     fn share(&self, size: usize, (now, all): (usize, usize)) -> f64 {
         let variance = |size: usize| match self {
             Self::Mean(estimate) => estimate.variance(size as f64 / now as f64),
-            Self::Outcomes { predicted, rest, sample, all } => {
+            Self::Outcomes { predicted, rest, sample, all, .. } => {
                 let rate = |[lost, gained]: [usize; 2], of: usize| ((lost + gained) as f64 + 0.5) / of as f64;
                 let of_predicted =
                     if predicted == &[0; 2] { 0.0 } else { rate(*predicted, *all) / *all as f64 };
@@ -237,7 +262,7 @@ impl Unbounded {
             &Self::Outcomes { predicted: [0, 0], rest, sample, .. } => {
                 Some(tango_within(critical, rest, sample))
             }
-            &Self::Outcomes { predicted, rest, sample, all } => {
+            &Self::Outcomes { predicted, rest, sample, all, .. } => {
                 let parts = [(predicted, all), (rest, sample)];
                 let ends =
                     parts.map(|(changes, of)| (mean(changes, of), tango_within(critical, changes, of)));
@@ -287,8 +312,24 @@ fn mean([lost, gained]: [usize; 2], of: usize) -> f64 {
     (gained as f64 - lost as f64) / of as f64
 }
 
-/// Jackknife pseudo-values of the difference of two corpus scores on these segments (Tukey 1958), whose mean is the difference.
-fn jackknifed(base: &Counted, variant: &Variant, places: &[usize]) -> Vec<Sampled> {
+/// Jackknife pseudo-values of the difference of two corpus scores on these segments (Tukey 1958), whose mean is the difference, next to
+/// those of the predicted difference.
+fn jackknifed(
+    base: &Counted,
+    (variant, predicted): (&Variant, Option<&Variant>),
+    places: &[usize],
+) -> Vec<Sampled> {
+    let effects = pseudo_values(base, variant, places);
+    let predicted = predicted.map(|own| pseudo_values(base, own, places));
+    let sampled = |(place, effect)| Sampled {
+        effect,
+        predicted: predicted.as_ref().map_or(0.0, |all| all[place]),
+        size: 1.0,
+    };
+    effects.into_iter().enumerate().map(sampled).collect()
+}
+
+fn pseudo_values(base: &Counted, variant: &Variant, places: &[usize]) -> Vec<f64> {
     let width = base.width();
     let numbers: Vec<&[f64]> = base.segments().collect();
     let changes = variant.by_segment(base);
@@ -307,8 +348,7 @@ fn jackknifed(base: &Counted, variant: &Variant, places: &[usize]) -> Vec<Sample
             without[0][column] -= numbers[place][column];
             without[1][column] -= numbers[place][column] + changes[place].map_or(0.0, |own| own[column]);
         }
-        let effect = count * whole - (count - 1.0) * difference(&without);
-        Sampled { effect, predicted: 0.0, size: 1.0 }
+        count * whole - (count - 1.0) * difference(&without)
     };
     places.iter().map(of_place).collect()
 }
@@ -360,7 +400,7 @@ mod tests {
         assert!(ends.low > 0.1 && ends.high < 0.2, "{ends:?}");
 
         // what the sample does not show, predictions do
-        let predicted: Vec<f64> = (0..80).map(cost).collect();
+        let predicted = Predictions::Changes((0..80).map(cost).collect());
         let helped = Looked { predicted: Some(&predicted), ..looked }
             .estimate(Spending::Pocock, TESTING, 0.02)
             .unwrap();
@@ -411,8 +451,7 @@ mod tests {
         assert!(found.interval.unwrap().low < 100.0 * tango(3, 0, 100).low);
 
         // predictions that are right leave nothing to the sample but what may be rare
-        let predicted: Vec<f64> =
-            (0..200).map(|place| if order[..3].contains(&place) { -1.0 } else { 0.0 }).collect();
+        let predicted = Predictions::Outcomes(variant.clone());
         let found = Looked { predicted: Some(&predicted), ..looked };
         let found = found.estimate(Spending::ObrienFleming, TESTING, 2.0).unwrap().comparison;
         assert_close(found.delta, -1.5, 1e-12);

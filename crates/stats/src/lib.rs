@@ -24,6 +24,7 @@ pub mod mcnemar;
 pub mod metric;
 pub mod nats;
 pub mod power;
+pub mod predictions;
 pub mod proportion;
 pub mod ratio;
 pub mod regression;

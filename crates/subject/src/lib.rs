@@ -10,6 +10,7 @@ mod description;
 mod dynamics;
 mod error;
 mod evaluation;
+mod first_order;
 mod functions;
 pub mod init;
 mod language;

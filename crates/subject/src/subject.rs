@@ -1,14 +1,14 @@
 //! The one interface between experiments and models.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use core_masking::{Gates, HeadId, HeadLayout, HeadSet, Measure, Measured, Removal, Rule};
+use core_masking::{Gates, HeadLayout, HeadSet, Measure, Measured, Removal, Rule};
 use corpus::placed::PlacedToken;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use records::Identity;
-use stats::{Metric, Segments};
+use stats::{Cells, Metric, Segments};
 use tch::{Device, Kind};
 use training::Machine;
 
@@ -71,12 +71,20 @@ pub trait Subject {
     fn measure(&self, on: &Scored, masked: &HeadSet, measures: &BTreeSet<Measure>)
     -> Result<Measured, Error>;
 
-    /// First-order effects of masking each head on each segment of a split: the change of its first number, such as nats, if the loss
-    /// were linear in the gates. One backward pass gives all of them. `None` for metrics that the gradient does not predict.
+    /// The segments of a split under each of `sets` as they would be if the loss were linear in the gates: nats change by the
+    /// derivatives, classes and choices as the derivatives move the lead of the right one. One backward pass gives all derivatives. `None`
+    /// for metrics that the gradient does not predict.
+    ///
+    /// - `base`: segments of the full model
     ///
     /// # Errors
-    /// If the split is at fault, or a derivative is NaN or infinite.
-    fn first_order(&self, on: &Scored) -> Result<Option<BTreeMap<HeadId, Vec<f64>>>, Error>;
+    /// If the split is at fault.
+    fn first_order(
+        &self,
+        on: &Scored,
+        base: &Segments,
+        sets: &[HeadSet],
+    ) -> Result<Option<Vec<Vec<Cells>>>, Error>;
 
     /// The relevance of all heads for what the intact model says of each segment of a split, in double precision.
     ///

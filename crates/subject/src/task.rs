@@ -63,6 +63,14 @@ pub(crate) trait Spec: Clone + Debug + DeserializeOwned + 'static {
 /// Segments of a task as they are read.
 pub(crate) type ExamplesOf<T> = <<T as Task>::Spec as Spec>::Examples;
 
+/// What first-order changes of losses predict.
+pub(crate) enum Predicts {
+    /// Sums of losses, which are the first numbers of segments: the segment of each loss.
+    Losses(Vec<usize>),
+    /// Decisions between classes or choices, one for each loss.
+    Decisions,
+}
+
 /// A task. What is the same for all of them, such as opening, training and evaluating, is written once, over this trait.
 ///
 /// A value is what a loaded model needs besides its weights: a tokeniser, a search, names of classes.
@@ -181,10 +189,19 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
         false
     }
 
-    /// Changes of the first number of each segment, such as nats, if the losses of the encoded segments change so; `None` for metrics
-    /// that losses do not predict.
-    fn changes(_: &Self::Encoded, _losses: &[f64]) -> Option<Vec<f64>> {
+    /// What the losses of the encoded segments predict; `None` for metrics that losses do not predict.
+    fn predicts(&self, _: &Self::Encoded) -> Option<Predicts> {
         None
+    }
+
+    /// The scores of the classes or choices of each of these segments, of which the best is decided for: `[segment][class]`.
+    fn scores(
+        &self,
+        _: &Self::Model,
+        _encoded: &Self::Encoded,
+        _rows: &[usize],
+    ) -> Result<Vec<Vec<f64>>, Error> {
+        unreachable!("only decisions have scores")
     }
 
     /// These segments as the model takes them.

@@ -3,13 +3,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use core_masking::{
-    Attention, AttentionRecord, GatedModel, Gates, HeadId, HeadLayout, HeadMeans, HeadSet, Measure, Measured,
+    Attention, AttentionRecord, GatedModel, Gates, HeadLayout, HeadMeans, HeadSet, Measure, Measured,
     Moments, Needs, Removal, Replacement, Rule, to_vec,
 };
 use corpus::batches::longest_first_rows;
 use corpus::placed::PlacedToken;
 use records::Identity;
-use stats::Metric;
+use stats::{Cells, Metric, Segments};
 use tch::{Kind, no_grad};
 use training::{Machine, Memory, Progress, workers};
 
@@ -40,7 +40,7 @@ impl<T: Task> TaskSubject<T> {
     }
 
     /// The model that does most of the work.
-    fn model(&self) -> &T::Model {
+    pub(crate) fn model(&self) -> &T::Model {
         self.models.quickest()
     }
 
@@ -87,7 +87,7 @@ impl<T: Task> TaskSubject<T> {
     }
 
     /// [`Subject::measure`], of which numbers may be NaN or infinite.
-    fn measured(
+    pub(crate) fn measured(
         &self,
         on: &Scored,
         masked: &HeadSet,
@@ -201,30 +201,13 @@ impl<T: Task> Subject for TaskSubject<T> {
         if total.values().all(is_finite) { Ok(total) } else { Err(Error::not_finite()) }
     }
 
-    fn first_order(&self, on: &Scored) -> Result<Option<BTreeMap<HeadId, Vec<f64>>>, Error> {
-        let encoded = self.encode(on)?;
-        if T::changes(&encoded, &vec![0.0; T::encoded_lengths(&encoded).len()]).is_none() {
-            return Ok(None);
-        }
-        let measured = self.measured(on, &HeadSet::none(), &BTreeSet::from([Measure::FirstOrder]))?;
-        let means = &measured[&Measure::FirstOrder];
-        let mut faulty = BTreeSet::new();
-        let mut of_head = |head: HeadId| {
-            let derivatives = &means.terms(head)?.derivatives;
-            faulty.extend((0..derivatives.len()).filter(|&place| !derivatives[place].is_finite()));
-            let losses: Vec<f64> =
-                derivatives.iter().map(|own| if own.is_finite() { -own } else { 0.0 }).collect();
-            Some((head, T::changes(&encoded, &losses)?))
-        };
-        let found = self.layout().heads().into_iter().filter_map(&mut of_head).collect();
-        if !faulty.is_empty() {
-            words::warn(&format!(
-                "split `{}`: the gradient is not finite in {}, so that nothing is predicted for them",
-                on.split,
-                words::count(faulty.len(), "text")
-            ));
-        }
-        Ok(Some(found))
+    fn first_order(
+        &self,
+        on: &Scored,
+        base: &Segments,
+        sets: &[HeadSet],
+    ) -> Result<Option<Vec<Vec<Cells>>>, Error> {
+        self.predicted(on, base, sets)
     }
 
     fn relevance(&self, on: &Scored, rule: Rule) -> Result<Vec<SegmentRelevance>, Error> {

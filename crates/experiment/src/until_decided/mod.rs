@@ -1,14 +1,15 @@
 //! Rows that are measured on a growing sample of the segments, until their verdicts are known.
 mod args;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use core_masking::HeadSet;
-use records::{BASE, Block, TestedRow, Testing, UntilDecided, first_order_name};
+use records::{BASE, Block, TestedRow, Testing, UntilDecided, Verdict, Verdicts, first_order_name};
 use significance::{Store, block, look};
-use stats::Segments;
 use stats::deciding::look_sizes;
+use stats::predictions::Predictions;
 use stats::sequential::sampling_order;
+use stats::{Metric, Segments};
 use subject::{Scored, Subject};
 use training::stop::Unbroken;
 
@@ -26,8 +27,8 @@ struct Growing<R> {
     row: R,
     /// Measured segments in the sample; segments of the base elsewhere.
     segments: Segments,
-    /// First-order changes of all segments.
-    predicted: Option<Vec<f64>>,
+    /// The row as the gradient predicts it.
+    predicted: Option<Predictions>,
 }
 
 impl<R: TestedRow + Clone> Growing<R> {
@@ -43,9 +44,11 @@ impl<R: TestedRow + Clone> Growing<R> {
 
 /// Returns true if the interval of a row is on one side of the margin.
 fn is_decided<R: TestedRow>(row: &R, margin_percent: f64) -> bool {
-    row.looks().is_some()
-        && row.verdict(margin_percent).is_some_and(|verdict| verdict != records::Verdict::Undecided)
+    row.looks().is_some() && row.verdict(margin_percent).is_some_and(|verdict| verdict != Verdict::Undecided)
 }
+
+/// Time between reports within a look.
+const REPORT_EVERY: Duration = Duration::from_secs(45);
 
 /// Passes and time of a sweep.
 struct Meter {
@@ -103,7 +106,9 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         // heads share the layers below them, half of all on average
         meter.seconds_per_pass /= 2.0;
         if deciding.rules.control_variate && self.predict(subject, scored, &open, &base)? {
-            meter.passes += 3 * base.len() as u64; // forward and backward
+            // forward and backward; decisions are read from another forward pass
+            let passes = if base.metric() == Metric::Nats { 3 } else { 4 };
+            meter.passes += passes * base.len() as u64;
         }
         let mut rows = open.into_iter().map(|set| self.growing(set, &base)).collect::<Result<Vec<_>, _>>()?;
         let order = sampling_order(base.len(), deciding.rules.seed);
@@ -164,16 +169,12 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         if missing.is_empty() {
             return Ok(false);
         }
-        let changes = subject.first_order(scored)?.ok_or_else(|| {
+        let masked: Vec<HeadSet> = missing.iter().map(|set| set.masked.clone()).collect();
+        let predicted = subject.first_order(scored, base, &masked)?.ok_or_else(|| {
             Error::input("--control-variate: the gradient does not predict the metric of this split")
         })?;
         let base: Vec<_> = (0..base.len()).map(|place| base.cells(place)).collect();
-        for RowSet { masked, rows } in missing {
-            let mut cells = base.clone();
-            for (place, cells) in cells.iter_mut().enumerate() {
-                let change: f64 = masked.iter().filter_map(|id| changes.get(&id)).map(|own| own[place]).sum();
-                cells[0] = stats::Cell::Decimal((f64::from(cells[0].value()) + change) as f32);
-            }
+        for (RowSet { rows, .. }, cells) in missing.into_iter().zip(predicted) {
             self.writer.store(Block::new(first_order_name(&rows[0].name()), &cells, Some(&base)))?;
         }
         Ok(true)
@@ -211,13 +212,19 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
             places.sort_unstable();
             let sets: Vec<HeadSet> = group.iter().map(|row| row.masked.clone()).collect();
             let began = Instant::now();
+            let (mut verdicts, mut reported) = (Verdicts::default(), Instant::now());
             let mut evaluator = subject.evaluator(&scored.among(places.clone()), 0)?;
             evaluator.evaluate(&sets, &mut |index, evaluation| {
                 let Growing { row, segments, predicted, .. } = &mut *group[index];
                 *segments = segments.clone().with(&places, &evaluation.segments);
                 row.add_look(sample.len());
-                look(row, (base, segments), (predicted.as_deref(), &clusters), (rules, testing))
+                look(row, (base, segments), (predicted.as_ref(), &clusters), (rules, testing))
                     .map_err(|fault| subject::Error::Invalid(fault.to_string()))?;
+                verdicts.add(row.verdict(testing.margin_percent).unwrap_or(Verdict::Undecided));
+                if !self.quiet && reported.elapsed() >= REPORT_EVERY {
+                    words::say!("{} of {} head sets: {}", verdicts.all(), sets.len(), verdicts.in_words());
+                    reported = Instant::now();
+                }
                 let stored = block(row.name(), segments, Some(base));
                 Ok(self.writer.append(row.clone(), Some(stored))?)
             })?;
@@ -257,8 +264,10 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         if self.quiet {
             return;
         }
-        let of = |verdict| rows.iter().filter(|own| own.row.verdict(margin_percent) == Some(verdict)).count();
-        let [needed, dispensable] = [records::Verdict::Needed, records::Verdict::Dispensable].map(of);
+        let mut verdicts = Verdicts::default();
+        for own in rows {
+            verdicts.add(own.row.verdict(margin_percent).unwrap_or(Verdict::Undecided));
+        }
         let left: usize = rows
             .iter()
             .filter(|row| row.is_open(margin_percent, segments))
@@ -273,8 +282,8 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
             )
         };
         words::say!(
-            "{sample} of {segments} segments: {needed} needed, {dispensable} dispensable, {} undecided, after {} passes{rest}",
-            rows.len() - needed - dispensable,
+            "{sample} of {segments} segments: {}, after {} passes{rest}",
+            verdicts.in_words(),
             meter.passes
         );
     }

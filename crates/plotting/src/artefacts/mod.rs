@@ -3,6 +3,7 @@ mod agreement;
 pub mod best_heads;
 pub mod cross_domain;
 pub(crate) mod curves;
+mod deciding;
 mod dynamics;
 mod effects;
 mod functions;
@@ -24,6 +25,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     single_heads::TABLE,
     single_heads::HISTOGRAM,
     effects::ARTEFACT,
+    deciding::ARTEFACT,
     heat_map::EFFECTS,
     replicates::ARTEFACT,
     kinds::ARTEFACT,

@@ -2,12 +2,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use records::{AblationRow, Attention, Row, TestedRow};
+use records::{AblationRow, Attention, Row, TestedRow, Verdicts};
 use words::count;
 
 use crate::findings::ablations::Ablations;
 use crate::findings::error::{Result, faulty, no_results};
-use crate::findings::judge::{Judge, RuleKind, Verdicts};
+use crate::findings::judge::{Judge, RuleKind};
 use crate::findings::paper::{Masked, PAPER};
 use crate::findings::source::{ResultFile, Source, experiment};
 

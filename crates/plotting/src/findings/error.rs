@@ -89,6 +89,14 @@ pub fn no_kinds(file: &ResultFile, experiment: &str) -> Error {
     ))
 }
 
+/// A sweep whose heads were all measured on all segments.
+pub fn no_looks(file: &ResultFile) -> Error {
+    let (path, command) = (file.path.display(), command(crate::findings::experiment::SWEEP, &file.subject));
+    Error::NotMeasured(format!(
+        "`{path}` has no looks: make a sweep that stops with `{command} --until-decided`"
+    ))
+}
+
 /// A file without rows for an attention type.
 pub fn no_attention(file: &ResultFile, asked: &str, present: &[&str]) -> Error {
     let (path, present) = (file.path.display(), present.join(", "));

@@ -1,7 +1,7 @@
 //! Criteria for heads that are needed and heads that can go: verdicts, which lead, and significance, the paper's reading.
 use clap::ValueEnum;
 use records::rules::{ALPHA, MARGIN_PERCENT, margin};
-use records::{AblationRow, Rule, TestedRow, Testing, Verdict};
+use records::{AblationRow, Rule, TestedRow, Testing, Verdict, Verdicts};
 use stats::adjust::{benjamini_hochberg, p_of_limit};
 use stats::swaps::smallest_p_value;
 use words::{count, short};
@@ -118,45 +118,6 @@ impl Tally {
     pub fn in_words(self) -> String {
         let Self { tested, significant, better } = self;
         format!("{significant} of {} significant, {better} for the better", count(tested, "head"))
-    }
-}
-
-/// Numbers of verdicts over one family.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they are what they are called")]
-pub struct Verdicts {
-    pub needed: usize,
-    pub dispensable: usize,
-    pub undecided: usize,
-}
-
-impl Verdicts {
-    /// Counts the verdicts that there are; `None` if there are none.
-    pub fn of(verdicts: impl IntoIterator<Item = Option<Verdict>>) -> Option<Self> {
-        let mut counts = Self::default();
-        for verdict in verdicts.into_iter().flatten() {
-            *counts.count_mut(verdict) += 1;
-        }
-        (counts.all() > 0).then_some(counts)
-    }
-
-    fn count_mut(&mut self, verdict: Verdict) -> &mut usize {
-        match verdict {
-            Verdict::Needed => &mut self.needed,
-            Verdict::Dispensable => &mut self.dispensable,
-            Verdict::Undecided => &mut self.undecided,
-        }
-    }
-
-    /// Number of them.
-    pub fn all(self) -> usize {
-        self.needed + self.dispensable + self.undecided
-    }
-
-    /// `1 needed, 33 dispensable, 14 undecided`
-    pub fn in_words(self) -> String {
-        let Self { needed, dispensable, undecided } = self;
-        format!("{needed} needed, {dispensable} dispensable, {undecided} undecided")
     }
 }
 

@@ -31,7 +31,7 @@ use crate::models::Models;
 use crate::reading::{Input, Reading, check_length};
 use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
-use crate::task::Task;
+use crate::task::{Predicts, Task};
 use scorer::Decisions;
 use spec::{ClassificationSpec, ScoredBy};
 use texts::Texts;
@@ -164,6 +164,14 @@ impl Task for Classification {
 
     fn encoded_lengths(texts: &Texts) -> Vec<usize> {
         texts.lengths().collect()
+    }
+
+    fn predicts(&self, _: &Texts) -> Option<Predicts> {
+        matches!(self.metric, Metric::Classes(_)).then_some(Predicts::Decisions)
+    }
+
+    fn scores(&self, model: &Classifier, texts: &Texts, rows: &[usize]) -> Result<Vec<Vec<f64>>, Error> {
+        Self::outputs(model, texts, rows, &model.open())
     }
 
     fn examples(model: &Classifier, texts: &Texts, rows: &[usize]) -> Result<LabelledBatch, Error> {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use core_masking::language_model::{PredictionBatch, Stop};
 use core_masking::{
-    Attention, AttentionMaps, GatedModel, Gates, LanguageModel, ModelDropout, TokenBatch, to_vec,
+    Attention, AttentionMaps, GatedModel, Gates, HeadSet, LanguageModel, ModelDropout, TokenBatch, to_vec,
 };
 use corpus::choices::Choice;
 use corpus::language_tokenizer::LanguageTokenizer;
@@ -34,7 +34,7 @@ use crate::models::Models;
 use crate::reading::{Input, Reading, Vocabulary, check_length};
 use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
-use crate::task::Task;
+use crate::task::{Predicts, Task};
 use rows::{Choosing, Rows, SegmentsOf, Windowing};
 use scorer::{Found, Predictions};
 use spec::{LanguageData, LanguageSpec, ScoreSpec};
@@ -232,11 +232,22 @@ impl Task for LanguageModelling {
         rows.has_contrasts()
     }
 
-    fn changes(rows: &Rows, losses: &[f64]) -> Option<Vec<f64>> {
-        let SegmentsOf::Documents { words } = &rows.segments else { return None };
-        let mut changes = vec![0.0; words.len()];
-        losses.iter().enumerate().for_each(|(row, loss)| changes[rows.segment(row)] += loss);
-        Some(changes)
+    fn predicts(&self, rows: &Rows) -> Option<Predicts> {
+        Some(match &rows.segments {
+            SegmentsOf::Documents { .. } => {
+                Predicts::Losses((0..rows.len()).map(|row| rows.segment(row)).collect())
+            }
+            SegmentsOf::Questions { .. } => Predicts::Decisions,
+        })
+    }
+
+    fn scores(
+        &self,
+        model: &LanguageModel,
+        rows: &Rows,
+        questions: &[usize],
+    ) -> Result<Vec<Vec<f64>>, Error> {
+        scorer::scores(rows, model, questions, (&HeadSet::none(), false), None)
     }
 
     fn examples(model: &LanguageModel, rows: &Rows, batch: &[usize]) -> Result<PredictionBatch, Error> {

@@ -132,7 +132,7 @@ fn largest_gap(quick: &[f64], exact: &[f64]) -> f64 {
 }
 
 /// The scores of the choices of these questions with the heads of a set masked.
-fn scores(
+pub(super) fn scores(
     rows: &Rows,
     model: &LanguageModel,
     questions: &[usize],

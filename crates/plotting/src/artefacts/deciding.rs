@@ -1,0 +1,151 @@
+//! Heads that are decided after each look of a sweep that stops, and how well the gradient predicts what masking them does (no such figure
+//! is in the papers).
+use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
+use charts::palette::{BLUE, GREY, INK};
+use charts::table::{Cell, Table};
+use charts::write::Sheet;
+use records::{AblationRow, TestedRow as _, UntilDecided, Verdict, Verdicts};
+use words::count;
+
+use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::error::{no_looks, no_segments};
+use crate::findings::segments::stored;
+use crate::findings::{Ablations, Criterion, Judge, Result, Results, experiment};
+use crate::view::{by_name, mark, sheet, three};
+
+const STEM: &str = "deciding";
+
+pub(super) const ARTEFACT: Artefact = Artefact::new(
+    [STEM, "heads", chapter::SINGLE_HEADS],
+    "Heads that are decided after each look, by the passes that it took, and how well the gradient predicts effects in each layer",
+    Reads::Each(experiment::SWEEP),
+    |file, asked, _| {
+        let sweep: Ablations = Results::read(file.clone())?;
+        let rules = file.signature.as_ref().and_then(|signature| signature.identity.until_decided());
+        let sheet = rules.map(|rules| sheet_of(&sweep, rules, asked.criterion));
+        asked.sheet_or(sheet, || no_looks(&file))
+    },
+)
+.detail("after `--until-decided`");
+
+/// What a sweep has found after a look.
+struct Look {
+    segments: usize,
+    /// Forward passes over one segment; a backward pass counts two.
+    passes: u64,
+    verdicts: Verdicts,
+}
+
+/// The looks of a sweep of `segments` segments, in their order.
+fn looks(sweep: &Ablations, judge: Judge, (rules, segments): (UntilDecided, usize)) -> Vec<Look> {
+    let sample = |row: &AblationRow| row.looks().and_then(|looks| looks.last().copied()).unwrap_or(0);
+    let mut sizes: Vec<usize> = sweep.rows.iter().filter_map(|row| row.looks()).flatten().collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let is_mean = sweep.metric().name() == stats::MetricName::Nats;
+    let before = match rules.control_variate {
+        true if is_mean => 4 * segments, // the full model, then forward and backward
+        true => 5 * segments,
+        false => segments,
+    };
+    let of_size = |size: usize| {
+        // a head that goes on is undecided
+        let verdict = |row: &AblationRow| judge.verdict(row).filter(|_| sample(row) <= size);
+        let passes: usize = sweep.rows.iter().map(|row| sample(row).min(size)).sum();
+        let mut verdicts = Verdicts::default();
+        sweep.rows.iter().for_each(|row| verdicts.add(verdict(row).unwrap_or(Verdict::Undecided)));
+        Look { segments: size, passes: (before + passes) as u64, verdicts }
+    };
+    sizes.into_iter().map(of_size).collect()
+}
+
+fn sheet_of(sweep: &Ablations, rules: UntilDecided, criterion: Criterion) -> Result<Sheet> {
+    let (base, _) = stored(sweep, || no_segments(&sweep.file))?;
+    let judge = sweep.judge(criterion);
+    let looks = looks(sweep, judge, (rules, base.len()));
+    let chart = figure(sweep, &looks, (rules, judge));
+    Ok(sheet(&sweep.file, STEM, chart, [table(sweep, &looks, judge)]))
+}
+
+fn figure(sweep: &Ablations, looks: &[Look], (rules, judge): (UntilDecided, Judge)) -> Chart {
+    let heads = sweep.rows.len();
+    let thousands = |passes: u64| passes as f64 / 1_000.0;
+    let decided = |look: &Look| (look.verdicts.needed + look.verdicts.dispensable) as f64;
+    let stopping: Vec<(f64, f64)> =
+        looks.iter().map(|look| (thousands(look.passes), decided(look))).collect();
+    let fixed: Vec<(f64, f64)> =
+        looks.iter().map(|look| (thousands((look.segments * (heads + 1)) as u64), decided(look))).collect();
+    let most = stopping.iter().chain(&fixed).map(|&(passes, _)| passes).fold(0.0, f64::max);
+    let (own, other) = (Mark::new(Shape::Circle, 1.7, BLUE), Mark::new(Shape::Square, 1.5, GREY).hollow());
+    let (solid, dashed) = (Style::line(BLUE, 1.0), Style::dashed(GREY, 0.7));
+    let layers = vec![
+        Layer::Rule(At::Y(heads as f64), Style::line(GREY, 0.4)),
+        Layer::Line(fixed.clone(), dashed),
+        Layer::Points(fixed, other),
+        Layer::Line(stopping.clone(), solid),
+        Layer::Points(stopping, own),
+    ];
+    let x = Axis::around("forward passes over a segment, in thousands", 0.0, most);
+    let y = Axis::around("heads decided", 0.0, heads as f64);
+    let mut panels = vec![Panel::new([x, y], 120.0, layers)];
+    panels.extend(correlations(sweep));
+    let title = sweep
+        .file
+        .titled(format!("Heads decided by the effect of masking each on {}", sweep.metric().label()));
+    let entry = |text: &str, style, mark| Entry { line: Some(style), ..Entry::mark(text, mark) };
+    Chart::new("Deciding", sweep.file.label(STEM), title)
+        .note(format!(
+            "solid: this sweep, whose heads leave it once they are decided ({}); dashed: the passes that samples of these sizes take if no \
+             head leaves",
+            bounds(rules)
+        ))
+        .note("a backward pass counts two forward passes")
+        .note((panels.len() > 1).then(|| {
+            "right: correlation, over the segments that were measured, of what masking a head changes and what the gradient predicts; line: \
+             medians of layers"
+        }))
+        .note(judge.of_verdicts())
+        .entries([entry("heads leave once decided", solid, own), entry("no head leaves", dashed, other)])
+        .panels(panels.len(), panels)
+}
+
+fn bounds(rules: UntilDecided) -> String {
+    let helped = if rules.control_variate { ", with the gradient as a control variate" } else { "" };
+    format!("bounds: {}{helped}", rules.bounds.name())
+}
+
+/// Correlation of effect and prediction for each head, by layer; `None` without predictions.
+fn correlations(sweep: &Ablations) -> Option<Panel> {
+    let of = |row: &AblationRow| Some((row.attention, row.layer, row.correlation?));
+    let all: Vec<_> = sweep.rows.iter().filter_map(of).collect();
+    let layers = all.iter().map(|&(_, layer, _)| layer).max()?;
+    let low = all.iter().map(|&(_, _, own)| own).fold(0.0, f64::min);
+    let median = |layer: usize| {
+        let mut own: Vec<f64> = all.iter().filter(|own| own.1 == layer).map(|own| own.2).collect();
+        own.sort_by(f64::total_cmp);
+        own.get(own.len() / 2).map(|&median| (layer as f64, median))
+    };
+    let points = sweep.attentions().into_iter().map(|attention| {
+        let own = all.iter().filter(|own| own.0 == attention);
+        Layer::Points(own.map(|&(_, layer, own)| (layer as f64, own)).collect(), mark(attention, 1.2))
+    });
+    let line = Layer::Line((1..=layers).filter_map(median).collect(), Style::line(INK, 0.8));
+    let x = Axis::around("layer", 1.0, layers.max(2) as f64);
+    let y = Axis::around("correlation with the gradient", low, 1.0);
+    Some(Panel::new([x, y], 120.0, points.chain([line]).collect()))
+}
+
+fn table(sweep: &Ablations, looks: &[Look], judge: Judge) -> Table {
+    let exact = |look: &Look| (look.segments * (sweep.rows.len() + 1)) as f64;
+    let row = |look: &Look| {
+        let share = Cell::printed(100.0 * look.passes as f64 / exact(look), |share| format!("{share:.0}%"));
+        let names = ["needed", "dispensable", "undecided"];
+        let verdicts = names.into_iter().zip(three(Some(look.verdicts)));
+        let cells = [("passes", Cell::from(look.passes as usize)), ("of those without stopping", share)];
+        (count(look.segments, "segment").into(), verdicts.chain(cells).collect())
+    };
+    let title = sweep.file.titled("Heads decided after each look");
+    by_name(Table::new("Deciding", sweep.file.label(STEM), title), ["", "verdicts"], looks.iter().map(row))
+        .note("passes: forward passes over a segment; a backward pass counts two")
+        .note(judge.of_verdicts())
+}

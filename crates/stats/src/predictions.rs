@@ -1,0 +1,37 @@
+//! First-order predictions of variants: their segments as they would be if the loss were linear in the gates.
+
+use crate::counted::Counted;
+use crate::{Cells, Error, Metric, Segments};
+
+/// A variant as its base and the derivatives of the loss predict it, on all segments of a test set.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Predictions {
+    /// Changes of the nats of each segment, which may predict fewer than 0 nats.
+    Changes(Vec<f64>),
+    /// Segments with predicted classes.
+    Outcomes(Segments),
+}
+
+impl Predictions {
+    /// Reads predictions from the cells of predicted segments.
+    ///
+    /// # Errors
+    /// If they are not segments of the metric of `base`.
+    pub fn from_cells(base: &Segments, cells: &[Cells]) -> Result<Self, Error> {
+        if base.metric() != Metric::Nats {
+            return Ok(Self::Outcomes(Segments::from_cells(base.metric(), cells)?));
+        }
+        let change = |(place, own): (usize, &Cells)| {
+            f64::from(own[0].value()) - f64::from(base.cells(place)[0].value())
+        };
+        Ok(Self::Changes(cells.iter().enumerate().map(change).collect()))
+    }
+
+    /// Returns the predicted change of the first number of each segment: nats, or right answers.
+    pub(crate) fn changes(&self, base: &Counted) -> Result<Vec<f64>, Error> {
+        match self {
+            Self::Changes(changes) => Ok(changes.clone()),
+            Self::Outcomes(predicted) => Ok(base.variant(&predicted.counted()?).first_changes(base)),
+        }
+    }
+}
