@@ -88,6 +88,12 @@ impl LayerNorm {
 
     /// `x`: `[.., d_model]`; returns the same shape.
     pub fn forward(&self, x: &Tensor) -> Tensor {
+        if self.weight.dim() > 1 {
+            // factors of each head
+            let plain =
+                x.layer_norm([self.weight.size()[1]], None::<&Tensor>, None::<&Tensor>, self.epsilon, false);
+            return plain * &self.weight + &self.bias;
+        }
         x.layer_norm(self.weight.size(), Some(&self.weight), Some(&self.bias), self.epsilon, false)
     }
 }

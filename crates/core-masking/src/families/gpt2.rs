@@ -4,7 +4,9 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/gpt2/modeling_gpt2.py>. There query, key
 //! and value have no names of their own; here they are `q`, `k` and `v` beside `c_attn`.
 use super::ConfigKeys;
-use crate::language_model::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
+use crate::language_model::{
+    Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows,
+};
 use crate::{Fused, Storage};
 
 /// GPT-2.
@@ -45,7 +47,7 @@ pub static GPT2: LanguageFamily = LanguageFamily {
         bare_first: false,
         projections: ["attn.q", "attn.k", "attn.v", "attn.c_proj"],
         head_norms: None,
-        joins_heads: false,
+        head_norm: HeadNorm::Alike,
         feed_forward_norm: Around { before: Some("ln_2"), after: None },
         feed_forward: &["mlp.c_fc", "mlp.c_proj"],
         experts: None,
@@ -58,6 +60,8 @@ pub static GPT2: LanguageFamily = LanguageFamily {
     },
     norm: Normalisation::Layer,
     biases: Biases { inputs: Bias::Always, output: Bias::Always, feed_forward: Bias::Always },
+    shares_norm: false,
+    turns_neighbours: false,
     scales_words: false,
     windows: Windows::Nowhere,
     supported: &[

@@ -7,7 +7,9 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/llama/modeling_llama.py>.
 use super::ConfigKeys;
 use crate::Storage;
-use crate::language_model::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
+use crate::language_model::{
+    Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows,
+};
 
 /// Heads that were cut out, under a name of our own: transformers refuses `pruned_heads` for these families.
 pub(super) const REMOVED: (&str, Option<&str>) = ("pruned_heads", Some("pruned_query_heads"));
@@ -34,7 +36,7 @@ pub(super) const LIKE_LLAMA: LanguageFamily = LanguageFamily {
         bare_first: false,
         projections: ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"],
         head_norms: None,
-        joins_heads: false,
+        head_norm: HeadNorm::Alike,
         feed_forward_norm: Around { before: Some("post_attention_layernorm"), after: None },
         feed_forward: &["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"],
         experts: None,
@@ -48,6 +50,8 @@ pub(super) const LIKE_LLAMA: LanguageFamily = LanguageFamily {
         output: Bias::OfAttention,
         feed_forward: Bias::OfFeedForward,
     },
+    shares_norm: false,
+    turns_neighbours: false,
     scales_words: false,
     windows: Windows::Nowhere,
     supported: &[],

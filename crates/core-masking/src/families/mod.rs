@@ -3,12 +3,14 @@ mod albert;
 mod bart;
 mod bert;
 mod camembert;
+mod cohere;
 mod config_keys;
 mod deberta;
 mod distilbert;
 mod electra;
 mod fsmt;
 mod gemma;
+mod glm4;
 mod gpt2;
 mod gpt_neox;
 mod granite;
@@ -32,6 +34,7 @@ pub use albert::ALBERT;
 pub use bart::{BART, M2M100, MBART, PEGASUS};
 pub use bert::BERT;
 pub use camembert::CAMEMBERT;
+pub use cohere::COHERE;
 pub use config_keys::ConfigKeys;
 pub(crate) use config_keys::assume;
 pub use deberta::DEBERTA_V2;
@@ -39,6 +42,7 @@ pub use distilbert::DISTILBERT;
 pub use electra::ELECTRA;
 pub use fsmt::FSMT;
 pub use gemma::{GEMMA, GEMMA2, GEMMA3_TEXT};
+pub use glm4::GLM4;
 pub use gpt_neox::GPT_NEOX;
 pub use gpt2::GPT2;
 pub use granite::GRANITE;
@@ -89,4 +93,6 @@ pub const LANGUAGE_MODELS: &[&LanguageFamily] = &[
     &SMOLLM3,
     &GRANITE,
     &STARCODER2,
+    &COHERE,
+    &GLM4,
 ];

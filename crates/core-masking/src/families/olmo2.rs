@@ -5,7 +5,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/olmo2/modeling_olmo2.py>.
 use super::ConfigKeys;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use crate::language_model::{Around, Bias, Biases, LanguageFamily, LanguageNames};
+use crate::language_model::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames};
 
 /// OLMo 2.
 pub static OLMO2: LanguageFamily = LanguageFamily {
@@ -18,7 +18,7 @@ pub static OLMO2: LanguageFamily = LanguageFamily {
     names: LanguageNames {
         attention_norm: Around { before: None, after: Some("post_attention_layernorm") },
         head_norms: Some(["self_attn.q_norm", "self_attn.k_norm"]),
-        joins_heads: true,
+        head_norm: HeadNorm::Joined,
         feed_forward_norm: Around { before: None, after: Some("post_feedforward_layernorm") },
         ..LIKE_LLAMA.names
     },

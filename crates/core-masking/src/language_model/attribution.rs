@@ -94,11 +94,8 @@ impl LanguageModel {
         let direction =
             row_of(of(&|contrast| contrast.token as usize)) - row_of(of(&|contrast| contrast.other as usize));
         let differences = along(&self.normalised(&there(&x)), &direction);
-        let direction = self
-            .config
-            .options
-            .logits_scaling
-            .map_or_else(|| direction.shallow_clone(), |by| &direction / by);
+        let direction =
+            self.config.logit_divisor().map_or_else(|| direction.shallow_clone(), |by| &direction / by);
         let (direction, of_norm) = self.norm.frozen(&there(&x), &direction); // of the residual stream
         let (mut heads, mut others) = (Vec::new(), vec![along(&entering, &direction), of_norm]);
         for (layer, passage) in self.layers.iter().zip(passages) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::family::{Bias, LanguageFamily, Normalisation, Windows};
+use super::family::{Bias, HeadNorm, LanguageFamily, LayerNames, Normalisation, Windows};
 use super::rotary::{RotaryScaling, Turning, of_one_age};
 use crate::families::{LANGUAGE_MODELS, LLAMA};
 use crate::layers::Activation;
@@ -128,12 +128,18 @@ pub struct LanguageOptions {
     /// Divisor of logits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logits_scaling: Option<f64>,
+    /// Factor of logits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logit_scale: Option<f64>,
     /// The greatest size of a logit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub final_logit_softcapping: Option<f64>,
     /// True if the feed-forward block reads what attention reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub use_parallel_residual: Option<bool>,
+    /// False if queries and keys are not normalised, where the family leaves that open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub use_qk_norm: Option<bool>,
     /// Share of each head that turns, its first numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial_rotary_factor: Option<f64>,
@@ -170,7 +176,7 @@ pub struct LanguageOptions {
 }
 
 /// Entries that count only where a family has them.
-const OPTIONAL: [&str; 26] = [
+const OPTIONAL: [&str; 28] = [
     "embd_pdrop",
     "resid_pdrop",
     "sliding_window",
@@ -183,8 +189,10 @@ const OPTIONAL: [&str; 26] = [
     "attn_logit_softcapping",
     "residual_multiplier",
     "logits_scaling",
+    "logit_scale",
     "final_logit_softcapping",
     "use_parallel_residual",
+    "use_qk_norm",
     "partial_rotary_factor",
     "rope_local_base_freq",
     "no_rope_layers",
@@ -340,6 +348,7 @@ impl LanguageConfig {
             ("attn_logit_softcapping", options.attn_logit_softcapping),
             ("residual_multiplier", options.residual_multiplier),
             ("logits_scaling", options.logits_scaling),
+            ("logit_scale", options.logit_scale),
             ("final_logit_softcapping", options.final_logit_softcapping),
         ];
         check_range(1e-6..=1e6, numbers.map(|(name, number)| (name, number.unwrap_or(1.0))))?;
@@ -422,6 +431,7 @@ impl LanguageConfig {
         let share = options.partial_rotary_factor.unwrap_or(1.0);
         (turns && self.family.names.positions.is_none()).then(|| Turning {
             width: (self.d_head() as f64 * share) as i64,
+            neighbours: self.family.turns_neighbours,
             theta: local.unwrap_or(self.rope_theta),
             scaling: self.rope_scaling.filter(|_| local.is_none()),
         })
@@ -434,10 +444,22 @@ impl LanguageConfig {
         factor.map_or_else(|| square.sqrt(), f64::recip)
     }
 
+    /// Divisor of logits, if they have one.
+    pub(super) fn logit_divisor(&self) -> Option<f64> {
+        self.options.logits_scaling.or(self.options.logit_scale.map(f64::recip))
+    }
+
     /// Factor of embeddings, if they have one.
     pub(super) fn word_factor(&self) -> Option<f64> {
         let root = self.family.scales_words.then(|| (self.hidden_size as f64).sqrt());
         root.or(self.options.embedding_multiplier)
+    }
+
+    /// Names of a layer's tensors, counted from 0.
+    pub(super) fn layer_names(&self, layer: usize) -> LayerNames {
+        let names = self.family.names.layer(layer);
+        let has_head_norms = self.options.use_qk_norm != Some(false);
+        LayerNames { head_norms: names.head_norms.filter(|_| has_head_norms), ..names }
     }
 
     /// Experts of a layer; 0 if it has a plain feed-forward block.
@@ -505,7 +527,7 @@ impl LanguageConfig {
 
     fn layer_inventory(&self, layer: usize, heads: &heads::ModuleHeads, inventory: &mut Inventory) {
         let (biases, width, d_head) = (self.family.biases, self.hidden_size, self.d_head());
-        let names = self.family.names.layer(layer);
+        let names = self.layer_names(layer);
         let [queries, keys] = [heads.kept.len(), heads.kept_key_values().len()]
             .map(|count| (count as i64).saturating_mul(d_head));
         let shape = heads.shape;
@@ -544,10 +566,13 @@ impl LanguageConfig {
         for name in around.iter().flat_map(|norms| [&norms.before, &norms.after]).flatten() {
             self.norm(inventory, name, width);
         }
-        let widths = if self.queries_stay() { [all_queries, all_keys] } else { [d_head; 2] };
-        for (name, width) in names.head_norms.iter().flatten().zip(widths) {
-            self.norm(inventory, name, width);
-        }
+        let shapes = match self.family.names.head_norm {
+            HeadNorm::Alike => [vec![d_head], vec![d_head]],
+            HeadNorm::Own => [shape.heads, shape.key_value_heads].map(|heads| vec![heads as i64, d_head]),
+            HeadNorm::Joined => [vec![all_queries], vec![all_keys]],
+        };
+        let norms = names.head_norms.iter().flatten().zip(shapes);
+        inventory.extend(norms.map(|(name, shape)| (format!("{name}.weight"), shape)));
     }
 
     fn norm(&self, inventory: &mut Inventory, name: &str, width: i64) {
@@ -571,7 +596,8 @@ impl LanguageConfig {
 
 impl ModelConfig for LanguageConfig {
     fn queries_stay(&self) -> bool {
-        self.family.names.joins_heads
+        let names = &self.family.names;
+        names.head_norm != HeadNorm::Alike && self.options.use_qk_norm != Some(false)
     }
 
     fn storage(&self) -> &'static Storage {
@@ -651,7 +677,7 @@ impl ModelConfig for LanguageConfig {
             });
         }
         if self.queries_stay() {
-            return Err(format!("{} normalises the queries of all heads together", self.model_type));
+            return Err(format!("{} normalises the queries of all heads, removed ones too", self.model_type));
         }
         if self.family.keys.entries.contains(&("head_dim", None)) {
             return Err(format!("{} has no entry for the width of a head", self.model_type));

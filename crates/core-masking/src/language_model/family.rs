@@ -22,6 +22,10 @@ pub struct LanguageFamily {
     pub norm: Normalisation,
     /// Which of its linear maps have a bias.
     pub biases: Biases,
+    /// True if one normalisation serves attention and the feed-forward block, which then run in parallel.
+    pub shares_norm: bool,
+    /// True if neighbouring numbers of a head turn against each other in rotary positions, and not its two halves.
+    pub turns_neighbours: bool,
     /// True if embeddings are multiplied by the square root of their width.
     pub scales_words: bool,
     /// Which of its layers look at the nearest tokens alone.
@@ -53,8 +57,8 @@ pub struct LanguageNames {
     pub projections: [&'static str; 4],
     /// Normalisation of queries and keys, if there is any.
     pub head_norms: Option<[&'static str; 2]>,
-    /// True if that is over all heads together, and not over each.
-    pub joins_heads: bool,
+    /// What it normalises.
+    pub head_norm: HeadNorm,
     /// Normalisation around the feed-forward block.
     pub feed_forward_norm: Around<&'static str>,
     /// Inner and outer map of the feed-forward block, behind its gate if there is one.
@@ -66,6 +70,17 @@ pub struct LanguageNames {
     pub norm: &'static str,
     /// The output layer, with its whole name; tied to the embeddings, it has no tensor.
     pub output: &'static str,
+}
+
+/// What the normalisation of queries and keys is over, and whose factors it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeadNorm {
+    /// Each head, all with the same factors.
+    Alike,
+    /// Each head, with its own factors.
+    Own,
+    /// All heads together.
+    Joined,
 }
 
 /// What stands before and after a sublayer, within its residual connection.

@@ -3,7 +3,7 @@ use tch::{Kind, Tensor};
 
 use super::config::LanguageConfig;
 use super::experts::Blocks;
-use super::family::{Around, Normalisation};
+use super::family::{Around, HeadNorm, Normalisation};
 use super::rotary::{Turning, Turns};
 use crate::attention::{KeyValue, MultiHeadAttention, Visible};
 use crate::gates::Gate;
@@ -21,6 +21,8 @@ pub(crate) struct DecoderLayer {
     feed_forward_norm: Around<Norm>,
     /// True if the feed-forward block reads what attention reads.
     is_parallel: bool,
+    /// True if it reads what attention's normalisation gives.
+    shares_norm: bool,
     /// Factor of what each sublayer adds.
     residual: Option<f64>,
     /// Keys that a query sees at most.
@@ -36,22 +38,27 @@ struct HeadNorms {
     joined: Option<Joined>,
 }
 
-/// Heads that are normalised together, those that were removed among them: of these queries and keys are still there.
+/// Normalisation of all heads, including removed ones, whose queries and keys are still computed.
 #[derive(Debug)]
 struct Joined {
+    over: HeadNorm,
     queries: Option<Tensor>, // [kept]; absent if all are
     keys: Option<Tensor>,
 }
 
 impl Joined {
     /// `x`: `[batch, heads, position, d_head]`; returns the heads that are `kept`.
-    fn normalise(x: &Tensor, norm: &Norm, kept: Option<&Tensor>) -> Tensor {
+    fn normalise(&self, x: &Tensor, norm: &Norm, kept: Option<&Tensor>) -> Tensor {
         let size = x.size();
         if size[1] == 0 {
             return x.shallow_clone();
         }
-        let rows = norm.forward(&x.transpose(1, 2).flatten(2, 3)); // [batch, position, heads * d_head]
-        let x = rows.unflatten(2, [size[1], size[3]]).transpose(1, 2);
+        let rows = x.transpose(1, 2); // [batch, position, heads, d_head]
+        let rows = match self.over {
+            HeadNorm::Joined => norm.forward(&rows.flatten(2, 3)).unflatten(2, [size[1], size[3]]),
+            HeadNorm::Alike | HeadNorm::Own => norm.forward(&rows),
+        };
+        let x = rows.transpose(1, 2);
         kept.map_or_else(|| x.shallow_clone(), |kept| x.index_select(1, kept))
     }
 }
@@ -117,7 +124,7 @@ impl Norm {
 
 impl DecoderLayer {
     pub(crate) fn new(config: &LanguageConfig, weights: &Weights, layer: usize) -> Result<Self, Error> {
-        let names = config.family.names.layer(layer);
+        let names = config.layer_names(layer);
         let heads = config.layout().module(Attention::SelfAttention, layer);
         let norm = |name: &str| Norm::new(config, weights, name);
         let around = |Around { before, after }: &Around<String>| {
@@ -133,6 +140,7 @@ impl DecoderLayer {
                 };
                 let shape = heads.shape;
                 Joined {
+                    over: config.family.names.head_norm,
                     queries: kept(&heads.kept, shape.heads),
                     keys: kept(&heads.kept_key_values(), shape.key_value_heads),
                 }
@@ -148,6 +156,7 @@ impl DecoderLayer {
             feed_forward: Blocks::new(config, weights, layer)?,
             feed_forward_norm: around(&names.feed_forward_norm)?,
             is_parallel: options.use_parallel_residual == Some(true),
+            shares_norm: config.family.shares_norm,
             residual: options.residual_multiplier.filter(|&factor| factor != 1.0),
             window: config.window(layer),
             turning: config.turning(layer),
@@ -168,9 +177,9 @@ impl DecoderLayer {
                 queries = query.forward(&queries);
                 memory.key = key.forward(&memory.key);
             }
-            Some(HeadNorms { query, key, joined: Some(Joined { queries: kept, keys }) }) => {
-                queries = Joined::normalise(&queries, query, kept.as_ref());
-                memory.key = Joined::normalise(&memory.key, key, keys.as_ref());
+            Some(HeadNorms { query, key, joined: Some(joined) }) => {
+                queries = joined.normalise(&queries, query, joined.queries.as_ref());
+                memory.key = joined.normalise(&memory.key, key, joined.keys.as_ref());
             }
             None => {}
         }
@@ -216,7 +225,11 @@ impl DecoderLayer {
 
     /// Output of the layer from what enters it and the residual stream behind attention.
     pub(crate) fn fed(&self, x: &Tensor, attended: &Tensor, dropout: &ModelDropout) -> Tensor {
-        let entering = read(if self.is_parallel { x } else { attended }, &self.feed_forward_norm);
+        let entering = if self.shares_norm {
+            read(x, &self.attention_norm)
+        } else {
+            read(if self.is_parallel { x } else { attended }, &self.feed_forward_norm)
+        };
         self.sum(attended, self.feed_forward.forward(&entering), &self.feed_forward_norm, dropout)
     }
 

@@ -25,7 +25,7 @@ use crate::{Attention, Error, Gates, HeadMeans, ModelDropout, Weights};
 pub use attribution::{Attribution, Contrast};
 pub use batch::{ChoiceRows, PredictionBatch, Window};
 pub use config::{LanguageConfig, LanguageOptions, TokenIds};
-pub use family::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
+pub use family::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows};
 pub use generate::Stop;
 pub use nats::{LOGITS_AT_ONCE, training_loss};
 pub use rotary::RotaryScaling;
@@ -142,7 +142,7 @@ impl LanguageModel {
     /// What the last layer gives, `[.., d_model]`, as the output layer reads it.
     fn normalised(&self, x: &Tensor) -> Tensor {
         let x = self.norm.forward(x);
-        self.config.options.logits_scaling.map_or_else(|| x.shallow_clone(), |divisor| &x / divisor)
+        self.config.logit_divisor().map_or_else(|| x.shallow_clone(), |divisor| &x / divisor)
     }
 
     /// `hidden`: `[.., d_model]`; returns `[.., vocab]`.

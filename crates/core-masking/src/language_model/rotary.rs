@@ -1,5 +1,5 @@
 //! Rotary positions: Su et al. (2021), <https://arxiv.org/abs/2104.09864>. As in transformers, the two halves of a head turn
-//! against each other, not its neighbouring numbers.
+//! against each other, in some families its neighbouring numbers, as in the paper.
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tch::{Device, Kind, Tensor};
@@ -138,6 +138,8 @@ const LOCAL_BASE: &str = "rope_local_base_freq";
 pub(crate) struct Turning {
     /// Numbers of a head that turn, the first ones.
     pub(super) width: i64,
+    /// True if neighbouring numbers turn against each other, and not two halves.
+    pub(super) neighbours: bool,
     pub(super) theta: f64,
     pub(super) scaling: Option<RotaryScaling>,
 }
@@ -146,6 +148,7 @@ pub(crate) struct Turning {
 #[derive(Debug)]
 pub(crate) struct Rotary {
     frequencies: Tensor, // [width / 2], radians a token, in double precision
+    neighbours: bool,
 }
 
 /// The turns of some neighbouring positions, `[position, width / 2]` each.
@@ -153,23 +156,28 @@ pub(crate) struct Rotary {
 pub(crate) struct Turns {
     cosines: Tensor,
     sines: Tensor,
+    neighbours: bool,
 }
 
 impl Rotary {
-    pub(crate) fn new(Turning { width, theta, scaling }: Turning, device: Device) -> Self {
+    pub(crate) fn new(Turning { width, neighbours, theta, scaling }: Turning, device: Device) -> Self {
         let frequency = |place: i64| {
             let plain = theta.powf(-2.0 * place as f64 / width as f64);
             scaling.map_or(plain, |scaling| scaling.scale(plain))
         };
         let frequencies: Vec<f64> = (0..width / 2).map(frequency).collect();
-        Self { frequencies: Tensor::from_slice(&frequencies).to_device(device) }
+        Self { frequencies: Tensor::from_slice(&frequencies).to_device(device), neighbours }
     }
 
     /// Turns of `count` positions from `first` on, counted from 0.
     pub(crate) fn turns(&self, first: i64, count: i64, kind: Kind) -> Turns {
         let positions = Tensor::arange_start(first, first + count, (Kind::Double, self.frequencies.device()));
         let angles = positions.unsqueeze(1) * &self.frequencies; // [position, width / 2]
-        Turns { cosines: angles.cos().to_kind(kind), sines: angles.sin().to_kind(kind) }
+        Turns {
+            cosines: angles.cos().to_kind(kind),
+            sines: angles.sin().to_kind(kind),
+            neighbours: self.neighbours,
+        }
     }
 }
 
@@ -178,13 +186,21 @@ impl Turns {
     pub(super) fn apply(&self, x: &Tensor) -> Tensor {
         let half = self.cosines.size()[1];
         let rest = x.size()[3] - 2 * half;
-        let (first, second) = (x.narrow(3, 0, half), x.narrow(3, half, half));
-        let Self { cosines, sines } = self;
+        let Self { cosines, sines, neighbours } = self;
+        let turning = x.narrow(3, 0, 2 * half);
+        let (first, second) = if *neighbours {
+            let pairs = turning.unflatten(3, [half, 2]); // [batch, heads, position, half, 2]
+            (pairs.select(4, 0), pairs.select(4, 1))
+        } else {
+            (turning.narrow(3, 0, half), turning.narrow(3, half, half))
+        };
         let (turned, by) = (&first * cosines - &second * sines, second * cosines + first * sines);
-        if rest == 0 {
-            return Tensor::cat(&[turned, by], 3);
+        let mut parts =
+            if *neighbours { vec![Tensor::stack(&[turned, by], 4).flatten(3, 4)] } else { vec![turned, by] };
+        if rest > 0 {
+            parts.push(x.narrow(3, 2 * half, rest));
         }
-        Tensor::cat(&[turned, by, x.narrow(3, 2 * half, rest)], 3)
+        Tensor::cat(&parts, 3)
     }
 }
 
