@@ -149,3 +149,42 @@ fn table(sweep: &Ablations, looks: &[Look], judge: Judge) -> Table {
         .note("passes: forward passes over a segment; a backward pass counts two")
         .note(judge.of_verdicts())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::{Adjustment, Source};
+    use stats::sequential::Spending;
+
+    /// Of three heads one is decided on 50 of 200 segments, one on 100, and one never.
+    #[test]
+    fn passes_are_those_of_heads_that_are_left() {
+        let file = Source::subject(&crate::findings::tiny(), "tiny-language").one(experiment::SWEEP).unwrap();
+        let mut sweep: Ablations = Results::read(file).unwrap();
+        let criterion = Criterion { alpha: 0.01, adjustment: Adjustment::None };
+        let judge = sweep.judge(criterion);
+        let cost = judge.margin(sweep.base());
+        let row = |looks: &str, low: f64, high: f64, correlation| AblationRow {
+            looks: looks.to_owned(),
+            delta_low: Some(low * cost),
+            delta_high: Some(high * cost),
+            correlation,
+            ..sweep.rows[0].clone()
+        };
+        sweep.rows = vec![
+            row("50", -0.5, 0.5, Some(0.9)),
+            row("50+100", 2.0, 3.0, None),
+            row("50+100+200", 0.5, 1.5, Some(0.2)),
+        ];
+        let rules = UntilDecided { bounds: Spending::Pocock, seed: 1, control_variate: true };
+        let found = looks(&sweep, judge, (rules, 200));
+        let expected = [(50, 800 + 150, [0, 1, 2]), (100, 800 + 250, [1, 1, 1]), (200, 800 + 350, [1, 1, 1])];
+        for (look, (segments, passes, verdicts)) in found.iter().zip(expected) {
+            let Verdicts { needed, dispensable, undecided } = look.verdicts;
+            assert_eq!((look.segments, look.passes), (segments, passes));
+            assert_eq!([needed, dispensable, undecided], verdicts);
+        }
+        assert_eq!(found.len(), 3);
+        assert_eq!(charts::legible::fault(&figure(&sweep, &found, (rules, judge))), None);
+    }
+}

@@ -5,6 +5,7 @@ use charts::scale::extent;
 use records::{AblationRow, TestedRow as _, Verdict};
 
 use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::ablations::looks_of;
 use crate::findings::{Ablations, Criterion, Judge, Results, experiment};
 use crate::view::{MARGIN, changes, limits, margin, sheet};
 
@@ -52,6 +53,7 @@ fn figure(sweep: &Ablations, criterion: Criterion) -> Chart {
         .note(format!("named: the {NAMED} heads that cost most, the most expensive one first, and the one that costs least"))
         .note("bars: 95% intervals, for each head separately")
         .note(judge.of_verdicts())
+        .note(looks_of(&sweep.rows))
         .note(sweep.missing_heads())
         .entries(entries.into_iter().rev())
         .entries([Entry::line(format!("margin: {}", judge.margin_in_words()), MARGIN)])

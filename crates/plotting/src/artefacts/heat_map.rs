@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::ablations::looks_of;
 use crate::findings::results::{distinct, extent};
 use crate::findings::{
     Ablations, Criterion, HeadScore, Importance, Relevance, Replicates, ResultFile, Results, Verdicts,
@@ -187,6 +188,7 @@ fn effects(sweep: &Ablations, criterion: Criterion) -> Chart {
             sweep.judge(criterion).margin_in_words()
         ))
         .note(sweep.judge(criterion).of_verdicts())
+        .note(looks_of(&sweep.rows))
         .note("crossed out: not measured")
         .entries(legend(sweep, criterion))
         .panels(attentions.len(), by_attention(&sweep.file, &attentions, &values))

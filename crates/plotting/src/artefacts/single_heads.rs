@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use crate::artefact::{Artefact, Reads, chapter};
-use crate::findings::ablations::{Model, UNFINISHED};
+use crate::findings::ablations::{Model, UNFINISHED, looks_of};
 use crate::findings::error::no_attention;
 use crate::findings::judge::Tally;
 use crate::findings::origin::OPEN_QUESTION;
@@ -15,7 +15,7 @@ use charts::scale::{Bins, Step, extent};
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use heads::Selection;
-use records::{AblationRow, Attention, StandsFor, TestedRow, Verdict};
+use records::{AblationRow, Attention, StandsFor, Verdict};
 use words::{count, short};
 
 use super::replicates;
@@ -170,7 +170,7 @@ fn with_counts(table: Table, sweep: &Ablations, family: &[&AblationRow], criteri
     let judge = sweep.judge(criterion);
     let table = table.note(verdicts_of(judge, family));
     let tally = criterion.tally(family.iter().copied());
-    let looks = looks_of(family);
+    let looks = looks_of(family.iter().copied());
     if tally.tested == 0 && looks.is_some() {
         return table.note(looks).mark(judge.description("heads"));
     }
@@ -197,26 +197,6 @@ fn with_counts(table: Table, sweep: &Ablations, family: &[&AblationRow], criteri
         .note((one_sided.tested > 0).then_some(one_sided_counts))
         .note(judge.out_of_reach())
         .note((tally.tested < family.len()).then_some(without))
-}
-
-/// A sentence on how many segments decided how many heads; `None` if all were measured on all segments.
-fn looks_of(family: &[&AblationRow]) -> Option<String> {
-    let mut by_sample: BTreeMap<usize, usize> = BTreeMap::new();
-    let samples = family.iter().filter_map(|row| row.looks()?.last().copied());
-    samples.for_each(|sample| *by_sample.entry(sample).or_default() += 1);
-    let shown = by_sample.iter().map(|(sample, heads)| format!("{} on {sample}", count(*heads, "head")));
-    let shown = shown.collect::<Vec<_>>().join(", ");
-    let mut correlations: Vec<f64> = family.iter().filter_map(|row| row.correlation).collect();
-    correlations.sort_by(f64::total_cmp);
-    let median = correlations.get(correlations.len() / 2);
-    let helped = median.map_or(String::new(), |median| {
-        format!(
-            "; first-order effects of all segments are a control variate (median correlation {median:.2})"
-        )
-    });
-    (!by_sample.is_empty()).then(|| {
-        format!("measured until decided: {shown} segments; intervals hold at every look and p-values are left out{helped}")
-    })
 }
 
 /// Sentences on the verdicts on these heads; none where there are none.

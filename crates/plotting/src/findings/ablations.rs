@@ -1,5 +1,7 @@
 //! The rows of `ablate-one` and of `ablate-all-but-one` (Michel et al. 2019, Sections 3.2 and 3.3).
-use records::{AblationRow, Attention};
+use std::collections::BTreeMap;
+
+use records::{AblationRow, Attention, TestedRow as _};
 use words::count;
 
 use crate::findings::results::{Results, distinct, extent};
@@ -66,4 +68,25 @@ impl Ablations {
             _ => Model::Translator,
         }
     }
+}
+
+/// A sentence on how many segments decided how many heads; `None` if all were measured on all segments.
+pub fn looks_of<'a>(family: impl IntoIterator<Item = &'a AblationRow>) -> Option<String> {
+    let family: Vec<&AblationRow> = family.into_iter().collect();
+    let mut by_sample: BTreeMap<usize, usize> = BTreeMap::new();
+    let samples = family.iter().filter_map(|row| row.looks()?.last().copied());
+    samples.for_each(|sample| *by_sample.entry(sample).or_default() += 1);
+    let shown = by_sample.iter().map(|(sample, heads)| format!("{} on {sample}", count(*heads, "head")));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    let mut correlations: Vec<f64> = family.iter().filter_map(|row| row.correlation).collect();
+    correlations.sort_by(f64::total_cmp);
+    let median = correlations.get(correlations.len() / 2);
+    let helped = median.map_or(String::new(), |median| {
+        format!(
+            "; first-order effects of all segments are a control variate (median correlation {median:.2})"
+        )
+    });
+    (!by_sample.is_empty()).then(|| {
+        format!("measured until decided: {shown} segments; intervals hold at every look and p-values are left out{helped}")
+    })
 }
