@@ -1,4 +1,5 @@
 //! `config.json` and `model.safetensors` of a Hugging Face folder, whatever the model.
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -9,17 +10,21 @@ use serde_json::{Map, Value};
 use words::excerpt;
 
 use crate::Error;
+use crate::tensor_file::TensorFile;
+use crate::weights::Inventory;
 
 /// Remedy for quantised weights.
 pub(crate) const DEQUANTISE: &str = "use the model that it was made from, or, where transformers can do it, python -c \"from \
      transformers import AutoModelForCausalLM as M; M.from_pretrained('DIR').dequantize().save_pretrained('NEW')\"";
 
 /// A `config.json`, and the family among `families` that it names by its `model_type` or else by the class in
-/// `architectures`; `names` gives both of a family.
+/// `architectures`; `names` gives both of a family. `inventory` gives the tensors of a model of the family with these settings, to name the
+/// nearest family if there is no such one.
 pub(crate) fn read_config<F>(
     path: &Path,
     families: &[&'static F],
     names: impl Fn(&F) -> [&'static str; 2],
+    inventory: impl Fn(Map<String, Value>, &'static F) -> Option<Inventory>,
 ) -> Result<(Map<String, Value>, &'static F), Error> {
     refuse_adapter(path)?;
     let mut json: Map<String, Value> = read_json(path)?;
@@ -38,13 +43,47 @@ pub(crate) fn read_config<F>(
         let known: Vec<String> = families.iter().map(|family| format!("`{}`", names(family)[0])).collect();
         let known = known.join(" or ");
         let fault = match found {
-            Some(found) => format!("model_type is `{}`, but it must be {known} here", excerpt(found)),
+            Some(found) => {
+                let settings = |own: &'static F| {
+                    let mut json = json.clone();
+                    json.insert("model_type".to_owned(), names(own)[0].into());
+                    json
+                };
+                let all = families.iter().map(|own| (names(own)[0], inventory(settings(own), own)));
+                let nearest = nearest(path, all).unwrap_or_default();
+                format!("model_type is `{}`, but it must be {known} here{nearest}", excerpt(found))
+            }
             None => format!("add the line \"model_type\": \"...\", which it lacks, with {known}"),
         };
         Error::file(path, fault)
     })?;
     json.insert("model_type".to_owned(), names(family)[0].into());
     Ok((json, family))
+}
+
+/// Names the family whose tensors are nearest to those next to a `config.json`, and what differs; `None` if most differ.
+fn nearest(path: &Path, families: impl Iterator<Item = (&'static str, Option<Inventory>)>) -> Option<String> {
+    let file = TensorFile::open_folder(path.parent()?).ok()?;
+    let differences = |(family, inventory): (&'static str, Option<Inventory>)| {
+        let known: BTreeSet<String> = inventory?.into_iter().map(|(name, _)| name).collect();
+        let missing: Vec<String> = known.iter().filter(|name| !file.holds(name)).cloned().collect();
+        let others: Vec<String> = file.names().filter(|name| !known.contains(*name)).cloned().collect();
+        Some((family, [(missing, "missing"), (others, "unknown")]))
+    };
+    let count = |found: &[(Vec<String>, &str); 2]| found.iter().map(|(names, _)| names.len()).sum::<usize>();
+    let (family, found) = families.filter_map(differences).min_by_key(|(_, found)| count(found))?;
+    if 2 * count(&found) > file.names().count() {
+        return None;
+    }
+    let listed = found.iter().filter(|(names, _)| !names.is_empty()).map(|(names, what)| {
+        format!("{} {what}, such as `{}`", words::count(names.len(), "tensor"), excerpt(&names[0]))
+    });
+    let listed: Vec<String> = listed.collect();
+    Some(if listed.is_empty() {
+        format!("; its tensors are those of `{family}`")
+    } else {
+        format!("; nearest is `{family}`, with {}", listed.join(" and "))
+    })
 }
 
 /// Weights of an adapter, as PEFT names their file now and named it before.

@@ -174,6 +174,11 @@ impl TensorFile {
         self.tensors.contains_key(name)
     }
 
+    /// Names of all tensors.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        self.tensors.keys()
+    }
+
     /// The shape of a tensor, if it is there.
     pub(crate) fn shape(&self, name: &str) -> Option<Vec<i64>> {
         self.tensors.get(name).map(Entry::shape)

@@ -8,9 +8,12 @@ use core_masking::classifier::{
     ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart,
 };
 use core_masking::families::ConfigKeys;
-use core_masking::{Classifier, Fused, GatedModel, Gates, HeadSet, ModelDropout, Removal, Storage, Weights};
+use core_masking::{
+    Classifier, Fused, GatedModel, Gates, HeadSet, LanguageModel, ModelDropout, Removal, Storage, Weights,
+};
 use serde_json::Value;
 use tch::{Device, Kind, Tensor};
+use test_support::copy_files;
 
 static TOY: ClassifierFamily = ClassifierFamily {
     model_type: "toy",
@@ -127,4 +130,36 @@ fn a_family_is_a_table_and_all_that_is_done_to_heads_works_on_it() {
     assert_eq!(Classifier::load_as(&[&TOY], saved.path(), options).unwrap().layout(), cut.layout());
     let refusal = Classifier::load(saved.path(), options).unwrap_err().to_string();
     assert!(refusal.contains("model_type is `toy`, but it must be `bert` or `roberta`"), "{refusal}");
+}
+
+/// A Llama under another name, as it is and with a tensor more.
+#[test]
+fn an_unknown_family_is_compared_with_those_that_are_known() {
+    let llama = test_support::golden("families/llama").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    copy_files(&llama, folder.path());
+    let path = folder.path().join("config.json");
+    let mut config: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    config["model_type"] = "llamoid".into();
+    fs::write(&path, config.to_string()).unwrap();
+    let options = (Kind::Float, Device::Cpu);
+    let refusal = || LanguageModel::load(folder.path(), options).unwrap_err().to_string();
+    let same = refusal();
+    assert!(same.contains("model_type is `llamoid`, but it must be `gpt2` or"), "{same}");
+    assert!(same.ends_with("; its tensors are those of `llama`"), "{same}");
+
+    let file = folder.path().join("model.safetensors");
+    let mut weights = Weights::read(&file, options).unwrap();
+    let norm = weights.remove("model.norm.weight").unwrap();
+    let more = Weights::from_tensors(
+        weights
+            .iter()
+            .map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()))
+            .chain([("model.last_norm.weight".to_owned(), norm)]),
+    );
+    more.write(&file).unwrap();
+    let other = refusal();
+    let differs = "; nearest is `llama`, with 1 tensor missing, such as `model.norm.weight` and 1 tensor unknown, such as \
+                   `model.last_norm.weight`";
+    assert!(other.ends_with(differs), "{other}");
 }

@@ -237,8 +237,20 @@ impl ClassifierConfig {
     }
 
     fn read_of(path: &Path, families: &[&'static ClassifierFamily]) -> Result<Self, Error> {
-        let (mut json, family) =
-            checkpoint::read_config(path, families, |family| [family.model_type, family.architecture])?;
+        let names = |family: &ClassifierFamily| [family.model_type, family.architecture];
+        let inventory = |json, family| {
+            let config = Self::of_family(path, json, family).ok()?;
+            Some(family.storage.inventory(&config.inventory()))
+        };
+        let (json, family) = checkpoint::read_config(path, families, names, inventory)?;
+        Self::of_family(path, json, family)
+    }
+
+    fn of_family(
+        path: &Path,
+        mut json: Map<String, Value>,
+        family: &'static ClassifierFamily,
+    ) -> Result<Self, Error> {
         let refusal = |fault: String| Error::file(path, fault);
         if json.get("is_decoder").and_then(Value::as_bool) == Some(true) {
             return Err(refusal("is_decoder is true, but only encoders are supported".to_owned()));

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::family::{Bias, HeadNorm, LanguageFamily, LayerNames, Normalisation, Windows};
 use super::rotary::{RotaryScaling, Turning, of_one_age};
@@ -257,9 +257,20 @@ impl LanguageConfig {
     /// # Errors
     /// If the file is missing, no JSON, of another model type, or describes an impossible or unsupported model.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let (json, family) = checkpoint::read_config(path, LANGUAGE_MODELS, |family| {
-            [family.model_type, family.architecture]
-        })?;
+        let names = |family: &LanguageFamily| [family.model_type, family.architecture];
+        let inventory = |json, family| {
+            let config = Self::of_family(path, json, family).ok()?;
+            Some(family.storage.inventory(&config.inventory()))
+        };
+        let (json, family) = checkpoint::read_config(path, LANGUAGE_MODELS, names, inventory)?;
+        Self::of_family(path, json, family)
+    }
+
+    fn of_family(
+        path: &Path,
+        json: Map<String, Value>,
+        family: &'static LanguageFamily,
+    ) -> Result<Self, Error> {
         let refusal = |fault: String| Error::file(path, fault);
         checkpoint::check_supported(&json, family.supported).map_err(refusal)?;
         let mut json = json;

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::family::{EmbeddingNames, Positions, TranslatorFamily};
 use crate::families::{MARIAN, TRANSLATORS, assume};
@@ -131,8 +131,17 @@ impl TranslatorConfig {
     /// # Errors
     /// If the file is missing, no JSON, of another model type, or describes an impossible or unsupported model.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let (mut json, family) =
-            checkpoint::read_config(path, TRANSLATORS, |family| [family.model_type, family.architecture])?;
+        let names = |family: &TranslatorFamily| [family.model_type, family.architecture];
+        let inventory = |json, family| Some(Self::of_family(path, json, family).ok()?.inventory());
+        let (json, family) = checkpoint::read_config(path, TRANSLATORS, names, inventory)?;
+        Self::of_family(path, json, family)
+    }
+
+    fn of_family(
+        path: &Path,
+        mut json: Map<String, Value>,
+        family: &'static TranslatorFamily,
+    ) -> Result<Self, Error> {
         let refusal = |fault: String| Error::file(path, fault);
         checkpoint::check_supported(&json, family.supported).map_err(refusal)?;
         assume(&mut json, family.generation);

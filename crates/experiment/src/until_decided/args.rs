@@ -42,7 +42,7 @@ pub struct DecidingArgs {
     #[arg(long, value_name = "TIME|PASSES", value_parser = budget, requires = "until_decided")]
     pub budget: Option<Budget>,
 
-    /// First-order effects of all segments as a control variate [default: on for nats and 8 heads or more, otherwise off]
+    /// First-order effects of all segments as a control variate [default: on for nats and at least 8 heads, otherwise off]
     #[arg(long, value_name = "on|off", value_enum, requires = "until_decided")]
     pub control_variate: Option<Switch>,
 }
