@@ -23,6 +23,9 @@ const CURVES: usize = 14;
 /// Segments that importance is measured on by default, and the number of evaluations that one derivative takes as long as.
 const ESTIMATE: (usize, f64) = (2000, 3.0);
 
+/// Sweeps that take longer should stop at verdicts.
+const LONG: Duration = Duration::from_secs(30 * 60);
+
 /// Points below which a score of generated texts means that they have nothing to do with the references.
 const NO_SCORE: f64 = 2.0;
 
@@ -100,8 +103,9 @@ impl FirstScore {
         lines.extend(self.doubt().map(|doubt| format!("warning: {doubt}")));
         let front = words::front();
         let [heads, curves] = self.times();
+        let stopping = if heads < LONG { "" } else { ", --until-decided stops each head at its verdict" };
         lines.push(format!(
-            "`{front} heads {name}` takes about {}, `{front} prune {name}` about {}; --limit 200 scores a random sample",
+            "`{front} heads {name}` takes about {}, `{front} prune {name}` about {}; --limit 200 scores a random sample{stopping}",
             HumanDuration(heads),
             HumanDuration(curves)
         ));
