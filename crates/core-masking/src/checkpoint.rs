@@ -1,5 +1,5 @@
 //! `config.json` and `model.safetensors` of a Hugging Face folder, whatever the model.
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -18,8 +18,8 @@ pub(crate) const DEQUANTISE: &str = "use the model that it was made from, or, wh
      transformers import AutoModelForCausalLM as M; M.from_pretrained('DIR').dequantize().save_pretrained('NEW')\"";
 
 /// A `config.json`, and the family among `families` that it names by its `model_type` or else by the class in
-/// `architectures`; `names` gives both of a family. `inventory` gives the tensors of a model of the family with these settings, to name the
-/// nearest family if there is no such one.
+/// `architectures`; `names` gives both of a family. `inventory` gives the tensors of a model of a family with these settings, so that an
+/// error can name the nearest family.
 pub(crate) fn read_config<F>(
     path: &Path,
     families: &[&'static F],
@@ -65,10 +65,11 @@ pub(crate) fn read_config<F>(
 fn nearest(path: &Path, families: impl Iterator<Item = (&'static str, Option<Inventory>)>) -> Option<String> {
     let file = TensorFile::open_folder(path.parent()?).ok()?;
     let differences = |(family, inventory): (&'static str, Option<Inventory>)| {
-        let known: BTreeSet<String> = inventory?.into_iter().map(|(name, _)| name).collect();
-        let missing: Vec<String> = known.iter().filter(|name| !file.holds(name)).cloned().collect();
-        let others: Vec<String> = file.names().filter(|name| !known.contains(*name)).cloned().collect();
-        Some((family, [(missing, "missing"), (others, "unknown")]))
+        let known: BTreeMap<String, Vec<i64>> = inventory?.into_iter().collect();
+        let is_missing = |(name, shape): &(&String, &Vec<i64>)| file.shape(name).as_ref() != Some(*shape);
+        let missing: Vec<String> = known.iter().filter(is_missing).map(|(name, _)| name.clone()).collect();
+        let others: Vec<String> = file.names().filter(|name| !known.contains_key(*name)).cloned().collect();
+        Some((family, [(missing, "missing or of another shape"), (others, "unknown")]))
     };
     let count = |found: &[(Vec<String>, &str); 2]| found.iter().map(|(names, _)| names.len()).sum::<usize>();
     let (family, found) = families.filter_map(differences).min_by_key(|(_, found)| count(found))?;
@@ -80,7 +81,7 @@ fn nearest(path: &Path, families: impl Iterator<Item = (&'static str, Option<Inv
     });
     let listed: Vec<String> = listed.collect();
     Some(if listed.is_empty() {
-        format!("; its tensors are those of `{family}`")
+        format!("; its tensors have the names and shapes of `{family}`, but what it computes may differ")
     } else {
         format!("; nearest is `{family}`, with {}", listed.join(" and "))
     })

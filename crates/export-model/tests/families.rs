@@ -160,7 +160,8 @@ struct Tiny {
 
 /// The configuration that a folder beside the tests, or beside the workspace, has of this family.
 fn config_of(model_type: &str) -> Option<Value> {
-    let golden = ["", "/families", "/more"].map(|place| format!("../test-support/golden{place}"));
+    let golden =
+        ["", "/families", "/more", "/tokens-images"].map(|place| format!("../test-support/golden{place}"));
     let places = golden.into_iter().chain(["../../../shared/golden/more".to_owned()]);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = places.filter_map(|place| fs::read_dir(root.join(place)).ok()).flatten().flatten();

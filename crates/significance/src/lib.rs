@@ -126,9 +126,10 @@ impl<'a> Store<'a> {
     /// If the block is broken.
     pub fn first_order(&mut self, row: &str, base: &str) -> Result<Option<Predictions>, Error> {
         let Some(block) = self.blocks.get(&first_order_name(row)) else { return Ok(None) };
-        let base_cells = self.base_cells(base)?;
-        let cells = block.cells(Some(base_cells)).map_err(|fault| Error::of_row(row, fault))?;
-        Ok(Some(Predictions::from_cells(&self.base(base)?, &cells)?))
+        let metric = self.metric;
+        let base = self.base_cells(base)?;
+        let cells = block.cells(Some(base)).map_err(|fault| Error::of_row(row, fault))?;
+        Ok(Some(Predictions::from_cells(metric, base, &cells)?))
     }
 
     fn block(&self, name: &str) -> Result<&'a Block, Error> {

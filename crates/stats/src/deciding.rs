@@ -78,7 +78,7 @@ impl Looked<'_> {
     pub fn estimate(&self, spending: Spending, testing: Testing, margin: f64) -> Result<Found, Error> {
         let (counted, variants) = self.base.beside(&[self.variant])?;
         let (sample, all) = (*self.looks.last().expect("at least one look"), self.base.len());
-        let unbounded = self.unbounded(&counted, &variants[0], sample)?;
+        let unbounded = self.unbounded(&counted, &variants[0], (sample, self.predicted))?;
         let correlation = match &unbounded {
             Some(Unbounded::Mean(estimate)) => estimate.correlation,
             Some(Unbounded::Outcomes { correlation, .. }) => *correlation,
@@ -88,12 +88,16 @@ impl Looked<'_> {
             // only its interval is needed, not the swaps
             let testing = testing.of_bootstrap();
             let plain = test_clusters(self.base, &[self.variant], self.clusters, (testing, margin))?[0];
-            let interval = match unbounded {
-                Some(unbounded) if !spending.ends_with_plain_test() && self.looks.len() > 1 => {
-                    self.bounded(&unbounded, spending, (sample, all)).1
-                }
-                _ => plain.interval,
-            };
+            let mut interval = plain.interval;
+            // predictions have decided what was spent at earlier looks, but now there is nothing to predict
+            if !spending.ends_with_plain_test()
+                && self.looks.len() > 1
+                && let Some(unbounded) = unbounded
+                && let Some(measured) = self.unbounded(&counted, &variants[0], (sample, None))?
+            {
+                let critical = self.critical(&unbounded, spending, (sample, all));
+                interval = self.interval(&measured, &variants[0], (plain.delta, critical, sample))?;
+            }
             // p-values would be those of heads that have not left the sweep
             let untested = Comparison::untested(plain.base, plain.variant);
             return Ok(Found { comparison: Comparison { interval, ..untested }, correlation });
@@ -103,11 +107,8 @@ impl Looked<'_> {
             return Ok(Found { comparison: Comparison::untested(base, base), correlation });
         };
         let delta = self.scale() * unbounded.effect();
-        let (critical, interval) = self.bounded(&unbounded, spending, (sample, all));
-        let interval = match interval {
-            Some(own) => Some(self.with_least(own, &variants[0], (delta, critical, sample))?),
-            None => None,
-        };
+        let critical = self.critical(&unbounded, spending, (sample, all));
+        let interval = self.interval(&unbounded, &variants[0], (delta, critical, sample))?;
         let variant = base + delta;
         Ok(Found {
             comparison: Comparison { base, variant, delta, interval, ..Comparison::default() },
@@ -115,18 +116,10 @@ impl Looked<'_> {
         })
     }
 
-    /// The critical value of the last look, and the interval, in the unit of the metric.
-    fn bounded(
-        &self,
-        unbounded: &Unbounded,
-        spending: Spending,
-        sizes: (usize, usize),
-    ) -> (f64, Option<Interval>) {
+    /// The critical value of the last look, in standard errors.
+    fn critical(&self, unbounded: &Unbounded, spending: Spending, sizes: (usize, usize)) -> f64 {
         let shares: Vec<f64> = self.looks.iter().map(|&size| unbounded.share(size, sizes)).collect();
-        let critical = *critical_values(spending, &shares).last().expect("at least one look");
-        let scale = self.scale();
-        let in_unit = |Interval { low, high }| Interval { low: scale * low, high: scale * high };
-        (critical, unbounded.interval(critical).map(in_unit))
+        *critical_values(spending, &shares).last().expect("at least one look")
     }
 
     /// Accuracies are in points.
@@ -142,11 +135,11 @@ impl Looked<'_> {
         &self,
         base: &Counted,
         variant: &Variant,
-        sample: usize,
+        (sample, predicted): (usize, Option<&Predictions>),
     ) -> Result<Option<Unbounded>, Error> {
         let places = &self.order[..sample.min(self.order.len())];
         if !self.is_accuracy() && !matches!(self.base, Segments::Nats(_)) {
-            let Some(Predictions::Outcomes(predicted)) = self.predicted else {
+            let Some(Predictions::Outcomes(predicted)) = predicted else {
                 return Ok(
                     Estimate::new(&jackknifed(base, (variant, None), places), &[]).map(Unbounded::Mean)
                 );
@@ -158,7 +151,7 @@ impl Looked<'_> {
             return Ok(Estimate::new(&sampled, &all).map(Unbounded::Mean));
         }
         let changes = variant.first_changes(base);
-        let predicted = self.predicted.map(|own| own.changes(base)).transpose()?;
+        let predicted = predicted.map(|own| own.changes(base)).transpose()?;
         let predicted_at = |place: usize| predicted.as_ref().map_or(0.0, |all| all[place]);
         if let Segments::Nats(documents) = self.base {
             let of = |place: usize| Sampled {
@@ -204,29 +197,33 @@ impl Looked<'_> {
         summed.filter(|own| own.size > 0.0).collect()
     }
 
-    /// The interval, widened if few segments change, or few otherwise than predicted, to what a variant without any change would get: the
-    /// sample cannot contain changes that are rare. Tango's interval of accuracies is wide enough already, and so is that of nats if most
-    /// segments change.
-    fn with_least(
+    /// The interval in the unit of the metric. If few segments change, or few otherwise than predicted, it is widened to what a variant
+    /// without any change would get: the sample cannot contain changes that are rare. Tango's interval of accuracies is wide enough
+    /// already, and so is that of nats if most segments change.
+    fn interval(
         &self,
-        own: Interval,
+        unbounded: &Unbounded,
         variant: &Variant,
         (delta, critical, sample): (f64, f64, usize),
-    ) -> Result<Interval, Error> {
+    ) -> Result<Option<Interval>, Error> {
+        let scale = self.scale();
+        let Some(Interval { low, high }) = unbounded.interval(critical) else { return Ok(None) };
+        let own = Interval { low: scale * low, high: scale * high };
         let changed = match self.predicted {
-            Some(Predictions::Outcomes(predicted)) => {
+            Some(Predictions::Outcomes(predicted)) if sample < self.base.len() => {
                 let sample = |all: &Segments| all.at(&self.order[..sample]);
-                sample(predicted).counted()?.variant(&sample(self.variant).counted()?).changed.len()
+                let unpredicted = sample(predicted).counted()?.variant(&sample(self.variant).counted()?);
+                unpredicted.changed.len().min(variant.changed.len())
             }
             _ => variant.changed.len(),
         };
         let is_rare = changed < FEW_CHANGES && !self.is_accuracy();
         if !is_rare || matches!(self.base, Segments::Nats(_)) && 2 * changed >= sample {
-            return Ok(own);
+            return Ok(Some(own));
         }
         let share = critical * critical / (sample as f64 + critical * critical); // Wilson's upper end for none
         let reach = self.base.reach(share)?;
-        Ok(own.joined(Interval { low: delta + reach.low, high: delta + reach.high }))
+        Ok(Some(own.joined(Interval { low: delta + reach.low, high: delta + reach.high })))
     }
 }
 
@@ -453,8 +450,49 @@ mod tests {
         // predictions that are right leave nothing to the sample but what may be rare
         let predicted = Predictions::Outcomes(variant.clone());
         let found = Looked { predicted: Some(&predicted), ..looked };
-        let found = found.estimate(Spending::ObrienFleming, TESTING, 2.0).unwrap().comparison;
-        assert_close(found.delta, -1.5, 1e-12);
+        let found = found.estimate(Spending::ObrienFleming, TESTING, 2.0).unwrap();
+        assert_close(found.comparison.delta, -1.5, 1e-12);
+        assert_close(found.correlation.unwrap(), 1.0, 1e-12);
+        // MOVER of three lost of 200 and none of 100 otherwise
+        let critical = critical_values(Spending::ObrienFleming, &[found_share()])[0];
+        let [predicted, rest] =
+            [([3, 0], 200), ([0, 0], 100)].map(|(counts, of)| tango_within(critical, counts, of));
+        let reach = ((-0.015 - predicted.low).powi(2) + rest.low.powi(2)).sqrt();
+        assert_close(found.comparison.interval.unwrap().low, -1.5 - 100.0 * reach, 1e-9);
+    }
+
+    /// Three predicted changes of 200 and none unpredicted in 100, each half a segment more: the share of the information in half of the
+    /// segments.
+    fn found_share() -> f64 {
+        let (rest, predicted) = (0.5 / 100.0, 3.5 / 200.0 / 200.0);
+        (rest / 200.0 + predicted) / (rest / 100.0 + predicted)
+    }
+
+    /// 25 of 500 sampled segments are predicted to change, but none does: a sample cannot show that none of 2,000 does.
+    #[test]
+    fn wrong_predictions_do_not_narrow_an_interval() {
+        let order = sampling_order(2_000, 3);
+        let f1 = |lost: &[usize]| {
+            let outcome = |place: usize| Outcome {
+                gold: place % 2,
+                predicted: if lost.contains(&place) { 0 } else { place % 2 },
+            };
+            Segments::Classes((0..2_000).map(outcome).collect(), ClassificationMetric::F1 { positive: 1 })
+        };
+        let positives: Vec<usize> =
+            order[..500].iter().copied().filter(|place| place % 2 == 1).take(25).collect();
+        let (base, predicted) = (f1(&[]), Predictions::Outcomes(f1(&positives)));
+        let found = |predicted: Option<&Predictions>, looks: &[usize]| {
+            let looked =
+                Looked { base: &base, variant: &base, predicted, order: &order, looks, clusters: &[] };
+            let found = looked.estimate(Spending::Pocock, TESTING, 2.0).unwrap();
+            found.comparison.interval.unwrap()
+        };
+        let [helped, alone] = [Some(&predicted), None].map(|predicted| found(predicted, &[500]));
+        assert!(alone.low < -0.3 && helped.low <= alone.low + 1e-9, "{helped:?} {alone:?}");
+        // once all are measured, predictions do not count
+        let [helped, alone] = [Some(&predicted), None].map(|predicted| found(predicted, &[500, 2_000]));
+        assert_close(helped.low, alone.low, 0.05);
     }
 
     /// Pseudo-values of a mean are its terms; of BLEU their mean is the difference of the scores, up to the bias of order 1/n.

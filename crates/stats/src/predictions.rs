@@ -13,18 +13,16 @@ pub enum Predictions {
 }
 
 impl Predictions {
-    /// Reads predictions from the cells of predicted segments.
+    /// Reads predictions from the cells of the base and of predicted segments.
     ///
     /// # Errors
-    /// If they are not segments of the metric of `base`.
-    pub fn from_cells(base: &Segments, cells: &[Cells]) -> Result<Self, Error> {
-        if base.metric() != Metric::Nats {
-            return Ok(Self::Outcomes(Segments::from_cells(base.metric(), cells)?));
+    /// If they are not segments of the metric.
+    pub fn from_cells(metric: Metric, base: &[Cells], predicted: &[Cells]) -> Result<Self, Error> {
+        if metric != Metric::Nats {
+            return Ok(Self::Outcomes(Segments::from_cells(metric, predicted)?));
         }
-        let change = |(place, own): (usize, &Cells)| {
-            f64::from(own[0].value()) - f64::from(base.cells(place)[0].value())
-        };
-        Ok(Self::Changes(cells.iter().enumerate().map(change).collect()))
+        let change = |(own, base): (&Cells, &Cells)| f64::from(own[0].value()) - f64::from(base[0].value());
+        Ok(Self::Changes(predicted.iter().zip(base).map(change).collect()))
     }
 
     /// Returns the predicted change of the first number of each segment: nats, or right answers.
@@ -34,4 +32,9 @@ impl Predictions {
             Self::Outcomes(predicted) => Ok(base.variant(&predicted.counted()?).first_changes(base)),
         }
     }
+}
+
+/// Returns the forward passes per segment that predictions cost. A backward pass counts two; decisions are read from another forward pass.
+pub fn passes(metric: Metric) -> usize {
+    if metric == Metric::Nats { 3 } else { 4 }
 }

@@ -66,12 +66,12 @@ fn accuracy(seed: u64) -> Trial {
     Trial { base: classes(base), variant: classes(variant), predicted, margin: 2.0 }
 }
 
-/// F1 of 90%, of which 4% of the right positives are lost, and most of what else changes is gained; predictions know most of it.
+/// F1 of 86%; 10% of the segments are lost and 7% gained. Predictions know most of these.
 fn f1(seed: u64) -> Trial {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let (mut base, mut variant, mut predicted) = (Vec::new(), Vec::new(), Vec::new());
     // shares of all segments: right positives, missed ones, false alarms, right negatives
-    let (right, missed, alarms, lost, gained) = (0.45, 0.05, 0.05, 0.04, 0.02);
+    let (right, missed, alarms, lost, gained) = (0.45, 0.1, 0.05, 0.1, 0.07);
     for _ in 0..1_500 {
         let lot: f64 = random.random();
         let (gold, before, after) = match lot {
@@ -82,7 +82,7 @@ fn f1(seed: u64) -> Trial {
             lot if lot < right + missed + alarms => (0, 1, 1),
             _ => (0, 0, 0),
         };
-        let known = random.random::<f64>() < 0.8;
+        let known = random.random::<f64>() < 0.7;
         let outcome = |predicted| Outcome { gold, predicted };
         base.push(outcome(before));
         variant.push(outcome(after));

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::evaluation::Purpose;
 use crate::models::Models;
 use crate::subject::Scored;
-use crate::task::{Predicts, Task};
+use crate::task::{PredictedBy, Task};
 use crate::task_subject::TaskSubject;
 
 impl<T: Task> TaskSubject<T> {
@@ -22,8 +22,8 @@ impl<T: Task> TaskSubject<T> {
         let encoded = self.encode(on)?;
         let Some(predicts) = self.task.predicts(&encoded) else { return Ok(None) };
         let scores = match &predicts {
-            Predicts::Losses(_) => Vec::new(),
-            Predicts::Decisions => self.scores(&encoded)?,
+            PredictedBy::Losses(_) => Vec::new(),
+            PredictedBy::Decisions => self.scores(&encoded)?,
         };
         let effects = self.effects(on)?;
         let base: Vec<Cells> = (0..base.len()).map(|place| base.cells(place)).collect();
@@ -34,13 +34,13 @@ impl<T: Task> TaskSubject<T> {
             let changes: Vec<f64> = (0..rows).map(change).collect();
             let mut cells = base.clone();
             match &predicts {
-                Predicts::Losses(segments) => {
+                PredictedBy::Losses(segments) => {
                     let mut sums = vec![0.0; cells.len()];
                     changes.iter().zip(segments).for_each(|(change, &segment)| sums[segment] += change);
                     let changed = cells.iter_mut().zip(sums);
                     changed.for_each(|(own, change)| own[0] = shifted(own[0], change));
                 }
-                Predicts::Decisions => {
+                PredictedBy::Decisions => {
                     let decided = cells.iter_mut().zip(&scores).zip(changes);
                     decided.for_each(|((own, scores), change)| {
                         own[1] = decision(scores, (own[0], own[1]), change)
@@ -94,7 +94,7 @@ fn shifted(cell: Cell, change: f64) -> Cell {
     Cell::Decimal((f64::from(cell.value()) + change) as f32)
 }
 
-/// The class that is decided for if the loss of the right one, its negative log-probability, changes by `change`.
+/// The predicted class if the loss of the right one, its negative log-probability, changes by `change`.
 ///
 /// A change of log p is 1 - p times a change of the log-odds, which for two classes are the lead of the right class over the other, and
 /// for more about its lead over the best of the others.
@@ -109,7 +109,7 @@ fn decision(scores: &[f64], (right, decided): (Cell, Cell), change: f64) -> Cell
         .filter(|&class| class != place)
         .map(|class| (scores[class] - scores[place]).exp())
         .sum();
-    let wrong = others / (1.0 + others);
+    let wrong = 1.0 / (1.0 + 1.0 / others); // 1 - p, also where `others` overflows
     let moved = if change == 0.0 { lead } else { lead - change / wrong.max(f64::MIN_POSITIVE) };
     match (lead > 0.0, moved > 0.0) {
         (true, false) => Cell::Count(rival as u32),
@@ -140,5 +140,7 @@ mod tests {
         assert_eq!([gained(0.99), gained(1.01)], [Cell::Count(0), Cell::Count(1)]);
         // certain decisions stay
         assert_eq!(decided(&[0.0, 2000.0], [1, 1], 0.0), Cell::Count(1));
+        let lost = decision(&[2000.0, 0.0], (Cell::Count(1), Cell::Count(0)), -1e-3);
+        assert_eq!(lost, Cell::Count(0), "p is 0, and the lead grows by 0.001");
     }
 }

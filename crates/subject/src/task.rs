@@ -63,8 +63,8 @@ pub(crate) trait Spec: Clone + Debug + DeserializeOwned + 'static {
 /// Segments of a task as they are read.
 pub(crate) type ExamplesOf<T> = <<T as Task>::Spec as Spec>::Examples;
 
-/// What first-order changes of losses predict.
-pub(crate) enum Predicts {
+/// What a first-order change of the losses predicts.
+pub(crate) enum PredictedBy {
     /// Sums of losses, which are the first numbers of segments: the segment of each loss.
     Losses(Vec<usize>),
     /// Decisions between classes or choices, one for each loss.
@@ -190,11 +190,11 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     }
 
     /// What the losses of the encoded segments predict; `None` for metrics that losses do not predict.
-    fn predicts(&self, _: &Self::Encoded) -> Option<Predicts> {
+    fn predicts(&self, _: &Self::Encoded) -> Option<PredictedBy> {
         None
     }
 
-    /// The scores of the classes or choices of each of these segments, of which the best is decided for: `[segment][class]`.
+    /// The scores of the classes or choices of each of these segments, the best of which is the decision: `[segment][class]`.
     fn scores(
         &self,
         _: &Self::Model,

@@ -25,7 +25,7 @@ pub static COHERE: LanguageFamily = LanguageFamily {
     },
     norm: Normalisation::LayerWithoutBias,
     biases: Biases { inputs: Bias::OfAttention, output: Bias::OfAttention, feed_forward: Bias::Never },
-    shares_norm: true,
-    turns_neighbours: true,
+    shared_norm: true,
+    interleaved_rotary: true,
     ..LIKE_LLAMA
 };

@@ -35,6 +35,6 @@ pub static GLM4: LanguageFamily = LanguageFamily {
         }],
     },
     biases: Biases { inputs: Bias::OfAttention, output: Bias::Never, feed_forward: Bias::Never },
-    turns_neighbours: true,
+    interleaved_rotary: true,
     ..LIKE_LLAMA
 };

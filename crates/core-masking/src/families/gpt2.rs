@@ -60,8 +60,8 @@ pub static GPT2: LanguageFamily = LanguageFamily {
     },
     norm: Normalisation::Layer,
     biases: Biases { inputs: Bias::Always, output: Bias::Always, feed_forward: Bias::Always },
-    shares_norm: false,
-    turns_neighbours: false,
+    shared_norm: false,
+    interleaved_rotary: false,
     scales_words: false,
     windows: Windows::Nowhere,
     supported: &[

@@ -442,7 +442,7 @@ impl LanguageConfig {
         let share = options.partial_rotary_factor.unwrap_or(1.0);
         (turns && self.family.names.positions.is_none()).then(|| Turning {
             width: (self.d_head() as f64 * share) as i64,
-            neighbours: self.family.turns_neighbours,
+            interleaved: self.family.interleaved_rotary,
             theta: local.unwrap_or(self.rope_theta),
             scaling: self.rope_scaling.filter(|_| local.is_none()),
         })
@@ -688,7 +688,7 @@ impl ModelConfig for LanguageConfig {
             });
         }
         if self.queries_stay() {
-            return Err(format!("{} normalises the queries of all heads, removed ones too", self.model_type));
+            return Err(format!("the query and key norms of {} have factors for all heads", self.model_type));
         }
         if self.family.keys.entries.contains(&("head_dim", None)) {
             return Err(format!("{} has no entry for the width of a head", self.model_type));

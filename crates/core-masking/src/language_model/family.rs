@@ -22,10 +22,10 @@ pub struct LanguageFamily {
     pub norm: Normalisation,
     /// Which of its linear maps have a bias.
     pub biases: Biases,
-    /// True if one normalisation serves attention and the feed-forward block, which then run in parallel.
-    pub shares_norm: bool,
-    /// True if neighbouring numbers of a head turn against each other in rotary positions, and not its two halves.
-    pub turns_neighbours: bool,
+    /// True if attention and the feed-forward block run in parallel and read the same normalised input.
+    pub shared_norm: bool,
+    /// True if rotary positions rotate neighbouring dimensions of a head (0 with 1), and not those of its two halves.
+    pub interleaved_rotary: bool,
     /// True if embeddings are multiplied by the square root of their width.
     pub scales_words: bool,
     /// Which of its layers look at the nearest tokens alone.
@@ -57,7 +57,7 @@ pub struct LanguageNames {
     pub projections: [&'static str; 4],
     /// Normalisation of queries and keys, if there is any.
     pub head_norms: Option<[&'static str; 2]>,
-    /// What it normalises.
+    /// Kind of that normalisation.
     pub head_norm: HeadNorm,
     /// Normalisation around the feed-forward block.
     pub feed_forward_norm: Around<&'static str>,
@@ -72,14 +72,14 @@ pub struct LanguageNames {
     pub output: &'static str,
 }
 
-/// What the normalisation of queries and keys is over, and whose factors it has.
+/// Normalisation of queries and keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadNorm {
-    /// Each head, all with the same factors.
+    /// Over each head; the heads share their factors.
     Alike,
-    /// Each head, with its own factors.
+    /// Over each head, with separate factors.
     Own,
-    /// All heads together.
+    /// Over all heads together.
     Joined,
 }
 

@@ -21,8 +21,8 @@ pub(crate) struct DecoderLayer {
     feed_forward_norm: Around<Norm>,
     /// True if the feed-forward block reads what attention reads.
     is_parallel: bool,
-    /// True if it reads what attention's normalisation gives.
-    shares_norm: bool,
+    /// True if the feed-forward block reads the normalised input of attention.
+    shared_norm: bool,
     /// Factor of what each sublayer adds.
     residual: Option<f64>,
     /// Keys that a query sees at most.
@@ -56,7 +56,7 @@ impl Joined {
         let rows = x.transpose(1, 2); // [batch, position, heads, d_head]
         let rows = match self.over {
             HeadNorm::Joined => norm.forward(&rows.flatten(2, 3)).unflatten(2, [size[1], size[3]]),
-            HeadNorm::Alike | HeadNorm::Own => norm.forward(&rows),
+            _ => norm.forward(&rows),
         };
         let x = rows.transpose(1, 2);
         kept.map_or_else(|| x.shallow_clone(), |kept| x.index_select(1, kept))
@@ -156,7 +156,7 @@ impl DecoderLayer {
             feed_forward: Blocks::new(config, weights, layer)?,
             feed_forward_norm: around(&names.feed_forward_norm)?,
             is_parallel: options.use_parallel_residual == Some(true),
-            shares_norm: config.family.shares_norm,
+            shared_norm: config.family.shared_norm,
             residual: options.residual_multiplier.filter(|&factor| factor != 1.0),
             window: config.window(layer),
             turning: config.turning(layer),
@@ -225,7 +225,7 @@ impl DecoderLayer {
 
     /// Output of the layer from what enters it and the residual stream behind attention.
     pub(crate) fn fed(&self, x: &Tensor, attended: &Tensor, dropout: &ModelDropout) -> Tensor {
-        let entering = if self.shares_norm {
+        let entering = if self.shared_norm {
             read(x, &self.attention_norm)
         } else {
             read(if self.is_parallel { x } else { attended }, &self.feed_forward_norm)

@@ -1,5 +1,5 @@
-//! Rotary positions: Su et al. (2021), <https://arxiv.org/abs/2104.09864>. As in transformers, the two halves of a head turn
-//! against each other, in some families its neighbouring numbers, as in the paper.
+//! Rotary positions: Su et al. (2021), <https://arxiv.org/abs/2104.09864>. As in transformers, dimensions of the two halves of a head
+//! are rotated together; in some families neighbouring dimensions, as in the paper.
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tch::{Device, Kind, Tensor};
@@ -138,8 +138,8 @@ const LOCAL_BASE: &str = "rope_local_base_freq";
 pub(crate) struct Turning {
     /// Numbers of a head that turn, the first ones.
     pub(super) width: i64,
-    /// True if neighbouring numbers turn against each other, and not two halves.
-    pub(super) neighbours: bool,
+    /// True if neighbouring dimensions are rotated, and not those of two halves.
+    pub(super) interleaved: bool,
     pub(super) theta: f64,
     pub(super) scaling: Option<RotaryScaling>,
 }
@@ -148,7 +148,7 @@ pub(crate) struct Turning {
 #[derive(Debug)]
 pub(crate) struct Rotary {
     frequencies: Tensor, // [width / 2], radians a token, in double precision
-    neighbours: bool,
+    interleaved: bool,
 }
 
 /// The turns of some neighbouring positions, `[position, width / 2]` each.
@@ -156,17 +156,17 @@ pub(crate) struct Rotary {
 pub(crate) struct Turns {
     cosines: Tensor,
     sines: Tensor,
-    neighbours: bool,
+    interleaved: bool,
 }
 
 impl Rotary {
-    pub(crate) fn new(Turning { width, neighbours, theta, scaling }: Turning, device: Device) -> Self {
+    pub(crate) fn new(Turning { width, interleaved, theta, scaling }: Turning, device: Device) -> Self {
         let frequency = |place: i64| {
             let plain = theta.powf(-2.0 * place as f64 / width as f64);
             scaling.map_or(plain, |scaling| scaling.scale(plain))
         };
         let frequencies: Vec<f64> = (0..width / 2).map(frequency).collect();
-        Self { frequencies: Tensor::from_slice(&frequencies).to_device(device), neighbours }
+        Self { frequencies: Tensor::from_slice(&frequencies).to_device(device), interleaved }
     }
 
     /// Turns of `count` positions from `first` on, counted from 0.
@@ -176,7 +176,7 @@ impl Rotary {
         Turns {
             cosines: angles.cos().to_kind(kind),
             sines: angles.sin().to_kind(kind),
-            neighbours: self.neighbours,
+            interleaved: self.interleaved,
         }
     }
 }
@@ -186,9 +186,9 @@ impl Turns {
     pub(super) fn apply(&self, x: &Tensor) -> Tensor {
         let half = self.cosines.size()[1];
         let rest = x.size()[3] - 2 * half;
-        let Self { cosines, sines, neighbours } = self;
+        let Self { cosines, sines, interleaved } = self;
         let turning = x.narrow(3, 0, 2 * half);
-        let (first, second) = if *neighbours {
+        let (first, second) = if *interleaved {
             let pairs = turning.unflatten(3, [half, 2]); // [batch, heads, position, half, 2]
             (pairs.select(4, 0), pairs.select(4, 1))
         } else {
@@ -196,7 +196,7 @@ impl Turns {
         };
         let (turned, by) = (&first * cosines - &second * sines, second * cosines + first * sines);
         let mut parts =
-            if *neighbours { vec![Tensor::stack(&[turned, by], 4).flatten(3, 4)] } else { vec![turned, by] };
+            if *interleaved { vec![Tensor::stack(&[turned, by], 4).flatten(3, 4)] } else { vec![turned, by] };
         if rest > 0 {
             parts.push(x.narrow(3, 2 * half, rest));
         }

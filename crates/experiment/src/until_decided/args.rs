@@ -12,11 +12,8 @@ use crate::error::Error;
 /// Looks at most, unless told otherwise.
 const LOOKS: usize = 6;
 
-/// Heads from which on a backward pass over all segments costs less than it saves.
+/// Minimum number of heads for which a backward pass over all segments costs less than it saves.
 const LEAST_HEADS: usize = 8;
-
-/// As [`LEAST_HEADS`], where the gradient predicts decisions, which tells less.
-const LEAST_HEADS_OF_DECISIONS: usize = 100;
 
 /// Arguments of sweeps that stop.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -120,21 +117,21 @@ impl DecidingArgs {
                 "--until-decided is for --ablation zero and mean: a resample takes the contexts of other texts in the order of all segments",
             ));
         }
-        let least_heads = match metric {
-            _ if scored.rescale => None,
-            MetricName::Nats => Some(LEAST_HEADS),
-            MetricName::Accuracy | MetricName::F1 | MetricName::Matthews => Some(LEAST_HEADS_OF_DECISIONS),
-            _ => None,
-        };
-        let control_variate = match (self.control_variate, least_heads) {
-            (Some(Switch::On), None) => {
+        let is_predicted = !scored.rescale
+            && matches!(
+                metric,
+                MetricName::Nats | MetricName::Accuracy | MetricName::F1 | MetricName::Matthews
+            );
+        let control_variate = match self.control_variate {
+            Some(Switch::On) if !is_predicted => {
                 return Err(Error::input(format!(
                     "--control-variate on is for nats per token, accuracy, F1 and Matthews correlation without --rescale: first-order \
                      effects do not predict {metric}"
                 )));
             }
-            (Some(switch), _) => switch == Switch::On,
-            (None, least) => least.is_some_and(|least| heads >= least),
+            Some(switch) => switch == Switch::On,
+            // decisions rarely change, so that predicting them saves little
+            None => is_predicted && metric == MetricName::Nats && heads >= LEAST_HEADS,
         };
         let bounds = match self.bounds {
             None | Some(Bounds::ObrienFleming) => Spending::ObrienFleming,

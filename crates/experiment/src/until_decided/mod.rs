@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use core_masking::HeadSet;
 use records::{BASE, Block, TestedRow, Testing, UntilDecided, Verdict, Verdicts, first_order_name};
 use significance::{Store, block, look};
+use stats::Segments;
 use stats::deciding::look_sizes;
-use stats::predictions::Predictions;
+use stats::predictions::{Predictions, passes};
 use stats::sequential::sampling_order;
-use stats::{Metric, Segments};
 use subject::{Scored, Subject};
 use training::stop::Unbroken;
 
@@ -106,9 +106,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         // heads share the layers below them, half of all on average
         meter.seconds_per_pass /= 2.0;
         if deciding.rules.control_variate && self.predict(subject, scored, &open, &base)? {
-            // forward and backward; decisions are read from another forward pass
-            let passes = if base.metric() == Metric::Nats { 3 } else { 4 };
-            meter.passes += passes * base.len() as u64;
+            meter.passes += (passes(base.metric()) * base.len()) as u64;
         }
         let mut rows = open.into_iter().map(|set| self.growing(set, &base)).collect::<Result<Vec<_>, _>>()?;
         let order = sampling_order(base.len(), deciding.rules.seed);

@@ -5,6 +5,7 @@ use charts::palette::{BLUE, GREY, INK};
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
 use records::{AblationRow, TestedRow as _, UntilDecided, Verdict, Verdicts};
+use stats::predictions::passes;
 use words::count;
 
 use crate::artefact::{Artefact, Reads, chapter};
@@ -32,29 +33,31 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
 struct Look {
     segments: usize,
     /// Forward passes over one segment; a backward pass counts two.
-    passes: u64,
+    passes: usize,
+    /// Those of a sample of this size that no head leaves.
+    fixed: usize,
     verdicts: Verdicts,
 }
 
 /// The looks of a sweep of `segments` segments, in their order.
-fn looks(sweep: &Ablations, judge: Judge, (rules, segments): (UntilDecided, usize)) -> Vec<Look> {
+fn looks(
+    sweep: &Ablations,
+    judge: Judge,
+    (rules, metric, segments): (UntilDecided, stats::Metric, usize),
+) -> Vec<Look> {
     let sample = |row: &AblationRow| row.looks().and_then(|looks| looks.last().copied()).unwrap_or(0);
     let mut sizes: Vec<usize> = sweep.rows.iter().filter_map(|row| row.looks()).flatten().collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let is_mean = sweep.metric().name() == stats::MetricName::Nats;
-    let before = match rules.control_variate {
-        true if is_mean => 4 * segments, // the full model, then forward and backward
-        true => 5 * segments,
-        false => segments,
-    };
+    // of the full model, and of the gradient
+    let before = segments * if rules.control_variate { 1 + passes(metric) } else { 1 };
     let of_size = |size: usize| {
         // a head that goes on is undecided
         let verdict = |row: &AblationRow| judge.verdict(row).filter(|_| sample(row) <= size);
         let passes: usize = sweep.rows.iter().map(|row| sample(row).min(size)).sum();
         let mut verdicts = Verdicts::default();
         sweep.rows.iter().for_each(|row| verdicts.add(verdict(row).unwrap_or(Verdict::Undecided)));
-        Look { segments: size, passes: (before + passes) as u64, verdicts }
+        Look { segments: size, passes: before + passes, fixed: before + size * sweep.rows.len(), verdicts }
     };
     sizes.into_iter().map(of_size).collect()
 }
@@ -62,19 +65,18 @@ fn looks(sweep: &Ablations, judge: Judge, (rules, segments): (UntilDecided, usiz
 fn sheet_of(sweep: &Ablations, rules: UntilDecided, criterion: Criterion) -> Result<Sheet> {
     let (base, _) = stored(sweep, || no_segments(&sweep.file))?;
     let judge = sweep.judge(criterion);
-    let looks = looks(sweep, judge, (rules, base.len()));
+    let looks = looks(sweep, judge, (rules, base.metric(), base.len()));
     let chart = figure(sweep, &looks, (rules, judge));
     Ok(sheet(&sweep.file, STEM, chart, [table(sweep, &looks, judge)]))
 }
 
 fn figure(sweep: &Ablations, looks: &[Look], (rules, judge): (UntilDecided, Judge)) -> Chart {
     let heads = sweep.rows.len();
-    let thousands = |passes: u64| passes as f64 / 1_000.0;
+    let thousands = |passes: usize| passes as f64 / 1_000.0;
     let decided = |look: &Look| (look.verdicts.needed + look.verdicts.dispensable) as f64;
     let stopping: Vec<(f64, f64)> =
         looks.iter().map(|look| (thousands(look.passes), decided(look))).collect();
-    let fixed: Vec<(f64, f64)> =
-        looks.iter().map(|look| (thousands((look.segments * (heads + 1)) as u64), decided(look))).collect();
+    let fixed: Vec<(f64, f64)> = looks.iter().map(|look| (thousands(look.fixed), decided(look))).collect();
     let most = stopping.iter().chain(&fixed).map(|&(passes, _)| passes).fold(0.0, f64::max);
     let (own, other) = (Mark::new(Shape::Circle, 1.7, BLUE), Mark::new(Shape::Square, 1.5, GREY).hollow());
     let (solid, dashed) = (Style::line(BLUE, 1.0), Style::dashed(GREY, 0.7));
@@ -123,7 +125,7 @@ fn correlations(sweep: &Ablations) -> Option<Panel> {
     let median = |layer: usize| {
         let mut own: Vec<f64> = all.iter().filter(|own| own.1 == layer).map(|own| own.2).collect();
         own.sort_by(f64::total_cmp);
-        own.get(own.len() / 2).map(|&median| (layer as f64, median))
+        Some((layer as f64, crate::findings::pruning::median(&own)?))
     };
     let points = sweep.attentions().into_iter().map(|attention| {
         let own = all.iter().filter(|own| own.0 == attention);
@@ -136,12 +138,12 @@ fn correlations(sweep: &Ablations) -> Option<Panel> {
 }
 
 fn table(sweep: &Ablations, looks: &[Look], judge: Judge) -> Table {
-    let exact = |look: &Look| (look.segments * (sweep.rows.len() + 1)) as f64;
     let row = |look: &Look| {
-        let share = Cell::printed(100.0 * look.passes as f64 / exact(look), |share| format!("{share:.0}%"));
+        let share =
+            Cell::printed(100.0 * look.passes as f64 / look.fixed as f64, |share| format!("{share:.0}%"));
         let names = ["needed", "dispensable", "undecided"];
         let verdicts = names.into_iter().zip(three(Some(look.verdicts)));
-        let cells = [("passes", Cell::from(look.passes as usize)), ("of those without stopping", share)];
+        let cells = [("passes", Cell::from(look.passes)), ("of those without stopping", share)];
         (count(look.segments, "segment").into(), verdicts.chain(cells).collect())
     };
     let title = sweep.file.titled("Heads decided after each look");
@@ -177,7 +179,7 @@ mod tests {
             row("50+100+200", 0.5, 1.5, Some(0.2)),
         ];
         let rules = UntilDecided { bounds: Spending::Pocock, seed: 1, control_variate: true };
-        let found = looks(&sweep, judge, (rules, 200));
+        let found = looks(&sweep, judge, (rules, stats::Metric::Nats, 200));
         let expected = [(50, 800 + 150, [0, 1, 2]), (100, 800 + 250, [1, 1, 1]), (200, 800 + 350, [1, 1, 1])];
         for (look, (segments, passes, verdicts)) in found.iter().zip(expected) {
             let Verdicts { needed, dispensable, undecided } = look.verdicts;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use records::{AblationRow, Attention, TestedRow as _};
 use words::count;
 
+use crate::findings::pruning::median;
 use crate::findings::results::{Results, distinct, extent};
 
 /// Meaning of missing heads: a sweep that is still running and uneven layers look the same from here.
@@ -80,7 +81,7 @@ pub fn looks_of<'a>(family: impl IntoIterator<Item = &'a AblationRow>) -> Option
     let shown = shown.collect::<Vec<_>>().join(", ");
     let mut correlations: Vec<f64> = family.iter().filter_map(|row| row.correlation).collect();
     correlations.sort_by(f64::total_cmp);
-    let median = correlations.get(correlations.len() / 2);
+    let median = median(&correlations);
     let helped = median.map_or(String::new(), |median| {
         format!(
             "; first-order effects of all segments are a control variate (median correlation {median:.2})"

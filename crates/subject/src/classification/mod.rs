@@ -31,7 +31,7 @@ use crate::models::Models;
 use crate::reading::{Input, Reading, check_length};
 use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
-use crate::task::{Predicts, Task};
+use crate::task::{PredictedBy, Task};
 use scorer::Decisions;
 use spec::{ClassificationSpec, ScoredBy};
 use texts::Texts;
@@ -166,8 +166,8 @@ impl Task for Classification {
         texts.lengths().collect()
     }
 
-    fn predicts(&self, _: &Texts) -> Option<Predicts> {
-        matches!(self.metric, Metric::Classes(_)).then_some(Predicts::Decisions)
+    fn predicts(&self, _: &Texts) -> Option<PredictedBy> {
+        matches!(self.metric, Metric::Classes(_)).then_some(PredictedBy::Decisions)
     }
 
     fn scores(&self, model: &Classifier, texts: &Texts, rows: &[usize]) -> Result<Vec<Vec<f64>>, Error> {

@@ -34,7 +34,7 @@ use crate::models::Models;
 use crate::reading::{Input, Reading, Vocabulary, check_length};
 use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
-use crate::task::{Predicts, Task};
+use crate::task::{PredictedBy, Task};
 use rows::{Choosing, Rows, SegmentsOf, Windowing};
 use scorer::{Found, Predictions};
 use spec::{LanguageData, LanguageSpec, ScoreSpec};
@@ -232,12 +232,12 @@ impl Task for LanguageModelling {
         rows.has_contrasts()
     }
 
-    fn predicts(&self, rows: &Rows) -> Option<Predicts> {
+    fn predicts(&self, rows: &Rows) -> Option<PredictedBy> {
         Some(match &rows.segments {
             SegmentsOf::Documents { .. } => {
-                Predicts::Losses((0..rows.len()).map(|row| rows.segment(row)).collect())
+                PredictedBy::Losses((0..rows.len()).map(|row| rows.segment(row)).collect())
             }
-            SegmentsOf::Questions { .. } => Predicts::Decisions,
+            SegmentsOf::Questions { .. } => PredictedBy::Decisions,
         })
     }
 
