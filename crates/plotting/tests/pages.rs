@@ -22,6 +22,7 @@ use stats::correlation::pearson;
 use stats::family::Comparison;
 use stats::reliability::{Swept, ceiling, split_half};
 use stats::replicates::{Agreement, Heterogeneity};
+use stats::sequential::Spending;
 use words::{fixed, signed};
 
 fn root() -> PathBuf {
@@ -179,6 +180,8 @@ fn number(words: &[&str]) -> String {
                 [find(file, &["removed=0"]), find(file, conditions)].map(|row| row.number("cache_bytes"));
             fixed(100.0 * (1.0 - left / all), 0)
         }
+        ["replay", what, file, bounds] => replayed(what, file, bounds),
+        ["median-correlation", file, places] => fixed(median_correlation(file), digits(places)),
         ["millions", file, column] => fixed(find(file, &[]).number(column) / 1e6, 0),
         ["loss", subject, head, places] => {
             let row = sweep(subject).into_iter().find(|row| row.head() == head).unwrap();
@@ -391,6 +394,33 @@ fn check_says(page: &str, text: &str, sentences: &[&str]) {
     assert!(missing.is_empty(), "{page} should say {missing:#?}");
 }
 
+/// The file of a sweep; `significance-mrpc` is the one whose predictions are stored.
+fn path_of(sweep: &str) -> PathBuf {
+    match sweep {
+        "significance-mrpc" => root().join("crates/significance/tests/minilm-mrpc/ablate-one-msr_test.csv"),
+        _ => root().join("results").join(sweep).with_extension("csv"),
+    }
+}
+
+/// A sweep replayed as if heads left it once decided: segments, share of passes in percent, or `71 of 72` equal verdicts.
+fn replayed(what: &str, sweep: &str, bounds: &str) -> String {
+    let bounds = Spending::ALL.into_iter().find(|own| own.name() == bounds).unwrap();
+    let found = significance::replay(&path_of(sweep), bounds, what == "helped").unwrap().unwrap();
+    match what {
+        "segments" => found.segments.to_string(),
+        "equal" => format!("{} of {}", found.equal, found.heads),
+        _ => fixed(100.0 * found.share, 0),
+    }
+}
+
+/// Median over heads of the correlation of effects and predictions.
+fn median_correlation(sweep: &str) -> f64 {
+    let rows: Vec<records::AblationRow> = records::read_complete(&path_of(sweep)).unwrap();
+    let mut all: Vec<f64> = rows.iter().filter_map(|row| row.correlation).collect();
+    all.sort_by(f64::total_cmp);
+    f64::midpoint(all[(all.len() - 1) / 2], all[all.len() / 2])
+}
+
 /// The heads of one attention type, masked alone.
 fn family(subject: &str, attention: &str) -> Vec<Row> {
     sweep(subject).into_iter().filter(|row| row.text("attention") == attention).collect()
@@ -529,6 +559,11 @@ fn check_template(template: &str, page: &str, layout: fn(&str) -> String) {
         fs::write(&path, &text).unwrap();
     }
     assert_eq!(fs::read_to_string(path).unwrap(), text, "GOLDEN=write writes {page}");
+}
+
+#[test]
+fn the_page_on_sweeps_that_stop_is_its_template_filled() {
+    check_template("deciding.md", "results/deciding.md", wrapped);
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod file;
 mod groups;
 mod merge;
 mod power;
+mod replay;
 
 pub use agreement::{Sweep, agreement};
 pub use args::{SEED, TestArgs, margin, resamples};
@@ -34,6 +35,7 @@ pub use error::Error;
 pub use file::{AGAINST_ARGUMENTS, Retested, Share, retest};
 pub use groups::{Change, Group, groups};
 pub use merge::{Merged, merge};
+pub use replay::{Replayed, replay};
 
 /// The experiments whose results are tested, which the names of their files begin with.
 pub fn tested() -> impl Iterator<Item = &'static str> {

@@ -1,0 +1,81 @@
+//! Sweeps of all segments, replayed as if each head had left the sweep once it was decided.
+use std::path::Path;
+
+use records::{
+    AblationRow, BASE, Blocks, Row as _, Signature, TestedRow, UntilDecided, Verdict, read_complete,
+};
+use stats::deciding::look_sizes;
+use stats::predictions::passes;
+use stats::sequential::{Spending, sampling_order};
+
+use crate::{Error, Store, look, metric_of};
+
+/// Maximum number of looks.
+const LOOKS: usize = 6;
+
+/// Draws the order of the segments.
+const SEED: u64 = 1;
+
+/// A sweep with and without stopping.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Replayed {
+    /// Heads of the sweep.
+    pub heads: usize,
+    /// Segments of the sweep.
+    pub segments: usize,
+    /// Heads with the verdict of the full sweep.
+    pub equal: usize,
+    /// Heads that are decided the other way.
+    pub reversed: usize,
+    /// Forward passes over a segment, those of the gradient included, as a share of all heads times all segments.
+    pub share: f64,
+}
+
+/// Replays a sweep from its stored statistics. A head that no early look decides keeps the verdict of the full sweep.
+///
+/// - `is_helped`: with first-order predictions as a control variate; `None` if they are not stored
+///
+/// # Errors
+/// If the sweep or its statistics are not complete, or it was not tested.
+pub fn replay(path: &Path, bounds: Spending, is_helped: bool) -> Result<Option<Replayed>, Error> {
+    let incomplete = || Error::Invalid(format!("`{}` is no complete, tested sweep", path.display()));
+    let signature = Signature::read(&Signature::path_beside(path))?.ok_or_else(incomplete)?;
+    let blocks = Blocks::beside(path, &signature)?.ok_or_else(incomplete)?;
+    let (measured, testing) = signature.measured.as_ref().zip(signature.testing).ok_or_else(incomplete)?;
+    let rows: Vec<AblationRow> = read_complete(path)?;
+    let mut store = Store::new(&blocks, metric_of(measured)?);
+    let base = store.base(BASE)?;
+    let order = sampling_order(base.len(), SEED);
+    let rules = UntilDecided { bounds, seed: SEED, control_variate: is_helped };
+    let mut found = Replayed { heads: rows.len(), segments: base.len(), ..Replayed::default() };
+    if is_helped {
+        found.share = passes(base.metric()) as f64 / found.heads as f64;
+    }
+    let sizes = look_sizes(&base, LOOKS);
+    for exact in rows {
+        let expected = exact.verdict(testing.margin_percent).ok_or_else(incomplete)?;
+        let whole = store.variant(&exact.name(), BASE)?;
+        let predicted = if is_helped { store.first_order(&exact.name(), BASE)? } else { None };
+        if is_helped && predicted.is_none() {
+            return Ok(None);
+        }
+        let mut row = AblationRow { looks: String::new(), ..exact.clone() };
+        let (mut verdict, mut sample) = (expected, base.len()); // the last look is the plain test
+        for &size in &sizes[..sizes.len() - 1] {
+            let mut places = order[..size].to_vec();
+            places.sort_unstable();
+            let variant = base.clone().with(&places, &whole.at(&places));
+            row.add_look(size);
+            look(&mut row, (&base, &variant), (predicted.as_ref(), &[]), (rules, testing))?;
+            let early = row.verdict(testing.margin_percent).filter(|own| *own != Verdict::Undecided);
+            if let Some(early) = early {
+                (verdict, sample) = (early, size);
+                break;
+            }
+        }
+        found.equal += usize::from(verdict == expected);
+        found.reversed += usize::from(verdict != expected && expected != Verdict::Undecided);
+        found.share += sample as f64 / base.len() as f64 / found.heads as f64;
+    }
+    Ok(Some(found))
+}
