@@ -102,10 +102,10 @@ fn figure(sweep: &Ablations, looks: &[Look], (rules, judge): (UntilDecided, Judg
             bounds(rules)
         ))
         .note("a backward pass counts two forward passes")
-        .note((panels.len() > 1).then(|| {
-            "right: correlation, over the segments that were measured, of what masking a head changes and what the gradient predicts; line: \
-             medians of layers"
-        }))
+        .note((panels.len() > 1).then_some(
+"right: correlation, over the segments that were measured, of what masking a head changes and what the gradient predicts; line: \
+             medians of layers",
+))
         .note(judge.of_verdicts())
         .entries([entry("heads leave once decided", solid, own), entry("no head leaves", dashed, other)])
         .panels(panels.len(), panels)
