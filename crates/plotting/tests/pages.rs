@@ -17,7 +17,7 @@ use plotting::findings::{
     Ablations, Adjustment, Contrasts, Criterion, Folders, Gates, Judge, Kinds, LeftOut, Methods, Replicates,
     ResultFile, Results, Retrained, Source,
 };
-use records::{AblationRow, Attention, CurveRow, Method, TestedRow as _};
+use records::{AblationRow, Attention, CurveRow, Method, TestedRow as _, Verdict, Verdicts};
 use stats::correlation::pearson;
 use stats::family::Comparison;
 use stats::reliability::{Swept, ceiling, split_half};
@@ -181,6 +181,7 @@ fn number(words: &[&str]) -> String {
             fixed(100.0 * (1.0 - left / all), 0)
         }
         ["replay", what, file, bounds] => replayed(what, file, bounds),
+        ["after", file, size] => after(file, size.parse().unwrap()),
         ["median-correlation", file, places] => fixed(median_correlation(file), digits(places)),
         ["millions", file, column] => fixed(find(file, &[]).number(column) / 1e6, 0),
         ["loss", subject, head, places] => {
@@ -411,6 +412,18 @@ fn replayed(what: &str, sweep: &str, bounds: &str) -> String {
         "equal" => format!("{} of {}", found.equal, found.heads),
         _ => fixed(100.0 * found.share, 0),
     }
+}
+
+/// Heads of a sweep that stops, by their verdicts after the look at this many segments: `| 15 | 125 | 22 |`.
+fn after(sweep: &str, size: usize) -> String {
+    let (found, judge) = judged(sweep);
+    let verdict = |row: &AblationRow| {
+        let is_left = row.looks().unwrap().last().is_some_and(|&last| last > size);
+        if is_left { Verdict::Undecided } else { judge.verdict(row).unwrap() }
+    };
+    let Verdicts { needed, dispensable, undecided } =
+        Verdicts::of(found.rows.iter().map(|row| Some(verdict(row)))).unwrap();
+    format!("| {needed} | {dispensable} | {undecided} |")
 }
 
 /// Median over heads of the correlation of effects and predictions.
@@ -672,9 +685,6 @@ fn words_of_the_findings_are_those_of_the_results() {
         }
         assert_eq!(number(&["runs", subject]), "3", "three runs of {subject}");
     }
-    let three = ["undecided", "heads"]
-        .map(|words| number(&[words, "smollm2-135m-instruct/ablate-one-wikitext2-first-3", "self"]));
-    assert_eq!(three, ["270", "270"], "three articles of WikiText-2 decide nothing");
     let all = ["dispensable", "heads"];
     for (subject, attention) in [("demo-language", "self"), ("multi30k-en-fr", "enc-enc")] {
         let [dispensable, heads] = all.map(|words| number(&[words, subject, attention]));

@@ -147,7 +147,7 @@ fn table(sweep: &Ablations, looks: &[Look], judge: Judge) -> Table {
         (count(look.segments, "segment").into(), verdicts.chain(cells).collect())
     };
     let title = sweep.file.titled("Heads decided after each look");
-    by_name(Table::new("Deciding", sweep.file.label(STEM), title), ["", "verdicts"], looks.iter().map(row))
+    by_name(Table::new("Deciding", sweep.file.label(STEM), title), ["look", "verdict"], looks.iter().map(row))
         .note("passes: forward passes over a segment; a backward pass counts two")
         .note(judge.of_verdicts())
 }
