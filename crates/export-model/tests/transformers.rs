@@ -73,7 +73,7 @@ fn json_of(path: &Path) -> Value {
 /// A folder for each family that there are reference numbers of, and for the first Gemma.
 fn write_families(folder: &Path) {
     let golden = Path::new(CRATE).join("../test-support/golden");
-    for place in ["", "families", "more"] {
+    for place in ["", "families", "more", "tokens-images"] {
         let mut sources: Vec<_> =
             fs::read_dir(golden.join(place)).unwrap().map(|entry| entry.unwrap().path()).collect();
         sources.sort();

@@ -12,7 +12,7 @@ pub static COHERE: LanguageFamily = LanguageFamily {
     model_type: "cohere",
     architecture: "CohereForCausalLM",
     keys: ConfigKeys {
-        entries: &[REMOVED, ("rms_norm_eps", Some("layer_norm_eps")), ("head_dim", None), ("mlp_bias", None)],
+        entries: &[REMOVED, ("rms_norm_eps", Some("layer_norm_eps")), ("mlp_bias", None)],
         defaults: r#"{"hidden_act": "silu", "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "logit_scale": 0.0625,
             "use_qk_norm": false, "tie_word_embeddings": true}"#,
     },
