@@ -17,17 +17,20 @@ use crate::weights::Inventory;
 pub(crate) const DEQUANTISE: &str = "use the model that it was made from, or, where transformers can do it, python -c \"from \
      transformers import AutoModelForCausalLM as M; M.from_pretrained('DIR').dequantize().save_pretrained('NEW')\"";
 
-/// A `config.json`, and the family among `families` that it names by its `model_type` or else by the class in
-/// `architectures`; `names` gives both of a family. `inventory` gives the tensors of a model of a family with these settings, so that an
-/// error can name the nearest family.
-pub(crate) fn read_config<F>(
+/// Reads the `config.json` of a model of one of `families`, which it names by its `model_type` or else by the class in `architectures`.
+///
+/// - `names`: both names of a family
+/// - `of_family`: the configuration of a model of this family, from the entries of the file
+/// - `inventory`: its tensors, so that an error can name the nearest family
+pub(crate) fn read_config<F, C>(
     path: &Path,
     families: &[&'static F],
     names: impl Fn(&F) -> [&'static str; 2],
-    inventory: impl Fn(Map<String, Value>, &'static F) -> Option<Inventory>,
-) -> Result<(Map<String, Value>, &'static F), Error> {
+    of_family: impl Fn(Map<String, Value>, &'static F) -> Result<C, Error>,
+    inventory: impl Fn(&C) -> Inventory,
+) -> Result<C, Error> {
     refuse_adapter(path)?;
-    let mut json: Map<String, Value> = read_json(path)?;
+    let json: Map<String, Value> = read_json(path)?;
     if let Some(settings) = json.get("quantization_config").filter(|settings| !settings.is_null()) {
         let settings = excerpt(&settings.to_string()).to_string();
         return Err(Error::file(path, format!("its weights are quantised ({settings}): {DEQUANTISE}")));
@@ -39,26 +42,26 @@ pub(crate) fn read_config<F>(
     let found = json.get("model_type").and_then(Value::as_str);
     let class = json.get("architectures").and_then(|classes| classes.get(0)?.as_str());
     let is_named = |names: [&str; 2]| found.map_or(class == Some(names[1]), |found| found == names[0]);
-    let family = families.iter().copied().find(|family| is_named(names(family))).ok_or_else(|| {
-        let known: Vec<String> = families.iter().map(|family| format!("`{}`", names(family)[0])).collect();
-        let known = known.join(" or ");
-        let fault = match found {
-            Some(found) => {
-                let settings = |own: &'static F| {
-                    let mut json = json.clone();
-                    json.insert("model_type".to_owned(), names(own)[0].into());
-                    json
-                };
-                let all = families.iter().map(|own| (names(own)[0], inventory(settings(own), own)));
-                let nearest = nearest(path, all).unwrap_or_default();
-                format!("model_type is `{}`, but it must be {known} here{nearest}", excerpt(found))
-            }
-            None => format!("add the line \"model_type\": \"...\", which it lacks, with {known}"),
-        };
-        Error::file(path, fault)
-    })?;
-    json.insert("model_type".to_owned(), names(family)[0].into());
-    Ok((json, family))
+    let read_as = |family: &'static F| {
+        let mut json = json.clone();
+        json.insert("model_type".to_owned(), names(family)[0].into());
+        of_family(json, family)
+    };
+    if let Some(family) = families.iter().find(|family| is_named(names(family))) {
+        return read_as(family);
+    }
+    let known: Vec<String> = families.iter().map(|family| format!("`{}`", names(family)[0])).collect();
+    let known = known.join(" or ");
+    let fault = match found {
+        Some(found) => {
+            let all =
+                families.iter().map(|own| (names(own)[0], read_as(own).ok().map(|own| inventory(&own))));
+            let nearest = nearest(path, all).unwrap_or_default();
+            format!("model_type is `{}`, but it must be {known} here{nearest}", excerpt(found))
+        }
+        None => format!("add the line \"model_type\": \"...\", which it lacks, with {known}"),
+    };
+    Err(Error::file(path, fault))
 }
 
 /// Names the family whose tensors are nearest to those next to a `config.json`, and what differs; `None` if most differ.

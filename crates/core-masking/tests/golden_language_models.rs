@@ -34,7 +34,7 @@ const MORE: [&str; 16] = [
     "qwen3_moe",
 ];
 
-/// Those of `tokens-images/`, which transformers 5 reads as they are.
+/// Folders in `tokens-images/`, which transformers 5 reads as they are.
 const NEWER: [&str; 3] = ["cohere", "cohere-qk", "glm4"];
 
 struct Golden {

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use plotting::findings::contrasts::Contrast;
 use plotting::findings::kinds::KindContrast;
 use plotting::findings::methods::{MethodArea, Repaired};
+use plotting::findings::pruning::median;
 use plotting::findings::replicates::Needed;
 use plotting::findings::segments::stored;
 use plotting::findings::source::experiment;
@@ -17,7 +18,7 @@ use plotting::findings::{
     Ablations, Adjustment, Contrasts, Criterion, Folders, Gates, Judge, Kinds, LeftOut, Methods, Replicates,
     ResultFile, Results, Retrained, Source,
 };
-use records::{AblationRow, Attention, CurveRow, Method, TestedRow as _, Verdict, Verdicts};
+use records::{AblationRow, Attention, CurveRow, Method, TestedRow as _, Verdicts};
 use stats::correlation::pearson;
 use stats::family::Comparison;
 use stats::reliability::{Swept, ceiling, split_half};
@@ -417,12 +418,7 @@ fn replayed(what: &str, sweep: &str, bounds: &str) -> String {
 /// Heads of a sweep that stops, by their verdicts after the look at this many segments: `| 15 | 125 | 22 |`.
 fn after(sweep: &str, size: usize) -> String {
     let (found, judge) = judged(sweep);
-    let verdict = |row: &AblationRow| {
-        let is_left = row.looks().unwrap().last().is_some_and(|&last| last > size);
-        if is_left { Verdict::Undecided } else { judge.verdict(row).unwrap() }
-    };
-    let Verdicts { needed, dispensable, undecided } =
-        Verdicts::of(found.rows.iter().map(|row| Some(verdict(row)))).unwrap();
+    let Verdicts { needed, dispensable, undecided } = found.verdicts_after(judge, size);
     format!("| {needed} | {dispensable} | {undecided} |")
 }
 
@@ -431,7 +427,7 @@ fn median_correlation(sweep: &str) -> f64 {
     let rows: Vec<records::AblationRow> = records::read_complete(&path_of(sweep)).unwrap();
     let mut all: Vec<f64> = rows.iter().filter_map(|row| row.correlation).collect();
     all.sort_by(f64::total_cmp);
-    f64::midpoint(all[(all.len() - 1) / 2], all[all.len() / 2])
+    median(&all).unwrap()
 }
 
 /// The heads of one attention type, masked alone.

@@ -27,7 +27,7 @@ pub struct Replayed {
     pub equal: usize,
     /// Heads that are decided the other way.
     pub reversed: usize,
-    /// Forward passes over a segment, those of the gradient included, as a share of all heads times all segments.
+    /// Forward passes over a segment, including the gradient, as a share of all heads times all segments.
     pub share: f64,
 }
 

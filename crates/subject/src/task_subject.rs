@@ -40,7 +40,7 @@ impl<T: Task> TaskSubject<T> {
     }
 
     /// The model that does most of the work.
-    pub(crate) fn model(&self) -> &T::Model {
+    fn model(&self) -> &T::Model {
         self.models.quickest()
     }
 

@@ -238,12 +238,9 @@ impl ClassifierConfig {
 
     fn read_of(path: &Path, families: &[&'static ClassifierFamily]) -> Result<Self, Error> {
         let names = |family: &ClassifierFamily| [family.model_type, family.architecture];
-        let inventory = |json, family| {
-            let config = Self::of_family(path, json, family).ok()?;
-            Some(family.storage.inventory(&config.inventory()))
-        };
-        let (json, family) = checkpoint::read_config(path, families, names, inventory)?;
-        Self::of_family(path, json, family)
+        let of_family = |json, family| Self::of_family(path, json, family);
+        let inventory = |config: &Self| config.family.storage.inventory(&config.inventory());
+        checkpoint::read_config(path, families, names, of_family, inventory)
     }
 
     fn of_family(

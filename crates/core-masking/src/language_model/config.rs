@@ -258,12 +258,9 @@ impl LanguageConfig {
     /// If the file is missing, no JSON, of another model type, or describes an impossible or unsupported model.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let names = |family: &LanguageFamily| [family.model_type, family.architecture];
-        let inventory = |json, family| {
-            let config = Self::of_family(path, json, family).ok()?;
-            Some(family.storage.inventory(&config.inventory()))
-        };
-        let (json, family) = checkpoint::read_config(path, LANGUAGE_MODELS, names, inventory)?;
-        Self::of_family(path, json, family)
+        let of_family = |json, family| Self::of_family(path, json, family);
+        let inventory = |config: &Self| config.family.storage.inventory(&config.inventory());
+        checkpoint::read_config(path, LANGUAGE_MODELS, names, of_family, inventory)
     }
 
     fn of_family(

@@ -24,7 +24,7 @@ pub struct LanguageFamily {
     pub biases: Biases,
     /// True if attention and the feed-forward block run in parallel and read the same normalised input.
     pub shared_norm: bool,
-    /// True if rotary positions rotate neighbouring dimensions of a head (0 with 1), and not those of its two halves.
+    /// True if rotary positions rotate neighbouring dimensions of a head (0 with 1) instead of its two halves.
     pub interleaved_rotary: bool,
     /// True if embeddings are multiplied by the square root of their width.
     pub scales_words: bool,

@@ -138,7 +138,7 @@ const LOCAL_BASE: &str = "rope_local_base_freq";
 pub(crate) struct Turning {
     /// Numbers of a head that turn, the first ones.
     pub(super) width: i64,
-    /// True if neighbouring dimensions are rotated, and not those of two halves.
+    /// True if neighbouring dimensions are rotated together instead of two halves.
     pub(super) interleaved: bool,
     pub(super) theta: f64,
     pub(super) scaling: Option<RotaryScaling>,

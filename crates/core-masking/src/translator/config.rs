@@ -132,9 +132,8 @@ impl TranslatorConfig {
     /// If the file is missing, no JSON, of another model type, or describes an impossible or unsupported model.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let names = |family: &TranslatorFamily| [family.model_type, family.architecture];
-        let inventory = |json, family| Some(Self::of_family(path, json, family).ok()?.inventory());
-        let (json, family) = checkpoint::read_config(path, TRANSLATORS, names, inventory)?;
-        Self::of_family(path, json, family)
+        let of_family = |json, family| Self::of_family(path, json, family);
+        checkpoint::read_config(path, TRANSLATORS, names, of_family, Self::inventory)
     }
 
     fn of_family(

@@ -32,13 +32,8 @@ struct Growing<R> {
 }
 
 impl<R: TestedRow + Clone> Growing<R> {
-    /// Number of segments in its sample.
-    fn sample(&self) -> usize {
-        self.row.looks().and_then(|looks| looks.last().copied()).unwrap_or(0)
-    }
-
     fn is_open(&self, margin_percent: f64, segments: usize) -> bool {
-        self.sample() < segments && !is_decided(&self.row, margin_percent)
+        self.row.sample() < segments && !is_decided(&self.row, margin_percent)
     }
 }
 
@@ -115,7 +110,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         for size in sizes {
             let open: Vec<&mut Growing<R>> = rows
                 .iter_mut()
-                .filter(|row| row.is_open(testing.margin_percent, base.len()) && row.sample() < size)
+                .filter(|row| row.is_open(testing.margin_percent, base.len()) && row.row.sample() < size)
                 .collect();
             if open.is_empty() {
                 continue;
@@ -204,9 +199,9 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
     ) -> Result<(), Error> {
         let _unbroken = Unbroken::begin()?;
         let clusters = self.writer.signature_mut().identity.clusters();
-        open.sort_by_key(|row| row.sample()); // rows that a killed run has not looked at come first
-        for group in open.chunk_by_mut(|one, next| one.sample() == next.sample()) {
-            let mut places = sample[group[0].sample()..].to_vec();
+        open.sort_by_key(|row| row.row.sample()); // rows that a killed run has not looked at come first
+        for group in open.chunk_by_mut(|one, next| one.row.sample() == next.row.sample()) {
+            let mut places = sample[group[0].row.sample()..].to_vec();
             places.sort_unstable();
             let sets: Vec<HeadSet> = group.iter().map(|row| row.masked.clone()).collect();
             let began = Instant::now();
@@ -269,7 +264,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         let left: usize = rows
             .iter()
             .filter(|row| row.is_open(margin_percent, segments))
-            .map(|row| segments - row.sample())
+            .map(|row| segments - row.row.sample())
             .sum();
         let rest = if left == 0 {
             String::new()
@@ -294,11 +289,11 @@ fn affordable<R: TestedRow + Clone>(
     meter: &Meter,
 ) -> Result<Option<usize>, Error> {
     let Some(left) = meter.passes_left() else { return Ok(Some(size)) };
-    let cost = |size: usize| open.iter().map(|row| size.saturating_sub(row.sample()) as u64).sum::<u64>();
+    let cost = |size: usize| open.iter().map(|row| size.saturating_sub(row.row.sample()) as u64).sum::<u64>();
     if cost(size) <= left {
         return Ok(Some(size));
     }
-    let before = open.iter().map(|row| row.sample()).max().unwrap_or(0);
+    let before = open.iter().map(|row| row.row.sample()).max().unwrap_or(0);
     if before == 0 {
         return Err(Error::input(format!(
             "--budget is too small for the first look: {} on {size} segments take {} passes, about {}",

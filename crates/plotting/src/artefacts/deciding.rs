@@ -4,7 +4,7 @@ use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
 use charts::palette::{BLUE, GREY, INK};
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
-use records::{AblationRow, TestedRow as _, UntilDecided, Verdict, Verdicts};
+use records::{AblationRow, TestedRow as _, UntilDecided, Verdicts};
 use stats::predictions::passes;
 use words::count;
 
@@ -34,7 +34,7 @@ struct Look {
     segments: usize,
     /// Forward passes over one segment; a backward pass counts two.
     passes: usize,
-    /// Those of a sample of this size that no head leaves.
+    /// Passes that a sample of this size takes if no head leaves.
     fixed: usize,
     verdicts: Verdicts,
 }
@@ -45,18 +45,14 @@ fn looks(
     judge: Judge,
     (rules, metric, segments): (UntilDecided, stats::Metric, usize),
 ) -> Vec<Look> {
-    let sample = |row: &AblationRow| row.looks().and_then(|looks| looks.last().copied()).unwrap_or(0);
     let mut sizes: Vec<usize> = sweep.rows.iter().filter_map(|row| row.looks()).flatten().collect();
     sizes.sort_unstable();
     sizes.dedup();
     // of the full model, and of the gradient
     let before = segments * if rules.control_variate { 1 + passes(metric) } else { 1 };
     let of_size = |size: usize| {
-        // a head that goes on is undecided
-        let verdict = |row: &AblationRow| judge.verdict(row).filter(|_| sample(row) <= size);
-        let passes: usize = sweep.rows.iter().map(|row| sample(row).min(size)).sum();
-        let mut verdicts = Verdicts::default();
-        sweep.rows.iter().for_each(|row| verdicts.add(verdict(row).unwrap_or(Verdict::Undecided)));
+        let passes: usize = sweep.rows.iter().map(|row| row.sample().min(size)).sum();
+        let verdicts = sweep.verdicts_after(judge, size);
         Look { segments: size, passes: before + passes, fixed: before + size * sweep.rows.len(), verdicts }
     };
     sizes.into_iter().map(of_size).collect()

@@ -1,9 +1,10 @@
 //! The rows of `ablate-one` and of `ablate-all-but-one` (Michel et al. 2019, Sections 3.2 and 3.3).
 use std::collections::BTreeMap;
 
-use records::{AblationRow, Attention, TestedRow as _};
+use records::{AblationRow, Attention, TestedRow as _, Verdict, Verdicts};
 use words::count;
 
+use crate::findings::judge::Judge;
 use crate::findings::pruning::median;
 use crate::findings::results::{Results, distinct, extent};
 
@@ -33,6 +34,16 @@ impl Ablations {
     /// All rows of one attention type, which are one family of tests; empty if there are none.
     pub fn family(&self, attention: Attention) -> Vec<&AblationRow> {
         self.rows.iter().filter(|row| row.attention == attention).collect()
+    }
+
+    /// Verdicts after the look at this many segments; heads that go on are undecided.
+    pub fn verdicts_after(&self, judge: Judge, size: usize) -> Verdicts {
+        let mut verdicts = Verdicts::default();
+        for row in &self.rows {
+            let verdict = judge.verdict(row).filter(|_| row.sample() <= size);
+            verdicts.add(verdict.unwrap_or(Verdict::Undecided));
+        }
+        verdicts
     }
 
     /// Layers and heads that the rows of a type span.

@@ -357,7 +357,7 @@ impl Series {
 }
 
 /// Median of values in ascending order; `None` without values.
-pub(crate) fn median(sorted: &[f64]) -> Option<f64> {
+pub fn median(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     let upper = sorted.get(middle)?;
     let lower = if sorted.len() % 2 == 1 { upper } else { &sorted[middle - 1] };

@@ -38,6 +38,11 @@ pub trait TestedRow: Row {
         None
     }
 
+    /// Size of the sample at the last look; 0 without looks.
+    fn sample(&self) -> usize {
+        self.looks().and_then(|looks| looks.last().copied()).unwrap_or(0)
+    }
+
     /// Fills in one more look: the size of the sample.
     fn add_look(&mut self, _sample: usize) {}
 
