@@ -1,11 +1,16 @@
 //! Multi-headed attention with one gate per head: Michel et al. (2019), Equation 1 and Section 2.3.
+mod merge;
+mod scores;
+
 use tch::{Device, Kind, Tensor};
 
-use crate::ablation::Contexts;
 use crate::gates::Gate;
 use crate::layers::Linear;
 use crate::{Dropout, Error, Weights, causal_bias};
 use heads::ModuleHeads;
+
+pub use scores::DistanceBias;
+pub(crate) use scores::Scores;
 
 /// Names of the four linear maps of an attention module.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,33 +40,12 @@ pub struct MultiHeadAttention {
     key_of: Option<Tensor>, // [kept]: the keys and values that each head reads; absent if it has its own
     pub(crate) d_head: i64,
     pub(crate) divisor: f64, // of the scores
-    distances: Option<DistanceBias>,
+    scores: Scores,
     cap: Option<f64>,         // of the scores
     pub(crate) query: Linear, // of the heads that are kept, as the others
     pub(crate) key: Linear,
     pub(crate) value: Linear,
     pub(crate) output: Linear,
-}
-
-/// Bias of each head on its scores by the distance between query and key: Raffel et al. (2020), Section 2.1,
-/// <https://arxiv.org/abs/1910.10683>.
-#[derive(Debug)]
-pub struct DistanceBias {
-    /// `[buckets, heads]`, all heads of the layout.
-    pub by_bucket: Tensor,
-    /// Bucket of each distance `key - query` from `-reach` to `reach`, `[2 * reach + 1]`, integers; distances beyond are in the
-    /// bucket of `reach`.
-    pub buckets: Tensor,
-}
-
-impl DistanceBias {
-    /// `[1, heads, query, key]` of distances `[query, key]`.
-    fn of(&self, distances: &Tensor) -> Tensor {
-        let reach = (self.buckets.size()[0] - 1) / 2;
-        let places = distances.clamp(-reach, reach) + reach;
-        let buckets = self.buckets.take(&places); // [query, key]
-        Tensor::embedding(&self.by_bucket, &buckets, -1, false, false).permute([2, 0, 1]).unsqueeze(0)
-    }
 }
 
 /// Keys and values of the attended positions, computed once and used by any number of queries.
@@ -102,7 +86,7 @@ impl MultiHeadAttention {
             key_of: (key_values.len() < heads.kept.len()).then(|| places(&key_of)),
             d_head: heads.shape.d_head,
             divisor: (heads.shape.d_head as f64).sqrt(),
-            distances: None,
+            scores: Scores::Plain,
             cap: None,
             query: Linear::new(weights, &names.query)?,
             key: Linear::new(weights, &names.key)?,
@@ -111,34 +95,17 @@ impl MultiHeadAttention {
         })
     }
 
-    /// The same module with scores that are divided by `divisor`, and not by the square root of the width of heads, and that
-    /// have a bias for each head by distance, if one is given.
+    /// The module with scores that are divided by `divisor`, and not by the square root of the width of heads, and with what `scores`
+    /// adds to them.
     #[must_use]
-    pub fn with_scores(self, divisor: f64, distances: Option<DistanceBias>) -> Self {
-        Self { divisor, distances, ..self }
+    pub(crate) fn with_scores(self, divisor: f64, scores: Scores) -> Self {
+        Self { divisor, scores, ..self }
     }
 
-    /// The same module with scores `cap * tanh(score / cap)`: Gemma 2, <https://arxiv.org/abs/2408.00118>, Section 2.
+    /// The module with scores `cap * tanh(score / cap)`: Gemma 2, <https://arxiv.org/abs/2408.00118>, Section 2.
     #[must_use]
     pub fn with_cap(self, cap: Option<f64>) -> Self {
         Self { cap, ..self }
-    }
-
-    /// `bias` with that of distances, where queries and keys are the same positions; its last axis is the keys, and it and
-    /// the result broadcast to `[batch, kept, query, key]`.
-    pub fn with_distances(&self, bias: &Tensor) -> Tensor {
-        let all = || {
-            let keys = bias.size().last().copied().unwrap_or(0);
-            let positions = Tensor::arange(keys, (Kind::Int64, bias.device()));
-            &positions - positions.unsqueeze(1)
-        };
-        self.distance_bias(all).map_or_else(|| bias.shallow_clone(), |of_distances| bias + of_distances)
-    }
-
-    /// Bias of distances `key - query`, `[query, key]`, if the module has one: `[1, kept, query, key]`.
-    pub(crate) fn distance_bias(&self, distances: impl FnOnce() -> Tensor) -> Option<Tensor> {
-        let bias = self.distances.as_ref()?.of(&distances());
-        Some(self.kept.as_ref().map_or_else(|| bias.shallow_clone(), |kept| bias.index_select(1, kept)))
     }
 
     /// Attends from `x` to `memory`; pass the same tensor twice for self-attention.
@@ -260,98 +227,6 @@ impl MultiHeadAttention {
         let values = seen.matmul(&by_head(&self.value).transpose(1, 2)).transpose(0, 1); // [batch, kept, d_head]
         let bias = self.by_head(&self.value.bias().unflatten(0, [-1, self.d_head]), 0); // [kept, d_head]
         (values + bias).unsqueeze(2)
-    }
-
-    /// Output of the module, which is added to the residual stream, `[batch, query, d_model]`.
-    ///
-    /// `context`: `[batch, kept, query, d_head]`
-    pub(crate) fn merge(&self, context: Tensor, gates: Gate<'_>) -> Tensor {
-        // ξ_h multiplies Att_h, which ends with W_o. W_o is linear, so gating its input is the
-        // same; its bias belongs to no head and stays.
-        self.merge_open(&self.gated(context, gates))
-    }
-
-    /// `context` behind its gates, `[batch, kept, query, d_head]`.
-    pub(crate) fn gated(&self, context: Tensor, gates: Gate<'_>) -> Tensor {
-        gates.apply(context, self.kept.as_ref())
-    }
-
-    /// [`merge`](Self::merge) with all gates open.
-    pub(crate) fn merge_open(&self, context: &Tensor) -> Tensor {
-        let joined = context.transpose(1, 2).flatten(2, 3); // [batch, query, kept * d_head]
-        if self.is_without_heads() {
-            // libtorch divides by the number of heads; the sum of nothing is 0, so that gradients are 0 and not absent
-            self.output.bias() + joined.sum_dim_intlist(2, true, None)
-        } else {
-            self.output.forward(&joined)
-        }
-    }
-
-    /// [`merge`](Self::merge) with some gates closed and all others at one value, by fewer products with W_o.
-    ///
-    /// - `context`: `[batch, kept, query, d_head]`
-    /// - `values`: the gates of the heads in `context`
-    /// - `whole`: what [`merge_open`](Self::merge_open) gives, from which masked heads are taken if they are the fewer; the
-    ///   others are added up without it
-    ///
-    /// # Panics
-    /// If the gates that are not closed differ.
-    pub(crate) fn merge_some(&self, context: &Tensor, values: &[f64], whole: Option<&Tensor>) -> Tensor {
-        let (kept, masked): (Vec<i64>, Vec<i64>) =
-            (0..values.len() as i64).partition(|&place| values[place as usize] != 0.0);
-        let gate = kept.first().map_or(0.0, |&place| values[place as usize]);
-        assert!(kept.iter().all(|&place| values[place as usize] == gate), "one value for all kept heads");
-        let bias = self.output.bias();
-        match whole {
-            Some(whole) if masked.len() < kept.len() => {
-                let scaled = if gate == 1.0 { whole } else { &(whole * gate + bias * (1.0 - gate)) };
-                self.add_heads(scaled, context, &masked, -gate)
-            }
-            _ if masked.is_empty() && gate == 1.0 => self.merge_open(context),
-            _ => {
-                let size = context.size();
-                let none = bias.expand([size[0], size[2], bias.size()[0]], false); // [batch, query, d_model]
-                self.add_heads(&none, context, &kept, gate)
-            }
-        }
-    }
-
-    /// `sum`, `[batch, query, d_model]`, with what the replacements of masked heads add.
-    ///
-    /// `values`: the gates of the heads that are kept, of which those at 0 are masked
-    pub(crate) fn add_replaced(&self, sum: &Tensor, replacement: &Contexts, values: &[f64]) -> Tensor {
-        let masked: Vec<i64> =
-            (0..values.len() as i64).filter(|&place| values[place as usize] == 0.0).collect();
-        if masked.is_empty() {
-            return sum.shallow_clone();
-        }
-        let all = replacement.of_first(sum.size()[1]); // [rows, heads, query or 1, d_head]
-        let kept = self.kept.as_ref().map_or_else(|| all.shallow_clone(), |kept| all.index_select(1, kept));
-        let (read, columns) = self.part_of(&kept, &masked);
-        sum + read.matmul(&columns)
-    }
-
-    /// What the heads at these places read, `[rows, query, places * d_head]`, and what W_o makes of it,
-    /// `[places * d_head, d_model]`.
-    fn part_of(&self, context: &Tensor, places: &[i64]) -> (Tensor, Tensor) {
-        let places = Tensor::from_slice(places).to_device(context.device());
-        let read = context.index_select(1, &places).transpose(1, 2).flatten(2, 3);
-        let columns = self.output.weight().unflatten(1, [-1, self.d_head]).index_select(1, &places);
-        (read, columns.flatten(1, 2).tr())
-    }
-
-    /// `sum`, `[batch, query, d_model]`, with what some heads add, times a factor.
-    ///
-    /// - `context`: `[batch, kept, query, d_head]`; `places`: of the heads in it
-    /// - returns the shape of `sum`, and `sum` itself if there are no heads
-    fn add_heads(&self, sum: &Tensor, context: &Tensor, places: &[i64], factor: f64) -> Tensor {
-        if places.is_empty() {
-            return sum.shallow_clone();
-        }
-        let (read, columns) = self.part_of(context, places);
-        // tch's addmm takes no factor; a batch of one does
-        let one_batch = |rows: &Tensor| rows.flatten(0, -2).unsqueeze(0); // [1, rows, ..]
-        one_batch(sum).baddbmm(&one_batch(&read), &columns.unsqueeze(0), 1.0, factor).view_as(sum)
     }
 
     /// Multiply-adds of [`keys_values`](Self::keys_values) for one row of the batch.

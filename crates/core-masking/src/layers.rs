@@ -1,6 +1,6 @@
 //! Parts of a Transformer layer besides attention.
 use serde::{Deserialize, Serialize};
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 use crate::{Error, Weights, product};
 
@@ -134,6 +134,45 @@ impl RmsNorm {
     }
 }
 
+/// A norm of either kind.
+#[derive(Debug)]
+pub(crate) enum Norm {
+    Layer(LayerNorm),
+    RootMeanSquare(RmsNorm),
+}
+
+impl Norm {
+    /// `x`: `[.., d_model]`; returns the same shape.
+    pub(crate) fn forward(&self, x: &Tensor) -> Tensor {
+        match self {
+            Self::Layer(norm) => norm.forward(x),
+            Self::RootMeanSquare(norm) => norm.forward(x),
+        }
+    }
+
+    /// The part of `direction · norm(x)` that is linear in `x` with the scale held constant, as a direction of `x`, `[rows, d_model]`, and
+    /// the part of the bias, `[rows]`; both in double precision.
+    ///
+    /// `x`, `direction`: `[rows, d_model]`
+    pub(crate) fn frozen(&self, x: &Tensor, direction: &Tensor) -> (Tensor, Tensor) {
+        let (x, along) =
+            (x.to_kind(Kind::Double), |bias: &Tensor| direction.matmul(&bias.to_kind(Kind::Double)));
+        match self {
+            Self::Layer(norm) => {
+                let (factors, bias, epsilon) = norm.parts();
+                let scale = (x.var_dim([-1].as_slice(), false, true) + epsilon).rsqrt(); // [rows, 1]
+                let inner = direction * factors * scale;
+                (&inner - inner.mean_dim([-1].as_slice(), true, None), along(bias))
+            }
+            Self::RootMeanSquare(norm) => {
+                let (factors, epsilon) = norm.parts();
+                let scale = (x.square().mean_dim([-1].as_slice(), true, None) + epsilon).rsqrt();
+                (direction * &factors * scale, along(&factors.zeros_like()))
+            }
+        }
+    }
+}
+
 /// The nonlinearity of a feed-forward block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -205,6 +244,11 @@ impl FeedForward {
             None => self.activation.apply(&self.inner.forward(x)),
         };
         self.outer.forward(&active)
+    }
+
+    /// `true` if there is a gate.
+    pub(crate) fn is_gated(&self) -> bool {
+        self.gate.is_some()
     }
 
     /// Multiply-adds of one position.

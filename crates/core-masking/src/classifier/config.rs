@@ -9,11 +9,12 @@ use words::excerpt;
 
 use super::family::{ClassifierFamily, DistanceNames, PositionStart};
 use crate::families::{BERT, CLASSIFIERS};
-use crate::language_model::{LanguageConfig, SLIDING, of_one_age};
+use crate::language_model::{LanguageConfig, SLIDING};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
 use crate::relative_positions::{DebertaBuckets, T5Buckets};
+use crate::rotary::of_one_age;
 use crate::storage::Storage;
 use crate::weights::{
     EPSILONS, Inventory, check_counts, check_divides, check_inventory, check_range, check_rates, linear,

@@ -1,6 +1,6 @@
 //! Differences between families of classifiers: entries of `config.json`, names of tensors, a few choices.
 use crate::Projections;
-use crate::encoder::LayerNames;
+use crate::block::BlockNames;
 use crate::families::ConfigKeys;
 use crate::language_model::LanguageFamily;
 use crate::storage::Storage;
@@ -130,10 +130,10 @@ impl ClassifierNames {
     }
 
     /// The names of a layer, counted from 0.
-    pub(crate) fn layer(&self, layer: usize) -> LayerNames {
+    pub(crate) fn layer(&self, layer: usize) -> BlockNames {
         let of = |part: &str| format!("{}.{}.{layer}.{part}", self.prefix, self.layers);
         let [inner, outer] = self.feed_forward.map(of);
-        LayerNames {
+        BlockNames {
             projections: Projections::new(self.projections.map(of)),
             attention_norm: of(self.attention_norm),
             inner,

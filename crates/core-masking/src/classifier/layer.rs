@@ -1,51 +1,28 @@
-//! A layer of an encoder, with normalisation behind each sublayer, or before it as in language models.
+//! A layer of an encoder: a block, and what its queries see.
 use tch::{Kind, Tensor};
 
-use crate::attention::{MultiHeadAttention, Visible};
-use crate::encoder::EncoderLayer;
+use crate::attention::Visible;
+use crate::block::Block;
 use crate::gates::Gate;
-use crate::language_model::{DecoderLayer, LanguageConfig, Rotary};
-use crate::{Error, ModelDropout, Weights};
+use crate::rotary::Rotary;
+use crate::{ModelDropout, Weights};
 
 /// A layer.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a model has few layers, all of one kind")]
-pub(crate) enum Layer {
-    /// Normalisation behind each sublayer.
-    After(EncoderLayer),
-    /// Normalisation before it, and rotary positions if there are any.
-    Before(DecoderLayer, Option<Rotary>),
+pub(crate) struct Layer {
+    pub(crate) block: Block,
+    rotary: Option<Rotary>,
 }
 
 impl Layer {
-    /// With normalisation before each sublayer.
-    pub(super) fn before(config: &LanguageConfig, weights: &Weights, layer: usize) -> Result<Self, Error> {
-        let layer = DecoderLayer::new(config, weights, layer)?;
-        let rotary = layer.turning.map(|turning| Rotary::new(turning, weights.options().1));
-        Ok(Self::Before(layer, rotary))
-    }
-
-    pub(super) fn attention(&self) -> &MultiHeadAttention {
-        match self {
-            Self::After(layer) => &layer.attention,
-            Self::Before(layer, _) => &layer.attention,
-        }
-    }
-
-    /// The layer, if its norms are behind each sublayer.
-    pub(crate) fn as_after(&self) -> Option<&EncoderLayer> {
-        match self {
-            Self::After(layer) => Some(layer),
-            Self::Before(..) => None,
-        }
+    pub(super) fn new(block: Block, weights: &Weights) -> Self {
+        let rotary = block.turning.map(|turning| Rotary::new(turning, weights.options().1));
+        Self { block, rotary }
     }
 
     /// Positions on each side that a query sees; all if absent.
     fn reach(&self) -> Option<i64> {
-        match self {
-            Self::After(_) => None,
-            Self::Before(layer, _) => layer.window.map(|window| window / 2),
-        }
+        self.block.window.map(|window| window / 2)
     }
 
     /// `bias`, `[batch, 1, 1, position]`, with that which hides what is beyond reach: `[batch, 1, 1 or position, position]`.
@@ -69,58 +46,52 @@ impl Layer {
         gates: Gate<'_>,
         dropout: &ModelDropout,
     ) -> Tensor {
-        match self {
-            Self::After(layer) => layer.context(&x.narrow(1, 0, queries), x, bias, gates, dropout),
-            Self::Before(layer, rotary) => {
-                let turns = rotary.as_ref().map(|rotary| rotary.turns(0, x.size()[1], x.kind()));
-                let mut attending = layer.attending(x, turns.as_ref());
-                attending.queries = attending.queries.narrow(2, 0, queries);
-                let bias = self.within_reach(bias);
-                let bias = if bias.size()[2] > queries { bias.narrow(2, 0, queries) } else { bias };
-                layer.context(attending, &Visible::Under(&bias), gates, dropout)
-            }
-        }
+        let turns = self.rotary.as_ref().map(|rotary| rotary.turns(0, x.size()[1], x.kind()));
+        let attending = self.block.attending(x, queries, turns.as_ref());
+        let bias = self.block.attention.scored(
+            &self.within_reach(bias),
+            &attending.queries,
+            &attending.memory.key,
+            &dropout.hidden,
+        );
+        self.block.context(attending, &Visible::Under(&bias), gates, dropout)
     }
 
-    /// [`context`](Self::context) under no gates, by fewer products where it is of the first position alone.
+    /// [`context`](Self::context) with all gates open, by fewer products if it is of the first position alone and its scores allow it.
     pub(super) fn last_context(&self, x: &Tensor, queries: i64, bias: &Tensor) -> Tensor {
-        if let (Self::After(layer), 1) = (self, queries) {
-            return layer.first_context(x, bias);
+        let block = &self.block;
+        if queries == 1 && block.has_plain_scores() && !block.attention.is_disentangled() {
+            return block.attention.first_context(&block.attention_norms.read(x), bias);
         }
         let unrecorded = Tensor::ones([1, 1], (x.kind(), x.device()));
         self.context(x, queries, bias, (&unrecorded).into(), &ModelDropout::OFF)
     }
 
-    /// The layer's output at some positions from what its attention adds there; all `[batch, queries, d_model]`.
+    /// The layer's output at some positions from the output of its attention there; all `[batch, queries, d_model]`.
     ///
-    /// `gates`: under which something may be written down
+    /// `gates`: under which something may be recorded
     pub(super) fn finish(
         &self,
         x: &Tensor,
-        added: Tensor,
+        merged: &Tensor,
         gates: Option<Gate<'_>>,
         dropout: &ModelDropout,
     ) -> Tensor {
-        let passing = |behind: Tensor| match gates {
-            Some(gate) => gate.passing(x, behind),
-            None => behind,
+        let attended = self.block.attended(x, merged, dropout);
+        let attended = match gates {
+            Some(gate) => gate.passing(x, attended),
+            None => attended,
         };
-        match self {
-            Self::After(layer) => layer.fed(&passing(layer.attended(x, added, dropout)), dropout),
-            Self::Before(layer, _) => layer.fed(x, &passing(layer.attended(x, added, dropout)), dropout),
-        }
+        self.block.fed(x, &attended, dropout)
     }
 
     /// Multiply-adds of the layer for one row of the batch.
     pub(super) fn multiply_adds(&self, positions: u64, queries: u64) -> u64 {
-        match self {
-            Self::After(layer) => layer.multiply_adds(positions, queries),
-            Self::Before(layer, _) => {
-                let seen = self.reach().map_or(positions, |reach| positions.min(2 * reach as u64 + 1));
-                layer.attention.key_value_multiply_adds(positions)
-                    + layer.attention.attend_multiply_adds(queries, seen)
-                    + queries * layer.feed_forward.multiply_adds()
-            }
-        }
+        let Block { attention, feed_forward, .. } = &self.block;
+        let seen = self.reach().map_or(positions, |reach| positions.min(2 * reach as u64 + 1));
+        attention.key_value_multiply_adds(positions)
+            + attention.distance_multiply_adds(positions, queries)
+            + attention.attend_multiply_adds(queries, seen)
+            + queries * feed_forward.multiply_adds()
     }
 }

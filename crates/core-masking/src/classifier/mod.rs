@@ -10,12 +10,13 @@ use std::collections::BTreeMap;
 
 use tch::{Kind, Tensor};
 
-use crate::attention::DistanceBias;
+use crate::attention::{DistanceBias, MultiHeadAttention, Scores};
 use crate::batch::SegmentBatch;
+use crate::block::Block;
 use crate::disentangled::Disentangled;
-use crate::encoder::{EncoderLayer, LayerSettings};
 use crate::importance::Attended;
-use crate::language_model::{Norm, Normalisation};
+use crate::language_model::{Normalisation, block};
+use crate::layers::Norm;
 use crate::layers::{LayerNorm, Linear};
 use crate::loss::of_labels;
 use crate::model::{GatedModel, ModelConfig};
@@ -120,13 +121,39 @@ fn norm(config: &ClassifierConfig, weights: &Weights, name: &str) -> Result<Laye
     new(weights, name, config.layer_norm_eps)
 }
 
+/// Layer `layer` of BERT and those like it, counted from 0.
+fn post_norm_block(config: &ClassifierConfig, weights: &Weights, layer: usize) -> Result<Block, Error> {
+    let names = &config.family.names;
+    let heads = config.layout().module(Attention::SelfAttention, layer);
+    let of_layer = names.layer(config.stored_layer(layer));
+    let attention = MultiHeadAttention::new(weights, &of_layer.projections, &heads)?;
+    let table = |part| weights.get(&format!("{}.weight", names.of(part)));
+    let (divisor, scores) = match names.distances {
+        None => (1.0, Scores::Plain),
+        Some(DistanceNames::Bias(part)) => {
+            let by_bucket = table(part)?;
+            let buckets = T5Buckets::MPNET.table(by_bucket.device());
+            (1.0, Scores::Distances(DistanceBias { by_bucket, buckets }))
+        }
+        Some(DistanceNames::Embeddings { table: part, norm }) => {
+            let norm = LayerNorm::new(weights, &names.of(norm), config.layer_norm_eps)?;
+            let (buckets, longest) = (config.deberta_buckets(), config.longest_text());
+            let distances = Disentangled::new(table(part)?, norm, buckets, longest);
+            (Disentangled::TERMS.sqrt(), Scores::Disentangled(distances))
+        }
+    };
+    let divisor = divisor * attention.divisor;
+    let attention = attention.with_scores(divisor, scores);
+    of_layer.block(weights, attention, (config.hidden_act, config.layer_norm_eps), false)
+}
+
 impl Head {
     fn new(config: &ClassifierConfig, weights: &Weights) -> Result<Self, Error> {
         let ClassifierHead { first, activation, norm, last, drops_input } = config.family.head;
         let (first, last) = (Linear::new(weights, first)?, Linear::new(weights, last)?);
         let entering = config.stack().map(|stack| {
             let names = &stack.family.names;
-            Norm::new(&stack, weights, &names.of(names.norm))
+            crate::language_model::norm(&stack, weights, &names.of(names.norm))
         });
         let norm = norm.map(|name| self::norm(config, weights, name)).transpose()?;
         let reads_all = config.options.classifier_pooling == Some(Pooling::Mean);
@@ -174,39 +201,17 @@ impl GatedModel for Classifier {
     type Examples = LabelledBatch;
 
     fn new(config: ClassifierConfig, weights: Weights) -> Result<Self, Error> {
-        let (layout, names) = (config.layout(), &config.family.names);
-        let settings = LayerSettings { activation: config.hidden_act, epsilon: config.layer_norm_eps };
         let stack = config.stack();
         let layer = |layer| {
-            if let Some(stack) = &stack {
-                return Layer::before(stack, &weights, layer);
-            }
-            let heads = layout.module(Attention::SelfAttention, layer);
-            let mut layer =
-                EncoderLayer::new(&weights, &names.layer(config.stored_layer(layer)), &heads, settings)?;
-            let (divisor, table) =
-                (layer.attention.divisor, |part| weights.get(&format!("{}.weight", names.of(part))));
-            match names.distances {
-                None => {}
-                Some(DistanceNames::Bias(part)) => {
-                    let by_bucket = table(part)?;
-                    let buckets = T5Buckets::MPNET.table(by_bucket.device());
-                    let bias = DistanceBias { by_bucket, buckets };
-                    layer.attention = layer.attention.with_scores(divisor, Some(bias));
-                }
-                Some(DistanceNames::Embeddings { table: part, norm }) => {
-                    let norm = LayerNorm::new(&weights, &names.of(norm), config.layer_norm_eps)?;
-                    let buckets = config.deberta_buckets();
-                    layer.disentangled =
-                        Some(Disentangled::new(table(part)?, norm, buckets, config.longest_text()));
-                    layer.attention = layer.attention.with_scores(divisor * Disentangled::TERMS.sqrt(), None);
-                }
-            }
-            Ok(Layer::After(layer))
+            let block = match &stack {
+                Some(stack) => block(stack, &weights, layer)?,
+                None => post_norm_block(&config, &weights, layer)?,
+            };
+            Ok(Layer::new(block, &weights))
         };
         Ok(Self {
             embeddings: Embeddings::new(&config, &weights)?,
-            layers: (0..config.num_hidden_layers).map(layer).collect::<Result<_, _>>()?,
+            layers: (0..config.num_hidden_layers).map(layer).collect::<Result<_, Error>>()?,
             head: Head::new(&config, &weights)?,
             config,
             weights,
@@ -337,7 +342,7 @@ impl Classifier {
     ) -> Tensor {
         let (module, gates) = (&self.layers[layer], gates.of(Attention::SelfAttention, layer));
         let context = module.context(x, queries, &batch.tokens.bias, gates, dropout);
-        let added = module.attention().merge(context, gates);
-        module.finish(&x.narrow(1, 0, queries), added, Some(gates), dropout)
+        let merged = module.block.attention.merge(context, gates);
+        module.finish(&x.narrow(1, 0, queries), &merged, Some(gates), dropout)
     }
 }

@@ -15,7 +15,7 @@ struct Texts<'a> {
 
 impl Stack for Texts<'_> {
     fn attention(&self, layer: usize) -> &MultiHeadAttention {
-        self.model.layers[layer].attention()
+        &self.model.layers[layer].block.attention
     }
 
     fn context(&self, layer: usize, x: &Tensor, gates: &Gates) -> Tensor {
@@ -24,7 +24,7 @@ impl Stack for Texts<'_> {
     }
 
     fn finish(&self, layer: usize, x: &Tensor, attended: Tensor) -> Tensor {
-        self.model.layers[layer].finish(x, attended, None, &ModelDropout::OFF)
+        self.model.layers[layer].finish(x, &attended, None, &ModelDropout::OFF)
     }
 }
 
@@ -93,8 +93,8 @@ impl Classifier {
         let nodes: Vec<Node> = part.iter().map(|(_, node)| node.clone()).collect();
         let last = self.layers.len() - 1;
         let module = &self.layers[last];
-        let attended = module.attention().merge(of_parents(context), walk.gates(last, &nodes).gate());
-        let out = module.finish(&of_parents(x), attended, None, &ModelDropout::OFF);
+        let attended = module.block.attention.merge(of_parents(context), walk.gates(last, &nodes).gate());
+        let out = module.finish(&of_parents(x), &attended, None, &ModelDropout::OFF);
         let logits = self.head.forward(&out, &texts.bias_of(&out), &ModelDropout::OFF); // [nodes * batch, labels]
         nodes.into_iter().zip(0..).map(|(node, place)| (node, walk.of_node(&logits, place))).collect()
     }

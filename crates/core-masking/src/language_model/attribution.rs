@@ -77,8 +77,8 @@ impl LanguageModel {
             let context = self.context(number, &x, &turns, gates, &ModelDropout::OFF);
             let context = layer.attention.gated(context, gate); // [contrasts, kept, position, d_head]
             let merged = layer.attention.merge_open(&context);
-            let attended = layer.attended(&there(&x), there(&merged), &ModelDropout::OFF);
-            let leaving = layer.finish(&x, merged.shallow_clone(), &ModelDropout::OFF);
+            let attended = layer.attended(&there(&x), &there(&merged), &ModelDropout::OFF);
+            let leaving = layer.finish(&x, &merged, &ModelDropout::OFF);
             passages.push(Passage {
                 context: there(&context.transpose(1, 2).flatten(2, 3)),
                 merged: there(&merged),

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::family::{Bias, HeadNorm, LanguageFamily, LayerNames, Normalisation, Windows};
-use super::rotary::{RotaryScaling, Turning, of_one_age};
 use crate::families::{LANGUAGE_MODELS, LLAMA};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
+use crate::rotary::{RotaryScaling, Turning, of_one_age};
 use crate::storage::Storage;
 use crate::weights::{
     EPSILONS, Inventory, MOST_ROWS, check_counts, check_divides, check_inventory, check_range, check_rates,

@@ -3,6 +3,7 @@ use tch::{Tensor, no_grad};
 
 use super::LanguageModel;
 use crate::attention::{KeyValue, Visible};
+use crate::block::Block;
 use crate::model::GatedModel;
 use crate::{Attention, Error, Gates, ModelDropout, to_vec};
 
@@ -66,8 +67,7 @@ impl LanguageModel {
     /// `ids`: `[batch, position]`.
     fn extend(&self, ids: &Tensor, count: usize, stop: Stop, gates: &Gates) -> Result<Vec<Vec<u32>>, Error> {
         let (batch, length) = ids.size2().unwrap_or_default();
-        let room =
-            |layer: &super::DecoderLayer| layer.attention.room(batch, length + count as i64, self.options());
+        let room = |layer: &Block| layer.attention.room(batch, length + count as i64, self.options());
         let mut cache = Cache { used: 0, layers: self.layers.iter().map(room).collect() };
         let mut made = vec![Vec::with_capacity(count); batch as usize];
         let mut read = ids.shallow_clone();
@@ -103,7 +103,7 @@ impl LanguageModel {
         let gates = here.as_ref().unwrap_or(gates);
         for (index, layer) in self.layers.iter().enumerate() {
             let gate = gates.of(Attention::SelfAttention, index);
-            let mut attending = layer.attending(&x, layer.turns(&turns));
+            let mut attending = layer.attending(&x, count, layer.turns(&turns));
             let all = cache.append(index, first, &attending.memory);
             // In the first pass each position sees those before it, later a single one sees all, as far as its layer sees.
             let bias = layer
@@ -119,14 +119,14 @@ impl LanguageModel {
                 attending.memory = nearest(all, layer.window);
             }
             let context = layer.context(attending, &visible, gate, &ModelDropout::OFF);
-            x = layer.finish(&x, layer.attention.merge(context, gate), &ModelDropout::OFF);
+            x = layer.finish(&x, &layer.attention.merge(context, gate), &ModelDropout::OFF);
         }
         self.normalised(&x.narrow(1, count - 1, 1)).squeeze_dim(1)
     }
 
     /// Multiply-adds of [`continue_greedily`](Self::continue_greedily) for one text, prompt included.
     pub fn continuation_multiply_adds(&self, prompt: u64, count: u64) -> u64 {
-        let first: u64 = self.layers.iter().map(|layer| layer.multiply_adds(prompt)).sum();
+        let first: u64 = self.layers.iter().map(|layer| layer.causal_multiply_adds(prompt)).sum();
         let later = |place| self.layers.iter().map(|layer| layer.step_multiply_adds(place)).sum::<u64>();
         let steps: u64 = (prompt + 1..prompt + count).map(later).sum();
         first + steps + count * self.output.table.numel() as u64

@@ -4,12 +4,10 @@ mod attribution;
 mod batch;
 mod checkpoint;
 mod config;
-mod experts;
 mod family;
 mod generate;
 mod layer;
 mod nats;
-mod rotary;
 mod sweep;
 
 use std::collections::BTreeMap;
@@ -18,24 +16,25 @@ use tch::{Kind, Tensor};
 
 use crate::attention::Visible;
 use crate::batch::causal_bias;
+use crate::block::Block;
 use crate::importance::Attended;
+use crate::layers::Norm;
 use crate::model::GatedModel;
+use crate::rotary::{Rotary, Turning, Turns};
 use crate::{Attention, Error, Gates, HeadMeans, ModelDropout, Weights};
 
+pub use crate::rotary::RotaryScaling;
 pub use attribution::{Attribution, Contrast};
 pub use batch::{ChoiceRows, PredictionBatch, Window};
 pub use config::{LanguageConfig, LanguageOptions, TokenIds};
 pub use family::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows};
 pub use generate::Stop;
 pub use nats::{LOGITS_AT_ONCE, training_loss};
-pub use rotary::RotaryScaling;
 
 pub(crate) use config::SLIDING;
-pub(crate) use layer::{DecoderLayer, Norm};
-pub(crate) use rotary::{Rotary, of_one_age};
+pub(crate) use layer::{block, norm};
 
 use nats::{Output, token_nats};
-use rotary::{Turning, Turns};
 
 /// A language model.
 #[derive(Debug)]
@@ -45,7 +44,7 @@ pub struct LanguageModel {
     words: Tensor,                  // [vocab, d_model]
     positions: Option<Tensor>,      // [max_position, d_model]
     rotary: Vec<(Turning, Rotary)>, // that layers have
-    layers: Vec<DecoderLayer>,
+    layers: Vec<Block>,
     norm: Norm,
     output: Output,
 }
@@ -74,9 +73,9 @@ impl GatedModel for LanguageModel {
             rotary,
             positions: positions.transpose()?,
             layers: (0..config.num_hidden_layers)
-                .map(|layer| DecoderLayer::new(&config, &weights, layer))
+                .map(|layer| block(&config, &weights, layer))
                 .collect::<Result<_, _>>()?,
-            norm: Norm::new(&config, &weights, &names.of(names.norm))?,
+            norm: norm(&config, &weights, &names.of(names.norm))?,
             words,
             config,
             weights,
@@ -180,7 +179,7 @@ impl LanguageModel {
     /// Multiply-adds of the predictions of a batch, padding included: those of matrix products, which are nearly all.
     pub fn multiply_adds(&self, batch: &PredictionBatch) -> u64 {
         let [rows, positions] = batch.size().map(|extent| extent as u64);
-        let layers: u64 = self.layers.iter().map(|layer| layer.multiply_adds(positions)).sum();
+        let layers: u64 = self.layers.iter().map(|layer| layer.causal_multiply_adds(positions)).sum();
         rows * layers + batch.predictions() as u64 * self.output.table.numel() as u64
     }
 
@@ -210,7 +209,7 @@ impl LanguageModel {
     ) -> Tensor {
         let (module, gate) = (&self.layers[layer], gates.of(Attention::SelfAttention, layer));
         let context = self.context(layer, x, turns, gates, dropout);
-        let attended = module.attended(x, module.attention.merge(context, gate), dropout);
+        let attended = module.attended(x, &module.attention.merge(context, gate), dropout);
         module.fed(x, &gate.passing(x, attended), dropout)
     }
 
@@ -234,7 +233,7 @@ impl LanguageModel {
             None => Visible::Past,
         };
         module.context(
-            module.attending(x, module.turns(turns)),
+            module.attending(x, count, module.turns(turns)),
             &visible,
             gates.of(Attention::SelfAttention, layer),
             dropout,

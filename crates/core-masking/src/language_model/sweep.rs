@@ -2,9 +2,9 @@
 use tch::Tensor;
 
 use super::nats::token_nats;
-use super::rotary::{Turning, Turns};
 use super::{LanguageModel, PredictionBatch};
 use crate::attention::MultiHeadAttention;
+use crate::rotary::{Turning, Turns};
 use crate::sweep::{Stack, Trunk, Variants, Walk};
 use crate::{Attention, Error, GatedModel, Gates, HeadSet, ModelDropout};
 
@@ -24,7 +24,7 @@ impl Stack for Texts<'_> {
     }
 
     fn finish(&self, layer: usize, x: &Tensor, attended: Tensor) -> Tensor {
-        self.model.layers[layer].finish(x, attended, &ModelDropout::OFF)
+        self.model.layers[layer].finish(x, &attended, &ModelDropout::OFF)
     }
 }
 

@@ -5,9 +5,8 @@ use super::Rule;
 use super::attention::AttentionTrace;
 use crate::Dropout;
 use crate::batch::causal_bias;
-use crate::encoder::EncoderLayer;
+use crate::block::PostNorm;
 use crate::layers::{FeedForward, LayerNorm};
-use crate::translator::DecoderLayer;
 
 /// Intermediate values of an encoder layer for one example.
 pub(super) struct EncoderTrace<'a> {
@@ -29,13 +28,13 @@ pub(super) struct EncoderRelevance {
 impl<'a> EncoderTrace<'a> {
     /// - `x`: what enters the layer, `[position, d_model]`
     /// - `bias`: `[1, 1, 1, position]`
-    pub(super) fn new(layer: &'a EncoderLayer, x: &Tensor, bias: &Tensor) -> Self {
-        let (batch, attention) = (x.unsqueeze(0), &layer.attention);
+    pub(super) fn new(block: &PostNorm<'a>, x: &Tensor, bias: &Tensor) -> Self {
+        let (batch, (attention, norm)) = (x.unsqueeze(0), block.attention);
         let keys = attention.project(&attention.key, &batch);
-        let bias = layer.bias(bias, &attention.queries(&batch), &keys, &Dropout::OFF);
+        let bias = attention.scored(bias, &attention.queries(&batch), &keys, &Dropout::OFF);
         let attention = AttentionTrace::new(attention, x, None, &bias);
-        let attended = NormTrace::new(&layer.attention_norm, x, &attention.added);
-        let fed = FedTrace::new(&layer.feed_forward, &layer.norm, &attended.output);
+        let attended = NormTrace::new(norm, x, &attention.added);
+        let fed = FedTrace::new(block.feed_forward, &attended.output);
         Self { output: fed.norm.output.shallow_clone(), attention, attended, fed }
     }
 
@@ -73,14 +72,15 @@ pub(super) struct DecoderRelevance {
 impl<'a> DecoderTrace<'a> {
     /// - `x`: what enters the layer, `[target, d_model]`
     /// - `memory`: the encoder's states, `[source, d_model]`; `source_bias`: `[1, 1, 1, source]`
-    pub(super) fn new(layer: &'a DecoderLayer, x: &Tensor, memory: &Tensor, source_bias: &Tensor) -> Self {
+    pub(super) fn new(block: &PostNorm<'a>, x: &Tensor, memory: &Tensor, source_bias: &Tensor) -> Self {
         let past = causal_bias(x.size()[0], (x.kind(), x.device()));
-        let self_attention = AttentionTrace::new(&layer.self_attention, x, None, &past);
-        let attended = NormTrace::new(&layer.self_attention_norm, x, &self_attention.added);
-        let encoder_attention =
-            AttentionTrace::new(&layer.encoder_attention, &attended.output, Some(memory), source_bias);
-        let read = NormTrace::new(&layer.encoder_attention_norm, &attended.output, &encoder_attention.added);
-        let fed = FedTrace::new(&layer.feed_forward, &layer.norm, &read.output);
+        let (attention, norm) = block.attention;
+        let self_attention = AttentionTrace::new(attention, x, None, &past);
+        let attended = NormTrace::new(norm, x, &self_attention.added);
+        let (attention, norm) = block.cross.expect("a decoder attends to the source");
+        let encoder_attention = AttentionTrace::new(attention, &attended.output, Some(memory), source_bias);
+        let read = NormTrace::new(norm, &attended.output, &encoder_attention.added);
+        let fed = FedTrace::new(block.feed_forward, &read.output);
         let output = fed.norm.output.shallow_clone();
         Self { self_attention, attended, encoder_attention, read, fed, output }
     }
@@ -129,7 +129,7 @@ struct FedTrace<'a> {
 }
 
 impl<'a> FedTrace<'a> {
-    fn new(block: &'a FeedForward, norm: &'a LayerNorm, x: &Tensor) -> Self {
+    fn new((block, norm): (&'a FeedForward, &'a LayerNorm), x: &Tensor) -> Self {
         let active = block.activation.apply(&block.inner.forward(x));
         let norm = NormTrace::new(norm, x, &block.outer.forward(&active));
         Self { block, x: x.shallow_clone(), active, norm }

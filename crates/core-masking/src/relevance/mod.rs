@@ -8,8 +8,7 @@
 //! All target positions go the same way through the model, so they are rows `n` of one tensor: relevance of a translation of T tokens
 //! is handed down once, with T rows.
 //!
-//! This is for models of [`EncoderLayer`](crate::encoder)s and the decoder on top of them, whose norms stand behind each
-//! sublayer: translators and classifiers, whatever their family. Language models, with norms before, rotary positions and
+//! This is for translators and classifiers, whatever their family, whose norms follow the sum of each sublayer and its input. Language models, with norms before, rotary positions and
 //! products of gates, are refused: neither source has rules for them.
 mod alpha_beta;
 mod attention;
@@ -20,10 +19,9 @@ use std::collections::BTreeMap;
 
 use tch::{Kind, Tensor, no_grad};
 
-use crate::classifier::{LabelledBatch, Layer};
-use crate::encoder::EncoderLayer;
+use crate::block::{Block, PostNorm};
+use crate::classifier::LabelledBatch;
 use crate::loss::PairBatch;
-use crate::translator::{EncoderDecoder, VaswaniLayers};
 use crate::{Attention, Classifier, Error, GatedModel, HeadId, HeadLayout, ModelDropout, Translator};
 
 use layers::{DecoderTrace, EncoderTrace};
@@ -97,14 +95,13 @@ impl Classifier {
     pub fn relevance(&self, batch: &LabelledBatch, rule: Rule) -> Result<Relevance, Error> {
         assert_eq!(batch.texts.tokens.ids.size()[0], 1, "one text");
         let family = self.config().family.model_type;
-        let layers: Option<Vec<&EncoderLayer>> = self.layers.iter().map(Layer::as_after).collect();
-        let layers = layers.ok_or_else(|| norms_elsewhere(family))?;
-        if rule == Rule::AlphaBeta && layers.iter().any(|layer| layer.disentangled.is_some()) {
+        let blocks = post_norm(self.layers.iter().map(|layer| &layer.block), family)?;
+        if rule == Rule::AlphaBeta && blocks.iter().any(|block| block.attention.0.is_disentangled()) {
             return Err(Error::Input(format!(
                 "relevance by this rule does not know scores from embeddings of distances, which `{family}` has; the paper's rule does"
             )));
         }
-        Ok(no_grad(|| self.relevance_of(&layers, batch, rule)))
+        Ok(no_grad(|| self.relevance_of(&blocks, batch, rule)))
     }
 }
 
@@ -121,15 +118,16 @@ impl Translator {
     pub fn relevance(&self, batch: &PairBatch, rule: Rule) -> Result<Relevance, Error> {
         assert_eq!(batch.labels.size()[0], 1, "one pair");
         let family = self.config().family.model_type;
-        let layers = self.layers.as_post_norm().ok_or_else(|| norms_elsewhere(family))?;
-        Ok(no_grad(|| self.relevance_of(layers, batch, rule)))
+        let encoder = post_norm(self.layers.encoder.iter(), family)?;
+        let decoder = post_norm(self.layers.decoder.iter(), family)?;
+        Ok(no_grad(|| self.relevance_of([&encoder, &decoder], batch, rule)))
     }
 }
 
 impl Classifier {
-    fn relevance_of(&self, layers: &[&EncoderLayer], batch: &LabelledBatch, rule: Rule) -> Relevance {
+    fn relevance_of(&self, blocks: &[PostNorm<'_>], batch: &LabelledBatch, rule: Rule) -> Relevance {
         let x = self.embed(&batch.texts, &ModelDropout::OFF).squeeze_dim(0); // [position, d_model]
-        let (traces, x) = trace_encoder(layers.iter().copied(), x, &batch.texts.tokens.bias);
+        let (traces, x) = trace_encoder(blocks, x, &batch.texts.tokens.bias);
         let (head, read) = (&self.head, x.narrow(0, 0, 1)); // the classifier reads the first position
         let pooled = head.activate(&head.first.forward(&read)); // [1, d_model]
         let logits = head.last.forward(&pooled); // [1, labels]
@@ -147,23 +145,28 @@ impl Classifier {
 }
 
 impl Translator {
-    fn relevance_of(&self, layers: &VaswaniLayers, batch: &PairBatch, rule: Rule) -> Relevance {
-        let (layout, source_bias) = (self.layout(), &batch.source.bias);
+    fn relevance_of(
+        &self,
+        [encoder, decoder]: [&[PostNorm<'_>]; 2],
+        batch: &PairBatch,
+        rule: Rule,
+    ) -> Relevance {
+        let (layers, layout, source_bias) = (&self.layers, self.layout(), &batch.source.bias);
         let x = layers.embed_source(&batch.source.ids).squeeze_dim(0); // [source, d_model]
-        let (encoder, memory) = trace_encoder(layers.encoder.iter(), x, source_bias);
+        let (encoder, memory) = trace_encoder(encoder, x, source_bias);
         let mut y = layers.embed_target(&batch.decoder_input, 0).squeeze_dim(0); // [target, d_model]
-        let mut decoder = Vec::new();
-        for layer in &layers.decoder {
-            let trace = DecoderTrace::new(layer, &y, &memory, source_bias);
+        let mut traces = Vec::new();
+        for block in decoder {
+            let trace = DecoderTrace::new(block, &y, &memory, source_bias);
             y = trace.output.shallow_clone();
-            decoder.push(trace);
+            traces.push(trace);
         }
 
         let mut relevance = Relevance::empty();
         let mut at = rule.greatest_logit(&y, layers.output_layer()); // [target, target, d_model]
         let mut of_memory =
             Tensor::zeros([y.size()[0], memory.size()[0], memory.size()[1]], (y.kind(), y.device()));
-        for (layer, trace) in decoder.iter().enumerate().rev() {
+        for (layer, trace) in traces.iter().enumerate().rev() {
             let found = trace.propagate(&at, rule);
             for (attention, context) in
                 [(Attention::DecDec, &found.self_context), (Attention::EncDec, &found.encoder_context)]
@@ -179,21 +182,27 @@ impl Translator {
     }
 }
 
-fn norms_elsewhere(family: &str) -> Error {
-    Error::Input(format!(
-        "relevance has rules for layers with normalisation behind each sublayer alone, and `{family}` has others"
-    ))
+/// The parts of these blocks.
+///
+/// # Errors
+/// If their norms are elsewhere than after each sum.
+fn post_norm<'a>(blocks: impl Iterator<Item = &'a Block>, family: &str) -> Result<Vec<PostNorm<'a>>, Error> {
+    blocks.map(Block::as_post_norm).collect::<Option<_>>().ok_or_else(|| {
+        Error::Input(format!(
+            "relevance has rules for layers with normalisation behind each sublayer alone, and `{family}` has others"
+        ))
+    })
 }
 
 /// Intermediate values of the layers of an encoder for `x`, `[position, d_model]`, and the output of the last.
 fn trace_encoder<'a>(
-    layers: impl Iterator<Item = &'a EncoderLayer>,
+    blocks: &[PostNorm<'a>],
     mut x: Tensor,
     bias: &Tensor,
 ) -> (Vec<EncoderTrace<'a>>, Tensor) {
     let mut traces = Vec::new();
-    for layer in layers {
-        let trace = EncoderTrace::new(layer, &x, bias);
+    for block in blocks {
+        let trace = EncoderTrace::new(block, &x, bias);
         x = trace.output.shallow_clone();
         traces.push(trace);
     }

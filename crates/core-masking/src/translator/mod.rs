@@ -1,9 +1,8 @@
-//! Encoder-decoder models. Families such as Marian say what the parts are called; an [`Architecture`] is what their layers
-//! compute, behind the trait [`EncoderDecoder`].
+//! Encoder-decoder models. Families such as Marian say what the parts are called; an [`Architecture`] makes their [`Layers`].
 mod checkpoint;
 mod config;
-mod encoder_decoder;
 mod family;
+mod layers;
 mod relative;
 mod sweep;
 mod vaswani;
@@ -18,21 +17,20 @@ use crate::model::GatedModel;
 use crate::{Attention, Error, Gates, ModelDropout, TokenBatch, Weights, causal_bias, product};
 
 pub use config::{FeedForwardProjection, RelativeEntries, TranslatorConfig};
-pub(crate) use encoder_decoder::DecoderMemory;
-pub use encoder_decoder::{Architecture, DecoderAttention, EncoderDecoder};
 pub use family::{EmbeddingNames, Norms, Positions, Sinusoids, TranslatorFamily};
+pub(crate) use layers::DecoderMemory;
+pub use layers::{Architecture, Layers};
 pub use relative::RELATIVE;
-pub(crate) use vaswani::DecoderLayer;
-pub use vaswani::{VASWANI, VaswaniLayers};
+pub use vaswani::VASWANI;
 
-use encoder_decoder::TeacherForced;
+use layers::{DecoderAttention, TeacherForced};
 
 /// A translator.
 #[derive(Debug)]
 pub struct Translator {
     config: TranslatorConfig,
     weights: Weights,
-    pub(crate) layers: Box<dyn EncoderDecoder>,
+    pub(crate) layers: Layers,
 }
 
 impl GatedModel for Translator {

@@ -3,189 +3,87 @@
 //! self-attention by distance, which all layers of a stack share.
 use tch::Tensor;
 
+use super::TranslatorConfig;
 use super::config::FeedForwardProjection;
-use super::{Architecture, DecoderAttention, EncoderDecoder, TranslatorConfig};
-use crate::attention::{DistanceBias, MultiHeadAttention};
-use crate::gates::Gate;
-use crate::layers::{Activation, FeedForward, RmsNorm};
+use super::layers::{Architecture, Embeddings, Layers};
+use crate::attention::{DistanceBias, MultiHeadAttention, Scores};
+use crate::block::{Block, Norms};
+use crate::experts::FeedForwards;
+use crate::layers::{Activation, FeedForward, Norm, RmsNorm};
 use crate::model::ModelConfig;
 use crate::relative_positions::T5Buckets;
 use crate::weights::{EPSILONS, Inventory, check_range, scale};
-use crate::{Attention, Dropout, Error, ModelDropout, Projections, Weights};
+use crate::{Attention, Error, Projections, Weights};
 
 /// Layers with biases by distance.
-pub static RELATIVE: Architecture = Architecture {
-    projections,
-    check,
-    inventory,
-    build: |config, weights| Ok(Box::new(RelativeLayers::new(config, weights)?)),
-};
+pub static RELATIVE: Architecture = Architecture { projections, check, inventory, build };
 
-/// A model of such layers.
-#[derive(Debug)]
-struct RelativeLayers {
-    words: Tensor,   // [vocab, d_model]
-    output: Tensor,  // [vocab, d_model]
-    no_bias: Tensor, // [vocab]
-    encoder: Stack,
-    decoder: Stack,
-    scale: f64, // of decoder states before the output layer
+fn build(config: &TranslatorConfig, weights: &Weights) -> Result<Layers, Error> {
+    let output = weights.get(config.output_layer())?;
+    let is_scaled =
+        config.relative.scale_decoder_outputs.unwrap_or(config.tie_word_embeddings != Some(false));
+    let embeddings = || {
+        let table = weights.get(config.target_embedding())?;
+        Ok::<_, Error>(Embeddings { table, positions: None, scale: None, norm: None })
+    };
+    let stack = |modules: &'static [Attention], layers| {
+        (0..layers).map(move |layer| block(config, weights, modules, layer))
+    };
+    Ok(Layers {
+        source: embeddings()?,
+        target: embeddings()?,
+        logits_bias: Tensor::zeros([output.size()[0]], weights.options()),
+        output,
+        encoder: stack(&ENCODER, config.encoder_layers).collect::<Result<_, _>>()?,
+        decoder: stack(&DECODER, config.decoder_layers).collect::<Result<_, _>>()?,
+        last_norms: [
+            Some(norm(config, weights, &last_norm(ENCODER[0]))?),
+            Some(norm(config, weights, &last_norm(DECODER[0]))?),
+        ],
+        decoder_scale: is_scaled.then(|| (config.d_model as f64).sqrt().recip()),
+    })
 }
 
-#[derive(Debug)]
-struct Stack {
-    layers: Vec<Layer>,
-    norm: RmsNorm,
+fn norm(config: &TranslatorConfig, weights: &Weights, name: &str) -> Result<Norm, Error> {
+    Ok(Norm::RootMeanSquare(RmsNorm::new(weights, name, epsilon(config))?))
 }
 
-/// A layer: its attention modules, one in an encoder and two in a decoder, and the feed-forward block.
-#[derive(Debug)]
-struct Layer {
-    attention: Vec<(RmsNorm, MultiHeadAttention)>,
-    feed_forward: (RmsNorm, FeedForward),
+/// A layer with these attention modules, counted from 0.
+fn block(
+    config: &TranslatorConfig,
+    weights: &Weights,
+    modules: &[Attention],
+    layer: usize,
+) -> Result<Block, Error> {
+    let layout = config.layout();
+    let norms = |name: &str| Ok::<_, Error>(Norms::one(norm(config, weights, name)?, true));
+    let attention = |kind: Attention| {
+        let module =
+            MultiHeadAttention::new(weights, &projections(kind, layer), &layout.module(kind, layer))?;
+        let scores =
+            if kind == Attention::EncDec { Scores::Plain } else { by_distance(config, weights, kind)? };
+        Ok::<_, Error>((module.with_scores(1.0, scores), norms(&norm_name(kind, layer))?))
+    };
+    let (sublayer, (maps, activation)) = (fed(modules, layer), maps(config));
+    let names: Vec<String> = maps.iter().map(|map| format!("{sublayer}.DenseReluDense.{map}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let feed_forward = FeedForwards::One(FeedForward::new(weights, &names, activation)?);
+    let feed_forward = (feed_forward, norms(&format!("{sublayer}.layer_norm"))?);
+    let cross = modules.get(1).map(|&kind| attention(kind)).transpose()?;
+    Ok(Block { cross, ..Block::new(attention(modules[0])?, feed_forward) })
 }
 
-/// What leaves a sublayer, the shape of `x`: `[batch, position, d_model]`.
-fn sublayer(x: &Tensor, norm: &RmsNorm, dropout: &Dropout, run: impl FnOnce(&Tensor) -> Tensor) -> Tensor {
-    x + dropout.apply(run(&norm.forward(x)))
-}
-
-impl RelativeLayers {
-    fn new(config: &TranslatorConfig, weights: &Weights) -> Result<Self, Error> {
-        let output = weights.get(config.output_layer())?;
-        let is_scaled =
-            config.relative.scale_decoder_outputs.unwrap_or(config.tie_word_embeddings != Some(false));
-        Ok(Self {
-            words: weights.get(config.target_embedding())?,
-            no_bias: Tensor::zeros([output.size()[0]], weights.options()),
-            output,
-            encoder: Stack::new(config, weights, &ENCODER, config.encoder_layers)?,
-            decoder: Stack::new(config, weights, &DECODER, config.decoder_layers)?,
-            scale: if is_scaled { (config.d_model as f64).sqrt().recip() } else { 1.0 },
-        })
-    }
-}
-
-impl Stack {
-    fn new(
-        config: &TranslatorConfig,
-        weights: &Weights,
-        modules: &[Attention],
-        layers: usize,
-    ) -> Result<Self, Error> {
-        let layers = (0..layers).map(|layer| Layer::new(config, weights, modules, layer));
-        Ok(Self {
-            layers: layers.collect::<Result<_, _>>()?,
-            norm: RmsNorm::new(weights, &last_norm(modules[0]), epsilon(config))?,
-        })
-    }
-}
-
-impl Layer {
-    fn new(
-        config: &TranslatorConfig,
-        weights: &Weights,
-        modules: &[Attention],
-        layer: usize,
-    ) -> Result<Self, Error> {
-        let layout = config.layout();
-        let norm = |name: &str| RmsNorm::new(weights, name, epsilon(config));
-        let module = |&kind: &Attention| {
-            let module =
-                MultiHeadAttention::new(weights, &projections(kind, layer), &layout.module(kind, layer))?;
-            let distances = || {
-                let (rows, furthest) = distance_settings(config);
-                let buckets = T5Buckets { buckets: rows, furthest, two_sided: kind == Attention::EncEnc };
-                let by_bucket = weights.get(&distances(kind))?;
-                Ok::<_, Error>(DistanceBias { buckets: buckets.table(by_bucket.device()), by_bucket })
-            };
-            let bias = (kind != Attention::EncDec).then(distances).transpose()?;
-            Ok((norm(&norm_name(kind, layer))?, module.with_scores(1.0, bias)))
-        };
-        let (sublayer, (maps, activation)) = (fed(modules, layer), maps(config));
-        let names: Vec<String> = maps.iter().map(|map| format!("{sublayer}.DenseReluDense.{map}")).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        Ok(Self {
-            attention: modules.iter().map(module).collect::<Result<_, Error>>()?,
-            feed_forward: (
-                norm(&format!("{sublayer}.layer_norm"))?,
-                FeedForward::new(weights, &names, activation)?,
-            ),
-        })
-    }
-
-    fn feed(&self, x: &Tensor, dropout: &Dropout) -> Tensor {
-        let (norm, block) = &self.feed_forward;
-        sublayer(x, norm, dropout, |x| block.forward(x))
-    }
-}
-
-impl EncoderDecoder for RelativeLayers {
-    fn embed_source(&self, ids: &Tensor) -> Tensor {
-        Tensor::embedding(&self.words, ids, -1, false, false)
-    }
-
-    fn embed_target(&self, ids: &Tensor, _: i64) -> Tensor {
-        self.embed_source(ids)
-    }
-
-    fn encoder_layer(
-        &self,
-        layer: usize,
-        x: &Tensor,
-        bias: &Tensor,
-        gate: Gate<'_>,
-        dropout: &ModelDropout,
-    ) -> Tensor {
-        let own = &self.encoder.layers[layer];
-        let (norm, attention) = &own.attention[0];
-        let behind = sublayer(x, norm, &dropout.hidden, |x| {
-            attention.forward(x, x, &attention.with_distances(bias), gate, &dropout.attention)
-        });
-        own.feed(&gate.passing(x, behind), &dropout.hidden)
-    }
-
-    fn encoder_states(&self, x: Tensor) -> Tensor {
-        self.encoder.norm.forward(&x)
-    }
-
-    fn decoder_layer(
-        &self,
-        layer: usize,
-        x: &Tensor,
-        attend: &mut DecoderAttention<'_>,
-        dropout: &ModelDropout,
-    ) -> Tensor {
-        let (own, dropout) = (&self.decoder.layers[layer], &dropout.hidden);
-        let [(target_norm, target), (source_norm, source)] = &own.attention[..] else { unreachable!() };
-        let behind = sublayer(x, target_norm, dropout, |x| attend.to_target(layer, target, x));
-        let x = attend.passing((Attention::DecDec, layer), x, behind);
-        let behind = sublayer(&x, source_norm, dropout, |x| attend.to_source(layer, source, x));
-        let x = attend.passing((Attention::EncDec, layer), &x, behind);
-        own.feed(&x, dropout)
-    }
-
-    fn decoder_states(&self, x: Tensor) -> Tensor {
-        self.decoder.norm.forward(&x) * self.scale
-    }
-
-    fn module(&self, attention: Attention, layer: usize) -> &MultiHeadAttention {
-        let stack = if attention == Attention::EncEnc { &self.encoder } else { &self.decoder };
-        &stack.layers[layer].attention[usize::from(attention == Attention::EncDec)].1
-    }
-
-    fn feed_forward_multiply_adds(&self) -> [u64; 2] {
-        [&self.encoder, &self.decoder].map(|stack| stack.layers[0].feed_forward.1.multiply_adds())
-    }
-
-    fn output_layer(&self) -> (&Tensor, &Tensor) {
-        (&self.output, &self.no_bias)
-    }
+/// The bias by distance that all layers of a stack share.
+fn by_distance(config: &TranslatorConfig, weights: &Weights, kind: Attention) -> Result<Scores, Error> {
+    let (rows, furthest) = distance_settings(config);
+    let buckets = T5Buckets { buckets: rows, furthest, two_sided: kind == Attention::EncEnc };
+    let by_bucket = weights.get(&distances(kind))?;
+    Ok(Scores::Distances(DistanceBias { buckets: buckets.table(by_bucket.device()), by_bucket }))
 }
 
 /// Attention modules of a layer, in their order.
-const ENCODER: [Attention; 1] = [Attention::EncEnc];
-const DECODER: [Attention; 2] = [Attention::DecDec, Attention::EncDec];
+static ENCODER: [Attention; 1] = [Attention::EncEnc];
+static DECODER: [Attention; 2] = [Attention::DecDec, Attention::EncDec];
 
 fn check(config: &TranslatorConfig) -> Result<(), String> {
     let (buckets, distance) = distance_settings(config);

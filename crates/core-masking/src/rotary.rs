@@ -32,7 +32,7 @@ pub enum RotaryScaling {
 
 impl RotaryScaling {
     /// Refuses numbers that some frequency would not be finite with: the fault, in words.
-    pub(super) fn validate(self) -> Result<(), String> {
+    pub(crate) fn validate(self) -> Result<(), String> {
         let positive = 1e-6..=1e16;
         match self {
             Self::Linear { factor } => check_range(positive, [("rope_scaling.factor", factor)]),
@@ -137,11 +137,11 @@ const LOCAL_BASE: &str = "rope_local_base_freq";
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Turning {
     /// Numbers of a head that turn, the first ones.
-    pub(super) width: i64,
+    pub(crate) width: i64,
     /// True if neighbouring dimensions are rotated together instead of two halves.
-    pub(super) interleaved: bool,
-    pub(super) theta: f64,
-    pub(super) scaling: Option<RotaryScaling>,
+    pub(crate) interleaved: bool,
+    pub(crate) theta: f64,
+    pub(crate) scaling: Option<RotaryScaling>,
 }
 
 /// Angles by which positions turn.
@@ -182,21 +182,24 @@ impl Rotary {
 }
 
 impl Turns {
-    /// Turns queries or keys: `[batch, heads, position, d_head]`.
-    pub(super) fn apply(&self, x: &Tensor) -> Tensor {
+    /// Turns queries or keys of as many positions or fewer, the first ones: `[batch, heads, position, d_head]`.
+    pub(crate) fn apply(&self, x: &Tensor) -> Tensor {
         let half = self.cosines.size()[1];
         let rest = x.size()[3] - 2 * half;
-        let Self { cosines, sines, interleaved } = self;
+        let [cosines, sines] = [&self.cosines, &self.sines].map(|all| all.narrow(0, 0, x.size()[2]));
         let turning = x.narrow(3, 0, 2 * half);
-        let (first, second) = if *interleaved {
+        let (first, second) = if self.interleaved {
             let pairs = turning.unflatten(3, [half, 2]); // [batch, heads, position, half, 2]
             (pairs.select(4, 0), pairs.select(4, 1))
         } else {
             (turning.narrow(3, 0, half), turning.narrow(3, half, half))
         };
-        let (turned, by) = (&first * cosines - &second * sines, second * cosines + first * sines);
-        let mut parts =
-            if *interleaved { vec![Tensor::stack(&[turned, by], 4).flatten(3, 4)] } else { vec![turned, by] };
+        let (turned, by) = (&first * &cosines - &second * &sines, second * cosines + first * sines);
+        let mut parts = if self.interleaved {
+            vec![Tensor::stack(&[turned, by], 4).flatten(3, 4)]
+        } else {
+            vec![turned, by]
+        };
         if rest > 0 {
             parts.push(x.narrow(3, 2 * half, rest));
         }

@@ -1,48 +1,29 @@
-//! Feed-forward blocks: one, or experts of which each position reads a few, Shazeer et al. (2017),
+//! Feed-forward networks: one, or experts of which each position reads a few, Shazeer et al. (2017),
 //! <https://arxiv.org/abs/1701.06538>, as in Qwen3-MoE, <https://arxiv.org/abs/2505.09388>.
 use tch::Tensor;
 
-use super::config::LanguageConfig;
 use crate::layers::{FeedForward, Linear};
-use crate::{Error, Weights};
 
-/// Feed-forward blocks of a layer.
+/// The feed-forward network of a block, or several.
 #[derive(Debug)]
-pub(crate) enum Blocks {
+pub(crate) enum FeedForwards {
     One(FeedForward),
     Experts(Experts),
 }
 
 #[derive(Debug)]
 pub(crate) struct Experts {
-    router: Linear,
-    experts: Vec<FeedForward>,
+    pub(crate) router: Linear,
+    pub(crate) experts: Vec<FeedForward>,
     /// Experts that a position reads.
-    chosen: i64,
+    pub(crate) chosen: i64,
     /// True if the shares of those that are chosen sum to 1.
-    is_normalised: bool,
+    pub(crate) is_normalised: bool,
 }
 
-impl Blocks {
-    pub(super) fn new(config: &LanguageConfig, weights: &Weights, layer: usize) -> Result<Self, Error> {
-        let names = config.family.names.layer(layer);
-        let block = |names: Vec<String>| {
-            let maps: Vec<&str> = names.iter().map(String::as_str).collect();
-            FeedForward::new(weights, &maps, config.hidden_act)
-        };
-        let (Some([router, _]), count @ 1..) = (&names.experts, config.experts(layer)) else {
-            return Ok(Self::One(block(names.feed_forward)?));
-        };
-        Ok(Self::Experts(Experts {
-            router: Linear::new(weights, router)?,
-            experts: (0..count).map(|number| block(names.expert(number))).collect::<Result<_, _>>()?,
-            chosen: config.options.num_experts_per_tok.unwrap_or(1) as i64,
-            is_normalised: config.options.norm_topk_prob == Some(true),
-        }))
-    }
-
+impl FeedForwards {
     /// `x`: `[batch, position, d_model]`; returns the same shape.
-    pub(super) fn forward(&self, x: &Tensor) -> Tensor {
+    pub(crate) fn forward(&self, x: &Tensor) -> Tensor {
         match self {
             Self::One(block) => block.forward(x),
             Self::Experts(experts) => experts.forward(x),

@@ -1,0 +1,86 @@
+//! What scores of attention owe to positions: a bias by distance, or embeddings of distances.
+use tch::{Kind, Tensor};
+
+use super::MultiHeadAttention;
+use crate::Dropout;
+use crate::disentangled::Disentangled;
+
+/// What is added to the products of queries and keys.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a model has few layers, all of one kind")]
+pub(crate) enum Scores {
+    /// Nothing.
+    Plain,
+    /// A bias of each head by the distance between query and key.
+    Distances(DistanceBias),
+    /// Products with embeddings of distances.
+    Disentangled(Disentangled),
+}
+
+/// Bias of each head on its scores by the distance between query and key: Raffel et al. (2020), Section 2.1,
+/// <https://arxiv.org/abs/1910.10683>.
+#[derive(Debug)]
+pub struct DistanceBias {
+    /// `[buckets, heads]`, all heads of the layout.
+    pub by_bucket: Tensor,
+    /// Bucket of each distance `key - query` from `-reach` to `reach`, `[2 * reach + 1]`, integers; distances beyond are in the
+    /// bucket of `reach`.
+    pub buckets: Tensor,
+}
+
+impl DistanceBias {
+    /// `[1, heads, query, key]` of distances `[query, key]`.
+    fn of(&self, distances: &Tensor) -> Tensor {
+        let reach = (self.buckets.size()[0] - 1) / 2;
+        let places = distances.clamp(-reach, reach) + reach;
+        let buckets = self.buckets.take(&places); // [query, key]
+        Tensor::embedding(&self.by_bucket, &buckets, -1, false, false).permute([2, 0, 1]).unsqueeze(0)
+    }
+}
+
+impl MultiHeadAttention {
+    /// `bias` with what scores of queries at the first positions owe to distances from keys.
+    ///
+    /// - `bias`: `[batch, 1, 1 or position, position]`
+    /// - `queries`: `[batch, kept, query, d_head]`; `keys`: `[batch, kept, position, d_head]`
+    /// - `dropout`: of embeddings of distances, in training
+    /// - returns what broadcasts to `[batch, kept, query, position]`
+    pub(crate) fn scored(&self, bias: &Tensor, queries: &Tensor, keys: &Tensor, dropout: &Dropout) -> Tensor {
+        if let Scores::Disentangled(distances) = &self.scores {
+            return bias + distances.scores(self, queries, keys, dropout);
+        }
+        let (bias, count) = (self.with_distances(bias), queries.size()[2]);
+        if bias.size()[2] > count { bias.narrow(2, 0, count) } else { bias }
+    }
+
+    /// `bias` with that of distances, where queries and keys are the same positions; its last axis is the keys, and it and
+    /// the result broadcast to `[batch, kept, query, key]`.
+    pub fn with_distances(&self, bias: &Tensor) -> Tensor {
+        let all = || {
+            let keys = bias.size().last().copied().unwrap_or(0);
+            let positions = Tensor::arange(keys, (Kind::Int64, bias.device()));
+            &positions - positions.unsqueeze(1)
+        };
+        self.distance_bias(all).map_or_else(|| bias.shallow_clone(), |of_distances| bias + of_distances)
+    }
+
+    /// Bias of distances `key - query`, `[query, key]`, if the module has one: `[1, kept, query, key]`.
+    pub(crate) fn distance_bias(&self, distances: impl FnOnce() -> Tensor) -> Option<Tensor> {
+        let Scores::Distances(by_distance) = &self.scores else { return None };
+        let bias = by_distance.of(&distances());
+        Some(self.kept.as_ref().map_or_else(|| bias.shallow_clone(), |kept| bias.index_select(1, kept)))
+    }
+
+    /// `true` if scores are products with embeddings of distances too.
+    pub(crate) fn is_disentangled(&self) -> bool {
+        matches!(self.scores, Scores::Disentangled(_))
+    }
+
+    /// Multiply-adds of what distances add to the scores of one row of the batch.
+    pub(crate) fn distance_multiply_adds(&self, keys: u64, queries: u64) -> u64 {
+        match &self.scores {
+            Scores::Disentangled(distances) => distances.multiply_adds(self, keys, queries),
+            _ => 0,
+        }
+    }
+}

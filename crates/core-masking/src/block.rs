@@ -1,0 +1,245 @@
+//! One block of a Transformer: self-attention, in a translator's decoder attention to the source, and a feed-forward network, each
+//! added to the residual stream. Every model here is a stack of these; families differ in the places of their norms.
+use tch::Tensor;
+
+use crate::attention::{KeyValue, MultiHeadAttention, Visible};
+use crate::experts::FeedForwards;
+use crate::gates::Gate;
+use crate::head_norms::HeadNorms;
+use crate::layers::{Activation, FeedForward, LayerNorm, Norm};
+use crate::rotary::{Turning, Turns};
+use crate::{Dropout, Error, ModelDropout, Projections, Weights};
+
+/// One block.
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub(crate) attention: MultiHeadAttention,
+    pub(crate) attention_norms: Norms,
+    /// Of queries and keys.
+    pub(crate) head_norms: Option<HeadNorms>,
+    /// Attention to the source.
+    pub(crate) cross: Option<(MultiHeadAttention, Norms)>,
+    pub(crate) feed_forward: FeedForwards,
+    pub(crate) feed_forward_norms: Norms,
+    pub(crate) feed_forward_input: FeedForwardInput,
+    /// Factor of what each sublayer adds.
+    pub(crate) residual: Option<f64>,
+    /// Keys that a query sees at most.
+    pub(crate) window: Option<i64>,
+    /// Rotary positions, if the block has any.
+    pub(crate) turning: Option<Turning>,
+}
+
+/// What the feed-forward network reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FeedForwardInput {
+    /// The residual stream after attention.
+    AfterAttention,
+    /// The block's input, as attention does, normalised by a norm of its own: GPT-NeoX.
+    BlockInput,
+    /// The normalised input of attention: Cohere.
+    AttentionInput,
+}
+
+/// Norms of a sublayer f, each of which may be missing: `after(x + inside(f(before(x))))`. Vaswani et al. (2017) normalise after the
+/// sum, Xiong et al. (2020), <https://arxiv.org/abs/2002.04745>, before the sublayer, Gemma 2 and GLM-4 also inside the residual
+/// connection.
+#[derive(Debug, Default)]
+pub(crate) struct Norms {
+    pub(crate) before: Option<Norm>,
+    pub(crate) inside: Option<Norm>,
+    pub(crate) after: Option<Norm>,
+}
+
+impl Norms {
+    /// One norm: before the sublayer, or after the sum.
+    pub(crate) fn one(norm: Norm, is_before: bool) -> Self {
+        let (before, after) = if is_before { (Some(norm), None) } else { (None, Some(norm)) };
+        Self { before, inside: None, after }
+    }
+
+    /// What the sublayer reads of the residual stream `x`, `[.., d_model]`.
+    pub(crate) fn read(&self, x: &Tensor) -> Tensor {
+        normalised(self.before.as_ref(), x)
+    }
+
+    /// The residual stream after the sublayer's output was added to `x`; all `[.., d_model]`.
+    pub(crate) fn add(&self, x: &Tensor, output: &Tensor, factor: Option<f64>, dropout: &Dropout) -> Tensor {
+        let added = dropout.apply(normalised(self.inside.as_ref(), output));
+        let sum = x + factor.map_or_else(|| added.shallow_clone(), |factor| &added * factor);
+        normalised(self.after.as_ref(), &sum)
+    }
+
+    /// The norm after the sum, if it is layer normalisation and there is no other.
+    fn as_post_norm(&self) -> Option<&LayerNorm> {
+        match self {
+            Self { before: None, inside: None, after: Some(Norm::Layer(norm)) } => Some(norm),
+            _ => None,
+        }
+    }
+}
+
+fn normalised(norm: Option<&Norm>, x: &Tensor) -> Tensor {
+    norm.map_or_else(|| x.shallow_clone(), |norm| norm.forward(x))
+}
+
+/// Queries, keys and values of some positions, with their rotary positions.
+pub(crate) struct Attending {
+    pub(crate) queries: Tensor, // [batch, kept, query, d_head]
+    pub(crate) memory: KeyValue,
+}
+
+/// The parts of a block whose sublayers are each followed by layer normalisation: those that relevance has rules for.
+pub(crate) struct PostNorm<'a> {
+    pub(crate) attention: (&'a MultiHeadAttention, &'a LayerNorm),
+    pub(crate) cross: Option<(&'a MultiHeadAttention, &'a LayerNorm)>,
+    pub(crate) feed_forward: (&'a FeedForward, &'a LayerNorm),
+}
+
+impl Block {
+    /// A block without norms of heads, attention to a source, windows and rotary positions.
+    pub(crate) fn new(attention: (MultiHeadAttention, Norms), feed_forward: (FeedForwards, Norms)) -> Self {
+        Self {
+            attention: attention.0,
+            attention_norms: attention.1,
+            head_norms: None,
+            cross: None,
+            feed_forward: feed_forward.0,
+            feed_forward_norms: feed_forward.1,
+            feed_forward_input: FeedForwardInput::AfterAttention,
+            residual: None,
+            window: None,
+            turning: None,
+        }
+    }
+
+    /// The rotary positions of this block among those of the model.
+    pub(crate) fn turns<'a>(&self, all: &'a [(Turning, Turns)]) -> Option<&'a Turns> {
+        all.iter().find(|(turning, _)| Some(*turning) == self.turning).map(|(_, turns)| turns)
+    }
+
+    /// Keys and values of all positions, and queries of the first ones.
+    ///
+    /// - `x`: the block's input, `[batch, position, d_model]`
+    /// - `queries`: number of positions with a query
+    pub(crate) fn attending(&self, x: &Tensor, queries: i64, turns: Option<&Turns>) -> Attending {
+        let x = self.attention_norms.read(x);
+        let mut memory = self.attention.keys_values(&x);
+        let mut queries = self.attention.queries(&x.narrow(1, 0, queries));
+        if let Some(norms) = &self.head_norms {
+            (queries, memory.key) = (norms.of_queries(&queries), norms.of_keys(&memory.key));
+        }
+        if let Some(turns) = turns {
+            (queries, memory.key) = (turns.apply(&queries), turns.apply(&memory.key));
+        }
+        Attending { queries, memory }
+    }
+
+    /// Context of each head, before its gate: `[batch, kept, query, d_head]`.
+    pub(crate) fn context(
+        &self,
+        attending: Attending,
+        visible: &Visible<'_>,
+        gates: Gate<'_>,
+        dropout: &ModelDropout,
+    ) -> Tensor {
+        self.attention.read(attending.queries, &attending.memory, visible, gates, &dropout.attention)
+    }
+
+    /// The residual stream after self-attention, whose output is `merged`; all `[.., d_model]`.
+    pub(crate) fn attended(&self, x: &Tensor, merged: &Tensor, dropout: &ModelDropout) -> Tensor {
+        self.attention_norms.add(x, merged, self.residual, &dropout.hidden)
+    }
+
+    /// Output of the block.
+    ///
+    /// - `x`: the block's input; `attended`: the residual stream after attention; all `[batch, query, d_model]`
+    pub(crate) fn fed(&self, x: &Tensor, attended: &Tensor, dropout: &ModelDropout) -> Tensor {
+        let entering = match self.feed_forward_input {
+            FeedForwardInput::AfterAttention => self.feed_forward_norms.read(attended),
+            FeedForwardInput::BlockInput => self.feed_forward_norms.read(x),
+            FeedForwardInput::AttentionInput => self.attention_norms.read(x),
+        };
+        let output = self.feed_forward.forward(&entering);
+        self.feed_forward_norms.add(attended, &output, self.residual, &dropout.hidden)
+    }
+
+    /// Output of the block from the output of its self-attention; all `[batch, query, d_model]`.
+    pub(crate) fn finish(&self, x: &Tensor, merged: &Tensor, dropout: &ModelDropout) -> Tensor {
+        self.fed(x, &self.attended(x, merged, dropout), dropout)
+    }
+
+    /// [`Norm::frozen`] of what attention adds to the residual stream: `merged`, the output of W_o.
+    pub(crate) fn frozen(&self, merged: &Tensor, direction: &Tensor) -> (Tensor, Tensor) {
+        let direction = self.residual.map_or_else(|| direction.shallow_clone(), |factor| direction * factor);
+        match &self.attention_norms.inside {
+            Some(norm) => norm.frozen(merged, &direction),
+            None => {
+                let none = direction.select(-1, 0).zeros_like();
+                (direction, none)
+            }
+        }
+    }
+
+    /// `true` if queries and keys are those of the linear maps alone: without norms, rotary positions and windows.
+    pub(crate) fn has_plain_scores(&self) -> bool {
+        self.head_norms.is_none() && self.turning.is_none() && self.window.is_none()
+    }
+
+    /// Its parts, if all norms follow a sum, and nothing else is special about it.
+    pub(crate) fn as_post_norm(&self) -> Option<PostNorm<'_>> {
+        let FeedForwards::One(feed_forward) = &self.feed_forward else { return None };
+        let is_plain = self.has_plain_scores() && self.residual.is_none() && !feed_forward.is_gated();
+        let cross = match &self.cross {
+            Some((attention, norms)) => Some((attention, norms.as_post_norm()?)),
+            None => None,
+        };
+        Some(PostNorm {
+            attention: (&self.attention, self.attention_norms.as_post_norm()?),
+            cross,
+            feed_forward: (feed_forward, self.feed_forward_norms.as_post_norm()?),
+        })
+        .filter(|_| is_plain)
+    }
+}
+
+/// Names of the tensors of a block with one norm for each sublayer, but for those of attention to a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlockNames {
+    /// Query, key, value and output projection.
+    pub(crate) projections: Projections,
+    /// Norm of self-attention.
+    pub(crate) attention_norm: String,
+    /// First map of the feed-forward network.
+    pub(crate) inner: String,
+    /// Its second map.
+    pub(crate) outer: String,
+    /// Norm of the feed-forward network.
+    pub(crate) norm: String,
+}
+
+impl BlockNames {
+    /// The block on the tensors of these names.
+    ///
+    /// - `epsilon`: added to the variance in layer normalisation
+    /// - `is_before`: norms are before the sublayers, not after the sums
+    ///
+    /// # Errors
+    /// If a tensor is missing.
+    pub(crate) fn block(
+        &self,
+        weights: &Weights,
+        attention: MultiHeadAttention,
+        (activation, epsilon): (Activation, f64),
+        is_before: bool,
+    ) -> Result<Block, Error> {
+        let norms = |name: &str| {
+            Ok::<_, Error>(Norms::one(Norm::Layer(LayerNorm::new(weights, name, epsilon)?), is_before))
+        };
+        let feed_forward = FeedForward::new(weights, &[&self.inner, &self.outer], activation)?;
+        Ok(Block::new(
+            (attention, norms(&self.attention_norm)?),
+            (FeedForwards::One(feed_forward), norms(&self.norm)?),
+        ))
+    }
+}

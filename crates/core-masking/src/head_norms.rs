@@ -1,0 +1,77 @@
+//! Norms of queries and keys: Henry et al. (2020), <https://arxiv.org/abs/2010.04245>.
+use tch::{Device, Tensor};
+
+use crate::layers::Norm;
+use heads::ModuleHeads;
+
+/// Norms of queries and keys.
+#[derive(Debug)]
+pub(crate) struct HeadNorms {
+    query: Norm,
+    key: Norm,
+    all: Option<AllHeads>,
+}
+
+/// Norms with factors of each head, which need queries and keys of removed heads too.
+#[derive(Debug)]
+struct AllHeads {
+    /// Over all heads together.
+    is_joined: bool,
+    queries: Option<Tensor>, // [kept]; absent if all are
+    keys: Option<Tensor>,
+}
+
+impl HeadNorms {
+    /// Norms of each head, which share their factors.
+    pub(crate) fn shared([query, key]: [Norm; 2]) -> Self {
+        Self { query, key, all: None }
+    }
+
+    /// Norms with factors of each head, over each head or, if `is_joined`, over all heads together.
+    pub(crate) fn of_all_heads(
+        [query, key]: [Norm; 2],
+        is_joined: bool,
+        heads: &ModuleHeads,
+        device: Device,
+    ) -> Self {
+        let kept =
+            |kept: &[i64], all: usize| (kept.len() < all).then(|| Tensor::from_slice(kept).to_device(device));
+        let shape = heads.shape;
+        let queries = kept(&heads.kept, shape.heads);
+        let keys = kept(&heads.kept_key_values(), shape.key_value_heads);
+        Self { query, key, all: Some(AllHeads { is_joined, queries, keys }) }
+    }
+
+    /// `x`: `[batch, heads, position, d_head]`, of all heads if these have factors of their own; returns those that are kept.
+    pub(crate) fn of_queries(&self, x: &Tensor) -> Tensor {
+        match &self.all {
+            Some(all) => all.normalise(x, &self.query, all.queries.as_ref()),
+            None => self.query.forward(x),
+        }
+    }
+
+    /// As [`of_queries`](Self::of_queries).
+    pub(crate) fn of_keys(&self, x: &Tensor) -> Tensor {
+        match &self.all {
+            Some(all) => all.normalise(x, &self.key, all.keys.as_ref()),
+            None => self.key.forward(x),
+        }
+    }
+}
+
+impl AllHeads {
+    fn normalise(&self, x: &Tensor, norm: &Norm, kept: Option<&Tensor>) -> Tensor {
+        let size = x.size();
+        if size[1] == 0 {
+            return x.shallow_clone();
+        }
+        let rows = x.transpose(1, 2); // [batch, position, heads, d_head]
+        let rows = if self.is_joined {
+            norm.forward(&rows.flatten(2, 3)).unflatten(2, [size[1], size[3]])
+        } else {
+            norm.forward(&rows)
+        };
+        let x = rows.transpose(1, 2);
+        kept.map_or_else(|| x.shallow_clone(), |kept| x.index_select(1, kept))
+    }
+}

@@ -1,0 +1,227 @@
+//! The layers of an encoder-decoder model, and what its decoder attends to.
+use tch::Tensor;
+
+use super::TranslatorConfig;
+use crate::attention::{MultiHeadAttention, Visible};
+use crate::block::{Block, Norms};
+use crate::gates::Gate;
+use crate::layers::Norm;
+use crate::weights::Inventory;
+use crate::{Attention, Dropout, Error, Gates, ModelDropout, Projections, Weights};
+
+/// An architecture: the tensors that its layers have, and how to build a model on them.
+#[derive(Debug)]
+pub struct Architecture {
+    /// Names of the linear maps of an attention module; layers are counted from 0.
+    pub projections: fn(Attention, usize) -> Projections,
+    /// Refuses settings that these layers cannot have: the fault, in words.
+    pub check: fn(&TranslatorConfig) -> Result<(), String>,
+    /// Names and shapes of all tensors but embeddings and output layer.
+    pub inventory: fn(&TranslatorConfig) -> Inventory,
+    /// The layers on these tensors.
+    pub build: fn(&TranslatorConfig, &Weights) -> Result<Layers, Error>,
+}
+
+/// Embeddings, blocks and output layer of an encoder-decoder model. Layers are counted from 0.
+///
+/// A decoder layer serves both teacher forcing and a step of decoding, where the hypotheses of a sentence take the place of its
+/// queries: [`DecoderAttention`] says what there is to attend to. Each module's residual stream goes through [`Gate::passing`].
+#[derive(Debug)]
+pub struct Layers {
+    pub(super) source: Embeddings,
+    pub(super) target: Embeddings,
+    pub(super) output: Tensor,      // [target vocab, d_model]
+    pub(super) logits_bias: Tensor, // [target vocab]
+    pub(crate) encoder: Vec<Block>,
+    pub(crate) decoder: Vec<Block>,
+    /// At the ends of encoder and decoder.
+    pub(super) last_norms: [Option<Norm>; 2],
+    /// Of decoder states before the output layer.
+    pub(super) decoder_scale: Option<f64>,
+}
+
+/// Embeddings of one side.
+#[derive(Debug)]
+pub(super) struct Embeddings {
+    pub(super) table: Tensor,             // [vocab, d_model]
+    pub(super) positions: Option<Tensor>, // [max_position, d_model]
+    pub(super) scale: Option<f64>,
+    pub(super) norm: Option<Norm>,
+}
+
+impl Embeddings {
+    /// Of ids, `[batch, position]`, the first of them at position `start`: `[batch, position, d_model]`.
+    fn of(&self, ids: &Tensor, start: i64) -> Tensor {
+        let mut x = Tensor::embedding(&self.table, ids, -1, false, false);
+        if let Some(scale) = self.scale {
+            x = x * scale;
+        }
+        if let Some(positions) = &self.positions {
+            x = x + positions.narrow(0, start, ids.size()[1]);
+        }
+        normalised(self.norm.as_ref(), x)
+    }
+}
+
+fn normalised(norm: Option<&Norm>, x: Tensor) -> Tensor {
+    norm.map_or_else(|| x.shallow_clone(), |norm| norm.forward(&x))
+}
+
+impl Layers {
+    /// Embeds source ids, `[batch, source]`: `[batch, source, d_model]`.
+    pub(crate) fn embed_source(&self, ids: &Tensor) -> Tensor {
+        self.source.of(ids, 0)
+    }
+
+    /// Embeds target ids, `[batch, target]`, the first of them at position `start`: `[batch, target, d_model]`.
+    pub(crate) fn embed_target(&self, ids: &Tensor, start: i64) -> Tensor {
+        self.target.of(ids, start)
+    }
+
+    /// Output of an encoder layer; `x` and the result are `[batch, source, d_model]`, `bias` is `[batch, 1, 1, source]`.
+    pub(super) fn encoder_layer(
+        &self,
+        layer: usize,
+        x: &Tensor,
+        bias: &Tensor,
+        gate: Gate<'_>,
+        dropout: &ModelDropout,
+    ) -> Tensor {
+        let block = &self.encoder[layer];
+        let bias = block.attention.with_distances(bias);
+        let attending = block.attending(x, x.size()[1], None);
+        let context = block.context(attending, &Visible::Under(&bias), gate, dropout);
+        let attended = block.attended(x, &block.attention.merge(context, gate), dropout);
+        block.fed(x, &gate.passing(x, attended), dropout)
+    }
+
+    /// Encoder states from the output of the last layer, both `[batch, source, d_model]`.
+    pub(super) fn encoder_states(&self, x: Tensor) -> Tensor {
+        normalised(self.last_norms[0].as_ref(), x)
+    }
+
+    /// Output of a decoder layer; `x` and the result are `[batch, query, d_model]`.
+    pub(super) fn decoder_layer(
+        &self,
+        layer: usize,
+        x: &Tensor,
+        attention: &mut DecoderAttention<'_>,
+        dropout: &ModelDropout,
+    ) -> Tensor {
+        let block = &self.decoder[layer];
+        let mut x = x.shallow_clone();
+        for kind in [Attention::DecDec, Attention::EncDec] {
+            let (module, norms) = self.sublayer(kind, layer);
+            let output = attention.read(kind, layer, module, &norms.read(&x));
+            let attended = norms.add(&x, &output, None, &dropout.hidden);
+            x = attention.gates.of(kind, layer).passing(&x, attended);
+        }
+        block.fed(&x, &x, dropout)
+    }
+
+    /// Input of the output layer from the output of the last decoder layer, both `[batch, query, d_model]`.
+    pub(super) fn decoder_states(&self, x: Tensor) -> Tensor {
+        let x = normalised(self.last_norms[1].as_ref(), x);
+        self.decoder_scale.map_or_else(|| x.shallow_clone(), |scale| &x * scale)
+    }
+
+    fn sublayer(&self, attention: Attention, layer: usize) -> (&MultiHeadAttention, &Norms) {
+        let block = if attention == Attention::EncEnc { &self.encoder[layer] } else { &self.decoder[layer] };
+        if attention == Attention::EncDec {
+            let (module, norms) = block.cross.as_ref().expect("a decoder attends to the source");
+            return (module, norms);
+        }
+        (&block.attention, &block.attention_norms)
+    }
+
+    /// The module of an attention type in a layer.
+    pub(crate) fn module(&self, attention: Attention, layer: usize) -> &MultiHeadAttention {
+        self.sublayer(attention, layer).0
+    }
+
+    /// Multiply-adds of the feed-forward network of an encoder layer and of a decoder layer, for one position.
+    pub(super) fn feed_forward_multiply_adds(&self) -> [u64; 2] {
+        [&self.encoder, &self.decoder].map(|stack| stack[0].feed_forward.multiply_adds())
+    }
+
+    /// The output layer, `[target vocab, d_model]`, and the bias of the logits, `[target vocab]`.
+    pub(crate) fn output_layer(&self) -> (&Tensor, &Tensor) {
+        (&self.output, &self.logits_bias)
+    }
+}
+
+/// Attention of decoder layers to the target so far and to the source, under the gates of a pass.
+pub(super) struct DecoderAttention<'a> {
+    pub(super) memory: &'a mut dyn DecoderMemory,
+    pub(super) gates: &'a Gates,
+    /// Of attention weights.
+    pub(super) dropout: &'a Dropout,
+}
+
+impl DecoderAttention<'_> {
+    /// Attention of `x` to the target so far, itself included, or to the source; both `[batch, query, d_model]`.
+    fn read(&mut self, kind: Attention, layer: usize, module: &MultiHeadAttention, x: &Tensor) -> Tensor {
+        let gate = self.gates.of(kind, layer);
+        match kind {
+            Attention::EncDec => self.memory.of_source(layer, module, x, gate, self.dropout),
+            _ => self.memory.of_target(layer, module, x, gate, self.dropout),
+        }
+    }
+}
+
+/// Keys and values of the target so far and of the source, for all layers of a decoder.
+pub(crate) trait DecoderMemory {
+    /// Context of `x` in the target so far, itself included, whose keys and values are kept; both `[batch, query, d_model]`.
+    fn of_target(
+        &mut self,
+        layer: usize,
+        attention: &MultiHeadAttention,
+        x: &Tensor,
+        gate: Gate<'_>,
+        dropout: &Dropout,
+    ) -> Tensor;
+
+    /// Context of `x` in the source; the same shapes.
+    fn of_source(
+        &self,
+        layer: usize,
+        attention: &MultiHeadAttention,
+        x: &Tensor,
+        gate: Gate<'_>,
+        dropout: &Dropout,
+    ) -> Tensor;
+}
+
+/// All positions of a target at once, each of which sees itself and those before.
+pub(super) struct TeacherForced<'a> {
+    /// Encoder states, `[batch, source, d_model]`.
+    pub(super) states: &'a Tensor,
+    /// `[batch, 1, 1, source]`
+    pub(super) source_bias: &'a Tensor,
+    /// Padding stands on the right, so no real position sees it through this: `[1, 1, target, target]`.
+    pub(super) causal_bias: Tensor,
+}
+
+impl DecoderMemory for TeacherForced<'_> {
+    fn of_target(
+        &mut self,
+        _: usize,
+        attention: &MultiHeadAttention,
+        x: &Tensor,
+        gate: Gate<'_>,
+        dropout: &Dropout,
+    ) -> Tensor {
+        attention.forward(x, x, &attention.with_distances(&self.causal_bias), gate, dropout)
+    }
+
+    fn of_source(
+        &self,
+        _: usize,
+        attention: &MultiHeadAttention,
+        x: &Tensor,
+        gate: Gate<'_>,
+        dropout: &Dropout,
+    ) -> Tensor {
+        attention.forward(x, self.states, self.source_bias, gate, dropout)
+    }
+}
