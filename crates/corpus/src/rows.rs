@@ -1,4 +1,5 @@
-//! Rows of data sets, for all that are read from tables or from JSON objects, one a line.
+//! Rows of data sets, for all that are read from tables, from JSON objects, one a line, or from sentences with a word a line.
+mod conll;
 mod record;
 
 use std::fmt;
@@ -23,6 +24,8 @@ pub enum RowKind {
     Csv,
     /// A JSON object a line.
     Jsonl,
+    /// Sentences with a word a line, and a blank line after each: columns are lists. CoNLL-2003, CoNLL-U and the like.
+    Conll,
 }
 
 /// Treatment of rows at fault: those with missing, empty or surplus cells, or values of another kind.
@@ -116,7 +119,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     fn is_table(self) -> bool {
-        self.kind != RowKind::Jsonl
+        !matches!(self.kind, RowKind::Jsonl | RowKind::Conll)
     }
 
     fn has_header(self) -> bool {
@@ -130,9 +133,17 @@ impl Layout {
     /// A contradiction between this and the columns that are asked for.
     pub(crate) fn fault<'a>(self, mut columns: impl Iterator<Item = &'a Column>) -> Option<String> {
         if !self.is_table() && (self.header.is_some() || self.quoting.is_some()) {
-            return Some("`header` and `quoting` are for tables, not for `jsonl`".to_owned());
+            let kind = if self.kind == RowKind::Jsonl { "jsonl" } else { "conll" };
+            return Some(format!("`header` and `quoting` are for tables, not for `{kind}`"));
         }
         columns.find_map(|column| match column {
+            Column::Name(_) if self.kind == RowKind::Conll => {
+                Some(format!("columns of `conll` have numbers, counted from 1, but {column} is a name"))
+            }
+            Column::Number(0) if self.kind == RowKind::Conll => {
+                Some("there is no column 0: columns are counted from 1".to_owned())
+            }
+            Column::Number(_) if self.kind == RowKind::Conll => None,
             Column::Number(_) if !self.is_table() => {
                 Some(format!("`jsonl` has named fields, but column {column} is asked for"))
             }
@@ -156,8 +167,10 @@ impl Layout {
         path: &Path,
         columns: &[&Column],
     ) -> Result<Vec<Result<Record, Error>>, Error> {
-        if !self.is_table() {
-            return Ok(objects(text, path));
+        match self.kind {
+            RowKind::Jsonl => return Ok(objects(text, path)),
+            RowKind::Conll => return Ok(conll::sentences(text, path, columns)),
+            RowKind::Tsv | RowKind::Csv => {}
         }
         let mut rows = Rows::new(text, self);
         let header = match self.has_header() {
