@@ -3,6 +3,7 @@
 //! A [`Format`] describes how a file holds them, so that a data set needs no code of its own. Texts
 //! and labels are kept as they stand in the file: nothing is trimmed, normalised or repaired (some
 //! files of MultiNLI hold text that was decoded wrongly once, such as `â€œ` for `“`).
+mod conll;
 mod scheme;
 
 use std::collections::BTreeMap;
@@ -73,12 +74,26 @@ impl Example {
     }
 }
 
+/// Kind of a file of labelled examples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileKind {
+    /// A table whose cells are separated by tabs.
+    Tsv,
+    /// A table whose cells are separated by commas.
+    Csv,
+    /// A JSON object a line.
+    Jsonl,
+    /// Sentences with a word a line, and a blank line after each: CoNLL-2003, CoNLL-U and the like.
+    Conll,
+}
+
 /// Layout of a file of labelled examples; part of a subject's TOML.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Format {
-    /// Kind of rows.
-    pub kind: RowKind,
+    /// Kind of the file.
+    pub kind: FileKind,
     /// True if the first row of a table names its columns, or if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
@@ -102,15 +117,28 @@ pub struct Format {
 impl Format {
     /// Finds what is wrong with the description itself, before there is a file.
     pub fn validate(&self) -> Result<(), Error> {
-        self.layout().fault(self.columns()).map_or(Ok(()), |reason| Err(Error::of_format(reason)))
+        let has_tables = self.header.is_some() || self.quoting.is_some();
+        let fault = match self.layout() {
+            Some(layout) => layout.fault(self.columns()),
+            None if has_tables => Some("`header` and `quoting` are for tables, not for `conll`".to_owned()),
+            None => conll::fault(self.columns()),
+        };
+        fault.map_or(Ok(()), |reason| Err(Error::of_format(reason)))
     }
 
     fn columns(&self) -> impl Iterator<Item = &Column> {
         [&self.text].into_iter().chain(&self.pair).chain([&self.label])
     }
 
-    fn layout(&self) -> Layout {
-        Layout { kind: self.kind, header: self.header, quoting: self.quoting }
+    /// Layout of the rows; `None` if words are one a line.
+    fn layout(&self) -> Option<Layout> {
+        let kind = match self.kind {
+            FileKind::Tsv => RowKind::Tsv,
+            FileKind::Csv => RowKind::Csv,
+            FileKind::Jsonl => RowKind::Jsonl,
+            FileKind::Conll => return None,
+        };
+        Some(Layout { kind, header: self.header, quoting: self.quoting })
     }
 
     /// The example of a row, or none if its label is one of those that are left out. The error says what is wrong with it.
@@ -155,7 +183,10 @@ fn read_checked(
     format.validate()?;
     let text = rows::read_text(path)?;
     let columns: Vec<&Column> = format.columns().collect();
-    let rows = format.layout().read(&text, path, &columns)?;
+    let rows = match format.layout() {
+        Some(layout) => layout.read(&text, path, &columns)?,
+        None => conll::sentences(&text, path, &columns),
+    };
     if rows.is_empty() {
         return Err(Error::no_examples(path));
     }

@@ -1,5 +1,4 @@
-//! Rows of data sets, for all that are read from tables, from JSON objects, one a line, or from sentences with a word a line.
-mod conll;
+//! Rows of data sets, for all that are read from tables or from JSON objects, one a line.
 mod record;
 
 use std::fmt;
@@ -24,8 +23,6 @@ pub enum RowKind {
     Csv,
     /// A JSON object a line.
     Jsonl,
-    /// Sentences with a word a line, and a blank line after each: columns are lists. CoNLL-2003, CoNLL-U and the like.
-    Conll,
 }
 
 /// Treatment of rows at fault: those with missing, empty or surplus cells, or values of another kind.
@@ -119,7 +116,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     fn is_table(self) -> bool {
-        !matches!(self.kind, RowKind::Jsonl | RowKind::Conll)
+        self.kind != RowKind::Jsonl
     }
 
     fn has_header(self) -> bool {
@@ -133,17 +130,9 @@ impl Layout {
     /// A contradiction between this and the columns that are asked for.
     pub(crate) fn fault<'a>(self, mut columns: impl Iterator<Item = &'a Column>) -> Option<String> {
         if !self.is_table() && (self.header.is_some() || self.quoting.is_some()) {
-            let kind = if self.kind == RowKind::Jsonl { "jsonl" } else { "conll" };
-            return Some(format!("`header` and `quoting` are for tables, not for `{kind}`"));
+            return Some("`header` and `quoting` are for tables, not for `jsonl`".to_owned());
         }
         columns.find_map(|column| match column {
-            Column::Name(_) if self.kind == RowKind::Conll => {
-                Some(format!("columns of `conll` have numbers, counted from 1, but {column} is a name"))
-            }
-            Column::Number(0) if self.kind == RowKind::Conll => {
-                Some("there is no column 0: columns are counted from 1".to_owned())
-            }
-            Column::Number(_) if self.kind == RowKind::Conll => None,
             Column::Number(_) if !self.is_table() => {
                 Some(format!("`jsonl` has named fields, but column {column} is asked for"))
             }
@@ -167,10 +156,8 @@ impl Layout {
         path: &Path,
         columns: &[&Column],
     ) -> Result<Vec<Result<Record, Error>>, Error> {
-        match self.kind {
-            RowKind::Jsonl => return Ok(objects(text, path)),
-            RowKind::Conll => return Ok(conll::sentences(text, path, columns)),
-            RowKind::Tsv | RowKind::Csv => {}
+        if !self.is_table() {
+            return Ok(objects(text, path));
         }
         let mut rows = Rows::new(text, self);
         let header = match self.has_header() {

@@ -8,7 +8,7 @@ use core_masking::{Attention, GatedModel, LanguageModel, ModelConfig};
 use records::{CurveRow, Signature};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, rows, score_of_export};
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TAGGER, TRANSLATOR, rows, score_of_export};
 
 const CURVE: [&str; 6] = ["--resamples", "99", "--estimate-limit", "40", "--step-percent", "10"];
 
@@ -58,20 +58,27 @@ fn removed(config: &Value) -> usize {
 /// are not there.
 #[test]
 fn an_exported_model_scores_as_its_row() {
-    let folder = folder(CLASSIFIER, &["--step-percent", "25", "--order", "importance,random"]);
-    let row = steps(folder.path()).into_iter().find(|row| row.masked == 3).unwrap();
-    for form in ["cut", "zeros"] {
-        let mut export = command(folder.path(), form, &["--form", form, "--percent", "50"]);
-        export.assert().success().stdout(format!("{form}\n"));
-        assert_eq!(score_of_export(folder.path(), form, CLASSIFIER), row.score, "{form}");
-        let about = Signature::read(&folder.path().join(form).join("pruning.json")).unwrap().unwrap();
-        assert_eq!(about.identity.arguments["removed_heads"], row.masked_heads);
+    for (spec, kind) in [(CLASSIFIER, "ForSequenceClassification"), (TAGGER, "ForTokenClassification")] {
+        let folder = folder(spec, &["--step-percent", "25", "--order", "importance,random"]);
+        let row = steps(folder.path()).into_iter().find(|row| row.masked == 3).unwrap();
+        for form in ["cut", "zeros"] {
+            let mut export = command(folder.path(), form, &["--form", form, "--percent", "50"]);
+            export.assert().success().stdout(format!("{form}\n"));
+            assert_eq!(score_of_export(folder.path(), form, spec), row.score, "{form}");
+            let about = Signature::read(&folder.path().join(form).join("pruning.json")).unwrap().unwrap();
+            assert_eq!(about.identity.arguments["removed_heads"], row.masked_heads);
+        }
+        has_code(folder.path(), "cut", &format!("AutoModel{kind} Bert{kind}"));
+        assert!(!folder.path().join("zeros/modeling_headcount.py").exists());
+        let kept = fs::read_to_string(folder.path().join("results/cut/ablate-one.csv")).unwrap();
+        assert_eq!(kept.lines().count(), 1 + 3, "heads that are gone have no row: {kept}");
     }
-    has_code(folder.path(), "cut", "AutoModelForSequenceClassification BertForSequenceClassification");
-    assert!(!folder.path().join("zeros/modeling_headcount.py").exists());
-    let kept = fs::read_to_string(folder.path().join("results/cut/ablate-one.csv")).unwrap();
-    assert_eq!(kept.lines().count(), 1 + 3, "heads that are gone have no row: {kept}");
+}
 
+/// Without removed heads the folder is the model that it came from.
+#[test]
+fn an_export_without_removed_heads_scores_as_the_full_model() {
+    let folder = folder(CLASSIFIER, &["--step-percent", "25", "--order", "importance,random"]);
     let base = steps(folder.path())[0].base_score;
     for form in ["cut", "zeros", "uniform"] {
         let whole = format!("whole-{form}");

@@ -3,11 +3,23 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::{Column, Record};
+use super::Column;
 use crate::Error;
+use crate::rows::Record;
 
 /// Line that separates documents in CoNLL-2003.
 const DOCUMENT: &str = "-DOCSTART-";
+
+/// A contradiction in columns that are asked for.
+pub(super) fn fault<'a>(mut columns: impl Iterator<Item = &'a Column>) -> Option<String> {
+    columns.find_map(|column| match column {
+        Column::Name(_) => {
+            Some(format!("columns of `conll` have numbers, counted from 1, but {column} is a name"))
+        }
+        Column::Number(0) => Some("there is no column 0: columns are counted from 1".to_owned()),
+        Column::Number(_) => None,
+    })
+}
 
 /// The sentences of a text, of which each of the `columns` is a list. Cells are separated by tabs if any line has one, else by white
 /// space. Lines between documents do not count, nor, with tabs, comments and words that CoNLL-U gives in parts (`1-2`, `1.1`).
