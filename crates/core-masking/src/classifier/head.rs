@@ -52,14 +52,19 @@ impl Head {
         })
     }
 
+    /// True if it reads the first position alone.
+    pub(super) fn reads_first(&self) -> bool {
+        self.reads == Reads::First
+    }
+
     /// The number of positions that are read, the first ones.
     pub(super) fn reads(&self, positions: i64) -> i64 {
-        if self.reads == Reads::First { 1 } else { positions }
+        if self.reads_first() { 1 } else { positions }
     }
 
     /// The first map of a head that reads the first position; `None` for other heads.
     pub(crate) fn of_first(&self) -> Option<&Linear> {
-        self.first.as_ref().filter(|_| self.reads == Reads::First)
+        self.first.as_ref().filter(|_| self.reads_first())
     }
 
     /// Logits from what leaves the last layer: `[batch, queries, d_model]`.

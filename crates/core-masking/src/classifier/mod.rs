@@ -176,7 +176,7 @@ impl GatedModel for Classifier {
             visible: self.layers.iter().map(visible).collect(),
             excluded: real.zeros_like(),
             // unless all are read, only the first position of the last layer has a gradient
-            last_by_example: self.head.reads(2) == 1,
+            last_by_example: self.head.reads_first(),
             examples: None,
             queries: real,
         };
