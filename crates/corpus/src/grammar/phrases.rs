@@ -24,10 +24,9 @@ fn tagged(tree: &Tree) -> Example {
     let mut tags = vec!["O".to_owned(); tree.words.len()];
     for arc in &tree.arcs {
         let Some(kind) = kind(tree, arc) else { continue };
-        for place in first(tree, arc.dependent)..=arc.dependent {
-            let begins = place == first(tree, arc.dependent);
-            tags[place] = format!("{}-{kind}", if begins { "B" } else { "I" });
-        }
+        let phrase = first(tree, arc.dependent)..=arc.dependent;
+        tags[phrase.clone()].fill(format!("I-{kind}"));
+        tags[*phrase.start()] = format!("B-{kind}");
     }
     let words = tree.words.iter().map(|bytes| tree.text[bytes.clone()].to_owned()).collect();
     Example::tagged(words, &tags).expect("each word has a tag")

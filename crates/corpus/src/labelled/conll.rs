@@ -31,7 +31,8 @@ pub(super) fn sentences(text: &str, path: &Path, columns: &[&Column]) -> Vec<Res
     let is_blank = |(_, line): &(usize, &str)| line.trim().is_empty();
     let counts = |line: &str| {
         let is_comment = has_tabs && line.starts_with('#') && !line.contains('\t');
-        !is_comment && !line.starts_with(DOCUMENT) && !(has_tabs && !numbers.contains(&1) && is_part(line))
+        let is_part = has_tabs && !numbers.contains(&1) && is_part(line);
+        !is_comment && !is_part && !line.starts_with(DOCUMENT)
     };
     let sentences = lines.split(is_blank).filter_map(|lines| {
         let lines: Vec<(usize, &str)> = lines.iter().copied().filter(|(_, line)| counts(line)).collect();
