@@ -150,13 +150,22 @@ pub fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Tensor {
     -log_probabilities.gather(1, &labels.unsqueeze(1), false).squeeze_dim(1)
 }
 
-/// Loss of each row, `[batch]`: the [`cross_entropy`] of its class or, with one output, the square of that minus its value.
+/// Label of tokens that do not count, in transformers too: padding, special tokens, and all pieces of a word but the first.
+pub const UNLABELLED: i64 = -100;
+
+/// Loss of each row, `[batch]`: the [`cross_entropy`] of its class, the sum of those of its labelled tokens or, with one output,
+/// the square of that minus its value.
 ///
-/// - `outputs`: `[batch, outputs]`
-/// - `labels`: `[batch]`, classes as integers, or values
+/// - `outputs`: `[batch, outputs]`, or `[batch, position, outputs]` for tokens
+/// - `labels`: `[batch]`, classes as integers, or values; for tokens `[batch, position]`, classes or [`UNLABELLED`]
 pub fn of_labels(outputs: &Tensor, labels: &Tensor) -> Tensor {
-    match outputs.size()[1] {
-        1 => (outputs.squeeze_dim(1) - labels).square(),
+    match outputs.size()[..] {
+        [_, 1] => (outputs.squeeze_dim(1) - labels).square(),
+        [batch, positions, _] => {
+            let losses = cross_entropy(&outputs.flatten(0, 1), &labels.clamp_min(0).flatten(0, 1));
+            let counts = labels.not_equal(UNLABELLED).to_kind(losses.kind()); // [batch, position]
+            (losses.view([batch, positions]) * counts).sum_dim_intlist(1, false, None)
+        }
         _ => cross_entropy(outputs, labels),
     }
 }

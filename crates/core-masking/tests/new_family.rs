@@ -45,12 +45,13 @@ static TOY: ClassifierFamily = ClassifierFamily {
     supported: "{}",
     positions: PositionStart::Zero,
     head: ClassifierHead {
-        first: "pool",
+        first: Some("pool"),
         activation: HeadActivation::Tanh,
         norm: None,
         last: "out",
         drops_input: false,
     },
+    token_head: ClassifierHead::OF_TOKENS,
     unused: &["pretraining."],
 };
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use core_masking::classifier::Classified;
 use core_masking::{
     Attention, Classifier, ClassifierConfig, GatedModel, Gates, HeadId, HeadSet, ModelConfig, ModelDropout,
     Weights,
@@ -112,7 +113,7 @@ fn folders_of_all_ages_are_understood() {
         Some(if name == "classifier.bias" { "cls.predictions.bias".to_owned() } else { name })
     });
     let labels = saved.config().labels();
-    let loaded = Classifier::load_pretrained(folder.path(), &labels, 7, SINGLE).unwrap();
+    let loaded = Classifier::load_pretrained(folder.path(), (&labels, Classified::Texts), 7, SINGLE).unwrap();
     assert_eq!(loaded.new, ["classifier.bias"]);
     for (name, tensor) in saved.weights().iter().filter(|(name, _)| *name != "classifier.bias") {
         assert_eq!(loaded.model.weights().get(name).unwrap(), *tensor, "{name}");
@@ -129,12 +130,12 @@ fn a_missing_classifier_is_new_for_fine_tuning_and_an_error_otherwise() {
     let refusal = Classifier::load(path, SINGLE).unwrap_err().to_string();
     assert!(refusal.contains("lacks tensor `bert.pooler.dense.bias`"), "{refusal}");
     let labels = ["a", "b", "c", "d"].map(str::to_owned);
-    let pretrained = Classifier::load_pretrained(path, &labels, 7, SINGLE).unwrap();
+    let pretrained = Classifier::load_pretrained(path, (&labels, Classified::Texts), 7, SINGLE).unwrap();
     let new = ["bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight", "classifier.bias"];
     assert_eq!(pretrained.new, new);
     assert_eq!(pretrained.model.config().labels(), labels);
     assert_eq!(pretrained.model.weights().get("classifier.weight").unwrap().size(), [4, 20]);
-    let again = Classifier::load_pretrained(path, &labels, 7, SINGLE).unwrap().model;
+    let again = Classifier::load_pretrained(path, (&labels, Classified::Texts), 7, SINGLE).unwrap().model;
     let weight = |model: &Classifier| model.weights().get("classifier.weight").unwrap();
     assert_eq!(weight(&again), weight(&pretrained.model), "initial weights depend on the seed alone");
 }
@@ -146,7 +147,8 @@ fn a_classifier_for_other_classes_is_replaced() {
     save_renamed(folder.path(), |name| Some(name.to_owned()));
     let new = |labels: &[&str]| {
         let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
-        Classifier::load_pretrained(folder.path(), &labels, 7, SINGLE).map(|pretrained| pretrained.new)
+        Classifier::load_pretrained(folder.path(), (&labels, Classified::Texts), 7, SINGLE)
+            .map(|pretrained| pretrained.new)
     };
     let classifier = ["classifier.weight", "classifier.bias"];
     assert_eq!(new(&["a", "b"]).unwrap(), classifier);
@@ -176,7 +178,8 @@ fn the_classes_of_a_pretrained_folder_do_not_matter() {
         fs::write(&path, config.to_string()).unwrap();
         assert!(Classifier::load(folder.path(), SINGLE).is_err());
         let labels = ["a", "b", "c"].map(str::to_owned);
-        let pretrained = Classifier::load_pretrained(folder.path(), &labels, 7, SINGLE).unwrap();
+        let pretrained =
+            Classifier::load_pretrained(folder.path(), (&labels, Classified::Texts), 7, SINGLE).unwrap();
         assert_eq!(pretrained.new, ["classifier.weight", "classifier.bias"]);
     }
 }

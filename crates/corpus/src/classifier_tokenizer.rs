@@ -133,6 +133,32 @@ impl ClassifierTokenizer {
         Ok((Encoded { ids, segments }, left_out))
     }
 
+    /// Tokens of a sentence in words with spaces between them, and the place among these of the first piece of each word; `None` of a word
+    /// that does not fit, or of which nothing is left. Byte-level tokenisers see a space before the first word too, as in transformers
+    /// with `add_prefix_space`, which RoBERTa's needs for words.
+    pub fn encode_words(&self, words: &[String]) -> Result<(Encoded, Vec<Option<usize>>), Error> {
+        let (mut text, mut starts) = (String::new(), Vec::with_capacity(words.len()));
+        for word in words {
+            starts.push(text.len()); // with the space, which may be a piece
+            if !text.is_empty() || matches!(self.inner.get_model(), ModelWrapper::BPE(_)) {
+                text.push(' ');
+            }
+            text.push_str(word);
+        }
+        let tokens = self.encode_placed(&text)?;
+        let mut first = vec![None; words.len()];
+        for (place, token) in tokens.iter().enumerate().rev() {
+            let Some(bytes) = &token.bytes else { continue };
+            let up_to = starts.partition_point(|&start| start <= bytes.start);
+            if let Some(first) = up_to.checked_sub(1).and_then(|word| first.get_mut(word)) {
+                *first = Some(place);
+            }
+        }
+        let ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
+        let segments = vec![0; ids.len()];
+        Ok((Encoded { ids, segments }, first))
+    }
+
     /// The text of one token, of special ones too.
     pub fn token(&self, id: u32) -> String {
         foreign::token(&self.inner, id)

@@ -1,8 +1,12 @@
-//! Labelled texts: one text, or a pair of texts, and the class that it belongs to.
+//! Labelled texts: one text, or a pair of texts, and the class that it belongs to; or the words of a sentence, each with its tag.
 //!
 //! A [`Format`] describes how a file holds them, so that a data set needs no code of its own. Texts
 //! and labels are kept as they stand in the file: nothing is trimmed, normalised or repaired (some
 //! files of MultiNLI hold text that was decoded wrongly once, such as `â€œ` for `“`).
+mod conll;
+mod scheme;
+
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -11,31 +15,85 @@ use words::excerpt;
 use crate::Error;
 use crate::rows::{self, BadRows, Layout, Record};
 pub use crate::rows::{Column, RowKind};
+pub use scheme::Scheme;
 
 /// One example of a classification data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
-    /// The text, or the first of two.
+    /// The text, or the first of two; of words with tags all words, with spaces between.
     pub text: String,
+    /// The words, if each has a tag.
+    pub words: Vec<String>,
     /// The second of two texts.
     pub pair: Option<String>,
-    /// The name of its class, or its value, as it stands in the data.
+    /// The name of its class, or its value, as it stands in the data; of words with tags all tags, with spaces between.
     pub label: String,
 }
 
 impl Example {
+    /// Words, each with its tag. The error says what is wrong with them.
+    pub fn tagged(words: Vec<String>, tags: &[String]) -> Result<Self, String> {
+        if words.is_empty() {
+            return Err("the sentence has no words".to_owned());
+        }
+        if words.len() != tags.len() {
+            let (words, tags) = (words::count(words.len(), "word"), words::count(tags.len(), "tag"));
+            return Err(format!(
+                "{words}, but {tags}: each word needs one tag, also if the model cuts it into pieces"
+            ));
+        }
+        if let Some(place) = words.iter().position(|word| word.trim().is_empty()) {
+            return Err(format!("word {} is blank", place + 1));
+        }
+        if let Some(tag) = tags.iter().find(|tag| tag.is_empty() || tag.contains(char::is_whitespace)) {
+            return Err(format!("tag `{}` is empty or has white space in it", excerpt(tag)));
+        }
+        Ok(Self { text: words.join(" "), words, pair: None, label: tags.join(" ") })
+    }
+
+    /// The tags of the words.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        self.label.split(' ').filter(|_| !self.words.is_empty())
+    }
+
+    /// Gives its label, or its tags, other names where `names` has one.
+    pub fn rename(&mut self, names: &BTreeMap<String, String>) {
+        let other = |label: &str| names.get(label).cloned();
+        if self.words.is_empty() {
+            self.label = other(&self.label).unwrap_or_else(|| std::mem::take(&mut self.label));
+        } else if !names.is_empty() {
+            let tags: Vec<String> =
+                self.tags().map(|tag| other(tag).unwrap_or_else(|| tag.to_owned())).collect();
+            self.label = tags.join(" ");
+        }
+    }
+
     /// Its value, where labels are numbers; absent for any other label, and for a number that is not finite.
     pub fn value(&self) -> Option<f32> {
         self.label.trim().parse().ok().filter(|value: &f32| value.is_finite())
     }
 }
 
+/// Kind of a file of labelled examples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileKind {
+    /// A table whose cells are separated by tabs.
+    Tsv,
+    /// A table whose cells are separated by commas.
+    Csv,
+    /// A JSON object a line.
+    Jsonl,
+    /// Sentences with a word a line, and a blank line after each: CoNLL-2003, CoNLL-U and the like.
+    Conll,
+}
+
 /// Layout of a file of labelled examples; part of a subject's TOML.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Format {
-    /// Kind of rows.
-    pub kind: RowKind,
+    /// Kind of the file.
+    pub kind: FileKind,
     /// True if the first row of a table names its columns, or if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
@@ -43,12 +101,12 @@ pub struct Format {
     /// files of GLUE use them as plain characters, often an odd number in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoting: Option<bool>,
-    /// Column of the text, or of the first of two.
+    /// Column of the text, or of the first of two; or of the words: lists in `jsonl`, in `conll` one a line.
     pub text: Column,
     /// Column of the second of two texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<Column>,
-    /// Column of the name of the class, or of the value.
+    /// Column of the name of the class, or of the value; or of the tags of the words.
     pub label: Column,
     /// Labels whose rows are left out, such as the `-` of MultiNLI pairs on which annotators agreed
     /// on no label.
@@ -59,26 +117,44 @@ pub struct Format {
 impl Format {
     /// Finds what is wrong with the description itself, before there is a file.
     pub fn validate(&self) -> Result<(), Error> {
-        self.layout().fault(self.columns()).map_or(Ok(()), |reason| Err(Error::of_format(reason)))
+        let has_tables = self.header.is_some() || self.quoting.is_some();
+        let fault = match self.layout() {
+            Some(layout) => layout.fault(self.columns()),
+            None if has_tables => Some("`header` and `quoting` are for tables, not for `conll`".to_owned()),
+            None => conll::fault(self.columns()),
+        };
+        fault.map_or(Ok(()), |reason| Err(Error::of_format(reason)))
     }
 
     fn columns(&self) -> impl Iterator<Item = &Column> {
         [&self.text].into_iter().chain(&self.pair).chain([&self.label])
     }
 
-    fn layout(&self) -> Layout {
-        Layout { kind: self.kind, header: self.header, quoting: self.quoting }
+    /// Layout of the rows; `None` if words are one a line.
+    fn layout(&self) -> Option<Layout> {
+        let kind = match self.kind {
+            FileKind::Tsv => RowKind::Tsv,
+            FileKind::Csv => RowKind::Csv,
+            FileKind::Jsonl => RowKind::Jsonl,
+            FileKind::Conll => return None,
+        };
+        Some(Layout { kind, header: self.header, quoting: self.quoting })
     }
 
     /// The example of a row, or none if its label is one of those that are left out. The error says what is wrong with it.
     fn example(&self, record: &Record) -> Result<Option<Example>, String> {
+        if record.is_list(&self.text.key()) {
+            let list = |column: &Column| record.texts(&column.key());
+            return Example::tagged(list(&self.text)?, &list(&self.label)?).map(Some);
+        }
         let label = record.text(&self.label.key())?;
         if self.skip_labels.contains(&label) {
             return Ok(None);
         }
         let filled = |column| record.filled(column);
         let (text, label) = (filled(&self.text)?, filled(&self.label)?);
-        Ok(Some(Example { text, pair: self.pair.as_ref().map(filled).transpose()?, label }))
+        let pair = self.pair.as_ref().map(filled).transpose()?;
+        Ok(Some(Example { text, words: Vec::new(), pair, label }))
     }
 }
 
@@ -107,7 +183,10 @@ fn read_checked(
     format.validate()?;
     let text = rows::read_text(path)?;
     let columns: Vec<&Column> = format.columns().collect();
-    let rows = format.layout().read(&text, path, &columns)?;
+    let rows = match format.layout() {
+        Some(layout) => layout.read(&text, path, &columns)?,
+        None => conll::sentences(&text, path, &columns),
+    };
     if rows.is_empty() {
         return Err(Error::no_examples(path));
     }

@@ -54,6 +54,8 @@ const NUMBERED: Reader = Labelled("kind = 'tsv'\nheader = false\ntext = 4\nlabel
 const THIRD: Reader = Labelled("kind = 'tsv'\ntext = 1\nlabel = 3");
 const QUOTED: Reader = Labelled("kind = 'csv'\ntext = 'a'\nlabel = 'b'");
 const JSONL: Reader = Labelled("kind = 'jsonl'\ntext = 't'\nlabel = 'n'");
+const WORDS: Reader = Labelled("kind = 'jsonl'\ntext = 'tokens'\nlabel = 'tags'");
+const CONLL: Reader = Labelled("kind = 'conll'\ntext = 1\nlabel = 3");
 const LINES: Reader = Documents("kind = 'lines'");
 const CHOICES: Reader = Choices("kind = 'csv'\nchoices = ['a', 'b']\nanswer = { field = 'n', first = 1 }");
 const LIST: Reader =
@@ -83,6 +85,27 @@ fn files_at_fault_are_refused_by_name_and_line() {
         (JSONL, b"\n[1]", ", line 2: a list instead of a JSON object"),
         (JSONL, b"\n{\"t\"", ", line 2: not valid JSON (EOF while parsing an object at column 4)"),
         (JSONL, b"{\"n\": true}", ", line 1: field `n` is true or false, but text is needed"),
+        (WORDS, br#"{"tokens": [], "tags": []}"#, ", line 1: the sentence has no words"),
+        (
+            WORDS,
+            br#"{"tokens": ["a", "b"], "tags": ["O"]}"#,
+            ", line 1: 2 words, but 1 tag: each word needs one tag, also if the model cuts it into pieces",
+        ),
+        (WORDS, br#"{"tokens": ["a", " "], "tags": [0, 1]}"#, ", line 1: word 2 is blank"),
+        (
+            WORDS,
+            br#"{"tokens": ["a"], "tags": ["B PER"]}"#,
+            ", line 1: tag `B PER` is empty or has white space in it",
+        ),
+        (WORDS, br#"{"tokens": ["a"], "tags": "O"}"#, ", line 1: field `tags` is text, but a list is needed"),
+        (CONLL, b"", " holds no examples"),
+        (CONLL, b"-DOCSTART- -X- O O\n\n\n", " holds no examples"),
+        (CONLL, b"a N O\n\nb N\n", ", line 3: 2 columns, but column 3 is needed, and must not be empty"),
+        (
+            CONLL,
+            b"# text = a b\n1\ta\tO\nb O\n",
+            ", line 3: 1 column, but column 3 is needed, and must not be empty; other lines have tabs",
+        ),
         (CHOICES, b"n,a,b\n3,x,y\n", ", line 2: its answer is `3`, but must be a number from 1 to 2"),
         (CHOICES, b"n,a,b\n0,x,y\n", ", line 2: its answer is `0`, but must be a number from 1 to 2"),
         (CHOICES, b"n,a,b\n1,x, \n", ", line 2: its choice 2 is blank"),

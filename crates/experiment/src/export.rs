@@ -179,7 +179,8 @@ pub fn complete_folder(source: &Path, folder: &Path) -> Result<(), Error> {
     let lists_heads =
         |name| config.get(name).and_then(Value::as_object).is_some_and(|heads| !heads.is_empty());
     let class = config.get("architectures").and_then(|classes| classes.get(0)?.as_str());
-    let auto = config.get("model_type").and_then(Value::as_str).and_then(auto_class);
+    let names = config.get("model_type").and_then(Value::as_str).zip(class);
+    let auto = names.and_then(|(model_type, class)| auto_class(model_type, class));
     if let (true, Some(class), Some(auto)) = (entries.into_iter().any(lists_heads), class, auto) {
         let map = serde_json::json!({ auto: format!("{}.{class}", CODE.trim_end_matches(".py")) });
         config.insert("auto_map".to_owned(), map);
@@ -188,10 +189,12 @@ pub fn complete_folder(source: &Path, folder: &Path) -> Result<(), Error> {
     Ok(durable::write(&path, format!("{:#}\n", Value::Object(config)))?)
 }
 
-/// The Auto class of transformers for models of this type that lack heads, of which the code has the list.
-fn auto_class(model_type: &str) -> Option<&'static str> {
-    let mut lists = CODE_TEXT.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once("\": \""));
-    lists.find(|(_, types)| types.split(['"', ' ']).any(|name| name == model_type)).map(|(auto, _)| auto)
+/// The Auto class of transformers for models of this type and class that lack heads, of which the code has the list.
+fn auto_class(model_type: &str, class: &str) -> Option<&'static str> {
+    let lists = CODE_TEXT.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once("\": \""));
+    let of_type = lists.filter(|(_, types)| types.split(['"', ' ']).any(|name| name == model_type));
+    let autos: Vec<&str> = of_type.map(|(auto, _)| auto).collect();
+    autos.iter().find(|auto| class.ends_with(auto.trim_start_matches("AutoModel"))).or(autos.first()).copied()
 }
 
 fn read_config(path: &Path) -> Result<Map<String, Value>, Error> {

@@ -8,12 +8,13 @@ import re
 import transformers
 from torch import nn
 
-# Types of models that can lack heads, with the Auto class that loads them, which is the key of `auto_map` in saved models.
-MODEL_TYPES = {model_type: auto for auto, model_types in {
+# Types of models that can lack heads, by the Auto class that loads them, which is the key of `auto_map` in saved models.
+AUTO_CLASSES = {auto: model_types.split() for auto, model_types in {
     "AutoModelForCausalLM": "gemma gemma2 gemma3_text gpt2 granite llama mistral opt qwen2 qwen3 qwen3_moe smollm3 starcoder2",
     "AutoModelForSequenceClassification": "bert camembert distilbert electra roberta xlm-roberta",
+    "AutoModelForTokenClassification": "bert camembert distilbert electra roberta xlm-roberta",
     "AutoModelForSeq2SeqLM": "bart m2m_100 marian mbart pegasus",
-}.items() for model_type in model_types.split()}
+}.items()}
 # Maps of queries, keys, values and outputs in an attention module; GPT-2 has one for the first three.
 MAPS = ["q_proj k_proj v_proj o_proj", "q_proj k_proj v_proj out_proj", "q_lin k_lin v_lin out_lin", "c_attn c_proj",
         "self.query self.key self.value output.dense"]
@@ -26,11 +27,13 @@ def __getattr__(name):
 
 @functools.cache
 def lacking_heads(base):
-    return type(base.__name__, (LackingHeads, base), {"__module__": __name__, "_auto_class": MODEL_TYPES.get(base.config_class.model_type)})
+    autos = [auto for auto, model_types in AUTO_CLASSES.items() if base.config_class.model_type in model_types]
+    own = [auto for auto in autos if base.__name__.endswith(auto.removeprefix("AutoModel"))]
+    return type(base.__name__, (LackingHeads, base), {"__module__": __name__, "_auto_class": next(iter(own + autos), None)})
 
 def register():
     """Lets the Auto classes load folders that lack heads without remote code; other folders load as before."""
-    for model_type, auto in MODEL_TYPES.items():
+    for auto, model_type in [(auto, model_type) for auto, model_types in AUTO_CLASSES.items() for model_type in model_types]:
         auto, config = getattr(transformers, auto), transformers.CONFIG_MAPPING[model_type]
         auto.register(config, lacking_heads(auto._model_mapping[config]), exist_ok=True)
 

@@ -198,7 +198,7 @@ def check_origin(original, about):
 def load(folder, **settings):
     """The model of a folder, in f32, all of whose weights fit."""
     config = read_json(folder / "config.json")
-    kinds = {"SequenceClassification": "SequenceClassification", "CausalLM": "CausalLM", "LMHeadModel": "CausalLM"}
+    kinds = {kind: kind for kind in ("SequenceClassification", "TokenClassification", "CausalLM")} | {"LMHeadModel": "CausalLM"}
     architecture = config["architectures"][0]
     kind = next((kind for end, kind in kinds.items() if architecture.endswith(end)), "Seq2SeqLM")
     try:

@@ -8,7 +8,7 @@ use core_masking::{Attention, GatedModel, LanguageModel, ModelConfig};
 use records::{CurveRow, Signature};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, rows, score_of_export};
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TAGGER, TRANSLATOR, rows, score_of_export};
 
 const CURVE: [&str; 6] = ["--resamples", "99", "--estimate-limit", "40", "--step-percent", "10"];
 
@@ -58,20 +58,35 @@ fn removed(config: &Value) -> usize {
 /// are not there.
 #[test]
 fn an_exported_model_scores_as_its_row() {
-    let folder = folder(CLASSIFIER, &["--step-percent", "25", "--order", "importance,random"]);
-    let row = steps(folder.path()).into_iter().find(|row| row.masked == 3).unwrap();
-    for form in ["cut", "zeros"] {
-        let mut export = command(folder.path(), form, &["--form", form, "--percent", "50"]);
-        export.assert().success().stdout(format!("{form}\n"));
-        assert_eq!(score_of_export(folder.path(), form, CLASSIFIER), row.score, "{form}");
-        let about = Signature::read(&folder.path().join(form).join("pruning.json")).unwrap().unwrap();
-        assert_eq!(about.identity.arguments["removed_heads"], row.masked_heads);
-    }
-    has_code(folder.path(), "cut", "AutoModelForSequenceClassification BertForSequenceClassification");
-    assert!(!folder.path().join("zeros/modeling_headcount.py").exists());
-    let kept = fs::read_to_string(folder.path().join("results/cut/ablate-one.csv")).unwrap();
-    assert_eq!(kept.lines().count(), 1 + 3, "heads that are gone have no row: {kept}");
+    for (spec, kind) in [(CLASSIFIER, "ForSequenceClassification"), (TAGGER, "ForTokenClassification")] {
+        let folder = folder(spec, &["--step-percent", "25", "--order", "importance,random"]);
+        let row = steps(folder.path()).into_iter().find(|row| row.masked == 3).unwrap();
+        for form in ["cut", "zeros"] {
+            let mut export = command(folder.path(), form, &["--form", form, "--percent", "50"]);
+            export.assert().success().stdout(format!("{form}\n"));
+            assert_eq!(score_of_export(folder.path(), form, spec), row.score, "{form}");
+            let about = Signature::read(&folder.path().join(form).join("pruning.json")).unwrap().unwrap();
+            assert_eq!(about.identity.arguments["removed_heads"], row.masked_heads);
+        }
+        has_code(folder.path(), "cut", &format!("AutoModel{kind} Bert{kind}"));
+        assert!(!folder.path().join("zeros/modeling_headcount.py").exists());
+        let kept = fs::read_to_string(folder.path().join("results/cut/ablate-one.csv")).unwrap();
+        assert_eq!(kept.lines().count(), 1 + 3, "heads that are gone have no row: {kept}");
 
+        let mut prune = Command::cargo_bin("iterative-prune").unwrap();
+        let arguments = ["--quiet", "--step-percent", "50", "--resamples", "0"];
+        prune.current_dir(folder.path()).arg("cut.toml").args(arguments).assert().success();
+        let mut again = Command::cargo_bin("export-model").unwrap();
+        again.current_dir(folder.path()).args(["cut.toml", "dense", "--form", "zeros", "--percent", "50"]);
+        let message = test_support::refusal(&mut again);
+        assert!(message.contains("has 3 heads cut out of its weights"), "{message}");
+    }
+}
+
+/// Without removed heads the folder is the model that it came from.
+#[test]
+fn an_export_without_removed_heads_scores_as_the_full_model() {
+    let folder = folder(CLASSIFIER, &["--step-percent", "25", "--order", "importance,random"]);
     let base = steps(folder.path())[0].base_score;
     for form in ["cut", "zeros", "uniform"] {
         let whole = format!("whole-{form}");
@@ -82,14 +97,6 @@ fn an_exported_model_scores_as_its_row() {
 
     let message = refusal(folder.path(), &["--percent", "50", "--export-gguf", "model.gguf"]);
     assert!(message.contains("a model of type `bert` is not written as GGUF"), "{message}");
-
-    let mut prune = Command::cargo_bin("iterative-prune").unwrap();
-    let arguments = ["--quiet", "--step-percent", "50", "--resamples", "0"];
-    prune.current_dir(folder.path()).arg("cut.toml").args(arguments).assert().success();
-    let mut again = Command::cargo_bin("export-model").unwrap();
-    again.current_dir(folder.path()).args(["cut.toml", "dense", "--form", "zeros", "--percent", "50"]);
-    let message = test_support::refusal(&mut again);
-    assert!(message.contains("has 3 heads cut out of its weights"), "{message}");
 }
 
 /// A GGUF file, read back, is the model that was exported. One that is there is not lost.

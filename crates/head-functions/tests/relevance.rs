@@ -63,7 +63,10 @@ fn a_classifier_gives_equal_files_on_any_number_of_threads() {
 fn a_language_model_is_refused() {
     let folder = folder(LANGUAGE_MODEL);
     let message = test_support::refusal(&mut command(folder.path()));
-    assert!(message.contains("relevance is followed through translators and classifiers alone"), "{message}");
+    assert!(
+        message.contains("relevance is followed through translators and classifiers of texts alone"),
+        "{message}"
+    );
     let message = test_support::refusal(command(folder.path()).args(["--shard", "1/2"]));
     assert!(message.contains("no row can be had by itself"), "{message}");
 }

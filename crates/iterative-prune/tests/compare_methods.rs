@@ -205,7 +205,10 @@ fn what_cannot_be_compared_is_said() {
     for (arguments, expected) in [
         (&["--shard", "1/2"][..], "--shard 1/2: models are repaired one after another"),
         (&["--order", "logit-attribution"], "choices"),
-        (&["--method", "relevance"], "relevance is followed through translators and classifiers alone"),
+        (
+            &["--method", "relevance"],
+            "relevance is followed through translators and classifiers of texts alone",
+        ),
         (&["--order", "entropy,entropy"], "an order is given twice"),
     ] {
         let message = refusal(&mut command("compare-methods", folder.path(), arguments));

@@ -18,6 +18,7 @@ pub mod control_variate;
 pub mod correlation;
 mod counted;
 pub mod deciding;
+pub mod entities;
 pub mod estimates;
 pub mod family;
 pub mod mcnemar;

@@ -64,6 +64,10 @@ pub enum MetricName {
     Ter,
     /// Log-odds of the right choice, in nats.
     LogOdds,
+    /// F1 of the entities that tags mark, in points.
+    EntityF1,
+    /// Share of right tags, in percent.
+    TokenAccuracy,
 }
 
 /// What is known of a metric, whatever its segments are.
@@ -114,7 +118,7 @@ const PERCENT: Option<[&str; 2]> = Some(["%", "percentage points"]);
 const POINTS: Option<[&str; 2]> = Some(["points"; 2]);
 
 /// All metrics, in the order of [`MetricName`]. BLEU, ROUGE, chrF and TER are always in points, so they need no unit.
-static TABLE: [Entry; 14] = [
+static TABLE: [Entry; 16] = [
     entry(MetricName::Accuracy, "accuracy", "accuracy", PERCENT),
     entry(MetricName::Bleu, "bleu", "BLEU", None),
     entry(MetricName::F1, "f1", "F1", POINTS),
@@ -142,6 +146,8 @@ static TABLE: [Entry; 14] = [
         range: Range::Real,
         ..entry(MetricName::LogOdds, "log-odds", "log-odds", Some(["nats"; 2]))
     },
+    entry(MetricName::EntityF1, "entity-f1", "entity F1", POINTS),
+    entry(MetricName::TokenAccuracy, "token-accuracy", "token accuracy", PERCENT),
 ];
 
 impl MetricName {
@@ -229,7 +235,7 @@ pub enum Metric {
     Classes(ClassificationMetric),
     /// Nats per token of a language model, the logarithm of its perplexity.
     Nats,
-    /// A score of generated texts.
+    /// A score of generated texts, or of tags.
     Texts(TextMetric),
     /// A score of models with one output.
     Estimates(CorrelationMetric),
@@ -255,7 +261,12 @@ impl Metric {
     /// The metric of generated texts with this name; `None` for other metrics.
     pub fn of_texts(name: &str) -> Option<Self> {
         let metric = Self::of(MetricName::try_from(name.to_owned()).ok()?, None)?;
-        matches!(metric, Self::Bleu | Self::Texts(_)).then_some(metric)
+        let is_of_texts = match metric {
+            Self::Bleu => true,
+            Self::Texts(metric) => !metric.is_of_tags(),
+            _ => false,
+        };
+        is_of_texts.then_some(metric)
     }
 
     /// Unit of its scores.

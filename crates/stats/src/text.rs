@@ -1,9 +1,11 @@
-//! Scores of generated texts in addition to BLEU: ROUGE, chrF, TER and exact matches, each from counts that are stored of every segment.
+//! Scores of generated texts in addition to BLEU, and of tags: ROUGE, chrF, TER, exact matches, entities and right tags, each from counts
+//! that are stored of every segment.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use crate::counted::Counted;
+use crate::entities::entities;
 use crate::metric::MetricName;
 use crate::ter;
 
@@ -27,12 +29,29 @@ pub enum TextMetric {
     ExactMatch,
     /// Translation edit rate over the corpus: Snover et al. (2006), with sacreBLEU's defaults.
     Ter,
+    /// F1 of the [`entities`] that tags mark, over all types and the corpus. Texts are the tags of words, with spaces between.
+    EntityF1,
+    /// Share of tags that equal those of the reference.
+    TokenAccuracy,
 }
 
 impl TextMetric {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Rouge1, Self::Rouge2, Self::RougeL, Self::Chrf, Self::ExactMatch, Self::Ter];
+    pub const ALL: [Self; 8] = [
+        Self::Rouge1,
+        Self::Rouge2,
+        Self::RougeL,
+        Self::Chrf,
+        Self::ExactMatch,
+        Self::Ter,
+        Self::EntityF1,
+        Self::TokenAccuracy,
+    ];
+
+    /// True if the texts are tags of words.
+    pub fn is_of_tags(self) -> bool {
+        matches!(self, Self::EntityF1 | Self::TokenAccuracy)
+    }
 
     /// Unit of its scores.
     pub fn name(self) -> MetricName {
@@ -43,6 +62,8 @@ impl TextMetric {
             Self::Chrf => MetricName::Chrf,
             Self::ExactMatch => MetricName::ExactMatch,
             Self::Ter => MetricName::Ter,
+            Self::EntityF1 => MetricName::EntityF1,
+            Self::TokenAccuracy => MetricName::TokenAccuracy,
         }
     }
 
@@ -52,6 +73,8 @@ impl TextMetric {
             Self::Chrf => sacrebleu_rs::Chrf::default().signature(1),
             Self::ExactMatch => "exact-match, trimmed".to_owned(),
             Self::Ter => "nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:2.6.0".to_owned(),
+            Self::EntityF1 => "entity-f1, seqeval 1.2.2, default mode, micro average".to_owned(),
+            Self::TokenAccuracy => "token-accuracy".to_owned(),
             _ => format!("{}, rouge-score 0.1.2, f1, no stemmer", self.name()),
         }
     }
@@ -74,10 +97,12 @@ impl TextMetric {
             ],
             Self::ExactMatch => &["right"],
             Self::Ter => &["edits", "reference_length"],
+            Self::EntityF1 => &["predicted_entities", "gold_entities", "right_entities"],
+            Self::TokenAccuracy => &["right_tags", "tags"],
         }
     }
 
-    /// Counts a text beside its reference: lengths in words, of chrF in characters without white space.
+    /// Counts a text, or tags, next to its reference: lengths in words, of chrF in characters without white space.
     pub fn segment(self, hypothesis: &str, reference: &str) -> Vec<u32> {
         let counts = match self {
             Self::Rouge1 | Self::Rouge2 | Self::RougeL => {
@@ -98,6 +123,14 @@ impl TextMetric {
             }
             Self::ExactMatch => vec![usize::from(hypothesis.trim() == reference.trim())],
             Self::Ter => ter::edits(hypothesis, reference).to_vec(),
+            Self::EntityF1 => {
+                let [own, other] = [hypothesis, reference].map(|tags| entities(tags.split_whitespace()));
+                vec![own.len(), other.len(), own.iter().filter(|entity| other.contains(entity)).count()]
+            }
+            Self::TokenAccuracy => {
+                let [own, other] = [hypothesis, reference].map(|tags| tags.split_whitespace());
+                vec![own.zip(other.clone()).filter(|(own, other)| own == other).count(), other.count()]
+            }
         };
         counts.into_iter().map(|count| u32::try_from(count).unwrap_or(u32::MAX)).collect()
     }
@@ -111,6 +144,14 @@ impl TextMetric {
             Counted::new(segments.iter().map(|counts| [value(counts), 1.0]), |sums| 100.0 * sums[0] / sums[1])
         };
         match self {
+            Self::EntityF1 => Counted::new(segments.iter().map(|counts| decimals::<3>(counts)), |sums| {
+                let both = sums[0] + sums[1];
+                if both == 0.0 { 0.0 } else { 200.0 * sums[2] / both }
+            }),
+            Self::TokenAccuracy => {
+                let counts = segments.iter().map(|counts| decimals::<2>(counts));
+                Counted::new(counts, |sums| 100.0 * sums[0] / sums[1])
+            }
             Self::Rouge1 => mean(&|counts| f1(counts[0], counts[1], counts[2])),
             Self::Rouge2 => {
                 mean(&|counts| f1(counts[0].saturating_sub(1), counts[1].saturating_sub(1), counts[3]))
@@ -119,14 +160,17 @@ impl TextMetric {
             Self::Chrf => Counted::new(segments.iter().map(|counts| of_chrf(counts)), chrf),
             Self::ExactMatch => mean(&|counts| f64::from(counts[0])),
             Self::Ter => {
-                let counts = segments.iter().map(|counts| [f64::from(counts[0]), f64::from(counts[1])]);
-                Counted::new(counts, |sums| match sums {
+                Counted::new(segments.iter().map(|counts| decimals::<2>(counts)), |sums| match sums {
                     [edits, 0.0] => 100.0 * edits.min(1.0),
                     sums => 100.0 * sums[0] / sums[1],
                 })
             }
         }
     }
+}
+
+fn decimals<const N: usize>(counts: &[u32]) -> [f64; N] {
+    std::array::from_fn(|place| f64::from(counts[place]))
 }
 
 /// Words in lower case: runs of letters a to z and digits.

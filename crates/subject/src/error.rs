@@ -106,7 +106,7 @@ impl Error {
     /// A model through which relevance cannot be followed.
     pub(crate) fn no_relevance() -> Self {
         let why = "norms before each block, rotary positions and products of gates, its source has no rules";
-        let what = "relevance is followed through translators and classifiers alone";
+        let what = "relevance is followed through translators and classifiers of texts alone";
         Self::Invalid(format!("{what}: for language models, with {why}"))
     }
 }

@@ -87,6 +87,33 @@ model = { layers = 2, heads = 3, d_model = 12, d_ff = 14, dropout = 0.0 }
 training = { seed = 1, epochs = 4, batch_size = 16, learning_rate = 1e-2, keep = "best" }
 "#;
 
+/// A classifier of tokens of the demo language.
+pub const TAGGER: &str = r#"
+task = "classification"
+description = "A tagger for tests"
+[data]
+grammar = { phrases = true, seed = 3, train = 900, dev = 30, matched = 60, mismatched = 20 }
+test = "matched"
+labels = ["O", "B-SUBJ", "I-SUBJ", "B-OBJ", "I-OBJ", "B-OBL", "I-OBL", "B-MOD", "I-MOD"]
+[score]
+metric = "entity-f1"
+[tokenizer]
+vocabulary = 300
+max_length = 64
+[model]
+layers = 2
+heads = 3
+d_model = 24
+d_ff = 24
+dropout = 0.0
+[training]
+seed = 1
+epochs = 4
+batch_size = 16
+learning_rate = 1e-2
+keep = "best"
+"#;
+
 /// A language model of the demo language, whose 4 heads share 2 keys and values in each layer.
 pub const LANGUAGE_MODEL: &str = r#"
 task = "language-modelling"

@@ -6,7 +6,7 @@ use std::path::Path;
 use assert_cmd::Command;
 use predicates::str::contains;
 use tempfile::TempDir;
-use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, trained};
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TAGGER, TRANSLATOR, trained};
 
 /// A folder with a trained model in `data/models/tiny`, and reviews.
 fn with_model(spec: &'static str) -> TempDir {
@@ -61,6 +61,38 @@ fn a_classifier_is_described_by_its_files_and_can_be_measured_at_once() {
         .stderr(contains("`headcount heads mine` takes about"));
     let mut sweep = Command::cargo_bin("ablate-one").unwrap();
     sweep.current_dir(folder.path()).args(["mine", "--quiet", "--resamples", "0"]).assert().success();
+}
+
+/// CoNLL columns of which the last has no tags; tags of IOB1; numbers in JSON lines.
+#[test]
+fn a_tagger_is_described_by_columns_or_lists() {
+    let folder = with_model(TAGGER);
+    let conll = "format = { kind = \"conll\", text = 1, label = 3 }   # found: the model's tags in the last column that has them";
+    let lists =
+        "format = { kind = \"jsonl\", text = \"tokens\", label = \"ner_tags\" }   # found: the first line";
+    for (file, text, expected) in [
+        ("a.conll", "the DT B-SUBJ x\ndog NN I-SUBJ y\nsleeps VB O z\n\nit PR B-SUBJ x\n", &[conll][..]),
+        (
+            "b.txt",
+            "the DT I-SUBJ x\ndog NN I-SUBJ y\n",
+            &[conll, "scheme = \"iob1\"   # assumed: I- tags begin entities, which becomes B-"],
+        ),
+        ("c.jsonl", "{\"tokens\": [\"the\", \"dog\"], \"ner_tags\": [1, 2]}\n", &[lists]),
+    ] {
+        fs::write(folder.path().join("data").join(file), text).unwrap();
+        let setup = written(folder.path(), &["--test", file, "--force"]);
+        let common = [
+            "task = \"classification\"   # found: config.json: BertForTokenClassification",
+            "metric = \"entity-f1\"   # assumed: token-accuracy is the alternative",
+        ];
+        for line in expected.iter().chain(&common) {
+            assert!(setup.lines().any(|found| found == *line), "{line}\n{setup}");
+        }
+        let are_renamed = setup.contains("rename = { \"0\" = \"O\", \"1\" = \"B-SUBJ\", \"2\" = \"I-SUBJ\"");
+        assert_eq!(are_renamed, file == "c.jsonl", "{setup}");
+    }
+    let labels = refusal(folder.path(), &["--test", "a.conll", "--force", "--text", "1", "--label", "9"]);
+    assert!(labels.contains("4 columns, but column 9 is needed"), "{labels}");
 }
 
 /// In alphabetical order the classes are exchanged: the model is right far more often the other way round.

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use tch::{Device, Kind, Tensor};
 
-use super::{Classifier, ClassifierConfig, ClassifierFamily};
+use super::{Classified, Classifier, ClassifierConfig, ClassifierFamily, ClassifierHead};
 use crate::families::CLASSIFIERS;
 use crate::model::d_head;
 use crate::tensor_file::TensorFile;
@@ -50,21 +50,21 @@ impl Classifier {
         options: (Kind, Device),
     ) -> Result<Self, Error> {
         let config = ClassifierConfig::read_with_labels(&folder.join("config.json"), families)?;
-        let file = open(folder, config.family)?;
+        let file = open(folder, &config)?;
         let (storage, inventory) = (&config.family.storage, config.inventory());
         file.check(&storage.inventory(&inventory))?;
         let weights = storage.unpack(file.read(options)?, &inventory, d_head(&config));
         Self::new(config, weights)
     }
 
-    /// Loads a Hugging Face folder for fine-tuning to `labels`. A pooler that the folder lacks is newly initialised, and
-    /// so is a classifier that is not there or is for other classes.
+    /// Loads a Hugging Face folder for fine-tuning to `labels`, of texts or of tokens. A pooler that the folder lacks is newly
+    /// initialised, and so is a classifier that is not there or is for other classes.
     ///
     /// # Errors
     /// As for [`load`](Self::load).
     pub fn load_pretrained(
         folder: &Path,
-        labels: &[String],
+        (labels, classified): (&[String], Classified),
         seed: u64,
         options: (Kind, Device),
     ) -> Result<Pretrained, Error> {
@@ -73,15 +73,15 @@ impl Classifier {
         let is_unnamed = pretrained.has_one_output() || !pretrained.has_label_names();
         let knows_labels =
             pretrained.labels() == labels || (is_unnamed && pretrained.id2label.len() == labels.len());
-        let config = pretrained.with_labels(labels);
+        let knows_labels = knows_labels && pretrained.classified() == classified;
+        let config = pretrained.classifying(classified).with_labels(labels);
         config.validate().map_err(|fault| Error::file(&path, fault))?;
 
         // another number of classes is no fault, any other size is one
-        let last = config.family.head.last;
-        let is_of_last = |name: &str| name.rsplit_once('.').is_some_and(|(map, _)| map == last);
+        let last = config.head().last;
+        let is_of_last = |name: &str| map_of(name) == last;
         let is_replaced = |name: &str| !knows_labels && is_of_last(name);
-        let file =
-            open(folder, config.family)?.renamed(|name| (!is_replaced(name)).then(|| name.to_owned()))?;
+        let file = open(folder, &config)?.renamed(|name| (!is_replaced(name)).then(|| name.to_owned()))?;
         let mut missing = config.head_inventory();
         missing.retain(|(name, _)| !file.holds(name));
         let new: Vec<String> = missing.iter().map(|(name, _)| name.clone()).collect();
@@ -104,14 +104,25 @@ fn initial(config: &ClassifierConfig, name: &str, shape: &[i64], options: (Kind,
     }
 }
 
-/// The tensors of a folder under their names of today, without the heads of pretraining and without what old folders hold
-/// besides: the numbers 0, 1, 2 .. as a tensor.
-fn open(folder: &Path, family: &ClassifierFamily) -> Result<TensorFile, Error> {
+/// The tensors of a folder under their names of today, without the heads of pretraining, without maps that only the other of the
+/// two heads has, such as the pooler of a classifier of tokens, and without what old folders hold besides: the numbers 0, 1, 2 .. as a
+/// tensor.
+fn open(folder: &Path, config: &ClassifierConfig) -> Result<TensorFile, Error> {
+    let family = config.family;
+    let has = |head: &ClassifierHead, name: &str| head.maps().any(|map| map == map_of(name));
+    let is_of_other =
+        |name: &str| !has(config.head(), name) && (has(&family.head, name) || has(&family.token_head, name));
     let is_unused = |name: &str| {
-        family.unused.iter().any(|beginning| name.starts_with(beginning)) || name.ends_with("position_ids")
+        let is_of_pretraining = family.unused.iter().any(|beginning| name.starts_with(beginning));
+        is_of_pretraining || is_of_other(name) || name.ends_with("position_ids")
     };
     let rename = |name: &str| Some(current_name(name, family)).filter(|name| !is_unused(name));
     TensorFile::open_folder(folder)?.renamed(rename)
+}
+
+/// The map or the normalisation that a tensor belongs to.
+fn map_of(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(map, _)| map)
 }
 
 /// TensorFlow's checkpoints called weight and bias of a normalisation gamma and beta.
@@ -122,7 +133,7 @@ fn current_name(name: &str, family: &ClassifierFamily) -> String {
         _ => name.to_owned(),
     };
     // DeBERTa's pooler is a part of the head, not of the encoder
-    if name.starts_with(family.head.first) {
+    if family.head.first.is_some_and(|first| name.starts_with(first)) {
         return name;
     }
     let name = family.names.with_prefix(name);

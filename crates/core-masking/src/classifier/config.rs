@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use words::excerpt;
 
-use super::family::{ClassifierFamily, DistanceNames, PositionStart};
+use super::family::{Classified, ClassifierFamily, ClassifierHead, DistanceNames, PositionStart};
 use crate::families::{BERT, CLASSIFIERS};
 use crate::language_model::{LanguageConfig, SLIDING};
 use crate::layers::Activation;
@@ -343,6 +343,9 @@ impl ClassifierConfig {
         if !(1..=MOST_CLASSES).contains(&classes) {
             return Err(format!("id2label names {classes} outputs; there are from 1 to {MOST_CLASSES}"));
         }
+        if (self.classified(), classes) == (Classified::Tokens, 1) {
+            return Err("id2label names one class, but a classifier of tokens needs at least two".to_owned());
+        }
         let supported = if classes == 1 { REGRESSION } else { "single_label_classification" };
         if let Some(other) = self.problem_type.as_deref().filter(|kind| *kind != supported) {
             let found = excerpt(other);
@@ -383,10 +386,27 @@ impl ClassifierConfig {
         self.id2label.len() == 1
     }
 
+    /// What it classifies, as the first of `architectures` has it.
+    pub fn classified(&self) -> Classified {
+        let class = self.architectures.first();
+        let is_of_tokens = class.is_some_and(|class| class.ends_with(Classified::Tokens.suffix()));
+        if is_of_tokens { Classified::Tokens } else { Classified::Texts }
+    }
+
+    /// The same model for texts, or for tokens.
+    pub fn classifying(self, classified: Classified) -> Self {
+        Self { architectures: vec![self.family.architecture_of(classified)], ..self }
+    }
+
+    /// Its classification head.
+    pub(super) fn head(&self) -> &'static ClassifierHead {
+        self.family.head_of(self.classified())
+    }
+
     /// The same model with these classes, or with one output.
     pub fn with_labels(self, labels: &[String]) -> Self {
         Self {
-            architectures: vec![self.family.architecture.to_owned()],
+            architectures: vec![self.family.architecture_of(self.classified())],
             problem_type: (labels.len() == 1).then(|| REGRESSION.to_owned()),
             id2label: labels.iter().cloned().enumerate().collect(),
             label2id: labels.iter().cloned().zip(0..).collect(),
@@ -519,16 +539,17 @@ impl ClassifierConfig {
         inventory
     }
 
-    /// The part of the inventory that a pretrained encoder may lack: the two maps of the head.
+    /// The part of the inventory that a pretrained encoder may lack: the maps of the head.
     pub(super) fn head_inventory(&self) -> Inventory {
-        let (head, width) = (&self.family.head, self.hidden_size);
+        let (head, width) = (self.head(), self.hidden_size);
         let mut inventory = Vec::new();
-        match head.norm {
-            Some(norm) => {
-                inventory.push((format!("{}.weight", head.first), vec![width, width]));
+        match (head.first, head.norm) {
+            (Some(first), Some(norm)) => {
+                inventory.push((format!("{first}.weight"), vec![width, width]));
                 scale(&mut inventory, norm, width);
             }
-            None => linear(&mut inventory, head.first, width, width),
+            (Some(first), None) => linear(&mut inventory, first, width, width),
+            (None, _) => {}
         }
         linear(&mut inventory, head.last, self.id2label.len() as i64, width);
         inventory

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 pub struct ClassifierFamily {
     /// `model_type` in its `config.json`.
     pub model_type: &'static str,
-    /// The class that transformers loads its folders into.
+    /// The class that transformers loads its folders into, if texts are classified.
     pub architecture: &'static str,
     /// Entries of `config.json` that BERT calls otherwise, and what transformers assumes of those that are not there.
     pub keys: ConfigKeys,
@@ -27,8 +27,10 @@ pub struct ClassifierFamily {
     pub supported: &'static str,
     /// Where positions begin to count.
     pub positions: PositionStart,
-    /// Computation of logits from the first position.
+    /// Computation of the logits of a text.
     pub head: ClassifierHead,
+    /// Computation of the logits of each token.
+    pub token_head: ClassifierHead,
     /// Prefixes of tensors to ignore: heads of pretraining.
     pub unused: &'static [&'static str],
 }
@@ -87,16 +89,35 @@ pub enum PositionStart {
     AfterOne,
 }
 
-/// Two linear maps to the logits from the first position, or from the mean of all.
+/// What a model classifies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Classified {
+    /// Texts, or pairs of texts.
+    Texts,
+    /// Each token of a text.
+    Tokens,
+}
+
+impl Classified {
+    /// End of the names of the classes in transformers that do so.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Texts => "ForSequenceClassification",
+            Self::Tokens => "ForTokenClassification",
+        }
+    }
+}
+
+/// One or two linear maps to the logits: of a text from its first position or the mean of all, of a token from its own.
 #[derive(Debug, PartialEq)]
 pub struct ClassifierHead {
-    /// The first map.
-    pub first: &'static str,
-    /// Nonlinearity between them.
+    /// The first map; `None` if there is only one.
+    pub first: Option<&'static str>,
+    /// Nonlinearity after the first map.
     pub activation: HeadActivation,
-    /// Normalisation behind it, if there is one.
+    /// Normalisation after the nonlinearity.
     pub norm: Option<&'static str>,
-    /// The second map, which has a row for each class.
+    /// The last map, which has a row for each class.
     pub last: &'static str,
     /// True if training drops out elements of the first map's input too.
     pub drops_input: bool,
@@ -113,7 +134,38 @@ pub enum HeadActivation {
     Gelu,
 }
 
+impl ClassifierHead {
+    /// One map, from each token: the head of token classifiers in nearly all families.
+    ///
+    /// Differs from transformers in training DistilBERT and DeBERTa, where the dropout before it has the rate of hidden states, not
+    /// that of the classifier.
+    pub const OF_TOKENS: Self = Self {
+        first: None,
+        activation: HeadActivation::Tanh,
+        norm: None,
+        last: "classifier",
+        drops_input: false,
+    };
+
+    /// Names of its maps and its normalisation.
+    pub(crate) fn maps(&self) -> impl Iterator<Item = &'static str> {
+        self.first.into_iter().chain(self.norm).chain([self.last])
+    }
+}
+
 impl ClassifierFamily {
+    /// The class that transformers loads a folder into.
+    pub(crate) fn architecture_of(&self, classified: Classified) -> String {
+        self.architecture.replace(Classified::Texts.suffix(), classified.suffix())
+    }
+
+    pub(crate) fn head_of(&self, classified: Classified) -> &ClassifierHead {
+        match classified {
+            Classified::Texts => &self.head,
+            Classified::Tokens => &self.token_head,
+        }
+    }
+
     /// The only supported values of some entries.
     ///
     /// # Panics

@@ -1,8 +1,9 @@
-//! An encoder with a sequence classifier on top: normalisation after each sublayer, learned positions or distances, and logits
-//! made of the first position. Families such as BERT say what the parts are called and how the head is built.
+//! An encoder with a classifier of texts or of tokens on top: normalisation after each sublayer, learned positions or distances,
+//! and a head that computes the logits. Families such as BERT say what the parts are called and how the head is built.
 mod checkpoint;
 mod config;
 mod family;
+mod head;
 mod layer;
 mod sweep;
 
@@ -16,7 +17,6 @@ use crate::block::Block;
 use crate::disentangled::Disentangled;
 use crate::importance::Attended;
 use crate::language_model::{Normalisation, block};
-use crate::layers::Norm;
 use crate::layers::{LayerNorm, Linear};
 use crate::loss::of_labels;
 use crate::model::{GatedModel, ModelConfig};
@@ -26,8 +26,10 @@ use crate::{Attention, Error, Gates, ModelDropout, Weights};
 pub use checkpoint::Pretrained;
 pub use config::{ClassifierConfig, ClassifierOptions, Pooling};
 pub use family::{
-    ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation, PositionStart,
+    Classified, ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation,
+    PositionStart,
 };
+use head::Head;
 pub(crate) use layer::Layer;
 
 /// An encoder with a classifier on top.
@@ -40,12 +42,13 @@ pub struct Classifier {
     pub(crate) head: Head,
 }
 
-/// Texts with their classes, or their values if the model has one output.
+/// Texts with their classes, those of their tokens, or their values if the model has one output.
 #[derive(Debug)]
 pub struct LabelledBatch {
     /// The texts.
     pub texts: SegmentBatch,
-    /// The class of each text, `[batch]`, integers; or the value of each.
+    /// The class of each text, `[batch]`, integers; or the value of each; or the class of each token, `[batch, position]`, with
+    /// [`UNLABELLED`](crate::loss::UNLABELLED) where none counts.
     pub labels: Tensor,
 }
 
@@ -57,18 +60,6 @@ struct Embeddings {
     segments: Option<Tensor>,  // [segments, d_model]
     norm: LayerNorm,
     map: Option<Linear>, // from narrower embeddings
-}
-
-/// Two linear maps to the logits from the first position, or from the mean of all.
-#[derive(Debug)]
-pub(crate) struct Head {
-    entering: Option<Norm>, // of each position
-    reads_all: bool,
-    pub(crate) first: Linear,
-    activation: HeadActivation,
-    norm: Option<LayerNorm>,
-    pub(crate) last: Linear,
-    drops_input: bool,
 }
 
 impl Embeddings {
@@ -147,55 +138,6 @@ fn post_norm_block(config: &ClassifierConfig, weights: &Weights, layer: usize) -
     of_layer.block(weights, attention, (config.hidden_act, config.layer_norm_eps), false)
 }
 
-impl Head {
-    fn new(config: &ClassifierConfig, weights: &Weights) -> Result<Self, Error> {
-        let ClassifierHead { first, activation, norm, last, drops_input } = config.family.head;
-        let (first, last) = (Linear::new(weights, first)?, Linear::new(weights, last)?);
-        let entering = config.stack().map(|stack| {
-            let names = &stack.family.names;
-            crate::language_model::norm(&stack, weights, &names.of(names.norm))
-        });
-        let norm = norm.map(|name| self::norm(config, weights, name)).transpose()?;
-        let reads_all = config.options.classifier_pooling == Some(Pooling::Mean);
-        Ok(Self { entering: entering.transpose()?, reads_all, first, activation, norm, last, drops_input })
-    }
-
-    /// The number of positions that are read, the first ones.
-    fn reads(&self, positions: i64) -> i64 {
-        if self.reads_all { positions } else { 1 }
-    }
-
-    /// Logits `[batch, labels]` from what leaves the last layer: `[batch, queries, d_model]`.
-    ///
-    /// - `bias`: `[batch, 1, 1, position]`, not 0 at padding
-    fn forward(&self, x: &Tensor, bias: &Tensor, dropout: &ModelDropout) -> Tensor {
-        let read = x.narrow(1, 0, self.reads(x.size()[1]));
-        let read = self.entering.as_ref().map_or_else(|| read.shallow_clone(), |norm| norm.forward(&read));
-        let read = if self.reads_all {
-            let real = bias.isfinite().view([x.size()[0], -1, 1]).to_kind(x.kind()); // [batch, position, 1]
-            (read * &real).sum_dim_intlist(1, false, None) / real.sum_dim_intlist(1, false, None)
-        } else {
-            read.select(1, 0)
-        }; // [batch, d_model]
-        let read = if self.drops_input { dropout.classifier.apply(read) } else { read };
-        let pooled = self.activate(&self.first.forward(&read));
-        let pooled = self.norm.as_ref().map_or_else(|| pooled.shallow_clone(), |norm| norm.forward(&pooled));
-        self.last.forward(&dropout.classifier.apply(pooled))
-    }
-
-    pub(crate) fn activate(&self, x: &Tensor) -> Tensor {
-        match self.activation {
-            HeadActivation::Tanh => x.tanh(),
-            HeadActivation::Relu => x.relu(),
-            HeadActivation::Gelu => x.gelu("none"),
-        }
-    }
-
-    fn multiply_adds(&self) -> u64 {
-        self.first.multiply_adds() + self.last.multiply_adds()
-    }
-}
-
 impl GatedModel for Classifier {
     type Config = ClassifierConfig;
     type Examples = LabelledBatch;
@@ -238,7 +180,7 @@ impl GatedModel for Classifier {
             visible: self.layers.iter().map(visible).collect(),
             excluded: real.zeros_like(),
             // unless all are read, only the first position of the last layer has a gradient
-            last_by_example: !self.head.reads_all,
+            last_by_example: self.head.reads_first(),
             examples: None,
             queries: real,
         };
@@ -280,7 +222,7 @@ impl Classifier {
     ///
     /// - `gates`: one row, or one for each text
     /// - `dropout`: off in evaluation
-    /// - returns `[batch, labels]`
+    /// - returns `[batch, labels]`, of a classifier of tokens `[batch, position, labels]`
     pub fn forward(&self, batch: &SegmentBatch, gates: &Gates, dropout: &ModelDropout) -> Tensor {
         self.forward_from(0, &self.embed(batch, dropout), batch, gates, dropout)
     }
@@ -302,7 +244,7 @@ impl Classifier {
         self.layer_at(layer, x, x.size()[1], batch, gates, dropout)
     }
 
-    /// Logits `[batch, labels]` from what enters layer `layer`, counted from 0: `x` `[batch, position, d_model]`.
+    /// [Logits](Self::forward) from what enters layer `layer`, counted from 0: `x` `[batch, position, d_model]`.
     pub fn forward_from(
         &self,
         layer: usize,
@@ -328,7 +270,7 @@ impl Classifier {
         let (last, others) = self.layers.split_last().expect("a model has layers, by validation");
         others.iter().map(|layer| layer.multiply_adds(positions, positions)).sum::<u64>()
             + last.multiply_adds(positions, self.head.reads(positions as i64) as u64)
-            + self.head.multiply_adds()
+            + self.head.multiply_adds(positions)
     }
 
     fn layer_at(

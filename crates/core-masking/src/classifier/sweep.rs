@@ -44,7 +44,7 @@ impl Classifier {
         Variants::new(self, Attention::SelfAttention, sets, rescale)
     }
 
-    /// Logits `[batch, labels]` of a batch under each variant.
+    /// [Logits](Self::forward) of a batch under each variant.
     ///
     /// - `together`: nodes of the tree that are computed as rows of one batch, which bounds the memory
     /// - `trunk`: what an earlier call left for this batch, used if all variants leave the layers below it intact
@@ -76,7 +76,7 @@ impl Classifier {
         (walk.by_variant(found), trunk)
     }
 
-    /// Logits `[batch, labels]` of nodes after the last layer, each with the place of the node that it comes from.
+    /// Logits of nodes after the last layer, each with the place of the node that it comes from.
     ///
     /// - `x`: what enters the layer at the positions that are read, of all nodes before it, `[nodes * batch, read, d_model]`
     /// - `context`: what its heads read there, `[nodes * batch, kept, read, d_head]`
@@ -95,11 +95,11 @@ impl Classifier {
         let module = &self.layers[last];
         let attended = module.block.attention.merge(of_parents(context), walk.gates(last, &nodes).gate());
         let out = module.finish(&of_parents(x), &attended, None, &ModelDropout::OFF);
-        let logits = self.head.forward(&out, &texts.bias_of(&out), &ModelDropout::OFF); // [nodes * batch, labels]
+        let logits = self.head.forward(&out, &texts.bias_of(&out), &ModelDropout::OFF); // [nodes * batch, .., labels]
         nodes.into_iter().zip(0..).map(|(node, place)| (node, walk.of_node(&logits, place))).collect()
     }
 
-    /// Logits `[cells, labels]` of single texts under single variants.
+    /// [Logits](Self::forward) of single texts under single variants.
     ///
     /// - `cells`: places of variant and text; what lies below the first masked head is computed once for each text among
     ///   them

@@ -31,11 +31,12 @@ pub static ALBERT: ClassifierFamily = ClassifierFamily {
     supported: r#"{"num_hidden_groups": 1, "inner_group_num": 1}"#,
     positions: PositionStart::Zero,
     head: ClassifierHead {
-        first: "albert.pooler",
+        first: Some("albert.pooler"),
         activation: HeadActivation::Tanh,
         norm: None,
         last: "classifier",
         drops_input: false,
     },
+    token_head: ClassifierHead::OF_TOKENS,
     unused: &["predictions.", "sop_classifier."],
 };

@@ -19,12 +19,13 @@ pub static BERT: ClassifierFamily = ClassifierFamily {
     supported: "{}",
     positions: PositionStart::Zero,
     head: ClassifierHead {
-        first: "bert.pooler.dense",
+        first: Some("bert.pooler.dense"),
         activation: HeadActivation::Tanh,
         norm: None,
         last: "classifier",
         drops_input: false,
     },
+    token_head: ClassifierHead::OF_TOKENS,
     unused: &["cls."],
 };
 

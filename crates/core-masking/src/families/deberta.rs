@@ -42,11 +42,12 @@ pub static DEBERTA_V2: ClassifierFamily = ClassifierFamily {
         "pooler_hidden_act": "gelu", "pooler_dropout": 0}"#,
     positions: PositionStart::Zero,
     head: ClassifierHead {
-        first: "pooler.dense",
+        first: Some("pooler.dense"),
         activation: HeadActivation::Gelu,
         norm: None,
         last: "classifier",
         drops_input: false,
     },
+    token_head: ClassifierHead::OF_TOKENS,
     unused: &["lm_predictions.", "mask_predictions.", "cls."],
 };

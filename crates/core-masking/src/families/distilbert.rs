@@ -47,11 +47,12 @@ pub static DISTILBERT: ClassifierFamily = ClassifierFamily {
     supported: "{}",
     positions: PositionStart::Zero,
     head: ClassifierHead {
-        first: "pre_classifier",
+        first: Some("pre_classifier"),
         activation: HeadActivation::Relu,
         norm: None,
         last: "classifier",
         drops_input: false,
     },
+    token_head: ClassifierHead::OF_TOKENS,
     unused: &["vocab_"],
 };

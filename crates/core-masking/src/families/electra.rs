@@ -19,11 +19,12 @@ pub static ELECTRA: ClassifierFamily = ClassifierFamily {
     supported: "{}",
     positions: PositionStart::Zero,
     head: ClassifierHead {
-        first: "classifier.dense",
+        first: Some("classifier.dense"),
         activation: HeadActivation::Gelu,
         norm: None,
         last: "classifier.out_proj",
         drops_input: true,
     },
+    token_head: ClassifierHead::OF_TOKENS,
     unused: &["discriminator_predictions.", "generator_predictions.", "generator_lm_head."],
 };

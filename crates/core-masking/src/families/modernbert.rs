@@ -35,14 +35,17 @@ pub static MODERNBERT: ClassifierFamily = ClassifierFamily {
     shares_layers: false,
     supported: r#"{"norm_bias": false, "classifier_bias": false, "classifier_activation": "gelu", "rope_scaling": null}"#,
     positions: PositionStart::Zero,
-    head: ClassifierHead {
-        first: "head.dense",
-        activation: HeadActivation::Gelu,
-        norm: Some("head.norm"),
-        last: "classifier",
-        drops_input: false,
-    },
+    head: HEAD,
+    token_head: HEAD,
     unused: &["decoder."],
+};
+
+const HEAD: ClassifierHead = ClassifierHead {
+    first: Some("head.dense"),
+    activation: HeadActivation::Gelu,
+    norm: Some("head.norm"),
+    last: "classifier",
+    drops_input: false,
 };
 
 const KEYS: ConfigKeys = ConfigKeys {

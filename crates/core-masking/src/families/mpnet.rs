@@ -36,11 +36,12 @@ pub static MPNET: ClassifierFamily = ClassifierFamily {
     supported: "{}",
     positions: PositionStart::AfterOne,
     head: ClassifierHead {
-        first: "classifier.dense",
+        first: Some("classifier.dense"),
         activation: HeadActivation::Tanh,
         norm: None,
         last: "classifier.out_proj",
         drops_input: true,
     },
+    token_head: ClassifierHead::OF_TOKENS,
     unused: &["lm_head.", "mpnet.pooler."],
 };

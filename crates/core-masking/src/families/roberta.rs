@@ -19,12 +19,13 @@ pub(super) const FAMILY: ClassifierFamily = ClassifierFamily {
     supported: "{}",
     positions: PositionStart::AfterPadding,
     head: ClassifierHead {
-        first: "classifier.dense",
+        first: Some("classifier.dense"),
         activation: HeadActivation::Tanh,
         norm: None,
         last: "classifier.out_proj",
         drops_input: true,
     },
+    token_head: ClassifierHead::OF_TOKENS,
     unused: &["lm_head.", "roberta.pooler."],
 };
 

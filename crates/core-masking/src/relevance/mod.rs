@@ -21,6 +21,7 @@ use tch::{Kind, Tensor, no_grad};
 
 use crate::block::{Block, PostNorm};
 use crate::classifier::LabelledBatch;
+use crate::layers::Linear;
 use crate::loss::PairBatch;
 use crate::{Attention, Classifier, Error, GatedModel, HeadId, HeadLayout, ModelDropout, Translator};
 
@@ -88,7 +89,7 @@ impl Classifier {
     /// The relevance of all heads for the greatest logit of a text.
     ///
     /// # Errors
-    /// If the layers have their norms elsewhere than behind each sublayer, or if scores owe something to embeddings of distances, and the rule follows relevance into scores.
+    /// If the model classifies tokens, or the layers have their norms elsewhere than behind each sublayer, or if scores owe something to embeddings of distances, and the rule follows relevance into scores.
     ///
     /// # Panics
     /// Unless the batch is of one text.
@@ -101,7 +102,12 @@ impl Classifier {
                 "relevance by this rule does not know scores from embeddings of distances, which `{family}` has; the paper's rule does"
             )));
         }
-        Ok(no_grad(|| self.relevance_of(&blocks, batch, rule)))
+        let first = self.head.of_first().ok_or_else(|| {
+            Error::Input(
+                "relevance is followed from the class of a text, and this model classifies tokens".to_owned(),
+            )
+        })?;
+        Ok(no_grad(|| self.relevance_of((&blocks, first), batch, rule)))
     }
 }
 
@@ -125,16 +131,21 @@ impl Translator {
 }
 
 impl Classifier {
-    fn relevance_of(&self, blocks: &[PostNorm<'_>], batch: &LabelledBatch, rule: Rule) -> Relevance {
+    fn relevance_of(
+        &self,
+        (blocks, of_first): (&[PostNorm<'_>], &Linear),
+        batch: &LabelledBatch,
+        rule: Rule,
+    ) -> Relevance {
         let x = self.embed(&batch.texts, &ModelDropout::OFF).squeeze_dim(0); // [position, d_model]
         let (traces, x) = trace_encoder(blocks, x, &batch.texts.tokens.bias);
         let (head, read) = (&self.head, x.narrow(0, 0, 1)); // the classifier reads the first position
-        let pooled = head.activate(&head.first.forward(&read)); // [1, d_model]
+        let pooled = head.activate(&of_first.forward(&read)); // [1, d_model]
         let logits = head.last.forward(&pooled); // [1, labels]
         let top = logits.argmax(1, false); // [1]
         let start = Tensor::zeros_like(&logits).scatter_value(1, &top.unsqueeze(1), 1.0).unsqueeze(0); // [1, 1, labels]
         let of_pooled = rule.linear(&start, &pooled, &head.last);
-        let first = rule.linear(&of_pooled, &read, &head.first); // [1, 1, d_model]
+        let first = rule.linear(&of_pooled, &read, of_first); // [1, 1, d_model]
         let others = x.size()[0] - 1;
         let at = first.constant_pad_nd([0, 0, 0, others]); // [1, position, d_model]
         let mut relevance = Relevance::empty();

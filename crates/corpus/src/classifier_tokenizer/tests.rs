@@ -237,3 +237,12 @@ fn ids_of_minilm_are_those_of_transformers() {
         assert_eq!(encoded.segments.iter().sum::<u32>() as usize, second, "{text:?}");
     }
 }
+
+/// `unaffable,` has four pieces, of a control character nothing is left, and `the` does not fit.
+#[test]
+fn words_have_first_pieces_unless_they_are_cut_off() {
+    let words = ["unaffable,", "cat", "\u{7}", "sat", "the"].map(str::to_owned);
+    let (encoded, places) = from_list("{}", 8).encode_words(&words).unwrap();
+    assert_eq!(encoded.ids, [2, 9, 10, 11, 12, 6, 7, 3]);
+    assert_eq!(places, [Some(1), Some(5), None, Some(6), None]);
+}

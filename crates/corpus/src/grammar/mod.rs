@@ -7,11 +7,12 @@
 //!
 //! From the same trees, [`inference_splits`] makes English-like pairs of a premise and a hypothesis,
 //! labelled as entailment, neutral or contradiction, in a matched and a mismatched domain; and
-//! [`language_splits`] and [`agreement_pairs`] make what language models learn and are asked.
+//! [`language_splits`] and [`agreement_pairs`] make what language models learn and are asked; [`phrase_splits`] tags noun phrases.
 mod inference;
 mod language;
 mod lexicon;
 mod noise;
+mod phrases;
 mod sampling;
 mod source;
 mod target;
@@ -29,6 +30,7 @@ use tree::Sentence;
 
 pub use inference::{INFERENCE_LABELS, inference_splits};
 pub use language::{AGREEMENT_GROUPS, agreement_pairs, language_samples, language_splits};
+pub use phrases::{PHRASE_TAGS, phrase_splits};
 
 /// A kind of sentences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

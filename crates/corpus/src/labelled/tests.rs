@@ -15,7 +15,7 @@ fn fault(content: &str, format: &str) -> String {
 }
 
 fn single(text: &str, label: &str) -> Example {
-    Example { text: text.to_owned(), pair: None, label: label.to_owned() }
+    Example { text: text.to_owned(), words: Vec::new(), pair: None, label: label.to_owned() }
 }
 
 fn pair(text: &str, pair: &str, label: &str) -> Example {
@@ -141,4 +141,32 @@ fn labels_may_be_numbers() {
         let fault = values(&format!("sentence\tlabel\nx\t1\nx\t{label}\n"), NAMED).unwrap_err();
         assert!(fault.ends_with(&format!("a`, line 3: label `{label}` is not a finite number")), "{fault}");
     }
+}
+
+/// The words of a sentence with their tags.
+fn tagged(words: &str, tags: &str) -> Example {
+    let list = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    Example::tagged(list(words), &list(tags)).unwrap()
+}
+
+/// As CoNLL-2003 has them, and CoNLL-U with a word that is given in two parts, an empty word and a comment; a `#` that is a word counts.
+#[test]
+fn words_have_tags_one_a_line_or_in_lists() {
+    let conll = "kind = 'conll'\ntext = 1\nlabel = 4";
+    let expected = [tagged("EU rejects # calls", "B-ORG O O O"), tagged("Peter", "B-PER")];
+    let spaces = "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nrejects VBZ B-VP O\n# NN B-NP O\r\ncalls NN I-NP O\n\n\nPeter NN B-NP B-PER";
+    assert_eq!(examples(spaces, conll), expected);
+    let tabs = "# sent_id = 1\n1-2\tdu\t_\t_\n1\tde\tADP\tO\n2\tle\tDET\tO\n2.1\tx\tX\tO\n\n# text = #\n1\t#\tSYM\tO\n";
+    let conllu = "kind = 'conll'\ntext = 2\nlabel = 4";
+    assert_eq!(examples(tabs, conllu), [tagged("de le", "O O"), tagged("#", "O")]);
+    let lists = "{\"tokens\": [\"EU\", \"rejects\"], \"ner_tags\": [3, 0]}\n";
+    let jsonl = "kind = 'jsonl'\ntext = 'tokens'\nlabel = 'ner_tags'";
+    let mut found = examples(lists, jsonl);
+    assert_eq!(found, [tagged("EU rejects", "3 0")]);
+    found[0].rename(&[("0", "O"), ("3", "B-ORG")].map(|(old, new)| (old.to_owned(), new.to_owned())).into());
+    assert_eq!(found, [tagged("EU rejects", "B-ORG O")]);
+    assert!(
+        fault("a O\n", "kind = 'conll'\ntext = 'word'\nlabel = 2")
+            .contains("columns of `conll` have numbers")
+    );
 }

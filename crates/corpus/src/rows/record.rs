@@ -46,6 +46,11 @@ impl Record {
         }
     }
 
+    /// True if a field is there and is a list.
+    pub(crate) fn is_list(&self, name: &str) -> bool {
+        self.value(name).is_ok_and(|value| value.is_array())
+    }
+
     /// A field of that name or, at dots, a field in a field; in a list of objects, those of all of them.
     fn value(&self, name: &str) -> Result<Cow<'_, Value>, String> {
         if let Some(value) = self.fields.get(name) {

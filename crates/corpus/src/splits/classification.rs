@@ -3,11 +3,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::grammar::{Domain, SplitSizes, generate, inference_splits};
+use crate::grammar::{Domain, SplitSizes, generate, inference_splits, phrase_splits};
 use crate::labelled::{Example, Format};
 use crate::trees::Tree;
 
-/// The demo's pairs: the seed of their generator and the number in each split.
+/// Examples of the demo grammar: the seed of their generator and the number in each split.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grammar {
@@ -21,6 +21,9 @@ pub struct Grammar {
     pub matched: usize,
     /// Pairs of the shifted domain.
     pub mismatched: usize,
+    /// True for sentences whose noun phrases are tagged, in the place of pairs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub phrases: bool,
 }
 
 /// A file, with a format of its own or that of `[data.format]`.
@@ -94,9 +97,10 @@ impl Grammar {
 
     /// The examples of a split; absent if there is no such split.
     pub fn read(self, split: &str) -> Option<Vec<Example>> {
-        let Self { seed, train, dev, matched, mismatched } = self;
+        let Self { seed, train, dev, matched, mismatched, phrases } = self;
+        let draw = if phrases { phrase_splits } else { inference_splits };
         let sizes = SplitSizes { train, dev, test: matched, shifted: mismatched };
-        inference_splits(sizes, seed).named(match split {
+        draw(sizes, seed).named(match split {
             "matched" => "test",
             "mismatched" => "shifted",
             "train" | "dev" => split,

@@ -7,7 +7,7 @@ use crate::findings::{ResultFile, SubjectFile, SubjectResults};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use charts::table::{Row, Table};
 use corpus::checksum;
-use corpus::labelled::{self, Example, Format};
+use corpus::labelled::{self, Example, Format, Scheme};
 use corpus::parallel::ParallelText;
 use corpus::splits::language::Texts;
 use corpus::splits::{BadRowRule, BadRows, classification, language, translation};
@@ -44,6 +44,7 @@ struct Files {
     format: Option<Format>,
     #[serde(default)]
     rename: BTreeMap<String, String>,
+    scheme: Option<Scheme>,
     #[serde(default)]
     bad_rows: BadRowRule,
     #[serde(default)]
@@ -67,7 +68,12 @@ impl Split {
 
     /// Each segment as a reader should see it.
     fn texts(self) -> Vec<String> {
-        let example = |Example { text, pair, label }| {
+        let example = |own: Example| {
+            if !own.words.is_empty() {
+                let words = own.words.iter().zip(own.tags()).map(|(word, tag)| format!("{word}/{tag}"));
+                return words.collect::<Vec<_>>().join(" ");
+            }
+            let Example { text, pair, label, .. } = own;
             let pair = pair.map_or(String::new(), |pair| format!(" | {pair}"));
             format!("{text}{pair} ({label})")
         };
@@ -141,7 +147,7 @@ fn texts(description: &str, data: Option<&Path>, split: &str, sha256: &str) -> R
 }
 
 fn own(task: Task, data: Files, folder: &Path, name: &str) -> Result<Option<Split>> {
-    let Files { fetch, format, rename, bad_rows, mut splits } = data;
+    let Files { fetch, format, rename, scheme, bad_rows, mut splits } = data;
     let mut bad = BadRows::new(bad_rows);
     let own = splits.remove(name).filter(|split| fetch.is_none() && split.get("fetch").is_none());
     let Some(split) = own else { return Ok(None) };
@@ -155,10 +161,10 @@ fn own(task: Task, data: Files, folder: &Path, name: &str) -> Result<Option<Spli
             let file: classification::SplitFile = split.try_into()?;
             let format = file.format(format.as_ref()).context("its file has no format")?;
             let mut examples = labelled::read(&file.path(folder), format, &mut bad)?;
-            for example in &mut examples {
-                if let Some(name) = rename.get(&example.label) {
-                    example.label.clone_from(name);
-                }
+            examples.iter_mut().for_each(|example| example.rename(&rename));
+            if scheme == Some(Scheme::Iob1) {
+                let convert = |example| Scheme::Iob1.apply(example).map_err(anyhow::Error::msg);
+                examples.iter_mut().try_for_each(convert)?;
             }
             Split::Examples(examples)
         }
@@ -216,7 +222,7 @@ mod tests {
         let text = |text: &str| text.to_owned();
         let both =
             ParallelText { source: vec![text("one"), text("two")], target: vec![text("un"), text("deux")] };
-        let example = Example { text: text("fine"), pair: None, label: text("good") };
+        let example = Example { text: text("fine"), words: Vec::new(), pair: None, label: text("good") };
         for (toml, sha256, expected) in [
             (pairs, checksum::of_pairs(&both), "one \u{2192} un"),
             (table, checksum::of_examples(&[example]), "fine (good)"),

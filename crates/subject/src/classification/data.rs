@@ -2,30 +2,39 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use corpus::labelled::{self, Example};
+use corpus::labelled::{self, Example, Scheme};
 use corpus::splits::BadRows;
 use corpus::splits::classification::Grammar;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use stats::Cell;
+use words::excerpt;
 
-use super::spec::{ClassificationData, Holdout};
+use super::spec::{ClassificationData, Holdout, ScoredBy};
+use super::texts::Answer;
 use crate::error::{Error, quoted};
 use crate::spec::{check_fetched, no_format};
 
-/// Reads one of the splits; `folder` is where data sets are, `of_values` true if labels are numbers.
+/// Reads one of the splits; `folder` is where data sets are.
 ///
 /// # Errors
-/// If its file is missing or torn, a label should be a number and is none, or a holdout leaves nothing of it.
+/// If its file is missing or torn, a label should be a number or a tag of a scheme and is none, or a holdout leaves nothing of it.
 pub(super) fn read_split(
     spec: &ClassificationData,
     folder: &Path,
     split: &str,
-    (of_values, bad): (bool, &mut BadRows),
+    (metric, bad): (ScoredBy, &mut BadRows),
 ) -> Result<Vec<Example>, Error> {
-    let mut read_whole = |split: &str| read_whole(spec, folder, split, (of_values, bad));
-    let mut examples = match &spec.holdout {
+    let mut read_whole = |split: &str| {
+        let mut examples = read_whole(spec, folder, split, (metric.correlation().is_some(), bad))?;
+        examples.iter_mut().for_each(|example| example.rename(&spec.rename));
+        if metric == ScoredBy::EntityF1 {
+            convert(&mut examples, spec.scheme.unwrap_or_default(), split)?;
+        }
+        Ok::<_, Error>(examples)
+    };
+    Ok(match &spec.holdout {
         Some(holdout) if holdout.name == split => held_out(holdout, read_whole(&holdout.from)?).0,
         Some(holdout) if holdout.from == split => {
             let whole = read_whole(split)?;
@@ -39,30 +48,62 @@ pub(super) fn read_split(
             left
         }
         _ => read_whole(split)?,
-    };
-    for example in &mut examples {
-        if let Some(name) = spec.rename.get(&example.label) {
-            example.label.clone_from(name);
-        }
-    }
-    Ok(examples)
+    })
 }
 
-/// The class of each example, its place in `labels`, or its value if there is one output.
+/// Checks tags that mark entities, and converts them to IOB2.
+fn convert(examples: &mut [Example], scheme: Scheme, split: &str) -> Result<(), Error> {
+    (1..).zip(examples).try_for_each(|(number, example)| {
+        let at = |fault| Error::Invalid(format!("split `{split}`, sentence {number}: {fault}"));
+        scheme.apply(example).map_err(at)
+    })
+}
+
+/// The class of each example, its place in `labels`, those of its words, or its value if there is one output.
+///
+/// - `are_tagged`: true if each word has a class
 ///
 /// # Errors
-/// If an example has a label that is none of them.
-pub(super) fn answers(examples: &[Example], labels: &[String], split: &str) -> Result<Vec<Cell>, Error> {
-    let answer = |(example, number): (&Example, usize)| {
-        let class = || labels.iter().position(|label| *label == example.label);
+/// If an example has a label that is none of them, or its words should have tags and have none, or the other way round.
+pub(super) fn answers(
+    examples: &[Example],
+    (labels, are_tagged): (&[String], bool),
+    split: &str,
+) -> Result<Vec<Answer>, Error> {
+    let place = |name: &str| labels.iter().position(|label| label == name).map(|class| class as u32);
+    let of_words = |example: &Example| {
+        let classes = example.tags().zip(&example.words).map(|(tag, word)| {
+            let fault = || {
+                format!("tag `{}` of word `{}` is not one of {}", excerpt(tag), excerpt(word), quoted(labels))
+            };
+            place(tag).ok_or_else(fault)
+        });
+        Ok(Answer::Tags(classes.collect::<Result<_, _>>()?))
+    };
+    let of_text = |example: &Example| {
         let found = match labels {
             [_] => example.value().map(Cell::Decimal),
-            _ => class().map(|class| Cell::Count(class as u32)),
+            _ => place(&example.label).map(Cell::Count),
         };
-        found.ok_or_else(|| {
-            let fault = format!("label `{}` is not one of {}", example.label, quoted(labels));
-            Error::Invalid(format!("split `{split}`, example {number}: {fault}"))
-        })
+        let fault = || format!("label `{}` is not one of {}", example.label, quoted(labels));
+        found.map(Answer::One).ok_or_else(fault)
+    };
+    let answer = |(example, number): (&Example, usize)| {
+        let found = match (are_tagged, example.words.is_empty()) {
+            (true, false) => of_words(example),
+            (false, true) => of_text(example),
+            (true, true) => Err(
+                "a text, but score.metric entity-f1 and token-accuracy are for words with tags: data.format \
+                 needs kind = \"conll\", or lists of words and of tags in \"jsonl\""
+                    .to_owned(),
+            ),
+            (false, false) => {
+                Err("words with tags, but score.metric is for texts: it must be \"entity-f1\" or \
+                 \"token-accuracy\""
+                    .to_owned())
+            }
+        };
+        found.map_err(|fault| Error::Invalid(format!("split `{split}`, example {number}: {fault}")))
     };
     examples.iter().zip(1..).map(answer).collect()
 }
@@ -124,7 +165,12 @@ mod tests {
     use super::*;
 
     fn examples(texts: &[&str]) -> Vec<Example> {
-        let example = |text: &&str| Example { text: (*text).to_owned(), pair: None, label: "a".to_owned() };
+        let example = |text: &&str| Example {
+            text: (*text).to_owned(),
+            words: Vec::new(),
+            pair: None,
+            label: "a".to_owned(),
+        };
         texts.iter().map(example).collect()
     }
 

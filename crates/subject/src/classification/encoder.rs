@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-use core_masking::classifier::ClassifierOptions;
+use core_masking::classifier::{Classified, ClassifierOptions};
 use core_masking::families::BERT;
 use core_masking::{Activation, ClassifierConfig};
 use serde::{Deserialize, Serialize, Serializer};
@@ -118,7 +118,7 @@ impl EncoderSpec {
     pub(crate) fn config(
         &self,
         tokenizer: TextTokenizerSpec,
-        labels: &[String],
+        (labels, classified): (&[String], Classified),
         vocabulary: usize,
     ) -> ClassifierConfig {
         let config = ClassifierConfig {
@@ -149,6 +149,6 @@ impl EncoderSpec {
             label2id: BTreeMap::new(),
             pruned_heads: BTreeMap::new(),
         };
-        config.with_labels(labels)
+        config.classifying(classified).with_labels(labels)
     }
 }

@@ -1,4 +1,5 @@
-//! Classification, by accuracy, F1 or Matthews correlation; and regression to one output, by Pearson or Spearman correlation.
+//! Classification, by accuracy, F1 or Matthews correlation; regression to one output, by Pearson or Spearman correlation; and
+//! classification of the words of a sentence, by the F1 of entities or by accuracy.
 mod data;
 mod encoder;
 pub(crate) mod memory;
@@ -10,7 +11,7 @@ mod train;
 
 use std::path::Path;
 
-use core_masking::classifier::LabelledBatch;
+use core_masking::classifier::{Classified, LabelledBatch};
 use core_masking::{
     Attention, AttentionMaps, Classifier, ClassifierConfig, GatedModel, Gates, ModelDropout, Relevance, Rule,
     SegmentBatch, to_vec,
@@ -20,6 +21,7 @@ use corpus::labelled::Example;
 use corpus::placed::PlacedToken;
 use records::Identity;
 use stats::classification::ClassificationMetric;
+use stats::text::TextMetric;
 use stats::{Cell, Cells, Metric, Segments};
 use tch::{Kind, no_grad};
 use training::Machine;
@@ -34,7 +36,7 @@ use crate::subject_file::SubjectFile;
 use crate::task::{PredictedBy, Task};
 use scorer::Decisions;
 use spec::{ClassificationSpec, ScoredBy};
-use texts::Texts;
+use texts::{Answer, Texts};
 
 /// Tokeniser, classes and metric of a classifier.
 #[derive(Debug, Clone)]
@@ -80,7 +82,7 @@ impl Task for Classification {
             _ => spec.outputs(),
         };
         metric(spec, &labels)?;
-        data::answers(examples, &labels, split).map(drop)
+        data::answers(examples, (&labels, spec.score.metric.of_tags().is_some()), split).map(drop)
     }
 
     fn load(
@@ -111,7 +113,7 @@ impl Task for Classification {
             None => self.metric.name().to_string(),
         };
         identity.arguments.insert("max_length".to_owned(), self.tokenizer.max_length().into());
-        if matches!(self.metric, Metric::Classes(_)) {
+        if matches!(self.metric, Metric::Classes(_) | Metric::Texts(_)) {
             identity.arguments.insert("labels".to_owned(), self.labels.clone().into());
         }
     }
@@ -125,6 +127,10 @@ impl Task for Classification {
             return Err(Error::Invalid(format!(
                 "split `{split}`: all labels are `{label}`, and nothing correlates with what does not vary"
             )));
+        }
+        if texts.lack_entities() {
+            let fault = "no tag marks an entity, and without entities there is no F1";
+            return Err(Error::Invalid(format!("split `{split}`: {fault}")));
         }
         Ok(texts)
     }
@@ -152,8 +158,7 @@ impl Task for Classification {
     }
 
     fn encode(&self, _: &Classifier, examples: &Vec<Example>, split: &str) -> Result<Texts, Error> {
-        let answers = data::answers(examples, &self.labels, split)?;
-        let texts = Texts::encode(&self.tokenizer, examples, answers)?;
+        let texts = encode(&self.tokenizer, (examples, split), (&self.labels, self.of_tags()))?;
         if !texts.are_known_to(&self.tokenizer) {
             words::say!(
                 "warning: the tokeniser knows no word of split `{split}`: it may not belong to the texts"
@@ -182,7 +187,7 @@ impl Task for Classification {
         Ok(model.relevance(text, rule)?)
     }
 
-    /// The logits of each text.
+    /// The logits of each text, or of each of its tokens.
     fn outputs(
         model: &Classifier,
         texts: &Texts,
@@ -191,8 +196,10 @@ impl Task for Classification {
     ) -> Result<Vec<Vec<f64>>, Error> {
         let batch = texts.batch(model, rows)?;
         let logits = no_grad(|| model.forward(&batch, gates, &ModelDropout::OFF));
-        let labels = logits.size()[1] as usize;
-        Ok(to_vec(&logits).chunks(labels).map(<[f64]>::to_vec).collect())
+        let all = to_vec::<f64>(&logits);
+        let (of_text, labels) = (all.len() / rows.len(), *logits.size().last().unwrap_or(&1) as usize);
+        let real = |row: usize| if logits.dim() == 3 { texts.tokens(row) * labels } else { labels };
+        Ok(rows.iter().zip(all.chunks(of_text)).map(|(&row, own)| own[..real(row)].to_vec()).collect())
     }
 
     fn batch(model: &Classifier, texts: &Texts, rows: &[usize]) -> Result<SegmentBatch, Error> {
@@ -239,7 +246,13 @@ impl Task for Classification {
     ) -> Result<(String, Vec<AttentionMaps>), Error> {
         let (encoded, left_out) = self.tokenizer.encode_counting(text, *second)?;
         check_length("the text", encoded.ids.len() + left_out, encoded.ids.len())?;
-        let answer = self.answer(model, &encoded, recorded)?;
+        let (answer, encoded) = match (self.of_tags(), second) {
+            (None, _) => (self.answer(model, &encoded, recorded)?, encoded),
+            (Some(_), None) => self.tagged(model, text, recorded)?,
+            (Some(_), Some(_)) => {
+                return Err(Error::Invalid("a model that tags words reads one text, not a pair".to_owned()));
+            }
+        };
         let tokens: Vec<String> = encoded.ids.iter().map(|&id| self.tokenizer.token(id)).collect();
         let (attention, keys) = (Attention::SelfAttention, tokens.clone());
         let maps = AttentionMaps { attention, queries: tokens, keys, is_causal: false, layers: Vec::new() };
@@ -247,21 +260,65 @@ impl Task for Classification {
     }
 
     fn say(&self, model: &Classifier, text: &str, _tokens: usize, gates: &Gates) -> Result<String, Error> {
-        self.answer(model, &self.tokenizer.encode(text, None)?, gates)
+        match self.of_tags() {
+            Some(_) => Ok(self.tagged(model, text, gates)?.0),
+            None => self.answer(model, &self.tokenizer.encode(text, None)?, gates),
+        }
     }
 }
 
 impl Classification {
+    /// The metric, if words have tags.
+    fn of_tags(&self) -> Option<TextMetric> {
+        if let Metric::Texts(metric) = self.metric { Some(metric) } else { None }
+    }
+
+    /// The words of a text, each with its tag, as in `Paris/B-LOC`, and its tokens. Words end at white space.
+    fn tagged(&self, model: &Classifier, text: &str, gates: &Gates) -> Result<(String, Encoded), Error> {
+        let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        let (encoded, first) = self.tokenizer.encode_words(&words)?;
+        let batch = model.batch(&[(&encoded.ids, &encoded.segments)])?;
+        let logits = no_grad(|| model.forward(&batch, gates, &ModelDropout::OFF));
+        let Answer::Tags(classes) = &texts::predictions(&logits)?[0] else {
+            unreachable!("a classifier of tokens has a class for each")
+        };
+        let tag = |token: usize| self.labels[classes[token] as usize].as_str();
+        let with_tag = |(word, token): (&String, &Option<usize>)| {
+            token.map_or_else(|| word.clone(), |token| format!("{word}/{}", tag(token)))
+        };
+        Ok((words.iter().zip(&first).map(with_tag).collect::<Vec<_>>().join(" "), encoded))
+    }
+
     /// The class of a text, and how probable the model finds it; or its value.
     fn answer(&self, model: &Classifier, text: &Encoded, gates: &Gates) -> Result<String, Error> {
         let batch = model.batch(&[(&text.ids, &text.segments)])?;
         let logits = no_grad(|| model.forward(&batch, gates, &ModelDropout::OFF));
-        let class = match texts::predictions(&logits)?[0] {
-            Cell::Count(class) => class as usize,
-            Cell::Decimal(value) => return Ok(format!("{value:.3}")),
+        let class = match texts::predictions(&logits)?[0].one() {
+            Some(Cell::Count(class)) => class as usize,
+            Some(Cell::Decimal(value)) => return Ok(format!("{value:.3}")),
+            None => unreachable!("a text has one answer"),
         };
         let shares = to_vec::<f64>(&logits.softmax(-1, Kind::Double));
         Ok(format!("{} ({:.1} %)", self.labels[class], 100.0 * shares[class]))
+    }
+}
+
+/// The examples of a split as token ids.
+///
+/// - `labels`: the outputs of the model
+/// - `of_tags`: the metric, if words have tags
+///
+/// # Errors
+/// If an example has another label, or a token that the model has no row for.
+fn encode(
+    tokenizer: &ClassifierTokenizer,
+    (examples, split): (&[Example], &str),
+    (labels, of_tags): (&[String], Option<TextMetric>),
+) -> Result<Texts, Error> {
+    let answers = data::answers(examples, (labels, of_tags.is_some()), split)?;
+    match of_tags {
+        Some(metric) => Texts::encode_words(tokenizer, (examples, split), answers, (metric, labels)),
+        None => Texts::encode(tokenizer, examples, answers),
     }
 }
 
@@ -287,7 +344,10 @@ fn metric(spec: &ClassificationSpec, labels: &[String]) -> Result<Metric, Error>
         }
         (None, _) => {}
     }
-    if name != ScoredBy::Accuracy && labels.len() != 2 {
+    if let Some(metric) = name.of_tags() {
+        return Ok(Metric::Texts(metric));
+    }
+    if name.is_of_two() && labels.len() != 2 {
         let (metric, count, labels) = (name.name(), labels.len(), quoted(labels));
         let what = format!("score.metric {metric} is for two classes");
         return Err(Error::Invalid(format!("{what}, but there are {count}: {labels}")));
@@ -309,8 +369,18 @@ fn metric(spec: &ClassificationSpec, labels: &[String]) -> Result<Metric, Error>
 /// The outputs of the model in their order: classes by their names in the data, or one output.
 ///
 /// # Errors
-/// If the model names others than the subject, or neither names any.
+/// If the model names others than the subject, or neither names any, or the model classifies texts and the data are words with tags,
+/// or the other way round.
 fn labels(spec: &ClassificationSpec, config: &ClassifierConfig, folder: &Path) -> Result<Vec<String>, Error> {
+    if config.classified() != spec.classified() {
+        let class = config.architectures.first().map_or(config.model_type.as_str(), String::as_str);
+        let (folder, metric) = (folder.display(), spec.score.metric.name());
+        let wanted = match config.classified() {
+            Classified::Tokens => "tags words: score.metric must be entity-f1 or token-accuracy",
+            Classified::Texts => "does not tag words: its score.metric may be accuracy",
+        };
+        return Err(Error::Invalid(format!("the model in `{folder}`, a {class}, {wanted}, not {metric}")));
+    }
     let (named, known) = (&spec.data.labels, config.labels());
     let same = || named.len() == known.len() && named.iter().all(|label| known.contains(label));
     let are_numbers = known.iter().enumerate().all(|(class, label)| *label == class.to_string());

@@ -29,8 +29,8 @@ impl Objective for FineTuningObjective {
         texts.tokens(row)
     }
 
-    fn predictions(_: &Texts, rows: &[usize]) -> usize {
-        rows.len()
+    fn predictions(texts: &Texts, rows: &[usize]) -> usize {
+        texts.predictions(rows)
     }
 
     fn loss(

@@ -2,10 +2,10 @@
 use std::ops::Range;
 
 use core_masking::{Classifier, GatedModel, HeadSet, Trunk, to_vec};
-use stats::{Cell, Cells};
+use stats::Cells;
 use tch::{Kind, Tensor, no_grad};
 
-use super::texts::{Texts, predictions};
+use super::texts::{Answer, Texts, predictions};
 use crate::error::Error;
 use crate::evaluation::{BySet, Plan, Request, Scorer, by_lowest_layer};
 use crate::models::{Models, Pair, SecondLook};
@@ -46,28 +46,27 @@ impl<'a> Decisions<'a> {
     /// Replaces the classes of close decisions by those of the exact model, set by set: what one set tells of the quick model's
     /// error must not change what is found under another, which a resumed run may not have.
     ///
-    /// - `logits`: those of the quick model, `[batch, labels]` of each set
-    /// - `found`: the class of each text under each set
+    /// - `logits`: those of the quick model, `[batch, labels]` or `[batch, position, labels]`, of each set
+    /// - `found`: the answer to each text under each set
     fn look_again(
         &self,
         exact: &Classifier,
         request: &Request<'_>,
         logits: &[Tensor],
-        found: &mut [Vec<Cell>],
+        found: &mut [Vec<Answer>],
     ) -> Result<(), Error> {
         let Some(look) = &self.second_look else { return Ok(()) };
         let rows = request.rows;
         for ((set, logits), found) in request.sets.iter().zip(logits).zip(found) {
-            let logits = logits.to_kind(Kind::Float); // [batch, labels]
-            let (greatest, _) = logits.topk(2, -1, true, true);
-            let leads = to_vec::<f64>(&(greatest.select(1, 0) - greatest.select(1, 1)));
+            let logits = logits.to_kind(Kind::Float); // [batch, .., labels]
+            let leads = self.leads(&logits, rows);
             let variants = exact.variants(std::slice::from_ref(set), request.rescale)?;
             let variants = variants.replaced_by(request.replacement);
             look.take(&leads, |close| {
                 let cells: Vec<(usize, usize)> = close.iter().map(|&text| (0, text)).collect();
                 let exact = exact.sweep_cells(&self.texts.batch(exact, rows)?, &variants, &cells);
-                for (&text, class) in close.iter().zip(predictions(&exact)?) {
-                    found[text] = class;
+                for (&text, answer) in close.iter().zip(predictions(&exact)?) {
+                    found[text] = answer;
                 }
                 let places: Vec<i64> = close.iter().map(|&text| text as i64).collect();
                 let places = Tensor::from_slice(&places).to_device(logits.device());
@@ -75,6 +74,23 @@ impl<'a> Decisions<'a> {
             })?;
         }
         Ok(())
+    }
+}
+
+impl Decisions<'_> {
+    /// The least lead of a greatest logit in each text, over its tokens that count; `logits`: `[batch, .., labels]`.
+    fn leads(&self, logits: &Tensor, rows: &[usize]) -> Vec<f64> {
+        let (greatest, _) = logits.topk(2, -1, true, true);
+        let leads = to_vec::<f64>(&(greatest.select(-1, 0) - greatest.select(-1, 1))); // [batch, ..]
+        let of_text = |(&row, leads): (&usize, &[f64])| {
+            let counted = self.texts.counted(row, leads.len());
+            let counts = |token: usize| counted.as_ref().is_none_or(|counted| counted[token]);
+            (0..leads.len())
+                .filter(|&token| counts(token))
+                .map(|token| leads[token])
+                .fold(f64::INFINITY, f64::min)
+        };
+        rows.iter().zip(leads.chunks(leads.len() / rows.len())).map(of_text).collect()
     }
 }
 
@@ -107,8 +123,8 @@ impl Scorer for Decisions<'_> {
         let (logits, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
         let mut found = logits.iter().map(predictions).collect::<Result<Vec<_>, _>>()?;
         no_grad(|| self.look_again(&models.exact, request, &logits, &mut found))?;
-        let outcome = |(&row, predicted): (&usize, Cell)| vec![self.texts.answers[row], predicted];
-        let of_set = |predicted: Vec<Cell>| request.rows.iter().zip(predicted).map(outcome).collect();
+        let outcome = |(&row, answer): (&usize, Answer)| self.texts.outcome(row, &answer);
+        let of_set = |predicted: Vec<Answer>| request.rows.iter().zip(predicted).map(outcome).collect();
         Ok((found.into_iter().map(of_set).collect(), trunk))
     }
 
@@ -126,6 +142,7 @@ mod tests {
     use crate::evaluation::{Batches, Masks, Purpose, Replace, no_replacement};
     use core_masking::{ClassifierConfig, ModelDropout};
     use corpus::classifier_tokenizer::Encoded;
+    use stats::Cell;
     use tch::{Device, Kind};
     use training::{Machine, Memory, Progress};
 
@@ -160,7 +177,7 @@ mod tests {
             let segments = vec![0; ids.len()];
             Encoded { ids, segments }
         });
-        Texts::new(encoded.collect(), vec![Cell::Count(0); count as usize])
+        Texts::new(encoded.collect(), vec![Answer::One(Cell::Count(0)); count as usize])
     }
 
     /// The model's classes under a set alone.

@@ -2,9 +2,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use core_masking::classifier::Classified;
 use core_masking::{ClassifierConfig, HeadLayout, ModelConfig};
 use corpus::checksum;
-use corpus::labelled::{Example, Format};
+use corpus::labelled::{Example, Format, Scheme};
 use corpus::splits::check;
 use corpus::splits::classification::{Grammar, SplitFile};
 use corpus::splits::{BadRowRule, BadRows};
@@ -14,6 +15,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use stats::estimates::CorrelationMetric;
+use stats::text::TextMetric;
 
 use super::data::{files, read_split};
 use super::encoder::{EncoderSpec, FineTuningSpec, TextTokenizerSpec};
@@ -84,7 +86,9 @@ pub(crate) struct ClassificationData {
     /// Other names for the labels of the data, such as the checkpoint's.
     #[serde(default, deserialize_with = "renamed")]
     pub rename: BTreeMap<String, String>,
-    /// The demo's premise-hypothesis pairs, made when needed; its splits are train, dev, matched and mismatched.
+    /// Scheme of tags that mark entities; IOB2 if absent.
+    pub scheme: Option<Scheme>,
+    /// The demo's premise-hypothesis pairs, or sentences with tags, made when needed; its splits are train, dev, matched and mismatched.
     pub grammar: Option<Grammar>,
     /// Format of the files.
     pub format: Option<Format>,
@@ -150,9 +154,9 @@ fn renamed<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String
     Ok(named.into_iter().map(|(old, new)| (old, new.into())).collect())
 }
 
-/// A measure of classification, or of one output.
+/// A measure of classification, of one output, or of tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum ScoredBy {
     /// Share of right answers.
     Accuracy,
@@ -164,6 +168,10 @@ pub(crate) enum ScoredBy {
     Pearson,
     /// Spearman correlation of these.
     Spearman,
+    /// F1 of the entities that the tags of words mark.
+    EntityF1,
+    /// Share of right tags of words.
+    TokenAccuracy,
 }
 
 impl Spec for ClassificationSpec {
@@ -180,7 +188,7 @@ impl Spec for ClassificationSpec {
             epochs: self.training.map(|training| training.epochs),
             replicates: self.training.map_or(1, |training| training.replicates.get()),
             dynamics: self.dynamics.as_ref(),
-            follows_relevance: true,
+            follows_relevance: self.score.metric.of_tags().is_none(),
             functions: self.functions.as_ref(),
             train,
             dev,
@@ -240,7 +248,7 @@ impl Spec for ClassificationSpec {
         match &self.model {
             Some(model) => {
                 let vocabulary = self.tokenizer.vocabulary.unwrap_or(0);
-                let config = model.config(self.tokenizer, &self.outputs(), vocabulary);
+                let config = model.config(self.tokenizer, (&self.outputs(), self.classified()), vocabulary);
                 config.validate()?;
                 model.open_heads.validate(&config.layout())
             }
@@ -250,13 +258,14 @@ impl Spec for ClassificationSpec {
 
     fn layout(&self) -> Option<HeadLayout> {
         let config = |model: &EncoderSpec| {
-            model.open_heads.of_config(model.config(self.tokenizer, &self.outputs(), 1))
+            let outputs = (&self.outputs()[..], self.classified());
+            model.open_heads.of_config(model.config(self.tokenizer, outputs, 1))
         };
         self.model.as_ref().map(|model| config(model).layout())
     }
 
     fn read(&self, data: &Path, split: &str, bad: &mut BadRows) -> Result<Vec<Example>, Error> {
-        read_split(&self.data, data, split, (self.score.metric.correlation().is_some(), bad))
+        read_split(&self.data, data, split, (self.score.metric, bad))
     }
 
     fn files(&self, data: &Path, split: &str) -> Vec<PathBuf> {
@@ -294,6 +303,11 @@ impl ClassificationSpec {
         }
     }
 
+    /// What the model classifies.
+    pub(super) fn classified(&self) -> Classified {
+        if self.score.metric.of_tags().is_some() { Classified::Tokens } else { Classified::Texts }
+    }
+
     fn validate_score(&self) -> Result<(), String> {
         let ScoreSpec { metric, positive } = &self.score;
         let labels = &self.data.labels;
@@ -302,7 +316,7 @@ impl ClassificationSpec {
             return Err(format!("score.positive is `{label}`, but data.labels are {}", quoted(labels)));
         }
         let is_of_values = metric.correlation().is_some();
-        if *metric != ScoredBy::Accuracy && !labels.is_empty() && labels.len() != 2 {
+        if metric.is_of_two() && !labels.is_empty() && labels.len() != 2 {
             let classes = labels.len();
             return Err(format!(
                 "score.metric {} is for two classes, but data.labels are {classes}: use accuracy",
@@ -313,6 +327,14 @@ impl ClassificationSpec {
             (
                 "data.labels and data.rename are for classes: the labels of score.metric pearson and spearman are numbers",
                 !is_of_values || (labels.is_empty() && self.data.rename.is_empty()),
+            ),
+            (
+                "data.scheme is for score.metric entity-f1",
+                self.data.scheme.is_none() || *metric == ScoredBy::EntityF1,
+            ),
+            (
+                "score.metric entity-f1 and token-accuracy are for data.grammar with phrases = true, which needs one of them",
+                self.data.grammar.is_none_or(|grammar| grammar.phrases == metric.of_tags().is_some()),
             ),
             (
                 "data.grammar has classes: score.metric must be accuracy",
@@ -336,15 +358,31 @@ impl ScoredBy {
             Self::Matthews => "matthews",
             Self::Pearson => "pearson",
             Self::Spearman => "spearman",
+            Self::EntityF1 => "entity-f1",
+            Self::TokenAccuracy => "token-accuracy",
         }
+    }
+
+    /// The metric, if it is of tags of words.
+    pub(super) fn of_tags(self) -> Option<TextMetric> {
+        match self {
+            Self::EntityF1 => Some(TextMetric::EntityF1),
+            Self::TokenAccuracy => Some(TextMetric::TokenAccuracy),
+            _ => None,
+        }
+    }
+
+    /// True if it is for two classes.
+    pub(super) fn is_of_two(self) -> bool {
+        matches!(self, Self::F1 | Self::Matthews)
     }
 
     /// The correlation, if this is a measure of numbers, not of classes.
     pub(super) fn correlation(self) -> Option<CorrelationMetric> {
         match self {
-            Self::Accuracy | Self::F1 | Self::Matthews => None,
             Self::Pearson => Some(CorrelationMetric::Pearson),
             Self::Spearman => Some(CorrelationMetric::Spearman),
+            _ => None,
         }
     }
 }

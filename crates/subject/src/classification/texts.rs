@@ -1,8 +1,10 @@
-//! Texts of a split as token ids, with their classes or values.
+//! Texts of a split as token ids, with their classes or values, or with the classes of their words.
 use core_masking::classifier::LabelledBatch;
+use core_masking::loss::UNLABELLED;
 use core_masking::{Classifier, GatedModel, SegmentBatch, to_vec};
 use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
 use corpus::labelled::Example;
+use stats::text::TextMetric;
 use stats::{Cell, Cells};
 use tch::Tensor;
 
@@ -12,13 +14,38 @@ use crate::error::Error;
 /// layer computes stays in the caches.
 pub(super) const BATCH_TOKENS: usize = 2_048;
 
+/// What is right for a text, or what a model answers.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Answer {
+    /// Its class, a count, or its value, a decimal.
+    One(Cell),
+    /// The class of each word; of a model that of each token.
+    Tags(Vec<u32>),
+}
+
 /// A split as a classifier reads it.
 #[derive(Debug)]
 pub(crate) struct Texts {
     encoded: Vec<Encoded>,
-    /// The right class of each text, a count, or its value, a decimal.
-    pub(super) answers: Vec<Cell>,
+    /// The right answer to each text.
+    pub(super) answers: Vec<Answer>,
+    tags: Option<Tags>,
 }
+
+/// Scoring of words with tags.
+#[derive(Debug)]
+struct Tags {
+    metric: TextMetric,
+    /// The tags, in the order of the model's outputs.
+    labels: Vec<String>,
+    /// The true tags of each text.
+    gold: Vec<String>,
+    /// Of each text and word the token of its first piece; `None` if the model does not see the word.
+    first: Vec<Vec<Option<usize>>>,
+}
+
+/// The tag of words that the model does not see.
+const UNSEEN: &str = "O";
 
 impl Texts {
     /// # Errors
@@ -26,15 +53,41 @@ impl Texts {
     pub(super) fn encode(
         tokenizer: &ClassifierTokenizer,
         examples: &[Example],
-        answers: Vec<Cell>,
+        answers: Vec<Answer>,
     ) -> Result<Self, Error> {
         let encode = |example: &Example| tokenizer.encode(&example.text, example.pair.as_deref());
         Ok(Self::new(examples.iter().map(encode).collect::<Result<_, _>>()?, answers))
     }
 
+    /// [`encode`](Self::encode) for words with tags. Words that the model does not see count as `O`, and how many these are is reported.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn encode_words(
+        tokenizer: &ClassifierTokenizer,
+        (examples, split): (&[Example], &str),
+        answers: Vec<Answer>,
+        (metric, labels): (TextMetric, &[String]),
+    ) -> Result<Self, Error> {
+        let encode = |example: &Example| tokenizer.encode_words(&example.words);
+        let (encoded, first): (Vec<_>, Vec<_>) =
+            examples.iter().map(encode).collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let unseen = first.iter().flatten().filter(|place| place.is_none()).count();
+        if unseen > 0 {
+            words::say!(
+                "split `{split}`: {} lie beyond {} tokens of a sentence, or are empty for the tokeniser; they count as tagged {UNSEEN}",
+                words::count(unseen, "word"),
+                tokenizer.max_length()
+            );
+        }
+        let gold = examples.iter().map(|example| example.label.clone()).collect();
+        let tags = Tags { metric, labels: labels.to_vec(), gold, first };
+        Ok(Self { tags: Some(tags), ..Self::new(encoded, answers) })
+    }
+
     /// One answer for each text.
-    pub(super) fn new(encoded: Vec<Encoded>, answers: Vec<Cell>) -> Self {
-        Self { encoded, answers }
+    pub(super) fn new(encoded: Vec<Encoded>, answers: Vec<Answer>) -> Self {
+        Self { encoded, answers, tags: None }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -56,6 +109,18 @@ impl Texts {
         self.encoded.iter().map(|text| text.ids.len())
     }
 
+    /// Answers of a model to these texts: one each, or one for each word that it sees.
+    pub(super) fn predictions(&self, rows: &[usize]) -> usize {
+        let of_words = |tags: &Tags| rows.iter().flat_map(|&row| &tags.first[row]).flatten().count();
+        self.tags.as_ref().map_or(rows.len(), of_words)
+    }
+
+    /// True for each of the first `tokens` tokens of a text whose class counts; `None` if that of the text does.
+    pub(super) fn counted(&self, row: usize, tokens: usize) -> Option<Vec<bool>> {
+        let first = &self.tags.as_ref()?.first[row];
+        Some((0..tokens).map(|token| first.contains(&Some(token))).collect())
+    }
+
     /// These texts as tensors.
     pub(super) fn batch(&self, model: &Classifier, rows: &[usize]) -> Result<SegmentBatch, Error> {
         let row = |&row: &usize| {
@@ -65,39 +130,91 @@ impl Texts {
         Ok(model.batch(&rows.iter().map(row).collect::<Vec<_>>())?)
     }
 
-    /// These texts with their classes or values.
+    /// These texts with their classes or values, or with the classes of their tokens.
     pub(super) fn labelled_batch(&self, model: &Classifier, rows: &[usize]) -> Result<LabelledBatch, Error> {
-        let classes = rows.iter().map(|&row| self.answers[row].count().map(i64::from));
-        let labels = match classes.collect::<Option<Vec<i64>>>() {
-            Some(classes) => Tensor::from_slice(&classes),
+        let texts = self.batch(model, rows)?;
+        let labels = match &self.tags {
+            Some(tags) => self.token_labels(tags, rows, texts.tokens.ids.size()[1]),
             None => {
-                Tensor::from_slice(&rows.iter().map(|&row| self.answers[row].value()).collect::<Vec<_>>())
+                let cells: Vec<Cell> = rows.iter().filter_map(|&row| self.answers[row].one()).collect();
+                match cells.iter().map(|cell| cell.count().map(i64::from)).collect::<Option<Vec<i64>>>() {
+                    Some(classes) => Tensor::from_slice(&classes),
+                    None => Tensor::from_slice(&cells.iter().map(|cell| cell.value()).collect::<Vec<_>>()),
+                }
             }
         };
-        Ok(LabelledBatch { texts: self.batch(model, rows)?, labels: labels.to_device(model.options().1) })
+        Ok(LabelledBatch { texts, labels: labels.to_device(model.options().1) })
+    }
+
+    /// Classes of the tokens of these texts, `[batch, position]`.
+    fn token_labels(&self, tags: &Tags, rows: &[usize], positions: i64) -> Tensor {
+        let mut labels = vec![UNLABELLED; rows.len() * positions as usize];
+        for (&row, of_text) in rows.iter().zip(labels.chunks_mut(positions as usize)) {
+            let Answer::Tags(classes) = &self.answers[row] else { continue };
+            let first = tags.first[row].iter().zip(classes);
+            first.for_each(|(&place, &class)| place.into_iter().for_each(|at| of_text[at] = class.into()));
+        }
+        Tensor::from_slice(&labels).view([rows.len() as i64, positions])
+    }
+
+    /// What is stored of a text, from a model's answer to it.
+    pub(super) fn outcome(&self, row: usize, answer: &Answer) -> Cells {
+        match (answer, &self.tags) {
+            (Answer::One(predicted), _) => self.answers[row].one().into_iter().chain([*predicted]).collect(),
+            (Answer::Tags(classes), Some(tags)) => {
+                let tag = |place: &Option<usize>| {
+                    place.map_or(UNSEEN, |token| tags.labels[classes[token] as usize].as_str())
+                };
+                let predicted: Vec<&str> = tags.first[row].iter().map(tag).collect();
+                let counts = tags.metric.segment(&predicted.join(" "), &tags.gold[row]);
+                counts.into_iter().map(Cell::Count).collect()
+            }
+            (Answer::Tags(_), None) => unreachable!("tokens are classified only where words have tags"),
+        }
+    }
+
+    /// True if tags are scored by the entities that they mark, and mark none.
+    pub(super) fn lack_entities(&self) -> bool {
+        let marks_none = |tags: &Tags| tags.gold.iter().all(|gold| tags.metric.segment("", gold)[1] == 0);
+        self.tags.as_ref().is_some_and(|tags| tags.metric == TextMetric::EntityF1 && marks_none(tags))
     }
 }
 
-/// The right answers of these texts, and the model's; `logits`: `[batch, labels]`.
+impl Answer {
+    /// The class or the value of a text; `None` if its words have classes.
+    pub(super) fn one(&self) -> Option<Cell> {
+        match self {
+            Self::One(cell) => Some(*cell),
+            Self::Tags(_) => None,
+        }
+    }
+}
+
+/// What is stored of these texts; `logits`: `[batch, labels]`, or `[batch, position, labels]`.
 ///
 /// # Errors
 /// If a logit is NaN or infinite.
 pub(super) fn outcomes(logits: &Tensor, texts: &Texts, rows: &[usize]) -> Result<Vec<Cells>, Error> {
-    let outcome = |(&row, predicted): (&usize, Cell)| vec![texts.answers[row], predicted];
+    let outcome = |(&row, answer): (&usize, Answer)| texts.outcome(row, &answer);
     Ok(rows.iter().zip(predictions(logits)?).map(outcome).collect())
 }
 
-/// The class of the greatest logit in each row, or the one logit; `logits`: `[batch, labels]`.
+/// The class of the greatest logit in each row, or the one logit; `logits`: `[batch, labels]`, or `[batch, position, labels]`.
 ///
 /// # Errors
 /// If a logit is NaN or infinite.
-pub(super) fn predictions(logits: &Tensor) -> Result<Vec<Cell>, Error> {
+pub(super) fn predictions(logits: &Tensor) -> Result<Vec<Answer>, Error> {
     if logits.isfinite().all().int64_value(&[]) == 0 {
         return Err(Error::not_finite());
     }
-    if logits.size()[1] == 1 {
-        return Ok(to_vec(logits).into_iter().map(Cell::Decimal).collect());
-    }
-    let classes = to_vec::<i64>(&logits.argmax(1, false));
-    Ok(classes.into_iter().map(|class| Cell::Count(class as u32)).collect())
+    let one = |cell: Cell| Answer::One(cell);
+    let classes = || to_vec::<i64>(&logits.argmax(-1, false)).into_iter().map(|class| class as u32);
+    Ok(match logits.size()[..] {
+        [_, 1] => to_vec(logits).into_iter().map(Cell::Decimal).map(one).collect(),
+        [_, positions, _] => {
+            let classes: Vec<u32> = classes().collect();
+            classes.chunks(positions as usize).map(|of_text| Answer::Tags(of_text.to_vec())).collect()
+        }
+        _ => classes().map(Cell::Count).map(one).collect(),
+    })
 }

@@ -12,7 +12,7 @@ use training::{AdamSettings, Machine, Recipe};
 use super::objective::FineTuningObjective;
 use super::spec::ClassificationSpec;
 use super::texts::Texts;
-use super::{Classification, check_tokenizer, data, metric};
+use super::{Classification, check_tokenizer, encode, metric};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::subject_file::SubjectFile;
@@ -32,8 +32,9 @@ impl Trained for Classification {
         let ClassificationSpec { data, score, checkpoint, model, tokenizer, training, .. } = spec;
         let Some(settings) = training else { return Ok(None) };
         let loss = match metric(spec, &spec.outputs())? {
-            Metric::Estimates(_) => "squared error",
-            _ => "cross-entropy, nats",
+            Metric::Estimates(_) => "squared error per text",
+            Metric::Texts(_) => "cross-entropy, nats per word",
+            _ => "cross-entropy, nats per text",
         };
         let files = [&data.train, &data.dev].map(|split| data.splits.get(split));
         Ok(Some(Recipe {
@@ -42,7 +43,7 @@ impl Trained for Classification {
                 "train": data.train, "dev": data.dev, "labels": data.labels, "rename": data.rename, "score": score,
                 "checkpoint": checkpoint, "tokenizer": tokenizer, "model": model, "training": training,
             }),
-            curve: format!("{loss} per text; dev_score: {}", score.metric.name()),
+            curve: format!("{loss}; dev_score: {}", score.metric.name()),
             seed: settings.seed,
             epochs: settings.epochs,
             clip_norm: settings.clip_norm,
@@ -77,7 +78,7 @@ impl Trained for Classification {
         (split, examples): (&str, &Vec<Example>),
         _quiet: bool,
     ) -> Result<Texts, Error> {
-        Texts::encode(tokenizer, examples, data::answers(examples, &spec.outputs(), split)?)
+        encode(tokenizer, (examples, split), (&spec.outputs(), spec.score.metric.of_tags()))
     }
 
     fn objective(file: &SubjectFile<Self>) -> Result<FineTuningObjective, Error> {
@@ -97,7 +98,8 @@ impl Trained for Classification {
         let (labels, options) = (&spec.outputs(), (Kind::Float, machine.device));
         match (base, &spec.model) {
             (Some(base), _) => {
-                let pretrained = Classifier::load_pretrained(&base.folder, labels, seed, options)?;
+                let pretrained =
+                    Classifier::load_pretrained(&base.folder, (labels, spec.classified()), seed, options)?;
                 check_tokenizer(&base.folder, tokenizer, &pretrained.model)?;
                 if !pretrained.new.is_empty() && !machine.quiet {
                     words::say!(
@@ -109,7 +111,8 @@ impl Trained for Classification {
                 Ok(pretrained.model)
             }
             (None, Some(model)) => {
-                let config = model.config(spec.tokenizer, labels, tokenizer.vocabulary_size());
+                let config =
+                    model.config(spec.tokenizer, (labels, spec.classified()), tokenizer.vocabulary_size());
                 Ok(model.open_heads.of_model(Classifier::random(config, seed, options)?)?)
             }
             (None, None) => Err(Error::not_trained(&file.name)),

@@ -7,7 +7,7 @@ use corpus::tables::{self, Table, TableColumn};
 
 use super::files::{DataFile, Splits, several};
 use super::model::{Classes, InitialModel};
-use super::toml_text::{Because, TomlText, column, kind, path, quoted};
+use super::toml_text::{Because, TomlText, column, kind, list, path, quoted};
 use super::{Known, ask, roles};
 use crate::error::Error;
 
@@ -53,12 +53,23 @@ pub(super) fn describe(
         _ => Because::Assumed(format!("rows with the label {} have no answer", skipped.join(" or "))),
     };
     toml.raw("format", &columns.format(&table, &skipped), because);
-    finish(toml, classes, &splits)?;
+    let metrics = match classes {
+        Classes::Value => ("pearson", "spearman is the alternative"),
+        _ => ("accuracy", "f1 and matthews are alternatives"),
+    };
+    finish(toml, metrics, &splits)?;
+    if *classes == Classes::OfData {
+        fine_tuning(toml, &splits)?;
+    }
     Ok(order.filter(|order| order.is_assumed).map(|order| order.labels))
 }
 
-/// Splits, metric and recipe.
-fn finish(toml: &mut TomlText, classes: &Classes, splits: &Splits) -> Result<(), Error> {
+/// Splits, and a metric that is assumed, with a line on others.
+pub(super) fn finish(
+    toml: &mut TomlText,
+    (metric, others): (&str, &str),
+    splits: &Splits,
+) -> Result<(), Error> {
     if !splits.has_train() {
         toml.estimate_on_test();
     }
@@ -67,16 +78,12 @@ fn finish(toml: &mut TomlText, classes: &Classes, splits: &Splits) -> Result<(),
         toml.raw(split, &path(&one(files)?.shown), splits.because(split));
     }
     toml.section("score");
-    let (metric, others) = match classes {
-        Classes::Value => ("pearson", "spearman is the alternative"),
-        _ => ("accuracy", "f1 and matthews are alternatives"),
-    };
     toml.entry("metric", metric, Because::Assumed(others.to_owned()));
-    if *classes == Classes::OfData { fine_tuning(toml, splits) } else { Ok(()) }
+    Ok(())
 }
 
 /// The only file of a split.
-fn one(files: &[DataFile]) -> Result<&DataFile, Error> {
+pub(super) fn one(files: &[DataFile]) -> Result<&DataFile, Error> {
     let [file] = files else { return Err(several(files, "name each by --test, --train or --dev")) };
     Ok(file)
 }
@@ -244,7 +251,7 @@ fn place(names: &[String], value: &str) -> Option<usize> {
 }
 
 /// True if a value is the number of one of so many classes.
-fn number(count: usize, value: &str) -> bool {
+pub(super) fn number(count: usize, value: &str) -> bool {
     value.parse().is_ok_and(|number: usize| number < count)
 }
 
@@ -280,10 +287,6 @@ struct Order {
 impl Order {
     /// Writes the classes of the model, and what the data call them.
     fn write(&self, toml: &mut TomlText, classes: &Classes) {
-        let list = |names: &[String]| {
-            let quoted: Vec<String> = names.iter().map(|name| quoted(name)).collect();
-            format!("[{}]", quoted.join(", "))
-        };
         match classes {
             Classes::Named(names) if *names != self.labels => {
                 toml.raw("labels", &list(names), Because::Found("id2label of config.json".to_owned()));

@@ -4,6 +4,7 @@ mod files;
 mod language;
 mod model;
 mod roles;
+mod tags;
 mod toml_text;
 mod translation;
 
@@ -92,6 +93,7 @@ pub fn describe(
         Task::Classification(classes) => {
             unordered = classification::describe(&mut toml, model, &classes, known, splits)?;
         }
+        Task::Tagging(classes) => tags::describe(&mut toml, model, &classes, known, &splits)?,
         Task::LanguageModelling => language::describe(&mut toml, model, known, &splits)?,
         Task::Translation => translation::describe(&mut toml, model, known, &splits)?,
     }

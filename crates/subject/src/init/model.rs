@@ -1,6 +1,7 @@
 //! What the folder of a model tells.
 use std::path::{Path, PathBuf};
 
+use core_masking::classifier::Classified;
 use core_masking::families::{LANGUAGE_MODELS, TRANSLATORS};
 use core_masking::{ClassifierConfig, refuse_adapter, weight_files};
 use corpus::hub::PREFIX;
@@ -25,6 +26,8 @@ pub struct InitialModel {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Task {
     Classification(Classes),
+    /// Classification of tokens.
+    Tagging(Classes),
     LanguageModelling,
     Translation,
 }
@@ -111,14 +114,19 @@ impl InitialModel {
     /// - `fine_tune`: a model without a classification head gets one
     pub(super) fn task(&self, fine_tune: bool) -> Result<Task, Error> {
         let (class, family) = (self.class(), self.family());
-        if fine_tune && (class.ends_with("ForSequenceClassification") || class.ends_with("ForCausalLM")) {
+        let classified =
+            [Classified::Texts, Classified::Tokens].into_iter().find(|own| class.ends_with(own.suffix()));
+        if fine_tune && (classified.is_some() || class.ends_with("ForCausalLM")) {
             let fault =
                 "is taken as it is: leave out --fine-tune, which is for models without a classification head";
             return Err(Error::Invalid(format!("`{}`, a {class}, {fault}", self.folder.display())));
         }
-        if class.ends_with("ForSequenceClassification") {
-            let config = ClassifierConfig::read(&self.folder.join("config.json"))?;
-            return Ok(Task::Classification(classes(&config)));
+        if let Some(classified) = classified {
+            let classes = classes(&ClassifierConfig::read(&self.folder.join("config.json"))?);
+            return Ok(match classified {
+                Classified::Texts => Task::Classification(classes),
+                Classified::Tokens => Task::Tagging(classes),
+            });
         }
         let is_translator = TRANSLATORS.iter().any(|known| known.model_type == family);
         if is_translator

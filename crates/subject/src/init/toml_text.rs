@@ -77,6 +77,12 @@ impl TomlText {
     }
 }
 
+/// A list of texts.
+pub(super) fn list(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+    format!("[{}]", quoted.join(", "))
+}
+
 /// A text as TOML writes it.
 pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()

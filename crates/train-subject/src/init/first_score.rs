@@ -158,6 +158,11 @@ impl FirstScore {
                     )
                 })
             }
+            Segments::Texts(_, metric) if metric.is_of_tags() => (score < NO_SCORE).then(|| {
+                "nearly no tag is right: are words and tags in the right columns, and are the tags those of the model, in \
+                 its order?"
+                    .to_owned()
+            }),
             Segments::Bleu(_) | Segments::Texts(..) => (score < NO_SCORE).then(|| {
                 "the output has nothing in common with the references: are source and target exchanged, or does the model \
                  need another data.source_prefix, or codes of languages?"

@@ -132,3 +132,30 @@ fn only_bert_and_distilbert_have_two_segments() {
         assert_eq!(tokenizer.encode("the door", Some("the door")).unwrap().segments, segments, "{name}");
     }
 }
+
+/// Ids, and places of the first pieces, by transformers 5.24 with `is_split_into_words` and, for RoBERTa, `add_prefix_space`: there the
+/// space before a word may be its first piece.
+#[test]
+fn first_pieces_of_words_are_those_of_transformers() {
+    let words = ["The", "doors", "opened,", "Don't", "naïve", "…", "end"].map(str::to_owned);
+    let cases = [
+        (
+            "roberta-json",
+            vec![
+                0, 225, 382, 311, 87, 225, 83, 84, 73, 82, 349, 16, 225, 40, 314, 276, 272, 69, 132, 112,
+                289, 225, 163, 2,
+            ],
+            [Some(1), Some(3), Some(5), Some(12), Some(16), Some(21), None],
+        ),
+        (
+            "distilbert-list",
+            vec![2, 65, 95, 50, 30, 60, 180, 131, 7, 71, 40, 6, 34, 192, 1, 21, 40, 41, 3],
+            [Some(1), Some(2), Some(4), Some(9), Some(13), Some(14), Some(15)],
+        ),
+    ];
+    for (name, ids, first) in cases {
+        let tokenizer = ClassifierTokenizer::load(copied(name, &[]).path(), 24).unwrap();
+        let (encoded, found) = tokenizer.encode_words(&words).unwrap();
+        assert_eq!((encoded.ids, found), (ids, first.to_vec()), "{name}");
+    }
+}

@@ -87,7 +87,7 @@ impl Generator {
             if hypotheses.iter().all(Option::is_some) && seen.insert(text.clone()) {
                 let turn = examples.len() % 3;
                 let label = INFERENCE_LABELS[turn].to_owned();
-                examples.push(Example { text, pair: hypotheses[turn].clone(), label });
+                examples.push(Example { text, words: Vec::new(), pair: hypotheses[turn].clone(), label });
             }
         }
         examples

@@ -1,0 +1,106 @@
+//! The classification head: logits of a text, or of each of its tokens, from what leaves the last layer.
+use tch::Tensor;
+
+use super::{Classified, ClassifierConfig, ClassifierHead, HeadActivation, Pooling, norm};
+use crate::layers::{LayerNorm, Linear, Norm};
+use crate::{Error, ModelDropout, Weights};
+
+/// A classification head.
+#[derive(Debug)]
+pub(crate) struct Head {
+    entering: Option<Norm>, // of each position
+    reads: Reads,
+    first: Option<Linear>,
+    activation: HeadActivation,
+    norm: Option<LayerNorm>,
+    pub(crate) last: Linear,
+    drops_input: bool,
+}
+
+/// Positions that logits are computed from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// The first, for the text.
+    First,
+    /// The mean of all, for the text.
+    Mean,
+    /// Each, for its token.
+    Each,
+}
+
+impl Head {
+    pub(super) fn new(config: &ClassifierConfig, weights: &Weights) -> Result<Self, Error> {
+        let &ClassifierHead { first, activation, norm, last, drops_input } = config.head();
+        let entering = config.stack().map(|stack| {
+            let names = &stack.family.names;
+            crate::language_model::norm(&stack, weights, &names.of(names.norm))
+        });
+        let reads = match (config.classified(), config.options.classifier_pooling) {
+            (Classified::Tokens, _) => Reads::Each,
+            (Classified::Texts, Some(Pooling::Mean)) => Reads::Mean,
+            (Classified::Texts, _) => Reads::First,
+        };
+        Ok(Self {
+            entering: entering.transpose()?,
+            reads,
+            first: first.map(|name| Linear::new(weights, name)).transpose()?,
+            activation,
+            norm: norm.map(|name| self::norm(config, weights, name)).transpose()?,
+            last: Linear::new(weights, last)?,
+            drops_input,
+        })
+    }
+
+    /// True if it reads the first position alone.
+    pub(super) fn reads_first(&self) -> bool {
+        self.reads == Reads::First
+    }
+
+    /// The number of positions that are read, the first ones.
+    pub(super) fn reads(&self, positions: i64) -> i64 {
+        if self.reads_first() { 1 } else { positions }
+    }
+
+    /// The first map of a head that reads the first position; `None` for other heads.
+    pub(crate) fn of_first(&self) -> Option<&Linear> {
+        self.first.as_ref().filter(|_| self.reads_first())
+    }
+
+    /// Logits from what leaves the last layer: `[batch, queries, d_model]`.
+    ///
+    /// - `bias`: `[batch, 1, 1, position]`, not 0 at padding
+    /// - returns `[batch, labels]`, or `[batch, position, labels]` for each token
+    pub(super) fn forward(&self, x: &Tensor, bias: &Tensor, dropout: &ModelDropout) -> Tensor {
+        let read = x.narrow(1, 0, self.reads(x.size()[1]));
+        let read = self.entering.as_ref().map_or_else(|| read.shallow_clone(), |norm| norm.forward(&read));
+        let read = match self.reads {
+            Reads::First => read.select(1, 0), // [batch, d_model]
+            Reads::Mean => {
+                let real = bias.isfinite().view([x.size()[0], -1, 1]).to_kind(x.kind()); // [batch, position, 1]
+                (read * &real).sum_dim_intlist(1, false, None) / real.sum_dim_intlist(1, false, None) // [batch, d_model]
+            }
+            Reads::Each => read, // [batch, position, d_model]
+        };
+        let read = if self.drops_input { dropout.classifier.apply(read) } else { read };
+        let mapped = match &self.first {
+            Some(first) => self.activate(&first.forward(&read)),
+            None => read,
+        };
+        let mapped = self.norm.as_ref().map_or_else(|| mapped.shallow_clone(), |norm| norm.forward(&mapped));
+        self.last.forward(&dropout.classifier.apply(mapped))
+    }
+
+    pub(crate) fn activate(&self, x: &Tensor) -> Tensor {
+        match self.activation {
+            HeadActivation::Tanh => x.tanh(),
+            HeadActivation::Relu => x.relu(),
+            HeadActivation::Gelu => x.gelu("none"),
+        }
+    }
+
+    /// Multiply-adds for one text of so many positions.
+    pub(super) fn multiply_adds(&self, positions: u64) -> u64 {
+        let maps = self.first.iter().chain([&self.last]).map(Linear::multiply_adds).sum::<u64>();
+        if self.reads == Reads::Each { positions * maps } else { maps }
+    }
+}
