@@ -37,10 +37,6 @@ impl Texts {
         Self { encoded, answers }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.encoded.len()
-    }
-
     /// Returns true if the tokeniser knows a word of some text.
     pub(super) fn are_known_to(&self, tokenizer: &ClassifierTokenizer) -> bool {
         self.encoded.iter().any(|text| tokenizer.knows_word_of(text))
