@@ -86,8 +86,7 @@ impl<M: GatedModel> Models<M> {
     /// Sizes that memory depends on.
     pub(crate) fn sizes(&self) -> Bytes {
         let of_number = |model: &M| model.options().0.elt_size_in_bytes() as u64;
-        let [number, quick] =
-            [&Some(&self.exact), &self.quick.as_ref()].map(|model| model.map_or(0, of_number));
+        let (number, quick) = (of_number(&self.exact), self.quick.as_ref().map_or(0, of_number));
         Bytes { number, model: (number + quick) * self.exact.weights().parameters() }
     }
 }
