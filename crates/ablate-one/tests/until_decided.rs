@@ -123,7 +123,7 @@ fn means_are_predicted_from_means() {
     assert!(correlations.len() == 8 && correlations[4] > 0.7, "{correlations:?}");
 }
 
-/// Right answers of a classifier and of a language model's choices, and F1, whose pseudo-values are predicted.
+/// Right answers of a classifier and of a language model's choices, their log-odds, and F1, whose pseudo-values are predicted.
 #[test]
 fn decisions_are_predicted_by_the_lead_of_the_right_class() {
     let f1 = CLASSIFIER.replace("metric = \"accuracy\"", "metric = \"f1\"\npositive = \"good\"");
@@ -136,9 +136,13 @@ fn decisions_are_predicted_by_the_lead_of_the_right_class() {
     };
     let classes = ["--split", "train", "--looks", "1"];
     let choices = ["--split", "agreement", "--looks", "1"];
-    for (folder, sweep) in
-        [(trained(CLASSIFIER), classes), (trained(&f1), classes), (trained(&language), choices)]
-    {
+    let log_odds = language.clone() + "[score]\nchoices = \"log_odds\"\n";
+    for (folder, sweep) in [
+        (trained(CLASSIFIER), classes),
+        (trained(&f1), classes),
+        (trained(&language), choices),
+        (trained(&log_odds), choices),
+    ] {
         let sweep =
             [&sweep[..], &["--until-decided", "--control-variate", "on", "--resamples", "99"]].concat();
         let sweep = [&sweep[..], &["--output", "results/tiny/one.csv"]].concat();

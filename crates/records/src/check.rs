@@ -123,6 +123,7 @@ fn score_range(metric: MetricName) -> (RangeInclusive<f64>, &'static str) {
         Range::Points => (0.0..=MOST_POINTS, "0 to 100"),
         Range::Signed => (-MOST_POINTS..=MOST_POINTS, "-100 to 100"),
         Range::Unbounded => (0.0..=MOST, "a number from 0 to 1e9"),
+        Range::Real => (-MOST..=MOST, "a number from -1e9 to 1e9"),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::proportion::tango_within;
 use crate::sequential::{Spending, critical_values, doubling};
 use crate::{Error, Segments};
 
-/// Segments of the first look at metrics that are means: nats per token and accuracies.
+/// Segments of the first look at metrics that are means: nats per token, log-odds and accuracies.
 const FIRST_LOOK: usize = 48;
 
 /// Segments of the first look at all other metrics. With 63 to 250 segments of a translation test set, jackknife intervals of BLEU miss the
@@ -27,7 +27,7 @@ const FIRST_LOOK_AT_CORPUS: usize = 500;
 
 /// Returns the sizes of the sample at the looks: doubling from about the first look, `looks` at most, the last at all segments.
 pub fn look_sizes(base: &Segments, looks: usize) -> Vec<usize> {
-    let is_mean = matches!(base, Segments::Nats(_) | Segments::Classes(_, ClassificationMetric::Accuracy));
+    let is_mean = base.is_mean() || matches!(base, Segments::Classes(_, ClassificationMetric::Accuracy));
     doubling(base.len(), looks, if is_mean { FIRST_LOOK } else { FIRST_LOOK_AT_CORPUS })
 }
 
@@ -138,7 +138,7 @@ impl Looked<'_> {
         (sample, predicted): (usize, Option<&Predictions>),
     ) -> Result<Option<Unbounded>, Error> {
         let places = &self.order[..sample.min(self.order.len())];
-        if !self.is_accuracy() && !matches!(self.base, Segments::Nats(_)) {
+        if !self.is_accuracy() && !self.base.is_mean() {
             let Some(Predictions::Outcomes(predicted)) = predicted else {
                 return Ok(
                     Estimate::new(&jackknifed(base, (variant, None), places), &[]).map(Unbounded::Mean)
@@ -153,11 +153,11 @@ impl Looked<'_> {
         let changes = variant.first_changes(base);
         let predicted = predicted.map(|own| own.changes(base)).transpose()?;
         let predicted_at = |place: usize| predicted.as_ref().map_or(0.0, |all| all[place]);
-        if let Segments::Nats(documents) = self.base {
+        if let Some(sizes) = self.base.sizes() {
             let of = |place: usize| Sampled {
                 effect: changes[place],
                 predicted: predicted_at(place),
-                size: documents[place].tokens().into(),
+                size: sizes[place],
             };
             let mut sampled = places.to_vec();
             sampled.sort_unstable();
@@ -199,7 +199,7 @@ impl Looked<'_> {
 
     /// The interval in the unit of the metric. If few segments change, or few otherwise than predicted, it is widened to what a variant
     /// without any change would get: the sample cannot contain changes that are rare. Tango's interval of accuracies is wide enough
-    /// already, and so is that of nats if most segments change.
+    /// already, and so is that of nats and log-odds if most segments change.
     fn interval(
         &self,
         unbounded: &Unbounded,
@@ -218,7 +218,7 @@ impl Looked<'_> {
             _ => variant.changed.len(),
         };
         let is_rare = changed < FEW_CHANGES && !self.is_accuracy();
-        if !is_rare || matches!(self.base, Segments::Nats(_)) && 2 * changed >= sample {
+        if !is_rare || self.base.is_mean() && 2 * changed >= sample {
             return Ok(Some(own));
         }
         let share = critical * critical / (sample as f64 + critical * critical); // Wilson's upper end for none

@@ -213,18 +213,18 @@ impl Side<'_> {
         Ok(again[0].interval().unwrap_or(own))
     }
 
-    /// The change in nats per token with its standard error over segments, or blocks of them. `None` for other metrics, with fewer than
+    /// The change in nats per token, or of the mean log-odds, with its standard error over segments, or blocks of them. `None` for other metrics, with fewer than
     /// five segments, and if fewer than 20 and less than half of them change: such nats are as rare as the flips of a classifier.
     fn mean_over_tokens(&self, change: &Variant) -> Option<ClusteredMean> {
-        let Segments::Nats(documents) = self.segments else { return None };
+        let sizes = self.segments.sizes()?;
         let units = self.testing.units(self.segments);
         let changed = change.changed_units(self.testing.block);
         if changed < FEW_CHANGES && 2 * changed < units {
             return None;
         }
         let mut units = vec![(0.0, 0.0); units];
-        for (place, own) in documents.iter().enumerate() {
-            units[place / self.testing.block].1 += f64::from(own.tokens());
+        for (place, size) in sizes.iter().enumerate() {
+            units[place / self.testing.block].1 += size;
         }
         for (&segment, difference) in
             change.changed.iter().zip(change.differences.chunks_exact(self.counted.width()))

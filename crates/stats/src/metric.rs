@@ -62,6 +62,8 @@ pub enum MetricName {
     Spearman,
     /// Translation edit rate: edits in percent of the words of the reference.
     Ter,
+    /// Log-odds of the right choice, in nats.
+    LogOdds,
 }
 
 /// What is known of a metric, whatever its segments are.
@@ -88,6 +90,8 @@ pub enum Range {
     Signed,
     /// At least 0.
     Unbounded,
+    /// Any number.
+    Real,
 }
 
 /// A metric in points or percent, of which more is better.
@@ -110,7 +114,7 @@ const PERCENT: Option<[&str; 2]> = Some(["%", "percentage points"]);
 const POINTS: Option<[&str; 2]> = Some(["points"; 2]);
 
 /// All metrics, in the order of [`MetricName`]. BLEU, ROUGE, chrF and TER are always in points, so they need no unit.
-static TABLE: [Entry; 13] = [
+static TABLE: [Entry; 14] = [
     entry(MetricName::Accuracy, "accuracy", "accuracy", PERCENT),
     entry(MetricName::Bleu, "bleu", "BLEU", None),
     entry(MetricName::F1, "f1", "F1", POINTS),
@@ -132,6 +136,11 @@ static TABLE: [Entry; 13] = [
         direction: Direction::LowerIsBetter,
         range: Range::Unbounded,
         ..entry(MetricName::Ter, "ter", "TER", None)
+    },
+    Entry {
+        digits: [3, 4],
+        range: Range::Real,
+        ..entry(MetricName::LogOdds, "log-odds", "log-odds", Some(["nats"; 2]))
     },
 ];
 
@@ -224,6 +233,8 @@ pub enum Metric {
     Texts(TextMetric),
     /// A score of models with one output.
     Estimates(CorrelationMetric),
+    /// Mean log-odds of the right choice.
+    LogOdds,
 }
 
 impl Metric {
@@ -232,7 +243,8 @@ impl Metric {
         let texts = TextMetric::ALL.into_iter().map(Self::Texts);
         let estimates = CorrelationMetric::ALL.into_iter().map(Self::Estimates);
         let classes = [ClassificationMetric::Accuracy, ClassificationMetric::Matthews].map(Self::Classes);
-        let mut all = [Self::Bleu, Self::Nats].into_iter().chain(classes).chain(texts).chain(estimates);
+        let mut all =
+            [Self::Bleu, Self::Nats, Self::LogOdds].into_iter().chain(classes).chain(texts).chain(estimates);
         match (name, positive) {
             (MetricName::F1, Some(positive)) => Some(Self::Classes(ClassificationMetric::F1 { positive })),
             (_, None) => all.find(|metric| metric.name() == name),
@@ -254,6 +266,7 @@ impl Metric {
             Self::Nats => MetricName::Nats,
             Self::Texts(metric) => metric.name(),
             Self::Estimates(metric) => metric.name(),
+            Self::LogOdds => MetricName::LogOdds,
         }
     }
 
@@ -267,6 +280,7 @@ impl Metric {
             Self::Nats => &["nats", "tokens", "words"],
             Self::Texts(metric) => metric.columns(),
             Self::Estimates(_) => &["gold", "predicted"],
+            Self::LogOdds => &["log_odds"],
         }
     }
 

@@ -6,7 +6,7 @@ use crate::{Cells, Error, Metric, Segments};
 /// A variant as its base and the derivatives of the loss predict it, on all segments of a test set.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Predictions {
-    /// Changes of the nats of each segment, which may predict fewer than 0 nats.
+    /// Changes of the nats, or the log-odds, of each segment; they may predict fewer than 0 nats.
     Changes(Vec<f64>),
     /// Segments with predicted classes.
     Outcomes(Segments),
@@ -18,14 +18,14 @@ impl Predictions {
     /// # Errors
     /// If they are not segments of the metric.
     pub fn from_cells(metric: Metric, base: &[Cells], predicted: &[Cells]) -> Result<Self, Error> {
-        if metric != Metric::Nats {
+        if !matches!(metric, Metric::Nats | Metric::LogOdds) {
             return Ok(Self::Outcomes(Segments::from_cells(metric, predicted)?));
         }
         let change = |(own, base): (&Cells, &Cells)| f64::from(own[0].value()) - f64::from(base[0].value());
         Ok(Self::Changes(predicted.iter().zip(base).map(change).collect()))
     }
 
-    /// Returns the predicted change of the first number of each segment: nats, or right answers.
+    /// Returns the predicted change of the first number of each segment: nats, log-odds, or right answers.
     pub(crate) fn changes(&self, base: &Counted) -> Result<Vec<f64>, Error> {
         match self {
             Self::Changes(changes) => Ok(changes.clone()),
@@ -36,5 +36,5 @@ impl Predictions {
 
 /// Returns the forward passes per segment that predictions cost. A backward pass counts two; decisions are read from another forward pass.
 pub fn passes(metric: Metric) -> usize {
-    if metric == Metric::Nats { 3 } else { 4 }
+    if matches!(metric, Metric::Nats | Metric::LogOdds) { 3 } else { 4 }
 }

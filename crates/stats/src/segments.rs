@@ -24,6 +24,9 @@ pub enum Segments {
     Texts(Vec<Vec<u32>>, TextMetric),
     /// True and predicted numbers, and the metric over them.
     Estimates(Vec<Estimate>, CorrelationMetric),
+    /// Log-odds of the right choice of each question, in nats: its log-probability less that of any other choice. Of two choices it is
+    /// the difference of their log-probabilities.
+    LogOdds(Vec<f32>),
 }
 
 /// A segment as it is stored: one number for each of [`Metric::columns`].
@@ -70,6 +73,10 @@ impl Segments {
             [Cell::Decimal(gold), Cell::Decimal(predicted)] => Ok(Estimate { gold, predicted }),
             _ => Err(fault()),
         };
+        let log_odds = |cells: &Cells| match cells[..] {
+            [Cell::Decimal(log_odds)] if log_odds.is_finite() => Ok(log_odds),
+            _ => Err(Error::Invalid(format!("a segment of {} has 1 finite number", metric.name()))),
+        };
         Ok(match metric {
             Metric::Bleu => Self::Bleu(segments.iter().map(bleu).collect::<Result<_, _>>()?),
             Metric::Classes(metric) => {
@@ -82,6 +89,7 @@ impl Segments {
             Metric::Estimates(metric) => {
                 Self::Estimates(segments.iter().map(estimate).collect::<Result<_, _>>()?, metric)
             }
+            Metric::LogOdds => Self::LogOdds(segments.iter().map(log_odds).collect::<Result<_, _>>()?),
         })
     }
 
@@ -108,6 +116,7 @@ impl Segments {
                 let Estimate { gold, predicted } = estimates[segment];
                 [gold, predicted].map(Cell::Decimal).to_vec()
             }
+            Self::LogOdds(questions) => vec![Cell::Decimal(questions[segment])],
         }
     }
 
@@ -119,7 +128,22 @@ impl Segments {
             Self::Nats(_) => Metric::Nats,
             Self::Texts(_, metric) => Metric::Texts(*metric),
             Self::Estimates(_, metric) => Metric::Estimates(*metric),
+            Self::LogOdds(_) => Metric::LogOdds,
         }
+    }
+
+    /// Sizes of the segments, if the score is a sum over segments divided by the sum of their sizes: tokens for nats, 1 for log-odds.
+    pub(crate) fn sizes(&self) -> Option<Vec<f64>> {
+        match self {
+            Self::Nats(documents) => Some(documents.iter().map(|own| own.tokens().into()).collect()),
+            Self::LogOdds(questions) => Some(vec![1.0; questions.len()]),
+            _ => None,
+        }
+    }
+
+    /// `true` if the score is such a mean of real numbers.
+    pub(crate) fn is_mean(&self) -> bool {
+        matches!(self, Self::Nats(_) | Self::LogOdds(_))
     }
 
     /// Returns the segments with those at these places replaced by others, in their order.
@@ -138,6 +162,7 @@ impl Segments {
             (Self::Nats(all), Self::Nats(others)) => replace(all, places, others),
             (Self::Texts(all, _), Self::Texts(others, _)) => replace(all, places, others),
             (Self::Estimates(all, _), Self::Estimates(others, _)) => replace(all, places, others),
+            (Self::LogOdds(all), Self::LogOdds(others)) => replace(all, places, others),
             _ => panic!("segments of one metric"),
         }
         self
@@ -158,6 +183,7 @@ impl Segments {
             Self::Nats(all) => Self::Nats(chosen(all, places)),
             Self::Texts(all, metric) => Self::Texts(chosen(all, places), *metric),
             Self::Estimates(all, metric) => Self::Estimates(chosen(all, places), *metric),
+            Self::LogOdds(all) => Self::LogOdds(chosen(all, places)),
         }
     }
 
@@ -188,6 +214,7 @@ impl Segments {
             Self::Nats(documents) => documents.len(),
             Self::Texts(texts, _) => texts.len(),
             Self::Estimates(estimates, _) => estimates.len(),
+            Self::LogOdds(questions) => questions.len(),
         }
     }
 
@@ -210,6 +237,10 @@ impl Segments {
             }
             Self::Texts(texts, metric) => metric.counted(texts),
             Self::Estimates(estimates, metric) => metric.counted(estimates),
+            Self::LogOdds(questions) => {
+                let counts = questions.iter().map(|&log_odds| [log_odds.into(), 1.0]);
+                Counted::new(counts, nats::per_token)
+            }
         })
     }
 
@@ -325,7 +356,9 @@ mod tests {
         let texts = Segments::Texts(vec![vec![5, 4, 3, 2, 3], vec![0; 5]], TextMetric::Rouge2);
         let estimates = [(2.5, -1.5), (0.0, 3.0)].map(|(gold, predicted)| Estimate { gold, predicted });
         let estimates = Segments::Estimates(estimates.to_vec(), CorrelationMetric::Spearman);
-        for segments in [bleu, outcomes(&[1, 0, 2], accuracy), nats, texts, estimates] {
+        let log_odds = Segments::LogOdds(vec![-1.5, 0.0, 4.0]);
+        assert_eq!(log_odds.score(), Ok(2.5 / 3.0));
+        for segments in [bleu, outcomes(&[1, 0, 2], accuracy), nats, texts, estimates, log_odds] {
             let cells: Vec<Cells> = (0..segments.len()).map(|segment| segments.cells(segment)).collect();
             assert!(cells.iter().all(|cells| cells.len() == segments.metric().columns().len()));
             assert_eq!(Segments::from_cells(segments.metric(), &cells), Ok(segments));
@@ -335,6 +368,11 @@ mod tests {
             (Metric::Bleu, [1, 2, 3].map(count).to_vec(), "a segment of bleu has 6 numbers"),
             (Metric::Classes(accuracy), vec![count(1), Cell::Decimal(1.0)], "of accuracy has 2 numbers"),
             (Metric::Nats, vec![Cell::Decimal(1.0), count(0), count(0)], "1 nats for 0 tokens: "),
+            (
+                Metric::LogOdds,
+                vec![Cell::Decimal(f32::INFINITY)],
+                "a segment of log-odds has 1 finite number",
+            ),
         ] {
             let error = Segments::from_cells(metric, &[cells]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

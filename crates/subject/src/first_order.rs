@@ -22,7 +22,7 @@ impl<T: Task> TaskSubject<T> {
         let encoded = self.encode(on)?;
         let Some(predicts) = self.task.predicts(&encoded) else { return Ok(None) };
         let scores = match &predicts {
-            PredictedBy::Losses(_) => Vec::new(),
+            PredictedBy::Losses(_) | PredictedBy::LogOdds => Vec::new(),
             PredictedBy::Decisions => self.scores(&encoded)?,
         };
         let effects = self.effects(on)?;
@@ -46,6 +46,9 @@ impl<T: Task> TaskSubject<T> {
                         own[1] = decision(scores, (own[0], own[1]), change)
                     });
                 }
+                PredictedBy::LogOdds => cells.iter_mut().zip(changes).for_each(|(own, change)| {
+                    own[0] = shifted(own[0], gain(f64::from(own[0].value()), change));
+                }),
             }
             cells
         };
@@ -94,10 +97,23 @@ fn shifted(cell: Cell, change: f64) -> Cell {
     Cell::Decimal((f64::from(cell.value()) + change) as f32)
 }
 
+/// Log-odds of a class or choice: its log-probability less that of any other one.
+///
+/// - `scores`: log-probabilities of all, up to what they have in common
+pub(crate) fn log_odds(scores: &[f64], right: usize) -> f64 {
+    let others = || (0..scores.len()).filter(|&place| place != right).map(|place| scores[place]);
+    let best = others().fold(f64::NEG_INFINITY, f64::max);
+    scores[right] - best - others().map(|score| (score - best).exp()).sum::<f64>().ln()
+}
+
+/// Gain in log-odds log p / (1 - p) if the loss -log p changes by `change`, to first order: a change of log p is 1 - p times theirs.
+fn gain(log_odds: f64, change: f64) -> f64 {
+    if change == 0.0 { 0.0 } else { -change / (1.0 / (1.0 + log_odds.exp())).max(f64::MIN_POSITIVE) }
+}
+
 /// The predicted class if the loss of the right one, its negative log-probability, changes by `change`.
 ///
-/// A change of log p is 1 - p times a change of the log-odds, which for two classes are the lead of the right class over the other, and
-/// for more about its lead over the best of the others.
+/// Its log-odds are, for two classes, its lead over the other, and for more about its lead over the best of the others.
 fn decision(scores: &[f64], (right, decided): (Cell, Cell), change: f64) -> Cell {
     let Some(place) = right.count().map(|class| class as usize).filter(|&class| class < scores.len()) else {
         return decided;
@@ -105,12 +121,7 @@ fn decision(scores: &[f64], (right, decided): (Cell, Cell), change: f64) -> Cell
     let best = |best: usize, other: usize| if scores[other] > scores[best] { other } else { best };
     let Some(rival) = (0..scores.len()).filter(|&class| class != place).reduce(best) else { return decided };
     let lead = scores[place] - scores[rival];
-    let others: f64 = (0..scores.len())
-        .filter(|&class| class != place)
-        .map(|class| (scores[class] - scores[place]).exp())
-        .sum();
-    let wrong = 1.0 / (1.0 + 1.0 / others); // 1 - p, also where `others` overflows
-    let moved = if change == 0.0 { lead } else { lead - change / wrong.max(f64::MIN_POSITIVE) };
+    let moved = lead + gain(log_odds(scores, place), change);
     match (lead > 0.0, moved > 0.0) {
         (true, false) => Cell::Count(rival as u32),
         (false, true) => right,

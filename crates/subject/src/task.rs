@@ -68,6 +68,8 @@ pub(crate) enum PredictedBy {
     Losses(Vec<usize>),
     /// Decisions between classes or choices, one for each loss.
     Decisions,
+    /// Log-odds of the right choice, one for each loss.
+    LogOdds,
 }
 
 /// A task. What is the same for all of them, such as opening, training and evaluating, is written once, over this trait.

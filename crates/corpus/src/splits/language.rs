@@ -1,8 +1,9 @@
 //! Documents or questions of a split: from files, or made by the demo grammar.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{BadRows, check};
 use crate::choices::{self, Choice, ChoiceFormat};
@@ -34,6 +35,7 @@ pub struct Grammar {
 #[serde(deny_unknown_fields)]
 pub struct SplitFiles {
     /// The files, relative to the data folder.
+    #[serde(default)]
     pub files: Vec<PathBuf>,
     /// Layout of documents in them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,12 +46,15 @@ pub struct SplitFiles {
     /// Rule of choices, if not that of `[score]`.
     #[serde(default, skip_serializing)]
     pub rule: Option<ChoiceRule>,
+    /// Another split, whose entries are those of this one but for `rule`.
+    #[serde(default, skip_serializing)]
+    pub like: Option<String>,
     /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
     #[serde(default, skip_serializing)]
     pub fetch: Option<String>,
 }
 
-/// Rule of a choice, by the names of lm-evaluation-harness.
+/// What is scored of a choice; the first two have the names of lm-evaluation-harness.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceRule {
@@ -58,6 +63,8 @@ pub enum ChoiceRule {
     Acc,
     /// The greatest log-probability divided by the number of characters.
     AccNorm,
+    /// The log-odds of the right choice: its log-probability less that of any other choice.
+    LogOdds,
 }
 
 impl ChoiceRule {
@@ -66,6 +73,7 @@ impl ChoiceRule {
         match self {
             Self::Acc => "acc",
             Self::AccNorm => "acc_norm",
+            Self::LogOdds => "log_odds",
         }
     }
 }
@@ -75,7 +83,7 @@ impl ChoiceRule {
 pub enum Texts {
     /// Scored by nats per token.
     Documents(Vec<Document>),
-    /// Scored by the share of right choices.
+    /// Scored by the share of right choices, or their log-odds.
     Questions(Vec<Choice>),
 }
 
@@ -160,6 +168,26 @@ fn scattered(questions: &[Choice]) -> Option<&str> {
     groups(questions).into_iter().map(|group| group.name).find(|name| !seen.insert(*name))
 }
 
+/// Reads splits, of which some are like others.
+///
+/// # Errors
+/// If one is like a split that there is not or that is like another, or has entries of its own besides `rule`.
+pub fn splits<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, SplitFiles>, D::Error> {
+    let read = BTreeMap::<String, SplitFiles>::deserialize(from)?;
+    let whole = |(name, own): (&String, &SplitFiles)| {
+        let Some(like) = &own.like else { return Ok((name.clone(), own.clone())) };
+        let fault = |fault: &str| D::Error::custom(format!("data.splits.{name} is like `{like}`{fault}"));
+        let SplitFiles { files, documents, choices, fetch, .. } = own;
+        if !files.is_empty() || documents.is_some() || choices.is_some() || fetch.is_some() {
+            return Err(fault(": only `rule` can be its own"));
+        }
+        let other = read.get(like).filter(|other| other.like.is_none());
+        let other = other.ok_or_else(|| fault(", which is no split with files"))?;
+        Ok((name.clone(), SplitFiles { rule: own.rule.or(other.rule), ..other.clone() }))
+    };
+    read.iter().map(whole).collect()
+}
+
 impl SplitFiles {
     /// The files; `folder` is where data sets are.
     pub fn paths(&self, folder: &Path) -> Vec<PathBuf> {
@@ -237,6 +265,32 @@ impl Grammar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn splits_may_be_like_others_but_for_their_rule() {
+        #[derive(Debug, Deserialize)]
+        struct Data {
+            #[serde(deserialize_with = "splits")]
+            splits: BTreeMap<String, SplitFiles>,
+        }
+        let read = |own: &str| {
+            let first = "splits.a = { files = ['a.tsv'], rule = 'acc_norm', fetch = 'x' }";
+            toml::from_str::<Data>(&format!("{first}\nsplits.b = {{ {own} }}"))
+                .map(|data| data.splits["b"].clone())
+        };
+        let split = read("like = 'a', rule = 'log_odds'").unwrap();
+        assert_eq!((split.files, split.fetch), (vec![PathBuf::from("a.tsv")], Some("x".to_owned())));
+        assert_eq!(split.rule, Some(ChoiceRule::LogOdds));
+        assert_eq!(read("like = 'a'").unwrap().rule, Some(ChoiceRule::AccNorm));
+        for (own, fault) in [
+            ("like = 'c'", "data.splits.b is like `c`, which is no split with files"),
+            ("like = 'b'", "data.splits.b is like `b`, which is no split with files"),
+            ("like = 'a', files = ['b.tsv']", "data.splits.b is like `a`: only `rule` can be its own"),
+        ] {
+            let message = read(own).unwrap_err().to_string();
+            assert!(message.contains(fault), "{message}");
+        }
+    }
 
     #[test]
     fn groups_that_do_not_stand_side_by_side_are_refused() {

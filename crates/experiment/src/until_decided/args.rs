@@ -120,18 +120,26 @@ impl DecidingArgs {
         let is_predicted = !scored.rescale
             && matches!(
                 metric,
-                MetricName::Nats | MetricName::Accuracy | MetricName::F1 | MetricName::Matthews
+                MetricName::Nats
+                    | MetricName::LogOdds
+                    | MetricName::Accuracy
+                    | MetricName::F1
+                    | MetricName::Matthews
             );
         let control_variate = match self.control_variate {
             Some(Switch::On) if !is_predicted => {
                 return Err(Error::input(format!(
-                    "--control-variate on is for nats per token, accuracy, F1 and Matthews correlation without --rescale: first-order \
+                    "--control-variate on is for nats per token, log-odds, accuracy, F1 and Matthews correlation without --rescale: first-order \
                      effects do not predict {metric}"
                 )));
             }
             Some(switch) => switch == Switch::On,
             // decisions rarely change, so that predicting them saves little
-            None => is_predicted && metric == MetricName::Nats && heads >= LEAST_HEADS,
+            None => {
+                is_predicted
+                    && matches!(metric, MetricName::Nats | MetricName::LogOdds)
+                    && heads >= LEAST_HEADS
+            }
         };
         let bounds = match self.bounds {
             None | Some(Bounds::ObrienFleming) => Spending::ObrienFleming,

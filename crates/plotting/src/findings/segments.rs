@@ -60,12 +60,13 @@ pub fn stored_if_there<R: Row>(results: &Results<R>) -> Result<Option<(Segments,
     }
 }
 
-/// Of each segment that differs: BLEU of the segment alone, nats of the whole segment, or whether the class is the right one.
+/// Of each segment that differs: BLEU of the segment alone, nats of the whole segment, log-odds of the right choice, or whether the class is the right one.
 fn changes(base: &Segments, masked: &Segments, metric: &Metric) -> Vec<SegmentChange> {
     let score = |segments: &Segments, place: usize| match segments {
         Segments::Bleu(segments) => Segments::Bleu(vec![segments[place]]).score().unwrap_or(0.0),
         Segments::Classes(outcomes, _) => f64::from(u8::from(outcomes[place].is_right())),
         Segments::Nats(documents) => f64::from(documents[place].nats()),
+        Segments::LogOdds(questions) => f64::from(questions[place]),
         Segments::Texts(texts, metric) => {
             Segments::Texts(vec![texts[place].clone()], *metric).score().unwrap_or(0.0)
         }
@@ -77,7 +78,7 @@ fn changes(base: &Segments, masked: &Segments, metric: &Metric) -> Vec<SegmentCh
     let word = |right: f64| if right > 0.0 { "right" } else { "wrong" };
     let words = |before: f64, after: f64| match base {
         Segments::Bleu(_) => format!("BLEU {} to {}", fixed(before, 1), fixed(after, 1)),
-        Segments::Nats(_) => format!("{} nats", signed(after - before, 2)),
+        Segments::Nats(_) | Segments::LogOdds(_) => format!("{} nats", signed(after - before, 2)),
         Segments::Texts(_, kind) if *kind != TextMetric::ExactMatch => {
             format!("{} {} to {}", metric.label(), fixed(before, 1), fixed(after, 1))
         }

@@ -94,10 +94,10 @@ impl Task for LanguageModelling {
     }
 
     fn metric(&self, split: &str) -> Metric {
-        if self.data.is_of_questions(split) {
-            Metric::Classes(ClassificationMetric::Accuracy)
-        } else {
-            Metric::Nats
+        match self.rule(split) {
+            _ if !self.data.is_of_questions(split) => Metric::Nats,
+            ChoiceRule::LogOdds => Metric::LogOdds,
+            ChoiceRule::Acc | ChoiceRule::AccNorm => Metric::Classes(ClassificationMetric::Accuracy),
         }
     }
 
@@ -125,7 +125,7 @@ impl Task for LanguageModelling {
                 }
             }
             Texts::Questions(questions) => {
-                identity.metric = "accuracy".to_owned();
+                identity.metric = self.metric(&identity.split).name().to_string();
                 arguments.insert("choices".to_owned(), self.rule(&identity.split).name().into());
                 // absent where no BOS precedes a context, as from minimal pairs
                 if self.context_bos().is_some() && questions.iter().any(Choice::has_context) {
@@ -183,11 +183,14 @@ impl Task for LanguageModelling {
                 let mut sums = vec![(0.0, 0_u32); words.len()];
                 for (row, found) in found.into_iter().enumerate() {
                     let (sum, tokens) = &mut sums[rows.segment(row)];
-                    *sum += found.nats();
+                    *sum += found.value();
                     *tokens += rows.predictions(row) as u32;
                 }
                 let document = |((nats, tokens), &words)| Ok(NatsStatistics::new(nats, tokens, words)?);
                 Ok(Segments::Nats(sums.into_iter().zip(words).map(document).collect::<Result<_, Error>>()?))
+            }
+            SegmentsOf::Questions { rule: ChoiceRule::LogOdds, .. } => {
+                Ok(Segments::LogOdds(found.into_iter().map(|found| found.value() as f32).collect()))
             }
             SegmentsOf::Questions { answers, .. } => {
                 let outcome = |(found, &gold): (Found, _)| Outcome { gold, predicted: found.choice() };
@@ -230,6 +233,7 @@ impl Task for LanguageModelling {
             SegmentsOf::Documents { .. } => {
                 PredictedBy::Losses((0..rows.len()).map(|row| rows.segment(row)).collect())
             }
+            SegmentsOf::Questions { rule: ChoiceRule::LogOdds, .. } => PredictedBy::LogOdds,
             SegmentsOf::Questions { .. } => PredictedBy::Decisions,
         })
     }

@@ -40,9 +40,9 @@ struct Row {
 pub(crate) enum SegmentsOf {
     /// Documents, by their nats per token: the words of each.
     Documents { words: Vec<u32> },
-    /// Questions, by the choice that a model finds most probable: the place of the right one among the choices of each, and
-    /// the place of its first row, behind which those of its other choices follow.
-    Questions { answers: Vec<usize>, starts: Vec<usize> },
+    /// Questions, scored by this rule: the place of the right one among the choices of each, and its first row, which those of its
+    /// other choices follow.
+    Questions { answers: Vec<usize>, starts: Vec<usize>, rule: ChoiceRule },
 }
 
 /// Windows that make rows of documents.
@@ -244,14 +244,14 @@ impl Rows {
                 // What nothing comes before cannot be predicted; where context and choice merge into one token, that is.
                 let context = (context + usize::from(begin.is_some())).clamp(1, count - 1);
                 let length = match rule {
-                    ChoiceRule::Acc => 1.0,
+                    ChoiceRule::Acc | ChoiceRule::LogOdds => 1.0,
                     ChoiceRule::AccNorm => part.characters.max(1) as f64,
                 };
                 rows.push(Row { tokens: start..tokens.len(), context, segment, length });
             }
         }
         let answers = questions.iter().map(|question| question.answer).collect();
-        Ok(Self { tokens, rows, segments: SegmentsOf::Questions { answers, starts } })
+        Ok(Self { tokens, rows, segments: SegmentsOf::Questions { answers, starts, rule } })
     }
 
     /// Number of rows.

@@ -2,11 +2,13 @@
 use std::ops::Range;
 
 use core_masking::{HeadSet, LanguageModel, Replacement, Trunk, to_vec};
+use corpus::splits::language::ChoiceRule;
 use tch::{Kind, Tensor, no_grad};
 
 use super::rows::{Rows, SegmentsOf};
 use crate::error::Error;
 use crate::evaluation::{BySet, Request, Scorer, by_lowest_layer};
+use crate::first_order::log_odds;
 use crate::models::Models;
 
 /// A split that is predicted.
@@ -17,18 +19,18 @@ pub(crate) struct Predictions<'a> {
 /// Result of a unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Found {
-    /// Of a row of a document: its nats, summed over its predictions.
-    Nats(f64),
+    /// Of a row of a document its nats, summed over its predictions; of a question the log-odds of the right choice.
+    Value(f64),
     /// Of a question: the place of the choice that the model finds most probable.
     Choice(usize),
 }
 
 impl Found {
-    /// The nats of a row of a document.
-    pub(super) fn nats(self) -> f64 {
+    /// Nats of a row of a document, or log-odds of a question.
+    pub(super) fn value(self) -> f64 {
         match self {
-            Self::Nats(nats) => nats,
-            Self::Choice(_) => unreachable!("a row of a document is not a question"),
+            Self::Value(value) => value,
+            Self::Choice(_) => unreachable!("a decision has no value"),
         }
     }
 
@@ -36,7 +38,7 @@ impl Found {
     pub(super) fn choice(self) -> usize {
         match self {
             Self::Choice(choice) => choice,
-            Self::Nats(_) => unreachable!("a question is not a row of a document"),
+            Self::Value(_) => unreachable!("a value is not a decision"),
         }
     }
 }
@@ -110,9 +112,16 @@ impl Scorer for Predictions<'_> {
         let (nats, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
         let nats = nats.iter().map(|nats| finite(&batch.by_row(&nats.to_kind(Kind::Double))));
         let nats = nats.collect::<Result<Vec<_>, _>>()?;
-        let found = match self.rows.segments {
+        let found = match &self.rows.segments {
             SegmentsOf::Documents { .. } => {
-                nats.into_iter().map(|nats| nats.into_iter().map(Found::Nats).collect()).collect()
+                nats.into_iter().map(|nats| nats.into_iter().map(Found::Value).collect()).collect()
+            }
+            SegmentsOf::Questions { answers, rule: ChoiceRule::LogOdds, .. } => {
+                let of_set = |nats: Vec<f64>| {
+                    let scores = by_question(self.rows, request.rows, &nats).into_iter().zip(request.rows);
+                    scores.map(|(scores, &row)| Found::Value(log_odds(&scores, answers[row]))).collect()
+                };
+                nats.into_iter().map(of_set).collect()
             }
             SegmentsOf::Questions { .. } => {
                 let choices = |nats: Vec<f64>| {
@@ -133,10 +142,9 @@ mod tests {
     use crate::evaluation::{Batches, Masks, Plan, Purpose, Replace, no_replacement};
     use crate::language::memory;
     use crate::subject::Scored;
-    use core_masking::{GatedModel, LanguageConfig, ModelDropout};
+    use core_masking::{GatedModel, Gates, LanguageConfig, ModelConfig, ModelDropout};
     use corpus::choices::Choice;
     use corpus::language_tokenizer::LanguageTokenizer;
-    use corpus::splits::language::ChoiceRule;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
     use tch::Device;
@@ -158,7 +166,7 @@ mod tests {
         LanguageModel::random(config, 3, (Kind::Float, Device::Cpu)).unwrap()
     }
 
-    fn questions(count: usize) -> Rows {
+    fn questions(count: usize, rule: ChoiceRule) -> Rows {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let mut text = || -> String {
             let letters = (0..rng.random_range(2..6)).map(|_| b"abcd"[rng.random_range(0..4)] as char);
@@ -176,12 +184,40 @@ mod tests {
             })
             .collect();
         let tokenizer = LanguageTokenizer::characters(["ab cd"].into_iter());
-        let choosing = Choosing { rule: ChoiceRule::Acc, context_bos: None, positions: 13 };
+        let choosing = Choosing { rule, context_bos: None, positions: 13 };
         Rows::of_choices(&tokenizer, &questions, choosing, "test").unwrap()
     }
 
     fn set(names: &[&str]) -> HeadSet {
         names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    /// With p = 1 / (1 + exp(-log-odds)), -log p is the cross-entropy of the choices, which gradients are taken of.
+    #[test]
+    fn log_odds_are_those_of_the_loss() {
+        let rows = questions(40, ChoiceRule::LogOdds);
+        let model = model();
+        let sets = [set(&[]), set(&["self:1:1", "self:3:2"])];
+        let machine = crate::test_machine::machine();
+        let models = Models::new(model, machine.precision).unwrap();
+        let need = memory::need(models.exact.config(), models.sizes(), Purpose::Scoring);
+        let plan = Plan::new(&machine, &need, &rows.padded().collect::<Vec<_>>());
+        let units: Vec<usize> = (0..40).collect();
+        let each = |_: &mut Progress, index: usize, found: Vec<Found>| {
+            let model = &models.exact;
+            let layout = model.config().layout();
+            let gates = Gates::masking(&layout, std::slice::from_ref(&sets[index]), model.options()).unwrap();
+            let examples = rows.examples(model, &units).unwrap();
+            let losses = no_grad(|| model.losses(&examples, &gates, &ModelDropout::OFF));
+            for (found, loss) in found.into_iter().zip(to_vec::<f64>(&losses.to_kind(Kind::Double))) {
+                let expected = (-found.value()).exp().ln_1p();
+                assert!((loss - expected).abs() < 1e-5, "{found:?}: {loss}, {expected}");
+            }
+            Ok(())
+        };
+        let mut threads = models.of_threads(plan.workers).unwrap();
+        let masks = (&Masks { sets: &sets, rescale: false }, &no_replacement as &Replace<'_, _>);
+        Batches::new(plan).run(&Predictions { rows: &rows }, &mut threads, masks, true, each).unwrap();
     }
 
     /// The choices of the model with the heads of a set masked, without what head sets share.
@@ -199,7 +235,7 @@ mod tests {
     /// some are so close that bf16 makes them otherwise, but fewer than one in ten.
     #[test]
     fn sharing_changes_no_choice_and_bf16_few() {
-        let rows = questions(600);
+        let rows = questions(600, ChoiceRule::Acc);
         let sets =
             [set(&["self:1:1"]), set(&["self:2:1", "self:3:2"]), set(&["self:3:2"]), set(&["self:3:4"])];
         for (rescale, memory, precision) in [

@@ -79,7 +79,7 @@ pub(crate) struct LanguageData {
     /// Blocks of random symbols said twice, made when needed; its splits are train, dev and test.
     pub repeats: Option<Repeats>,
     /// Documents or questions by the name of their split.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "corpus::splits::language::splits")]
     pub splits: BTreeMap<String, SplitFiles>,
 }
 
@@ -117,7 +117,7 @@ pub(crate) enum SegmentKind {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ScoreSpec {
-    /// `acc` or `acc_norm`.
+    /// `acc`, `acc_norm` or `log_odds`.
     pub choices: ChoiceRule,
     /// True if BOS precedes the context of a question wherever the tokenizer adds it to texts.
     pub context_bos: bool,

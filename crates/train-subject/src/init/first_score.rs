@@ -146,6 +146,9 @@ impl FirstScore {
                         .to_owned()
                 })
             }
+            Segments::LogOdds(_) => (score <= 0.0).then(|| {
+                "wrong choices are more probable than right ones: are they in the right columns?".to_owned()
+            }),
             Segments::Nats(_) => {
                 let uniform = (self.vocabulary? as f64).ln();
                 (score > UNIFORM * uniform).then(|| {
