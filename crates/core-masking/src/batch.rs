@@ -51,15 +51,6 @@ impl SegmentBatch {
             segments: TokenBatch::new(&segments, 0, options).ids,
         }
     }
-
-    /// Some texts of the batch, any of them more than once; `rows`: `[selected]` of indices.
-    pub fn select(&self, rows: &Tensor) -> Self {
-        let TokenBatch { ids, bias } = &self.tokens;
-        Self {
-            tokens: TokenBatch { ids: ids.index_select(0, rows), bias: bias.index_select(0, rows) },
-            segments: self.segments.index_select(0, rows),
-        }
-    }
 }
 
 /// The bias that hides the future: `[1, 1, position, position]`, 0 up to the diagonal and `-inf` above it.

@@ -41,7 +41,7 @@ pub use attention::Projections;
 pub use batch::{SegmentBatch, TokenBatch, causal_bias};
 pub use checkpoint::refuse_adapter;
 pub use classifier::{Classifier, ClassifierConfig};
-pub use decode::{BeamSearch, OutputRules, SentenceBytes, Stopping, Translation};
+pub use decode::{BeamSearch, OutputRules, Stopping, Translation};
 pub use dropout::{Dropout, DropoutRates, ModelDropout};
 pub use error::Error;
 pub use gates::{AttentionRecord, Gate, Gates, RecordedWeights};

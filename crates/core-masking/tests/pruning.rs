@@ -222,7 +222,7 @@ fn a_translation_under_resampling_has_the_score_of_its_loss() {
         let replacement = model.replacement(&PairBatch::new(&model, &others, &targets));
         let variants = model.variants(&[all.clone(), all.clone()], false).unwrap();
         let variants = variants.replaced_by(Some(&replacement));
-        let (found, _) = search.sweep(&model, &SOURCES, &variants, 2, None, &|| 1).unwrap();
+        let (found, _) = search.sweep(&model, &SOURCES, &variants, 2, None).unwrap();
         let plain = search.translate(&model, &SOURCES, &Gates::open(&model.layout(), options)).unwrap();
         for found in found {
             let read: Vec<Vec<u32>> = found.iter().map(|found| read(&model, found)).collect();

@@ -75,32 +75,10 @@ proptest! {
         for rescale in [false, true] {
             let variants = model.variants(&sets, rescale).unwrap();
             let (found, _) = model.sweep(&batch, &variants, together, None);
-            let cells: Vec<(usize, usize)> = (0..sets.len()).map(|set| (set, 1)).collect();
-            let of_second_text = model.sweep_cells(&batch, &variants, &cells);
-            for (index, (set, found)) in sets.iter().zip(&found).enumerate() {
+            for (set, found) in sets.iter().zip(&found) {
                 let expected = alone(&model, &batch, set, rescale);
                 prop_assert!(gap(found, &expected) < 1e-12, "{set}");
-                prop_assert!(gap(&of_second_text.get(index as i64), &expected.get(1)) < 1e-12, "{set}, one text");
             }
-        }
-    }
-
-    /// Any texts under any variants, some of them twice.
-    #[test]
-    fn single_texts_under_single_variants_are_as_alone(
-        sets in sets(&model().layout()),
-        picks in proptest::collection::vec((any::<proptest::sample::Index>(), 0_usize..3), 1..7),
-        rescale: bool,
-    ) {
-        let model = model();
-        let batch = batch(&model, &[5, 13, 1]);
-        let variants = model.variants(&sets, rescale).unwrap();
-        let cells: Vec<(usize, usize)> = picks.iter().map(|(set, text)| (set.index(sets.len()), *text)).collect();
-        let found = model.sweep_cells(&batch, &variants, &cells);
-        for (row, &(set, text)) in cells.iter().enumerate() {
-            let expected = alone(&model, &batch, &sets[set], rescale).get(text as i64);
-            let gap = gap(&found.get(row as i64), &expected);
-            prop_assert!(gap < 1e-12, "{}, text {text}: {gap:e}", sets[set]);
         }
     }
 

@@ -48,7 +48,7 @@ pub struct SharedArgs {
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub results: PathBuf,
 
-    /// Number format of the model; bf16 repeats close decisions in f32
+    /// Number format of the model; bf16 may change close decisions
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Precision::F32)]
     pub precision: Precision,
 

@@ -40,7 +40,7 @@ pub trait Subject {
     /// - `beside`: other splits that are held at the same time, with which this one shares the memory
     ///
     /// # Errors
-    /// If the split is at fault, or the memory too small for one segment.
+    /// If the split is at fault.
     fn evaluator<'a>(&'a self, scored: &Scored, beside: u64) -> Result<Box<dyn Evaluator + 'a>, Error>;
 
     /// Scores the model without each of these sets of heads, and hands each result to `each` with its place in

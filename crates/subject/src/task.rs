@@ -14,11 +14,10 @@ use training::Machine;
 use crate::checkpoint::{CheckpointSpec, Places};
 use crate::dynamics::DynamicsSpec;
 use crate::error::Error;
-use crate::evaluation::{Need, Plan, Purpose, Scorer};
+use crate::evaluation::{Need, Purpose, Scorer};
 use crate::functions::FunctionsSpec;
 use crate::models::Models;
 use crate::reading::{Input, Reading, Vocabulary};
-use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
 
 /// The entries of a subject's TOML file.
@@ -152,13 +151,7 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     fn need<'a>(&'a self, models: &'a Models<Self::Model>, purpose: Purpose<'a>) -> Need<'a>;
 
     /// Begins an evaluation.
-    fn scorer<'a>(
-        &'a self,
-        models: &Models<Self::Model>,
-        plan: &Plan,
-        prepared: &'a Self::Prepared,
-        scored: &Scored,
-    ) -> Result<Self::Scorer<'a>, Error>;
+    fn scorer<'a>(&'a self, prepared: &'a Self::Prepared) -> Self::Scorer<'a>;
 
     /// The results of segments as tests need them.
     ///

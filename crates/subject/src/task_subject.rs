@@ -457,7 +457,7 @@ impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
         let layout = subject.layout();
         sets.iter().flat_map(HeadSet::iter).try_for_each(|id| layout.check(id))?;
         let metric = task.metric(&scored.split).name();
-        let scorer = task.scorer(&subject.models, &batches.plan, prepared, scored)?;
+        let scorer = task.scorer(prepared);
         let mut undefined = Vec::new();
         let replace =
             |models: &Models<T::Model>, rows: &[usize], masked: &HeadSet| substitute.of(models, rows, masked);
@@ -480,9 +480,6 @@ impl<T: Task> Evaluator for SplitEvaluator<'_, T> {
             }
             each(index, evaluation)
         })?;
-        if let Some(report) = scorer.report().filter(|_| !machine.quiet) {
-            words::say!("{report}");
-        }
         if !undefined.is_empty() {
             words::say!(
                 "warning: all predictions are equal with these masked, so that no correlation exists and 0 stands for it: {}",

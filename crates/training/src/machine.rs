@@ -15,7 +15,7 @@ use crate::memory::Memory;
 pub enum Precision {
     /// Single precision
     F32,
-    /// bfloat16, quick on machines that have units for it; classes and choices are decided again in f32 where they are close
+    /// bfloat16, fast on machines that have units for it; decisions that are close may change
     Bf16,
 }
 

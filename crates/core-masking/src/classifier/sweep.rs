@@ -99,33 +99,6 @@ impl Classifier {
         nodes.into_iter().zip(0..).map(|(node, place)| (node, walk.of_node(&logits, place))).collect()
     }
 
-    /// [Logits](Self::forward) of single texts under single variants.
-    ///
-    /// - `cells`: places of variant and text; what lies below the first masked head is computed once for each text among
-    ///   them
-    ///
-    /// # Panics
-    /// If there is no such variant or text, or no cell.
-    pub fn sweep_cells(&self, batch: &SegmentBatch, variants: &Variants, cells: &[(usize, usize)]) -> Tensor {
-        let mut texts: Vec<usize> = cells.iter().map(|&(_, text)| text).collect();
-        texts.sort_unstable();
-        texts.dedup();
-        let place = |text| texts.partition_point(|&other| other < text);
-        let index = |places: Vec<usize>| {
-            let places: Vec<i64> = places.into_iter().map(|place| place as i64).collect();
-            Tensor::from_slice(&places).to_device(batch.tokens.ids.device())
-        };
-        let batch = batch.select(&index(texts.clone()));
-        let trunk = self.trunk(&batch, self.top(variants), None);
-        let rows = index(cells.iter().map(|&(_, text)| place(text)).collect());
-        let gates = variants.gates.select(&index(cells.iter().map(|&(variant, _)| variant).collect()));
-        let of_cells = index(cells.iter().map(|&(_, text)| text).collect());
-        let replacement = variants.replacement.as_ref().map(|replacement| replacement.select(&of_cells));
-        let gates = gates.replaced_by(replacement);
-        let x = trunk.x.index_select(0, &rows);
-        self.forward_from(trunk.layer, &x, &batch.select(&rows), &gates, &ModelDropout::OFF)
-    }
-
     /// The layer below which the variants are one; the last layer is computed in a way of its own.
     fn top(&self, variants: &Variants) -> usize {
         variants.lowest.min(self.layers.len() - 1)

@@ -1,6 +1,4 @@
 //! Keys and values of a decoder in single precision on a CPU.
-use std::rc::Rc;
-
 use tch::{Kind, Tensor};
 
 use super::lanes::{LaneLayout, PackedKeyValue, Seen};
@@ -11,7 +9,6 @@ use crate::translator::DecoderMemory;
 use crate::{Attention, Dropout, GatedModel, Translator, to_vec};
 
 /// Keys and values of all decoder layers. Keys never move: a hypothesis knows where those of its past are.
-#[derive(Clone)]
 pub(super) struct LaneMemory {
     layers: Vec<Layer>,
     source_length: usize, // padding included
@@ -19,10 +16,9 @@ pub(super) struct LaneMemory {
     pasts: Vec<Vec<u32>>, // [sentence * hypothesis]: its row in each step, the newest last
 }
 
-#[derive(Clone)]
 struct Layer {
-    source: Rc<PackedKeyValue>,     // [sentence of the first step * source length]
-    steps: Vec<Rc<PackedKeyValue>>, // of each the rows that were in the batch
+    source: PackedKeyValue,     // [sentence of the first step * source length]
+    steps: Vec<PackedKeyValue>, // of each the rows that were in the batch
 }
 
 #[derive(Clone, Copy)]
@@ -38,7 +34,7 @@ impl LaneMemory {
     pub(super) fn new(model: &Translator, memory: &Tensor, source_bias: &Tensor) -> Self {
         let layer = |layer| {
             let attention = model.layers.module(Attention::EncDec, layer);
-            Layer { source: Rc::new(keys_values(attention, memory)), steps: Vec::new() }
+            Layer { source: keys_values(attention, memory), steps: Vec::new() }
         };
         let tokens = source_bias.isfinite().sum_dim_intlist([1, 2, 3].as_slice(), false, Kind::Int64); // [sentence]
         let tokens = to_vec::<i64>(&tokens).into_iter().enumerate();
@@ -62,7 +58,7 @@ impl DecoderMemory for LaneMemory {
         gate: Gate<'_>,
         _: &Dropout,
     ) -> Tensor {
-        self.layers[layer].steps.push(Rc::new(keys_values(attention, x)));
+        self.layers[layer].steps.push(keys_values(attention, x));
         let steps = &self.layers[layer].steps;
         let count = steps.len() as i64;
         let distances = || Tensor::arange_start(1 - count, 1, (Kind::Int64, x.device())).unsqueeze(0);
@@ -82,7 +78,7 @@ impl DecoderMemory for LaneMemory {
         gate: Gate<'_>,
         _: &Dropout,
     ) -> Tensor {
-        let memory = &*self.layers[layer].source;
+        let memory = &self.layers[layer].source;
         let hypotheses = self.hypotheses() as usize;
         attend(attention, x, gate, None, |row, seen| {
             let Source { sentence, tokens } = self.sources[row / hypotheses];
@@ -114,12 +110,6 @@ impl Memory for LaneMemory {
         let of_sentence = |&row: &usize| self.pasts[row * hypotheses..][..hypotheses].iter().cloned();
         self.pasts = rows.iter().flat_map(of_sentence).collect();
         self.sources = rows.iter().map(|&row| self.sources[row]).collect();
-    }
-
-    fn part(&self, first: usize, count: usize) -> Box<dyn Memory> {
-        let mut part = self.clone();
-        part.keep(&(first..first + count).collect::<Vec<_>>());
-        Box::new(part)
     }
 }
 

@@ -21,9 +21,6 @@ pub(super) trait Memory: DecoderMemory {
 
     /// Sentence `rows[i]` is the `i`-th from now on; those that are not named leave.
     fn keep(&mut self, rows: &[usize]);
-
-    /// The memory of `count` sentences from `first` on, which go on alone.
-    fn part(&self, first: usize, count: usize) -> Box<dyn Memory>;
 }
 
 /// An empty target and this source.

@@ -93,29 +93,6 @@ pub struct Translation {
     pub steps: usize,
 }
 
-/// Bytes that the search of a sentence takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SentenceBytes {
-    /// Unless its translation is longer than nearly all are.
-    pub likely: u64,
-    /// With a translation of the greatest length.
-    pub most: u64,
-}
-
-/// Reaction to a batch that takes more steps than is likely.
-#[derive(Clone, Copy)]
-pub(crate) struct Watch<'a> {
-    /// Steps that are likely.
-    pub(crate) likely: usize,
-    /// Number of sentences that go on at once after these; the others go on after them.
-    pub(crate) outgrown: &'a dyn Fn() -> usize,
-}
-
-impl Watch<'_> {
-    /// Nothing.
-    const NONE: Self = Self { likely: usize::MAX, outgrown: &|| usize::MAX };
-}
-
 impl BeamSearch {
     /// Translates a batch.
     ///
@@ -145,7 +122,7 @@ impl BeamSearch {
             sources.iter().map(|source| self.limit(model.config(), source.len())).collect();
         tch::no_grad(|| {
             let memory = model.encode(&batch, gates, &ModelDropout::OFF); // [sentence, source, d_model]
-            self.search(model, (&memory, &batch.bias), gates, &limits, Watch::NONE)
+            self.search(model, (&memory, &batch.bias), gates, &limits)
         })
     }
 
@@ -180,38 +157,27 @@ impl BeamSearch {
         tokens + usize::from(self.is_end_forced(config)) >= limit
     }
 
-    /// Target tokens that few translations of `source` tokens have more of, end symbol included on both sides.
-    pub(crate) fn likely_length(&self, config: &TranslatorConfig, source: usize) -> usize {
-        (2 * source + 16).min(self.limit(config, source))
-    }
-
-    /// Memory of a sentence of `source` tokens on its way through encoder and decoder; `bytes`: of a number.
-    pub fn sentence_bytes(&self, config: &TranslatorConfig, bytes: u64, source: usize) -> SentenceBytes {
+    /// Returns the bytes that a sentence of `source` tokens takes on its way through encoder and decoder if its translation has the
+    /// maximum length; `bytes`: of a number.
+    pub fn sentence_bytes(&self, config: &TranslatorConfig, bytes: u64, source: usize) -> u64 {
         let width = config.d_model as u64;
         // Query, key, value, their products, the residual stream and the feed-forward block before and after its
         // nonlinearity.
         let encoder = source as u64 * (8 * width + 2 * config.encoder_ffn_dim as u64);
         let (beam, step) = (self.beam as u64, KEYS_AT_ONCE as u64);
-        // Logits and log-probabilities, in single precision at least; of lesser precision also as they are.
-        let wide = bytes.max(4);
-        let of_token = 2 * wide + if bytes < wide { bytes } else { 0 };
-        let logits = beam * config.target_vocabulary() as u64 * of_token;
+        // Logits and log-probabilities, in single precision at least.
+        let logits = beam * config.target_vocabulary() as u64 * 2 * bytes.max(4);
         // Keys and values of a position: as tensors, or in lanes.
         let LayerShape { heads, d_head, .. } = config.layout().module(Attention::DecDec, 0).shape;
         let layout = LaneLayout { heads, d_head: d_head as usize };
         let position = (width * bytes).max(layout.bytes());
-        let of_length = |length: usize| {
-            // Those of source and target, in whole steps, and the one tensor of them that grows; biases.
-            let [source, target] = [source, length].map(|tokens| (tokens as u64).next_multiple_of(step));
-            let layers = 2 * config.decoder_layers as u64;
-            let positions = layers * (source + beam * target) + beam * (target + step);
-            let biases = 2 * (source + beam * beam * (target + step));
-            (encoder + biases) * bytes + positions * position + logits
-        };
-        SentenceBytes {
-            likely: of_length(self.likely_length(config, source)),
-            most: of_length(self.limit(config, source)),
-        }
+        // Those of source and target, in whole steps, and the one tensor of them that grows; biases.
+        let [source, target] =
+            [source, self.limit(config, source)].map(|tokens| (tokens as u64).next_multiple_of(step));
+        let layers = 2 * config.decoder_layers as u64;
+        let positions = layers * (source + beam * target) + beam * (target + step);
+        let biases = 2 * (source + beam * beam * (target + step));
+        (encoder + biases) * bytes + positions * position + logits
     }
 
     /// Translations of sentences by their encoder states.
@@ -224,7 +190,6 @@ impl BeamSearch {
         (memory, source_bias): (&Tensor, &Tensor),
         gates: &Gates,
         limits: &[usize],
-        watch: Watch<'_>,
     ) -> Result<Vec<Translation>, Error> {
         let rules = self.rules.clone().unwrap_or_else(|| OutputRules::of(model.config()));
         let mut step = Step::new(model, self, &rules, memory, source_bias, gates);
@@ -233,49 +198,24 @@ impl BeamSearch {
             .map(|&limit| Hypotheses::new(limit, model.config().decoder_start_token_id))
             .collect();
         let mut active: Vec<usize> = (0..sentences.len()).collect();
-        let all = |length| length < watch.likely;
-        self.advance(&mut step, &mut active, &mut sentences, all)?;
-        let at_once = if active.is_empty() { 1 } else { (watch.outgrown)().clamp(1, active.len()) };
-        let rest = active.len();
-        for first in (0..rest).step_by(at_once) {
-            let mut part = active[first..rest.min(first + at_once)].to_vec();
-            if part.len() == rest {
-                self.advance(&mut step, &mut part, &mut sentences, |_| true)?;
-            } else {
-                let mut step = step.part(first, part.len());
-                self.advance(&mut step, &mut part, &mut sentences, |_| true)?;
-            }
-        }
-        Ok(sentences.into_iter().map(|sentence| sentence.best(self)).collect())
-    }
-
-    /// Takes step after step with the sentences that are `active`, as long as there are any and their lengths allow it.
-    fn advance(
-        &self,
-        step: &mut Step<'_>,
-        active: &mut Vec<usize>,
-        sentences: &mut [Hypotheses],
-        goes_on: impl Fn(usize) -> bool,
-    ) -> Result<(), Error> {
-        let config = step.model.config();
-        let end_forced = self.is_end_forced(config);
-        while !active.is_empty() && goes_on(step.position as usize) {
+        let end_forced = self.is_end_forced(model.config());
+        while !active.is_empty() {
             let running: Vec<&Hypotheses> = active.iter().map(|&index| &sentences[index]).collect();
             let candidates = step.candidates(&running)?;
-            let length = step.position as usize;
+            let (length, end) = (step.position as usize, model.config().eos_token_id);
             for (&index, candidates) in active.iter().zip(candidates) {
-                sentences[index].advance(self, &candidates, length, config.eos_token_id, end_forced);
+                sentences[index].advance(self, &candidates, length, end, end_forced);
             }
             // first, since a sentence that ends with its first token never had a whole beam
             let kept = without(active.len(), |row| sentences[active[row]].is_finished());
             if kept.len() < active.len() {
                 step.keep(&kept);
-                *active = kept.iter().map(|&row| active[row]).collect();
+                active = kept.iter().map(|&row| active[row]).collect();
             }
             let origins: Vec<&[usize]> = active.iter().map(|&index| sentences[index].origins()).collect();
             step.reorder(&origins);
         }
-        Ok(())
+        Ok(sentences.into_iter().map(|sentence| sentence.best(self)).collect())
     }
 }
 

@@ -1,6 +1,4 @@
 //! One step of decoding: from the newest token of each hypothesis to the best ways to go on.
-use std::rc::Rc;
-
 use tch::{Device, Kind, Tensor};
 
 use super::hypotheses::{Candidate, Hypotheses};
@@ -16,7 +14,7 @@ pub(super) struct Step<'a> {
     beam: i64,
     memory: Box<dyn Memory>,
     gates: Gates,
-    output: Rc<OutputLayer>,
+    output: OutputLayer,
     rules: &'a OutputRules,
     pub(super) position: i64, // steps so far
 }
@@ -37,23 +35,9 @@ impl<'a> Step<'a> {
             memory: memory(model, search.beam, states, source_bias, gates),
             gates: gates.share(),
             // the best token of a single hypothesis is that of the greatest logit
-            output: Rc::new(OutputLayer::new(weight, bias, rules, !search.is_greedy())),
+            output: OutputLayer::new(weight, bias, rules, !search.is_greedy()),
             rules,
             position: 0,
-        }
-    }
-
-    /// Some of the sentences, at the same step, which go on alone.
-    pub(super) fn part(&self, first: usize, count: usize) -> Step<'a> {
-        let rows = Tensor::arange_start(first as i64, (first + count) as i64, (Kind::Int64, self.device()));
-        Step {
-            model: self.model,
-            beam: self.beam,
-            memory: self.memory.part(first, count),
-            gates: self.gates.select(&rows),
-            output: Rc::clone(&self.output),
-            rules: self.rules,
-            position: self.position,
         }
     }
 

@@ -175,21 +175,4 @@ impl Memory for TensorMemory {
         let tensors = keys_values.flat_map(|kv| [&mut kv.key, &mut kv.value]);
         tensors.chain([&mut self.source_bias, &mut self.target_bias]).for_each(keep);
     }
-
-    fn part(&self, first: usize, count: usize) -> Box<dyn Memory> {
-        let (first, count) = (first as i64, count as i64);
-        let own = |all: &Tensor| all.narrow(0, first, count);
-        let of_layers = |all: &[KeyValue]| {
-            all.iter().map(|kv| KeyValue { key: own(&kv.key), value: own(&kv.value) }).collect()
-        };
-        Box::new(Self {
-            beam: self.beam,
-            source: of_layers(&self.source),
-            source_bias: own(&self.source_bias),
-            target: of_layers(&self.target),
-            target_bias: own(&self.target_bias),
-            used: self.used,
-            own_slots: self.own_slots.shallow_clone(),
-        })
-    }
 }

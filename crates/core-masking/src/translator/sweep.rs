@@ -6,7 +6,6 @@
 use tch::Tensor;
 
 use super::Translator;
-use crate::decode::Watch;
 use crate::sweep::{Trunk, Variants};
 use crate::{
     Attention, BeamSearch, Error, GatedModel, Gates, HeadSet, ModelDropout, TokenBatch, Translation,
@@ -32,8 +31,6 @@ impl BeamSearch {
     /// - `sources`: token ids of each sentence, the end symbol last
     /// - `together`: variants that are decoded as rows of one batch, which bounds the memory
     /// - `trunk`: what an earlier call left for this batch, used if all variants leave the layers below it intact
-    /// - `outgrown`: called when a batch is about to take more memory than is [`likely`](crate::SentenceBytes::likely); returns how
-    ///   many of its sentences go on at once, the others after them
     ///
     /// Also returns what is left for the next call with this batch.
     ///
@@ -49,14 +46,11 @@ impl BeamSearch {
         variants: &Variants,
         together: usize,
         trunk: Option<Trunk>,
-        outgrown: &dyn Fn() -> usize,
     ) -> Result<(Vec<Vec<Translation>>, Trunk), Error> {
         let batch = self.batch(model, sources)?;
         tch::no_grad(|| {
             let trunk = model.trunk(&batch, variants.lowest, trunk);
             let mut translations = Vec::with_capacity(variants.len());
-            let longest = sources.iter().map(|source| source.len()).max().unwrap_or(0);
-            let likely = self.likely_length(model.config(), longest);
             for first in (0..variants.len()).step_by(together) {
                 let count = together.min(variants.len() - first);
                 let gates = variants.gates_of(first, count, sources.len());
@@ -66,8 +60,7 @@ impl BeamSearch {
                 let limits: Vec<usize> = (0..count)
                     .flat_map(|_| sources.iter().map(|source| self.limit(model.config(), source.len())))
                     .collect();
-                let watch = Watch { likely, outgrown };
-                let found = self.search(model, (&memory, &bias), &gates, &limits, watch)?;
+                let found = self.search(model, (&memory, &bias), &gates, &limits)?;
                 translations.extend(found.chunks(sources.len()).map(<[Translation]>::to_vec));
             }
             Ok((translations, trunk))

@@ -1,4 +1,4 @@
-//! Masking each head in turn in bf16, with a second look in f32 at close decisions, beside f32.
+//! Masking each head in turn in bf16, compared with f32.
 use std::path::Path;
 
 use core_masking::HeadSet;
@@ -24,6 +24,6 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     let sweep =
         |subject: &dyn Subject| timed(|| subject.evaluate(&scored, &sets, &mut |_, _| Ok(())).unwrap());
     let ratio = context.ratio(|| sweep(quick.as_ref()), || sweep(exact.as_ref()));
-    let name = format!("all heads of {} in bf16, second look included, beside f32", description.name());
+    let name = format!("all heads of {} in bf16, compared with f32", description.name());
     row(Row { name, ratio: Ok(ratio), wanted: 1.6 });
 }

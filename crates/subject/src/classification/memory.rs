@@ -3,7 +3,7 @@ use core_masking::ClassifierConfig;
 use core_masking::classifier::DistanceNames;
 
 use super::texts::BATCH_TOKENS;
-use crate::evaluation::{Layers, Need, Purpose, SegmentBytes};
+use crate::evaluation::{Layers, Need, Purpose};
 use crate::models::Bytes;
 
 /// Memory that a classifier needs whose numbers have this many `bytes`.
@@ -22,15 +22,14 @@ pub(crate) fn need<'a>(config: &ClassifierConfig, bytes: Bytes, purpose: Purpose
     let of_distances = if has_embeddings { 8 * layers.heads * kept } else { 0 };
     let segment = move |tokens: usize| {
         let tokens = tokens as u64;
-        let numbers = layers.numbers(tokens, 1, purpose) + of_distances * tokens * tokens;
-        SegmentBytes::exactly(numbers * bytes.of(purpose))
+        (layers.numbers(tokens, 1, purpose) + of_distances * tokens * tokens) * bytes.number
     };
     Need {
         batch_tokens: if matches!(purpose, Purpose::Relevance) { 1 } else { BATCH_TOKENS },
         longest_first: true,
         segment: Box::new(segment),
         thread_bytes: 0,
-        cache_bytes: if matches!(purpose, Purpose::Scoring) { width * bytes.quickest } else { 0 },
+        cache_bytes: if matches!(purpose, Purpose::Scoring) { width * bytes.number } else { 0 },
         model_bytes: bytes.model,
     }
 }

@@ -28,10 +28,9 @@ use training::Machine;
 
 use crate::checkpoint::Places;
 use crate::error::{Error, quoted};
-use crate::evaluation::{Need, Plan, Purpose};
+use crate::evaluation::{Need, Purpose};
 use crate::models::Models;
 use crate::reading::{Input, Reading, check_length};
-use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
 use crate::task::{PredictedBy, Task};
 use scorer::Decisions;
@@ -143,14 +142,8 @@ impl Task for Classification {
         memory::need(models.exact.config(), models.sizes(), purpose)
     }
 
-    fn scorer<'a>(
-        &'a self,
-        models: &Models<Classifier>,
-        plan: &Plan,
-        texts: &'a Texts,
-        scored: &Scored,
-    ) -> Result<Decisions<'a>, Error> {
-        Decisions::new(models, plan, texts, scored)
+    fn scorer<'a>(&'a self, texts: &'a Texts) -> Decisions<'a> {
+        Decisions { texts }
     }
 
     fn segments(&self, _: &Texts, found: Vec<Cells>) -> Result<Segments, Error> {

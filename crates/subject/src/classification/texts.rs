@@ -90,10 +90,6 @@ impl Texts {
         Self { encoded, answers, tags: None }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.encoded.len()
-    }
-
     /// Returns true if the tokeniser knows a word of some text.
     pub(super) fn are_known_to(&self, tokenizer: &ClassifierTokenizer) -> bool {
         self.encoded.iter().any(|text| tokenizer.knows_word_of(text))
@@ -113,12 +109,6 @@ impl Texts {
     pub(super) fn predictions(&self, rows: &[usize]) -> usize {
         let of_words = |tags: &Tags| rows.iter().flat_map(|&row| &tags.first[row]).flatten().count();
         self.tags.as_ref().map_or(rows.len(), of_words)
-    }
-
-    /// True for each of the first `tokens` tokens of a text whose class counts; `None` if that of the text does.
-    pub(super) fn counted(&self, row: usize, tokens: usize) -> Option<Vec<bool>> {
-        let first = &self.tags.as_ref()?.first[row];
-        Some((0..tokens).map(|token| first.contains(&Some(token))).collect())
     }
 
     /// These texts as tensors.

@@ -21,30 +21,14 @@ pub(crate) struct Need<'a> {
     /// True if batches of long segments come before those of many, since they take longer. The last ones should take least,
     /// so that no thread waits long for another.
     pub longest_first: bool,
-    /// Bytes of a segment of this many tokens on its way through the model; more for longer ones.
-    pub segment: Box<dyn Fn(usize) -> SegmentBytes + 'a>,
+    /// Upper estimate of the bytes of a segment of this many tokens on its way through the model; more for longer ones.
+    pub segment: Box<dyn Fn(usize) -> u64 + 'a>,
     /// Bytes that each thread needs whatever the batch.
     pub thread_bytes: u64,
     /// Bytes of the prefix cache for one token; 0 if nothing is kept of a batch.
     pub cache_bytes: u64,
     /// Bytes of the model.
     pub model_bytes: u64,
-}
-
-/// Bytes that a segment takes on its way through the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SegmentBytes {
-    /// Nearly always.
-    pub likely: u64,
-    /// In the worst case.
-    pub most: u64,
-}
-
-impl SegmentBytes {
-    /// Of a segment whose way is known.
-    pub(crate) fn exactly(bytes: u64) -> Self {
-        Self { likely: bytes, most: bytes }
-    }
 }
 
 /// Layers of a text's way through a model, all of one size.

@@ -2,8 +2,6 @@
 mod groups;
 mod memory;
 mod plan;
-#[cfg(test)]
-mod plan_table;
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +15,7 @@ use crate::models::Models;
 
 use groups::{Work, computed_layers, most_together, rounds};
 pub(crate) use groups::{by_lowest_layer, neighbours};
-pub(crate) use memory::{Layers, Need, Purpose, SegmentBytes};
+pub(crate) use memory::{Layers, Need, Purpose};
 pub(crate) use plan::Plan;
 
 /// One evaluation of a split, as all threads see it.
@@ -46,11 +44,6 @@ pub(crate) trait Scorer: Sync {
     fn doubt(&self) -> Option<String> {
         None
     }
-
-    /// A line on what was done, if there is something to say.
-    fn report(&self) -> Option<String> {
-        None
-    }
 }
 
 /// Results of each segment of a batch, in their order, under each of several head sets.
@@ -69,8 +62,6 @@ pub(crate) struct Request<'a> {
     pub replacement: Option<&'a Replacement>,
     /// Sets that are rows of one batch.
     pub sets_per_batch: usize,
-    /// Rows that go on at once when the batch takes more memory than is likely.
-    pub rows_at_once: usize,
 }
 
 /// Head sets to be masked, and how.
@@ -150,7 +141,7 @@ impl Batches {
         (&Masks { sets, rescale }, replace): (&Masks<'_>, &Replace<'_, C::Model>),
         batch: usize,
     ) -> Result<BySet<C::Segment>, Error> {
-        let Plan { batches, sets_per_batch, keeps_prefixes, rows_at_once, .. } = &self.plan;
+        let Plan { batches, sets_per_batch, keeps_prefixes, .. } = &self.plan;
         let rows = &batches[batch];
         let masked: HeadSet = sets.iter().flat_map(HeadSet::iter).collect();
         let replacement = if masked.is_empty() { None } else { replace(models, rows, &masked)? };
@@ -160,7 +151,6 @@ impl Batches {
             rescale,
             replacement: replacement.as_ref(),
             sets_per_batch: *sets_per_batch,
-            rows_at_once: rows_at_once[batch],
         };
         let prefix = || self.prefixes[batch].lock().unwrap_or_else(PoisonError::into_inner);
         let left = prefix().as_ref().map(Trunk::share);

@@ -1,8 +1,7 @@
-//! Batches of a split, and the threads that compute them, within a budget of memory.
+//! Batches of a split, and the threads that compute them, within the memory of the machine.
 //!
-//! Batches have their full size unless the memory is too small, and then only those shrink that do not fit; before they get
-//! too small for quick matrix products there are fewer threads. The least is one segment on one thread. Numbers depend on
-//! batches in their last digits, and so on the threads where the memory is too small for full batches on all of them.
+//! Batches have their full size unless the memory is too small. Then batches are cut, down to [`LEAST_TOKENS`]; before they get
+//! smaller there are fewer threads. The minimum is one segment on one thread. Numbers depend on batches in their last digits.
 use corpus::batches::shortest_first;
 use tch::Device;
 use training::Machine;
@@ -13,11 +12,10 @@ use super::memory::Need;
 /// only when all of them are there.
 pub(crate) const MOST_TOGETHER: usize = 16;
 
-/// Batches are not cut into smaller ones than this, in tokens with padding, as long as there are threads to do without.
+/// Each thread gets memory for a batch of this many tokens, padding included, or of [`LEAST_ROWS`] segments if these have fewer
+/// tokens: matrix products of smaller batches are slow.
 const LEAST_TOKENS: usize = 512;
-
-/// Segments of a batch for which there is memory when they take more than is likely.
-const LEAST_GROWING: u64 = 4;
+const LEAST_ROWS: usize = 16;
 
 /// Batches and threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +28,6 @@ pub(crate) struct Plan {
     pub sets_per_batch: usize,
     /// True if results of the intact model are kept of each batch for later head sets.
     pub keeps_prefixes: bool,
-    /// Rows of each batch that go on at once where they take more memory than is likely, the others after them.
-    pub rows_at_once: Vec<usize>,
     /// Tokens of each batch, padding included.
     pub tokens: Vec<usize>,
 }
@@ -39,142 +35,102 @@ pub(crate) struct Plan {
 impl Plan {
     /// A plan for segments of these lengths, in tokens.
     pub(crate) fn new(machine: &Machine, need: &Need<'_>, lengths: &[usize]) -> Self {
-        let memory = machine.memory.beside(need.model_bytes);
+        // The allocator keeps up to a quarter of what tensors take at one time, so that the process grows by more than they do.
+        let memory = machine.memory.beside(need.model_bytes) / 5 * 4;
+        let longest = |batch: &[usize]| batch.iter().map(|&row| lengths[row]).max().unwrap_or(0);
+        let padded = |batch: &Vec<usize>| batch.len() * longest(batch);
         let mut whole = shortest_first(lengths.iter().copied(), need.batch_tokens);
         if need.longest_first {
             whole.reverse();
         }
-        let padded = whole.iter().map(|batch| batch.len() * longest(lengths, batch));
-        let cache = need.cache_bytes * padded.sum::<usize>() as u64;
-        let kept = if cache <= memory / 2 { cache } else { 0 };
-        for workers in (1..=machine.evaluators()).rev() {
-            for most_pieces in [1, need.batch_tokens / LEAST_TOKENS] {
-                for kept in [kept, 0] {
-                    let room = need.room((memory - kept) / workers as u64);
-                    let fits = |batch: &[usize]| need.bytes(batch.len(), longest(lengths, batch)) <= room;
-                    if let Some(batches) = cut(&whole, most_pieces, fits) {
-                        return Self::of(machine.device, need, lengths, (batches, workers, kept > 0), room);
-                    }
-                }
-            }
-        }
-        let room = need.room(memory);
-        let fits =
-            |batch: &[usize]| batch.len() == 1 || need.bytes(batch.len(), longest(lengths, batch)) <= room;
-        let batches = cut(&whole, usize::MAX, fits).unwrap_or_default();
-        Self::of(machine.device, need, lengths, (batches, 1, false), room)
-    }
-
-    fn of(
-        device: Device,
-        need: &Need<'_>,
-        lengths: &[usize],
-        (batches, workers, keeps_prefixes): (Vec<Vec<usize>>, usize, bool),
-        room: u64,
-    ) -> Self {
-        let bytes = |batch: &Vec<usize>| need.bytes(batch.len(), longest(lengths, batch));
-        let sets_per_batch = match device {
+        need.warn(memory, lengths.iter().copied().max().unwrap_or(0));
+        let least = whole.iter().map(|batch| need.least(batch.len(), longest(batch))).max().unwrap_or(0);
+        let threads = |memory: u64| (memory / least.max(1)).min(machine.evaluators() as u64);
+        let workers = threads(memory).max(1);
+        let cache = need.cache_bytes * whole.iter().map(padded).sum::<usize>() as u64;
+        let keeps_prefixes = (1..=memory / 2).contains(&cache) && threads(memory - cache) == workers;
+        let room = (memory - if keeps_prefixes { cache } else { 0 }) / workers;
+        let pieces = |batch: &Vec<usize>| {
+            let pieces = batch.len().div_ceil(need.rows(longest(batch), room));
+            batch.chunks(batch.len().div_ceil(pieces)).map(<[usize]>::to_vec).collect::<Vec<_>>()
+        };
+        let batches: Vec<Vec<usize>> = whole.iter().flat_map(pieces).collect();
+        let sets = |batch: &Vec<usize>| need.rows(longest(batch), room) / batch.len();
+        let sets_per_batch = match machine.device {
             Device::Cpu => 1, // whose caches one set fills
             // A power of two, so that a little more or less memory changes nothing.
-            _ => {
-                let most = room / batches.iter().map(bytes).max().unwrap_or(0).max(1);
-                1 << most.clamp(1, MOST_TOGETHER as u64).ilog2()
-            }
+            _ => 1 << batches.iter().map(sets).min().unwrap_or(1).clamp(1, MOST_TOGETHER).ilog2(),
         };
-        let at_once = |batch: &Vec<usize>| {
-            need.rows_at_once(batch.len() * sets_per_batch, longest(lengths, batch), room)
-        };
-        let rows_at_once = batches.iter().map(at_once).collect();
-        let tokens = batches.iter().map(|batch| batch.len() * longest(lengths, batch)).collect();
-        Self { batches, workers, sets_per_batch, keeps_prefixes, rows_at_once, tokens }
+        let tokens = batches.iter().map(padded).collect();
+        Self { batches, workers: workers as usize, sets_per_batch, keeps_prefixes, tokens }
     }
 }
 
 impl Need<'_> {
-    /// Memory of a thread for its batch, of `bytes` in all.
-    fn room(&self, bytes: u64) -> u64 {
-        bytes.saturating_sub(self.thread_bytes)
+    /// Returns the number of segments of this many tokens that fit into the memory of a thread, in bytes; at least 1.
+    fn rows(&self, tokens: usize, memory: u64) -> usize {
+        let rows = memory.saturating_sub(self.thread_bytes) / (self.segment)(tokens).max(1);
+        usize::try_from(rows.max(1)).unwrap_or(usize::MAX)
     }
 
-    /// Bytes of a batch: all of its rows as is likely, and a few of them in the worst case.
-    fn bytes(&self, rows: usize, tokens: usize) -> u64 {
-        let (segment, rows) = ((self.segment)(tokens), rows as u64);
-        rows * segment.likely + (LEAST_GROWING * segment.most).min(rows * (segment.most - segment.likely))
+    /// Returns the bytes of the smallest piece that a batch of `rows` segments is cut into while there are several threads.
+    fn least(&self, rows: usize, tokens: usize) -> u64 {
+        let rows = rows.min(LEAST_ROWS).min(LEAST_TOKENS / tokens.max(1)).max(1);
+        self.thread_bytes + rows as u64 * (self.segment)(tokens)
     }
 
-    /// Rows of a batch that can take the worst case at once. What the others have stays until the last are done.
-    fn rows_at_once(&self, rows: usize, tokens: usize, room: u64) -> usize {
-        let (segment, all) = ((self.segment)(tokens), rows as u64);
-        if all * segment.most <= room {
-            return rows;
+    /// Warns if not even one segment of this many tokens fits into the memory.
+    fn warn(&self, memory: u64, tokens: usize) {
+        let bytes = self.thread_bytes + (self.segment)(tokens);
+        if bytes > memory {
+            let [bytes, memory] = [bytes, memory].map(|bytes| bytes as f64 / 1e6);
+            words::warn(&format!(
+                "a segment of {tokens} tokens may take {bytes:.1} MB in addition to the model, but {memory:.1} MB are free or \
+                 allowed by --memory: segments are computed one at a time"
+            ));
         }
-        let left = room.saturating_sub(all * segment.likely);
-        (left / segment.most.max(1)).clamp(1, all) as usize
     }
-}
-
-/// Tokens of the longest segment of a batch.
-fn longest(lengths: &[usize], batch: &[usize]) -> usize {
-    batch.iter().map(|&row| lengths[row]).max().unwrap_or(0)
-}
-
-/// Batches that all fit, cut one by one into as few equal ones as do; none if these are more than allowed.
-fn cut(
-    batches: &[Vec<usize>],
-    most_pieces: usize,
-    fits: impl Fn(&[usize]) -> bool,
-) -> Option<Vec<Vec<usize>>> {
-    let mut all = Vec::with_capacity(batches.len());
-    for batch in batches {
-        let in_pieces = |pieces| batch.chunks(batch.len().div_ceil(pieces));
-        let enough = |&pieces: &usize| in_pieces(pieces).all(&fits);
-        let pieces = (1..=batch.len().min(most_pieces)).find(enough)?;
-        all.extend(in_pieces(pieces).map(<[usize]>::to_vec));
-    }
-    Some(all)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::memory::SegmentBytes;
     use super::*;
     use crate::test_machine::machine;
     use proptest::prelude::*;
     use training::Memory;
 
-    /// 200 bytes a token, twice that at the most, and 1,000 for each of two threads.
+    /// 400 bytes a token, and 1,000 for each of two threads.
     fn need() -> Need<'static> {
         Need {
             batch_tokens: 2_000,
             longest_first: true,
-            segment: Box::new(|tokens| SegmentBytes {
-                likely: 200 * tokens as u64,
-                most: 400 * tokens as u64,
-            }),
+            segment: Box::new(|tokens| 400 * tokens as u64),
             thread_bytes: 1_000,
             cache_bytes: 1,
             model_bytes: 50_000,
         }
     }
 
+    /// `memory`: for tensors, four fifths of what the machine has.
     fn plan(memory: u64, device: Device) -> Plan {
-        let machine = Machine { memory: Memory::BesideModel(memory), device, ..machine() };
+        let machine = Machine { memory: Memory::BesideModel(memory / 4 * 5), device, ..machine() };
         Plan::new(&machine, &need(), &[20; 1000])
     }
 
-    /// Batches of 100 segments likely take 400,000 bytes, four segments that grow 32,000, and the prefix cache 20,000. Two
-    /// threads need 2 * 433,000. With less than that batches are cut: into halves of 1,000 tokens, which take 2 * 233,000, or
-    /// thirds of 680, 2 * (34 * 4,000 + 33,000) = 338,000. Quarters would have less than 512 tokens, so one thread is left,
-    /// with halves; and in the end with single segments, whatever the memory.
+    /// A batch of 100 segments takes 801,000 bytes on its thread, the smallest piece, of 16 segments, 129,000, and the prefix cache
+    /// 20,000. With less memory than two whole batches and the cache take, batches are cut into equal pieces; then the cache goes,
+    /// and then a thread. The minimum is single segments, however small the memory.
     #[test]
     fn batches_shrink_before_threads_go_and_nothing_is_refused() {
         for (memory, expected) in [
-            (886_000, (100, 2, true)),
-            (885_999, (100, 2, false)),
-            (865_999, (50, 2, true)),
-            (465_999, (34, 2, true)),
-            (338_000, (34, 2, false)),
-            (337_999, (50, 1, true)),
+            (1_622_000, (100, 2, true)),
+            (1_621_999, (50, 2, true)),
+            (278_000, (15, 2, true)),
+            (277_999, (17, 2, false)),
+            (258_000, (15, 2, false)),
+            (257_999, (25, 1, true)),
+            (149_000, (15, 1, true)),
+            (148_999, (17, 1, false)),
             (9_000, (1, 1, false)),
             (10, (1, 1, false)),
         ] {
@@ -194,42 +150,38 @@ mod tests {
         }
     }
 
-    /// A thread needs 432,000 bytes beside its own 1,000 for each set.
+    /// Each of two threads needs 800,000 bytes for each set in addition to its own 1,000, and the prefix cache takes 20,000.
     #[test]
     fn a_gpu_computes_several_sets_at_once() {
         let sets = |memory| plan(memory, Device::Cuda(0)).sets_per_batch;
-        assert_eq!((sets(886_000), sets(1_749_999), sets(1_750_000)), (1, 1, 2));
+        assert_eq!((sets(1_622_000), sets(3_221_999), sets(3_222_000)), (1, 1, 2));
         assert_eq!(sets(100_000_000), MOST_TOGETHER);
     }
 
     proptest! {
-        /// Whatever the lengths and the memory: each segment is in one batch; where there is memory for the longest segment, all
-        /// threads can compute any batch at once, and rows that take the worst case find room.
+        /// Each segment is in one batch, and if there is memory for the longest segment, all threads can compute any batches at
+        /// once. Where memory is ample, batches do not depend on the number of threads.
         #[test]
         fn memory_stays_within_the_budget(
             lengths in prop::collection::vec(1_usize..300, 1..80), threads in 1_usize..20, memory in 1_000_u64..8_000_000,
         ) {
-            let machine = Machine { memory: Memory::BesideModel(memory), threads, ..machine() };
-            let (need, longest_of_all) = (need(), *lengths.iter().max().unwrap() as u64);
-            let plan = Plan::new(&machine, &need, &lengths);
+            let plan = |threads, memory| {
+                let machine = Machine { memory: Memory::BesideModel(memory), threads, ..machine() };
+                Plan::new(&machine, &need(), &lengths)
+            };
+            prop_assert_eq!(plan(threads, 1 << 40).batches, plan(1, 1 << 40).batches);
+            let plan = plan(threads, memory);
             let mut rows = plan.batches.concat();
             rows.sort_unstable();
             prop_assert!(rows.into_iter().eq(0..lengths.len()));
-            prop_assert!(plan.rows_at_once.iter().all(|&rows| rows > 0));
-            if memory < 1_000 + 400 * longest_of_all {
+            let memory = memory / 5 * 4;
+            if memory < 1_000 + 400 * *lengths.iter().max().unwrap() as u64 {
                 prop_assert_eq!(plan.workers, 1);
                 return Ok(());
             }
-            let cached = |batch: &Vec<usize>| (batch.len() * longest(&lengths, batch)) as u64;
-            let cache: u64 = if plan.keeps_prefixes { plan.batches.iter().map(cached).sum() } else { 0 };
-            for (batch, &at_once) in plan.batches.iter().zip(&plan.rows_at_once) {
-                let (rows, tokens) = (batch.len() as u64, longest(&lengths, batch) as u64);
-                let worst = 200 * tokens * rows + if at_once == batch.len() {
-                    200 * tokens * rows
-                } else {
-                    400 * tokens * at_once as u64
-                };
-                prop_assert!(plan.workers as u64 * (1_000 + worst) + cache <= memory);
+            let cache = if plan.keeps_prefixes { lengths.iter().sum::<usize>() as u64 } else { 0 };
+            for tokens in plan.tokens {
+                prop_assert!(plan.workers as u64 * (1_000 + 400 * tokens as u64) + cache <= memory);
             }
         }
     }

@@ -3,7 +3,7 @@ use core_masking::LanguageConfig;
 use core_masking::language_model::LOGITS_AT_ONCE;
 
 use super::rows::BATCH_TOKENS;
-use crate::evaluation::{Layers, Need, Purpose, SegmentBytes};
+use crate::evaluation::{Layers, Need, Purpose};
 use crate::models::Bytes;
 
 /// Memory that a language model needs whose numbers have this many `bytes`; of questions the tokens of all choices count
@@ -25,7 +25,7 @@ pub(crate) fn need<'a>(config: &LanguageConfig, bytes: Bytes, purpose: Purpose<'
     };
     let segment = move |tokens: usize| {
         let tokens = tokens as u64;
-        SegmentBytes::exactly((layers.numbers(tokens, 1, purpose) + biases(tokens)) * bytes.of(purpose))
+        (layers.numbers(tokens, 1, purpose) + biases(tokens)) * bytes.number
     };
     Need {
         batch_tokens: BATCH_TOKENS,
@@ -33,7 +33,7 @@ pub(crate) fn need<'a>(config: &LanguageConfig, bytes: Bytes, purpose: Purpose<'
         segment: Box::new(segment),
         // logits of a part of the predictions, in single precision, their exponentials, and a copy of them
         thread_bytes: 3 * 4 * (LOGITS_AT_ONCE as u64).max(config.vocab_size as u64),
-        cache_bytes: if matches!(purpose, Purpose::Scoring) { width * bytes.quickest } else { 0 },
+        cache_bytes: if matches!(purpose, Purpose::Scoring) { width * bytes.number } else { 0 },
         model_bytes: bytes.model,
     }
 }

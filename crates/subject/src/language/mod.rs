@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use core_masking::language_model::{PredictionBatch, Stop};
 use core_masking::{
-    Attention, AttentionMaps, GatedModel, Gates, HeadSet, LanguageModel, ModelDropout, TokenBatch, to_vec,
+    Attention, AttentionMaps, GatedModel, Gates, LanguageModel, ModelDropout, TokenBatch, to_vec,
 };
 use corpus::choices::Choice;
 use corpus::language_tokenizer::LanguageTokenizer;
@@ -29,10 +29,9 @@ use training::Machine;
 
 use crate::checkpoint::{Places, check_vocabulary};
 use crate::error::Error;
-use crate::evaluation::{Need, Plan, Purpose};
+use crate::evaluation::{Need, Purpose};
 use crate::models::Models;
 use crate::reading::{Input, Reading, Vocabulary, check_length};
-use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
 use crate::task::{PredictedBy, Task};
 use rows::{Choosing, Rows, SegmentsOf, Windowing};
@@ -174,14 +173,8 @@ impl Task for LanguageModelling {
         memory::need(models.exact.config(), models.sizes(), purpose)
     }
 
-    fn scorer<'a>(
-        &'a self,
-        models: &Models<LanguageModel>,
-        plan: &Plan,
-        rows: &'a Rows,
-        scored: &Scored,
-    ) -> Result<Predictions<'a>, Error> {
-        Predictions::new(models, plan, rows, scored)
+    fn scorer<'a>(&'a self, rows: &'a Rows) -> Predictions<'a> {
+        Predictions { rows }
     }
 
     fn segments(&self, rows: &Rows, found: Vec<Found>) -> Result<Segments, Error> {
@@ -251,7 +244,7 @@ impl Task for LanguageModelling {
         rows: &Rows,
         questions: &[usize],
     ) -> Result<Vec<Vec<f64>>, Error> {
-        scorer::scores(rows, model, questions, (&HeadSet::none(), false), None)
+        scorer::scores(rows, model, questions)
     }
 
     fn examples(model: &LanguageModel, rows: &Rows, batch: &[usize]) -> Result<PredictionBatch, Error> {

@@ -7,16 +7,13 @@ use tch::{Kind, Tensor, no_grad};
 
 use super::rows::{Rows, SegmentsOf};
 use crate::error::Error;
-use crate::evaluation::{BySet, Plan, Request, Scorer, by_lowest_layer};
+use crate::evaluation::{BySet, Request, Scorer, by_lowest_layer};
 use crate::first_order::log_odds;
-use crate::models::{Models, Pair, SecondLook};
-use crate::subject::Scored;
+use crate::models::Models;
 
 /// A split that is predicted.
 pub(crate) struct Predictions<'a> {
-    rows: &'a Rows,
-    /// At decisions.
-    second_look: Option<SecondLook>,
+    pub(super) rows: &'a Rows,
 }
 
 /// Result of a unit.
@@ -46,106 +43,26 @@ impl Found {
     }
 }
 
-impl<'a> Predictions<'a> {
-    /// # Errors
-    /// If a number of nats is NaN or infinite.
-    pub(super) fn new(
-        models: &Models<LanguageModel>,
-        plan: &Plan,
-        rows: &'a Rows,
-        scored: &Scored,
-    ) -> Result<Self, Error> {
-        if !matches!(rows.segments, SegmentsOf::Questions { rule: ChoiceRule::Acc | ChoiceRule::AccNorm, .. })
-        {
-            return Ok(Self { rows, second_look: None });
+/// The place of the best score; of equal ones the first.
+fn best(scores: &[f64]) -> usize {
+    let mut best = 0;
+    for (place, &score) in scores.iter().enumerate() {
+        if score > scores[best] {
+            best = place;
         }
-        let error = |models: &Pair<'_, LanguageModel>, units: &[usize]| {
-            let scores = |model| scores(rows, model, units, (&HeadSet::none(), false), None);
-            let gaps = scores(models.quick)?.into_iter().zip(scores(models.exact)?);
-            Ok(gaps.map(|(quick, exact)| largest_gap(&quick, &exact)).fold(0.0, f64::max))
-        };
-        let second_look = models.second_look((plan, scored), rows.units(), error)?;
-        Ok(Self { rows, second_look })
     }
-
-    /// The choice of each question under each set, close ones by the exact model, set by set: what one set tells of the
-    /// quick model's error must not change what is found under another, which a resumed run may not have.
-    ///
-    /// `nats`: of the quick model, of each row under each set
-    fn choose(
-        &self,
-        exact: &LanguageModel,
-        request: &Request<'_>,
-        nats: &[Vec<f64>],
-    ) -> Result<Vec<Vec<usize>>, Error> {
-        let questions = request.rows;
-        let under_set = |(set, nats): (&HeadSet, &Vec<f64>)| {
-            let quick = by_question(self.rows, questions, nats);
-            let decisions: Vec<Decision> = quick.iter().map(|scores| Decision::of(scores)).collect();
-            let mut chosen: Vec<usize> = decisions.iter().map(|decision| decision.choice).collect();
-            let Some(look) = &self.second_look else { return Ok(chosen) };
-            let leads: Vec<f64> = decisions.iter().map(|decision| decision.lead).collect();
-            look.take(&leads, |close| {
-                let again: Vec<usize> = close.iter().map(|&place| questions[place]).collect();
-                let places: Vec<i64> = close.iter().map(|&place| place as i64).collect();
-                let places = Tensor::from_slice(&places);
-                let replacement = request.replacement.map(|all| all.select(&places));
-                let masked = (set, request.rescale);
-                let exact = scores(self.rows, exact, &again, masked, replacement.as_ref())?;
-                let mut largest = 0.0_f64;
-                for (&place, exact) in close.iter().zip(exact) {
-                    chosen[place] = Decision::of(&exact).choice;
-                    largest = largest.max(largest_gap(&quick[place], &exact));
-                }
-                Ok(largest)
-            })?;
-            Ok(chosen)
-        };
-        request.sets.iter().zip(nats).map(under_set).collect()
-    }
+    best
 }
 
-/// A model's decision on a question.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Decision {
-    /// The place of the best score; of equal ones the first.
-    choice: usize,
-    /// Difference to the next best score.
-    lead: f64,
-}
-
-impl Decision {
-    fn of(scores: &[f64]) -> Self {
-        let mut choice = 0;
-        for (place, &score) in scores.iter().enumerate() {
-            if score > scores[choice] {
-                choice = place;
-            }
-        }
-        let leads = scores.iter().enumerate().filter(|&(place, _)| place != choice);
-        let lead = leads.map(|(_, score)| scores[choice] - score).fold(f64::INFINITY, f64::min);
-        Self { choice, lead }
-    }
-}
-
-/// The largest error in a difference of two scores.
-fn largest_gap(quick: &[f64], exact: &[f64]) -> f64 {
-    let errors = || quick.iter().zip(exact).map(|(quick, exact)| quick - exact);
-    errors().fold(f64::NEG_INFINITY, f64::max) - errors().fold(f64::INFINITY, f64::min)
-}
-
-/// The scores of the choices of these questions with the heads of a set masked.
+/// The scores of the choices of these questions with all heads.
 pub(super) fn scores(
     rows: &Rows,
     model: &LanguageModel,
     questions: &[usize],
-    (set, rescale): (&HeadSet, bool),
-    replacement: Option<&Replacement>,
 ) -> Result<Vec<Vec<f64>>, Error> {
     let batch = rows.batch(model, &rows.of_units(questions))?;
-    let replacement = replacement.map(|all| by_row(rows, questions, all));
-    let variants = model.variants(std::slice::from_ref(set), rescale)?.replaced_by(replacement.as_ref());
-    let (found, _) = no_grad(|| model.sweep(&batch, &variants, 1, None));
+    let intact = model.variants(&[HeadSet::none()], false)?;
+    let (found, _) = no_grad(|| model.sweep(&batch, &intact, 1, None));
     Ok(by_question(rows, questions, &finite(&batch.by_row(&found[0].to_kind(Kind::Double)))?))
 }
 
@@ -207,16 +124,14 @@ impl Scorer for Predictions<'_> {
                 nats.into_iter().map(of_set).collect()
             }
             SegmentsOf::Questions { .. } => {
-                let chosen = self.choose(&models.exact, request, &nats)?.into_iter();
-                chosen.map(|choices| choices.into_iter().map(Found::Choice).collect()).collect()
+                let choices = |nats: Vec<f64>| {
+                    let scores = by_question(self.rows, request.rows, &nats);
+                    scores.iter().map(|scores| Found::Choice(best(scores))).collect()
+                };
+                nats.into_iter().map(choices).collect()
             }
         };
         Ok((found, trunk))
-    }
-
-    /// Report of the second look, if there is one.
-    fn report(&self) -> Option<String> {
-        self.second_look.as_ref().map(SecondLook::report)
     }
 }
 
@@ -224,8 +139,9 @@ impl Scorer for Predictions<'_> {
 mod tests {
     use super::super::rows::Choosing;
     use super::*;
-    use crate::evaluation::{Batches, Masks, Purpose, Replace, no_replacement};
+    use crate::evaluation::{Batches, Masks, Plan, Purpose, Replace, no_replacement};
     use crate::language::memory;
+    use crate::subject::Scored;
     use core_masking::{GatedModel, Gates, LanguageConfig, ModelConfig, ModelDropout};
     use corpus::choices::Choice;
     use corpus::language_tokenizer::LanguageTokenizer;
@@ -235,15 +151,8 @@ mod tests {
     use training::{Machine, Memory, Precision, Progress};
 
     #[test]
-    fn a_choice_leads_by_its_distance_to_the_next() {
-        assert_eq!(Decision::of(&[-3.0, -1.0, -1.5]), Decision { choice: 1, lead: 0.5 });
-        assert_eq!(Decision::of(&[-2.0, -2.0]), Decision { choice: 0, lead: 0.0 });
-    }
-
-    /// Errors of 0.5, -0.25 and 0.
-    #[test]
-    fn errors_of_differences_count() {
-        assert_eq!(largest_gap(&[1.5, 2.75, 4.0], &[1.0, 3.0, 4.0]), 0.75);
+    fn of_equal_scores_the_first_is_chosen() {
+        assert_eq!((best(&[-3.0, -1.0, -1.5]), best(&[-2.0, -1.0, -1.0])), (1, 1));
     }
 
     /// 3 layers of 4 heads that share 2 keys and values.
@@ -293,8 +202,6 @@ mod tests {
         let models = Models::new(model, machine.precision).unwrap();
         let need = memory::need(models.exact.config(), models.sizes(), Purpose::Scoring);
         let plan = Plan::new(&machine, &need, &rows.padded().collect::<Vec<_>>());
-        let scored = Scored::first("test".to_owned(), None, false);
-        let scorer = Predictions::new(&models, &plan, &rows, &scored).unwrap();
         let units: Vec<usize> = (0..40).collect();
         let each = |_: &mut Progress, index: usize, found: Vec<Found>| {
             let model = &models.exact;
@@ -310,47 +217,49 @@ mod tests {
         };
         let mut threads = models.of_threads(plan.workers).unwrap();
         let masks = (&Masks { sets: &sets, rescale: false }, &no_replacement as &Replace<'_, _>);
-        Batches::new(plan).run(&scorer, &mut threads, masks, true, each).unwrap();
+        Batches::new(plan).run(&Predictions { rows: &rows }, &mut threads, masks, true, each).unwrap();
     }
 
-    /// Choices that bf16 alone would change are those of single precision, since only close ones are computed twice.
+    /// The choices of the model with the heads of a set masked, without what head sets share.
+    fn alone(model: &LanguageModel, rows: &Rows, set: &HeadSet, rescale: bool) -> Vec<Found> {
+        let scored = Scored::first("test".to_owned(), None, rescale);
+        let gates = scored.gates(&model.layout(), set, model.options()).unwrap();
+        let all: Vec<usize> = (0..rows.units()).collect();
+        let batch = rows.batch(model, &rows.of_units(&all)).unwrap();
+        let nats = model.prediction_nats(&batch, &gates, &ModelDropout::OFF);
+        let nats = finite(&batch.by_row(&nats.to_kind(Kind::Double))).unwrap();
+        by_question(rows, &all, &nats).iter().map(|scores| Found::Choice(best(scores))).collect()
+    }
+
+    /// Whatever the memory and the sets, each question gets the choice that it gets when its set is evaluated alone. Of 2,400 choices
+    /// some are so close that bf16 makes them otherwise, but fewer than one in ten.
     #[test]
-    fn a_second_look_gives_the_choices_of_single_precision() {
+    fn sharing_changes_no_choice_and_bf16_few() {
         let rows = questions(600, ChoiceRule::Acc);
         let sets =
             [set(&["self:1:1"]), set(&["self:2:1", "self:3:2"]), set(&["self:3:2"]), set(&["self:3:4"])];
-        for (rescale, memory) in [(false, 1 << 30), (true, 1 << 30), (false, 202_000_000)] {
-            let machine = Machine {
-                memory: Memory::BesideModel(memory),
-                precision: Precision::Bf16,
-                ..crate::test_machine::machine()
-            };
-            let models = Models::new(model(), machine.precision).unwrap();
+        for (rescale, memory, precision) in [
+            (false, 1 << 30, Precision::F32),
+            (true, 1 << 30, Precision::F32),
+            (false, 202_000_000, Precision::F32),
+            (false, 1 << 30, Precision::Bf16),
+        ] {
+            let memory = Memory::BesideModel(memory);
+            let machine = Machine { memory, precision, ..crate::test_machine::machine() };
+            let models = Models::new(model(), precision).unwrap();
             let need = memory::need(models.exact.config(), models.sizes(), Purpose::Scoring);
             let plan = Plan::new(&machine, &need, &rows.padded().collect::<Vec<_>>());
-            let scored = Scored::first("test".to_owned(), None, rescale);
-            let scorer = Predictions::new(&models, &plan, &rows, &scored).unwrap();
             let mut changed = 0;
             let each = |_: &mut Progress, index: usize, found: Vec<Found>| {
-                let all: Vec<usize> = (0..rows.units()).collect();
-                let choices = |model| -> Vec<Found> {
-                    let scores = scores(&rows, model, &all, (&sets[index], rescale), None).unwrap();
-                    scores.iter().map(|scores| Found::Choice(Decision::of(scores).choice)).collect()
-                };
-                let (exact, quick) = (choices(&models.exact), choices(models.quick.as_ref().unwrap()));
-                changed += quick.iter().zip(&exact).filter(|(quick, exact)| quick != exact).count();
-                assert_eq!(found, exact, "{}, rescaled: {rescale}", sets[index]);
+                let expected = alone(&models.exact, &rows, &sets[index], rescale);
+                changed += found.iter().zip(&expected).filter(|(found, expected)| found != expected).count();
                 Ok(())
             };
             let mut threads = models.of_threads(plan.workers).unwrap();
             let masks = (&Masks { sets: &sets, rescale }, &no_replacement as &Replace<'_, _>);
-            Batches::new(plan).run(&scorer, &mut threads, masks, true, each).unwrap();
-            let again = scorer.second_look.unwrap().made_again();
-            assert!(changed > 0, "bf16 must err for the test to mean something");
-            assert!(
-                again >= changed && again < sets.len() * 600 / 2,
-                "{again} looked at again, {changed} changed"
-            );
+            Batches::new(plan).run(&Predictions { rows: &rows }, &mut threads, masks, true, each).unwrap();
+            let allowed = if precision == Precision::Bf16 { 1..240 } else { 0..1 };
+            assert!(allowed.contains(&changed), "{precision:?}, rescaled: {rescale}: {changed} changed");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Memory that sentences take.
 use core_masking::language_model::LOGITS_AT_ONCE;
 use core_masking::loss::MOST_LOGITS;
-use core_masking::{BeamSearch, SentenceBytes, TranslatorConfig};
+use core_masking::{BeamSearch, TranslatorConfig};
 
-use crate::evaluation::{Layers, Need, Purpose, SegmentBytes};
+use crate::evaluation::{Layers, Need, Purpose};
 use crate::models::Bytes;
 
 /// Source tokens that are translated together: enough rows for whole matrix products, few enough that no thread
@@ -26,12 +26,9 @@ pub(crate) fn need<'a>(
         return Need {
             batch_tokens: TRANSLATED_TOKENS,
             longest_first: false, // a step of many hypotheses takes longer, and translations need not be longer than others
-            segment: Box::new(move |tokens| {
-                let SentenceBytes { likely, most } = search.sentence_bytes(config, bytes.quickest, tokens);
-                SegmentBytes { likely, most }
-            }),
+            segment: Box::new(move |tokens| search.sentence_bytes(config, bytes.number, tokens)),
             thread_bytes: 0,
-            cache_bytes: config.d_model as u64 * bytes.quickest,
+            cache_bytes: config.d_model as u64 * bytes.number,
             model_bytes,
         };
     }
@@ -48,13 +45,13 @@ pub(crate) fn need<'a>(
         let targets = [tokens, 0, 0];
         let numbers =
             stacks.iter().zip(targets).map(|(layers, targets)| layers.numbers(tokens, targets, purpose));
-        SegmentBytes::exactly(numbers.sum::<u64>() * bytes.quickest)
+        numbers.sum::<u64>() * bytes.number
     };
     Need {
         batch_tokens: if matches!(purpose, Purpose::Relevance) { 1 } else { MEASURED_TOKENS },
         longest_first: true,
         segment: Box::new(segment),
-        thread_bytes: 3 * logits as u64 * bytes.quickest.max(4),
+        thread_bytes: 3 * logits as u64 * bytes.number.max(4),
         cache_bytes: 0,
         model_bytes,
     }

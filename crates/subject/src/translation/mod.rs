@@ -31,10 +31,9 @@ use training::Machine;
 
 use crate::checkpoint::Places;
 use crate::error::{Error, quoted};
-use crate::evaluation::{Need, Plan, Purpose};
+use crate::evaluation::{Need, Purpose};
 use crate::models::Models;
 use crate::reading::{Input, Reading, check_length};
-use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
 use crate::task::Task;
 use pairs::Pairs;
@@ -246,21 +245,15 @@ impl Task for Translation {
         memory::need(&self.search, models.exact.config(), models.sizes(), purpose)
     }
 
-    fn scorer<'a>(
-        &'a self,
-        _: &Models<Translator>,
-        _: &Plan,
-        prepared: &'a Prepared,
-        _: &Scored,
-    ) -> Result<Sentences<'a>, Error> {
-        Ok(Sentences {
+    fn scorer<'a>(&'a self, prepared: &'a Prepared) -> Sentences<'a> {
+        Sentences {
             search: &self.search,
             tokenizer: self.tokenizer.as_ref(),
             prepared,
             metric: self.metric,
             cuts: cut::Cuts::default(),
             tokenize: self.tokenize,
-        })
+        }
     }
 
     fn segments(&self, _: &Prepared, found: Vec<Cells>) -> Result<Segments, Error> {

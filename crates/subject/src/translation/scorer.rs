@@ -48,8 +48,7 @@ impl Scorer for Sentences<'_> {
         let model = models.quickest();
         let variants = model.variants(request.sets, request.rescale)?.replaced_by(request.replacement);
         let sources = self.prepared.sources(request.rows);
-        let (together, outgrown) = (request.sets_per_batch, || request.rows_at_once);
-        let (found, trunk) = self.search.sweep(model, &sources, &variants, together, left, &outgrown)?;
+        let (found, trunk) = self.search.sweep(model, &sources, &variants, request.sets_per_batch, left)?;
         for (translations, _) in found.iter().zip(request.sets).filter(|(_, set)| set.is_empty()) {
             for ((translation, &row), source) in translations.iter().zip(request.rows).zip(&sources) {
                 self.cuts.count((row, source.len()), translation, (self.search, model.config()));
