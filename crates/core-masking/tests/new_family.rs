@@ -26,6 +26,7 @@ static TOY: ClassifierFamily = ClassifierFamily {
         prefix: "toy",
         words: "tokens",
         positions: Some("places"),
+        patches: None,
         segments: Some("parts"),
         embedding_norm: "norm",
         embedding_map: None,
@@ -45,7 +46,7 @@ static TOY: ClassifierFamily = ClassifierFamily {
     supported: "{}",
     positions: PositionStart::Zero,
     head: ClassifierHead {
-        first: "pool",
+        first: Some("pool"),
         activation: HeadActivation::Tanh,
         norm: None,
         last: "out",

@@ -98,7 +98,7 @@ impl Classifier {
 
 fn initial(config: &ClassifierConfig, name: &str, shape: &[i64], options: (Kind, Device)) -> Tensor {
     match shape {
-        [_, _] => Tensor::randn(shape, options) * config.initializer_range,
+        [_, _, ..] => Tensor::randn(shape, options) * config.initializer_range,
         _ if name.ends_with(".weight") => Tensor::ones(shape, options), // of a normalisation
         _ => Tensor::zeros(shape, options),
     }
@@ -122,7 +122,7 @@ fn current_name(name: &str, family: &ClassifierFamily) -> String {
         _ => name.to_owned(),
     };
     // DeBERTa's pooler is a part of the head, not of the encoder
-    if name.starts_with(family.head.first) {
+    if family.head.first.is_some_and(|first| name.starts_with(first)) {
         return name;
     }
     let name = family.names.with_prefix(name);

@@ -7,9 +7,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use words::excerpt;
 
+use super::embedding::{Embedding, ImageShape};
 use super::family::{ClassifierFamily, DistanceNames, PositionStart};
 use crate::families::{BERT, CLASSIFIERS};
-use crate::language_model::{LanguageConfig, SLIDING, of_one_age};
+use crate::language_model::{LanguageConfig, Normalisation, SLIDING, of_one_age};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
@@ -98,7 +99,8 @@ pub struct ClassifierConfig {
     pub pruned_heads: PrunedHeads,
 }
 
-/// Entries that families with the layers of language models have, most under the names of these.
+/// Entries that some families have: those with the layers of language models, most under the names of these, and those that
+/// read images.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClassifierOptions {
@@ -126,6 +128,25 @@ pub struct ClassifierOptions {
     /// What the head reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classifier_pooling: Option<Pooling>,
+    /// Size of an image, in pixels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_size: Option<ImageSize>,
+    /// Side of a patch, in pixels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch_size: Option<i64>,
+    /// Channels of an image: 3 for RGB, 1 for greyscale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub num_channels: Option<i64>,
+}
+
+/// Height and width of an image, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a number of pixels, or height and width")]
+pub enum ImageSize {
+    /// Both.
+    Square(i64),
+    /// Height, then width.
+    Sides([i64; 2]),
 }
 
 /// What a classifier's head reads.
@@ -140,6 +161,9 @@ pub enum Pooling {
 
 /// The type of problem that has one output, a number.
 const REGRESSION: &str = "regression";
+
+/// Pixels of the longest side of an image.
+const LONGEST_SIDE: i64 = 1 << 13;
 
 /// More classes than any task has.
 const MOST_CLASSES: usize = 1 << 16;
@@ -252,6 +276,13 @@ impl ClassifierConfig {
         if json.get("is_decoder").and_then(Value::as_bool) == Some(true) {
             return Err(refusal("is_decoder is true, but only encoders are supported".to_owned()));
         }
+        let class = json.get("architectures").and_then(|classes| classes.get(0)?.as_str());
+        if let Some(class) = class.filter(|class| class.ends_with("WithTeacher")) {
+            let (found, wanted) = (excerpt(class), family.architecture);
+            return Err(refusal(format!(
+                "architectures is `{found}`, whose logits are the mean of two classification heads; only `{wanted}` is supported"
+            )));
+        }
         name_classes(&mut json).map_err(refusal)?;
         list_terms(&mut json);
         let mut json = family.keys.to_common(json);
@@ -268,7 +299,11 @@ impl ClassifierConfig {
         }
         let config: Self = checkpoint::parse(path, Value::Object(json))?;
         let label2id = config.id2label.iter().map(|(&class, name)| (name.clone(), class)).collect();
-        let config = Self { family, label2id, ..config };
+        let mut config = Self { family, label2id, ..config };
+        config.validate_image().map_err(refusal)?;
+        if let (Some(shape), Some(names)) = (config.image(), family.names.patches) {
+            config.max_position_embeddings = names.first.len() as i64 + shape.patches();
+        }
         config.validate_sizes().map_err(refusal)?;
         Ok(config.with_period())
     }
@@ -333,6 +368,20 @@ impl ClassifierConfig {
         if self.max_position_embeddings > 1 << 16 {
             let found = self.max_position_embeddings;
             return Err(format!("max_position_embeddings ({found}) must be at most 65536"));
+        }
+        Ok(())
+    }
+
+    fn validate_image(&self) -> Result<(), String> {
+        let Some(ImageShape { channels, height, width, patch }) = self.image() else { return Ok(()) };
+        let sides = [("image_size", height), ("image_size", width), ("patch_size", patch)];
+        for (name, number) in sides.into_iter().chain([("num_channels", channels)]) {
+            if !(1..=LONGEST_SIDE).contains(&number) {
+                return Err(format!("{name} is {number}; it must be from 1 to {LONGEST_SIDE}"));
+            }
+        }
+        if patch > height.min(width) {
+            return Err(format!("patch_size ({patch}) is more than image_size ({})", height.min(width)));
         }
         Ok(())
     }
@@ -412,7 +461,23 @@ impl ClassifierConfig {
         }
     }
 
-    /// The longest text, in tokens.
+    /// Shape of the images that the model reads; `None` if it reads texts.
+    pub fn image(&self) -> Option<ImageShape> {
+        self.family.names.patches?;
+        let ClassifierOptions { image_size, patch_size, num_channels, .. } = self.options;
+        let [height, width] = match image_size? {
+            ImageSize::Square(side) => [side; 2],
+            ImageSize::Sides(sides) => sides,
+        };
+        Some(ImageShape { channels: num_channels?, height, width, patch: patch_size? })
+    }
+
+    /// Returns true if its norms have no bias.
+    pub(super) fn has_bare_norms(&self) -> bool {
+        self.family.stack.is_some_and(|stack| stack.norm == Normalisation::LayerWithoutBias)
+    }
+
+    /// The longest text, in tokens; the positions of an image.
     pub fn longest_text(&self) -> i64 {
         self.max_position_embeddings - self.first_position()
     }
@@ -475,20 +540,11 @@ impl ClassifierConfig {
     /// Name and shape of each tensor in `model.safetensors`.
     pub fn inventory(&self) -> Inventory {
         let (width, layout, names) = (self.hidden_size, self.layout(), &self.family.names);
+        let mut inventory = Embedding::inventory(self);
         if let Some(stack) = self.stack() {
-            let mut inventory = stack.inventory();
-            scale(&mut inventory, &names.of(names.embedding_norm), width);
+            inventory.extend(stack.stack_inventory());
             inventory.extend(self.head_inventory());
             return inventory;
-        }
-        let (narrow, is_mapped) = self.embedding_width();
-        let table = |part: &str, rows| (format!("{}.weight", names.of(part)), vec![rows, narrow]);
-        let mut inventory = vec![table(names.words, self.vocab_size)];
-        inventory.extend(names.positions.map(|part| table(part, self.max_position_embeddings)));
-        inventory.extend(names.segments.map(|part| table(part, self.type_vocab_size)));
-        norm(&mut inventory, &names.of(names.embedding_norm), narrow);
-        if let Some(map) = names.embedding_map.filter(|_| is_mapped) {
-            linear(&mut inventory, &names.of(map), width, narrow);
         }
         let mut by_bucket = |part, shape| inventory.push((format!("{}.weight", names.of(part)), shape));
         match names.distances {
@@ -518,16 +574,17 @@ impl ClassifierConfig {
         inventory
     }
 
-    /// The part of the inventory that a pretrained encoder may lack: the two maps of the head.
+    /// The part of the inventory that a pretrained encoder may lack: the maps of the classification head.
     pub(super) fn head_inventory(&self) -> Inventory {
         let (head, width) = (&self.family.head, self.hidden_size);
         let mut inventory = Vec::new();
-        match head.norm {
-            Some(norm) => {
-                inventory.push((format!("{}.weight", head.first), vec![width, width]));
+        match (head.first, head.norm) {
+            (Some(first), Some(norm)) => {
+                inventory.push((format!("{first}.weight"), vec![width, width]));
                 scale(&mut inventory, norm, width);
             }
-            None => linear(&mut inventory, head.first, width, width),
+            (Some(first), None) => linear(&mut inventory, first, width, width),
+            (None, _) => {}
         }
         linear(&mut inventory, head.last, self.id2label.len() as i64, width);
         inventory

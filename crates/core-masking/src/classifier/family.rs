@@ -1,4 +1,5 @@
 //! Differences between families of classifiers: entries of `config.json`, names of tensors, a few choices.
+use super::embedding::PatchNames;
 use crate::Projections;
 use crate::encoder::LayerNames;
 use crate::families::ConfigKeys;
@@ -42,6 +43,8 @@ pub struct ClassifierNames {
     pub words: &'static str,
     /// Embeddings of positions, if there are any.
     pub positions: Option<&'static str>,
+    /// Positions of an image, in the place of embeddings of tokens, positions and segments.
+    pub patches: Option<PatchNames>,
     /// Embeddings of segments, if there are any.
     pub segments: Option<&'static str>,
     /// Normalisation of the sum of embeddings.
@@ -87,11 +90,11 @@ pub enum PositionStart {
     AfterOne,
 }
 
-/// Two linear maps to the logits from the first position, or from the mean of all.
+/// One or two linear maps to the logits from the first position, or from the mean of all.
 #[derive(Debug, PartialEq)]
 pub struct ClassifierHead {
-    /// The first map.
-    pub first: &'static str,
+    /// The first map, if there are two.
+    pub first: Option<&'static str>,
     /// Nonlinearity between them.
     pub activation: HeadActivation,
     /// Normalisation behind it, if there is one.

@@ -31,7 +31,7 @@ pub static ALBERT: ClassifierFamily = ClassifierFamily {
     supported: r#"{"num_hidden_groups": 1, "inner_group_num": 1}"#,
     positions: PositionStart::Zero,
     head: ClassifierHead {
-        first: "albert.pooler",
+        first: Some("albert.pooler"),
         activation: HeadActivation::Tanh,
         norm: None,
         last: "classifier",

@@ -19,7 +19,7 @@ pub static BERT: ClassifierFamily = ClassifierFamily {
     supported: "{}",
     positions: PositionStart::Zero,
     head: ClassifierHead {
-        first: "bert.pooler.dense",
+        first: Some("bert.pooler.dense"),
         activation: HeadActivation::Tanh,
         norm: None,
         last: "classifier",
@@ -32,6 +32,7 @@ pub(super) const LAYERS: ClassifierNames = ClassifierNames {
     prefix: "bert",
     words: "embeddings.word_embeddings",
     positions: Some("embeddings.position_embeddings"),
+    patches: None,
     segments: Some("embeddings.token_type_embeddings"),
     embedding_norm: "embeddings.LayerNorm",
     embedding_map: None,

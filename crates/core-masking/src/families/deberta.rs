@@ -42,7 +42,7 @@ pub static DEBERTA_V2: ClassifierFamily = ClassifierFamily {
         "pooler_hidden_act": "gelu", "pooler_dropout": 0}"#,
     positions: PositionStart::Zero,
     head: ClassifierHead {
-        first: "pooler.dense",
+        first: Some("pooler.dense"),
         activation: HeadActivation::Gelu,
         norm: None,
         last: "classifier",

@@ -19,7 +19,7 @@ pub static ELECTRA: ClassifierFamily = ClassifierFamily {
     supported: "{}",
     positions: PositionStart::Zero,
     head: ClassifierHead {
-        first: "classifier.dense",
+        first: Some("classifier.dense"),
         activation: HeadActivation::Gelu,
         norm: None,
         last: "classifier.out_proj",

@@ -36,7 +36,7 @@ pub static MODERNBERT: ClassifierFamily = ClassifierFamily {
     supported: r#"{"norm_bias": false, "classifier_bias": false, "classifier_activation": "gelu", "rope_scaling": null}"#,
     positions: PositionStart::Zero,
     head: ClassifierHead {
-        first: "head.dense",
+        first: Some("head.dense"),
         activation: HeadActivation::Gelu,
         norm: Some("head.norm"),
         last: "classifier",

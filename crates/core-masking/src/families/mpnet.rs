@@ -36,7 +36,7 @@ pub static MPNET: ClassifierFamily = ClassifierFamily {
     supported: "{}",
     positions: PositionStart::AfterOne,
     head: ClassifierHead {
-        first: "classifier.dense",
+        first: Some("classifier.dense"),
         activation: HeadActivation::Tanh,
         norm: None,
         last: "classifier.out_proj",

@@ -19,7 +19,7 @@ pub(super) const FAMILY: ClassifierFamily = ClassifierFamily {
     supported: "{}",
     positions: PositionStart::AfterPadding,
     head: ClassifierHead {
-        first: "classifier.dense",
+        first: Some("classifier.dense"),
         activation: HeadActivation::Tanh,
         norm: None,
         last: "classifier.out_proj",

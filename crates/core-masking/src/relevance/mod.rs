@@ -95,7 +95,7 @@ impl Classifier {
     /// # Panics
     /// Unless the batch is of one text.
     pub fn relevance(&self, batch: &LabelledBatch, rule: Rule) -> Result<Relevance, Error> {
-        assert_eq!(batch.texts.tokens.ids.size()[0], 1, "one text");
+        assert_eq!(batch.inputs.size()[0], 1, "one text");
         let family = self.config().family.model_type;
         let layers: Option<Vec<&EncoderLayer>> = self.layers.iter().map(Layer::as_after).collect();
         let layers = layers.ok_or_else(|| norms_elsewhere(family))?;
@@ -128,15 +128,18 @@ impl Translator {
 
 impl Classifier {
     fn relevance_of(&self, layers: &[&EncoderLayer], batch: &LabelledBatch, rule: Rule) -> Relevance {
-        let x = self.embed(&batch.texts, &ModelDropout::OFF).squeeze_dim(0); // [position, d_model]
-        let (traces, x) = trace_encoder(layers.iter().copied(), x, &batch.texts.tokens.bias);
+        let x = self.embed(&batch.inputs, &ModelDropout::OFF).squeeze_dim(0); // [position, d_model]
+        let (traces, x) = trace_encoder(layers.iter().copied(), x, batch.inputs.bias());
         let (head, read) = (&self.head, x.narrow(0, 0, 1)); // the classifier reads the first position
-        let pooled = head.activate(&head.first.forward(&read)); // [1, d_model]
+        let pooled = head.pool(&read); // [1, d_model]
         let logits = head.last.forward(&pooled); // [1, labels]
         let top = logits.argmax(1, false); // [1]
         let start = Tensor::zeros_like(&logits).scatter_value(1, &top.unsqueeze(1), 1.0).unsqueeze(0); // [1, 1, labels]
         let of_pooled = rule.linear(&start, &pooled, &head.last);
-        let first = rule.linear(&of_pooled, &read, &head.first); // [1, 1, d_model]
+        let first = match &head.first {
+            Some(first) => rule.linear(&of_pooled, &read, first),
+            None => of_pooled,
+        }; // [1, 1, d_model]
         let others = x.size()[0] - 1;
         let at = first.constant_pad_nd([0, 0, 0, others]); // [1, position, d_model]
         let mut relevance = Relevance::empty();
