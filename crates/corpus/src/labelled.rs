@@ -1,26 +1,57 @@
-//! Labelled texts: one text, or a pair of texts, and the class that it belongs to.
+//! Labelled examples: one text, a pair of texts, or an image, and the class that it belongs to.
 //!
 //! A [`Format`] describes how a file holds them, so that a data set needs no code of its own. Texts
 //! and labels are kept as they stand in the file: nothing is trimmed, normalised or repaired (some
 //! files of MultiNLI hold text that was decoded wrongly once, such as `â€œ` for `“`).
+use std::borrow::Cow;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use words::excerpt;
 
 use crate::Error;
+use crate::images::ImageFile;
 use crate::rows::{self, BadRows, Layout, Record};
 pub use crate::rows::{Column, RowKind};
 
 /// One example of a classification data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
-    /// The text, or the first of two.
-    pub text: String,
-    /// The second of two texts.
-    pub pair: Option<String>,
+    /// What is classified.
+    pub input: Input,
     /// The name of its class, or its value, as it stands in the data.
     pub label: String,
+}
+
+/// What a classifier reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// A text.
+    Text(String),
+    /// Two texts.
+    Pair(String, String),
+    /// An image.
+    Image(ImageFile),
+}
+
+impl Input {
+    /// The text, the first of two texts, or the path of the image.
+    pub fn first(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) | Self::Pair(text, _) => Cow::Borrowed(text),
+            Self::Image(image) => image.path.to_string_lossy(),
+        }
+    }
+
+    /// The texts: one, two, or none of an image.
+    pub fn texts(&self) -> impl Iterator<Item = &String> {
+        let (first, second) = match self {
+            Self::Text(text) => (Some(text), None),
+            Self::Pair(first, second) => (Some(first), Some(second)),
+            Self::Image(_) => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
 }
 
 impl Example {
@@ -78,7 +109,11 @@ impl Format {
         }
         let filled = |column| record.filled(column);
         let (text, label) = (filled(&self.text)?, filled(&self.label)?);
-        Ok(Some(Example { text, pair: self.pair.as_ref().map(filled).transpose()?, label }))
+        let input = match &self.pair {
+            Some(pair) => Input::Pair(text, filled(pair)?),
+            None => Input::Text(text),
+        };
+        Ok(Some(Example { input, label }))
     }
 }
 

@@ -347,7 +347,7 @@ fn pages_stay_short_enough_to_be_read() {
         ("results/README.md", 1_800),
         ("results/deciding.md", 600),
         ("experiments/README.md", 1_500),
-        ("experiments/REFERENCE.md", 6_000),
+        ("experiments/REFERENCE.md", 6_150),
     ];
     for (page, most) in limits {
         let words = read(page).split_whitespace().count();

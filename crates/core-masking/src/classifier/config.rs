@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use words::excerpt;
 
-use super::embedding::{Embedding, ImageShape};
+use super::embedding::{Embedding, ImageShape, ImageSize};
 use super::family::{ClassifierFamily, DistanceNames, PositionStart};
 use crate::families::{BERT, CLASSIFIERS};
 use crate::language_model::{LanguageConfig, Normalisation, SLIDING, of_one_age};
@@ -139,16 +139,6 @@ pub struct ClassifierOptions {
     pub num_channels: Option<i64>,
 }
 
-/// Height and width of an image, in pixels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a number of pixels, or height and width")]
-pub enum ImageSize {
-    /// Both.
-    Square(i64),
-    /// Height, then width.
-    Sides([i64; 2]),
-}
-
 /// What a classifier's head reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -161,9 +151,6 @@ pub enum Pooling {
 
 /// The type of problem that has one output, a number.
 const REGRESSION: &str = "regression";
-
-/// Pixels of the longest side of an image.
-const LONGEST_SIDE: i64 = 1 << 13;
 
 /// More classes than any task has.
 const MOST_CLASSES: usize = 1 << 16;
@@ -300,8 +287,8 @@ impl ClassifierConfig {
         let config: Self = checkpoint::parse(path, Value::Object(json))?;
         let label2id = config.id2label.iter().map(|(&class, name)| (name.clone(), class)).collect();
         let mut config = Self { family, label2id, ..config };
-        config.validate_image().map_err(refusal)?;
         if let (Some(shape), Some(names)) = (config.image(), family.names.patches) {
+            shape.validate().map_err(refusal)?;
             config.max_position_embeddings = names.first.len() as i64 + shape.patches();
         }
         config.validate_sizes().map_err(refusal)?;
@@ -368,20 +355,6 @@ impl ClassifierConfig {
         if self.max_position_embeddings > 1 << 16 {
             let found = self.max_position_embeddings;
             return Err(format!("max_position_embeddings ({found}) must be at most 65536"));
-        }
-        Ok(())
-    }
-
-    fn validate_image(&self) -> Result<(), String> {
-        let Some(ImageShape { channels, height, width, patch }) = self.image() else { return Ok(()) };
-        let sides = [("image_size", height), ("image_size", width), ("patch_size", patch)];
-        for (name, number) in sides.into_iter().chain([("num_channels", channels)]) {
-            if !(1..=LONGEST_SIDE).contains(&number) {
-                return Err(format!("{name} is {number}; it must be from 1 to {LONGEST_SIDE}"));
-            }
-        }
-        if patch > height.min(width) {
-            return Err(format!("patch_size ({patch}) is more than image_size ({})", height.min(width)));
         }
         Ok(())
     }
@@ -464,12 +437,7 @@ impl ClassifierConfig {
     /// Shape of the images that the model reads; `None` if it reads texts.
     pub fn image(&self) -> Option<ImageShape> {
         self.family.names.patches?;
-        let ClassifierOptions { image_size, patch_size, num_channels, .. } = self.options;
-        let [height, width] = match image_size? {
-            ImageSize::Square(side) => [side; 2],
-            ImageSize::Sides(sides) => sides,
-        };
-        Some(ImageShape { channels: num_channels?, height, width, patch: patch_size? })
+        ImageShape::of(&self.options)
     }
 
     /// Returns true if its norms have no bias.

@@ -1,8 +1,9 @@
 //! Entry of a classifier's stack: embeddings of tokens with their positions and segments, or of the patches of an image
 //! (Dosovitskiy et al. 2021, <https://arxiv.org/abs/2010.11929>, Equation 1). The layers above see no difference.
+use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
-use super::{ClassifierConfig, norm};
+use super::{ClassifierConfig, ClassifierOptions, norm};
 use crate::layers::{LayerNorm, Linear};
 use crate::weights::{Inventory, linear, scale};
 use crate::{Error, SegmentBatch, Weights};
@@ -38,7 +39,45 @@ pub struct ImageShape {
     pub patch: i64,
 }
 
+/// Height and width of an image, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a number of pixels, or height and width")]
+pub enum ImageSize {
+    /// Both.
+    Square(i64),
+    /// Height, then width.
+    Sides([i64; 2]),
+}
+
+/// Pixels of the longest side of an image.
+const LONGEST_SIDE: i64 = 1 << 13;
+
 impl ImageShape {
+    /// The shape that a `config.json` describes; `None` if it describes none.
+    pub(super) fn of(options: &ClassifierOptions) -> Option<Self> {
+        let ClassifierOptions { image_size, patch_size, num_channels, .. } = options;
+        let [height, width] = match (*image_size)? {
+            ImageSize::Square(side) => [side; 2],
+            ImageSize::Sides(sides) => sides,
+        };
+        Some(Self { channels: (*num_channels)?, height, width, patch: (*patch_size)? })
+    }
+
+    /// Refuses an impossible shape: the fault, in words.
+    pub(super) fn validate(self) -> Result<(), String> {
+        let Self { channels, height, width, patch } = self;
+        let sides = [("image_size", height), ("image_size", width), ("patch_size", patch)];
+        for (name, number) in sides.into_iter().chain([("num_channels", channels)]) {
+            if !(1..=LONGEST_SIDE).contains(&number) {
+                return Err(format!("{name} is {number}; it must be from 1 to {LONGEST_SIDE}"));
+            }
+        }
+        if patch > height.min(width) {
+            return Err(format!("patch_size ({patch}) is more than image_size ({})", height.min(width)));
+        }
+        Ok(())
+    }
+
     /// Patches of an image.
     pub fn patches(self) -> i64 {
         (self.height / self.patch) * (self.width / self.patch)

@@ -24,9 +24,9 @@ use crate::relative_positions::T5Buckets;
 use crate::{Attention, Error, Gates, ModelDropout, Weights};
 
 pub use checkpoint::Pretrained;
-pub use config::{ClassifierConfig, ClassifierOptions, ImageSize, Pooling};
+pub use config::{ClassifierConfig, ClassifierOptions, Pooling};
 use embedding::Embedding;
-pub use embedding::{ImageBatch, ImageShape, Inputs, PatchNames};
+pub use embedding::{ImageBatch, ImageShape, ImageSize, Inputs, PatchNames};
 pub use family::{
     ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation, PositionStart,
 };

@@ -3,6 +3,7 @@ mod data;
 mod encoder;
 pub(crate) mod memory;
 mod objective;
+mod reader;
 mod scorer;
 mod spec;
 mod texts;
@@ -10,12 +11,12 @@ mod train;
 
 use std::path::Path;
 
-use core_masking::classifier::LabelledBatch;
+use core_masking::classifier::{Inputs, LabelledBatch};
 use core_masking::{
     Attention, AttentionMaps, Classifier, ClassifierConfig, GatedModel, Gates, ModelDropout, Relevance, Rule,
-    SegmentBatch, to_vec,
+    to_vec,
 };
-use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
+use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
 use corpus::placed::PlacedToken;
 use records::Identity;
@@ -32,14 +33,15 @@ use crate::reading::{Input, Reading, check_length};
 use crate::subject::Scored;
 use crate::subject_file::SubjectFile;
 use crate::task::{PredictedBy, Task};
+use reader::Reader;
 use scorer::Decisions;
 use spec::{ClassificationSpec, ScoredBy};
 use texts::Texts;
 
-/// Tokeniser, classes and metric of a classifier.
+/// Tokeniser or image processor, classes and metric of a classifier.
 #[derive(Debug, Clone)]
 pub(crate) struct Classification {
-    tokenizer: ClassifierTokenizer,
+    reader: Reader,
     labels: Vec<String>,
     metric: Metric,
     /// The class that F1 looks for.
@@ -51,12 +53,13 @@ impl Task for Classification {
     type Model = Classifier;
     type Prepared = Texts;
     type Encoded = Texts;
-    type Batch = SegmentBatch;
+    type Batch = Inputs;
     type Scorer<'a> = Decisions<'a>;
 
     const FILES: &'static [&'static str] = &[
         "config.json",
         "merges.txt",
+        "preprocessor_config.json",
         "special_tokens_map.json",
         "tokenizer.json",
         "tokenizer_config.json",
@@ -91,14 +94,17 @@ impl Task for Classification {
     ) -> Result<(Self, Models<Classifier>), Error> {
         let (spec, folder) = (&file.spec, places.tokenizer);
         let config = ClassifierConfig::read(&places.model.join("config.json"))?;
-        let length = spec.tokenizer.max_length(Some(config.longest_text()));
-        let tokenizer = ClassifierTokenizer::load(folder, length)?.for_rows(config.vocab_size); // the weights take longer
+        let reader = Reader::load(folder, &config, spec.data.reads_images(), spec.tokenizer)?; // the weights take longer
+        let reader = match reader {
+            Reader::Texts(tokenizer) => Reader::Texts(tokenizer.for_rows(config.vocab_size)),
+            images => images,
+        };
         let model = Classifier::load(places.model, (Kind::Float, machine.device))?;
         model.check_gates()?;
-        check_tokenizer(folder, &tokenizer, &model)?;
+        reader.check(folder, &model)?;
         let labels = labels(spec, model.config(), folder)?;
         let (metric, positive) = (metric(spec, &labels)?, spec.score.positive.clone());
-        Ok((Self { tokenizer, labels, metric, positive }, Models::new(model, machine.precision)?))
+        Ok((Self { reader, labels, metric, positive }, Models::new(model, machine.precision)?))
     }
 
     fn metric(&self, _: &str) -> Metric {
@@ -110,7 +116,9 @@ impl Task for Classification {
             Some(positive) => format!("{}, positive: {positive}", self.metric.name()),
             None => self.metric.name().to_string(),
         };
-        identity.arguments.insert("max_length".to_owned(), self.tokenizer.max_length().into());
+        if let Reader::Texts(tokenizer) = &self.reader {
+            identity.arguments.insert("max_length".to_owned(), tokenizer.max_length().into());
+        }
         if matches!(self.metric, Metric::Classes(_)) {
             identity.arguments.insert("labels".to_owned(), self.labels.clone().into());
         }
@@ -153,8 +161,8 @@ impl Task for Classification {
 
     fn encode(&self, _: &Classifier, examples: &Vec<Example>, split: &str) -> Result<Texts, Error> {
         let answers = data::answers(examples, &self.labels, split)?;
-        let texts = Texts::encode(&self.tokenizer, examples, answers)?;
-        if !texts.are_known_to(&self.tokenizer) {
+        let texts = Texts::encode(&self.reader, examples, answers)?;
+        if !texts.are_known_to(&self.reader) {
             words::say!(
                 "warning: the tokeniser knows no word of split `{split}`: it may not belong to the texts"
             );
@@ -195,32 +203,32 @@ impl Task for Classification {
         Ok(to_vec(&logits).chunks(labels).map(<[f64]>::to_vec).collect())
     }
 
-    fn batch(model: &Classifier, texts: &Texts, rows: &[usize]) -> Result<SegmentBatch, Error> {
+    fn batch(model: &Classifier, texts: &Texts, rows: &[usize]) -> Result<Inputs, Error> {
         texts.batch(model, rows)
     }
 
-    fn pass(&self, model: &Classifier, batch: &SegmentBatch, open: &Gates) -> Result<u64, Error> {
+    fn pass(&self, model: &Classifier, batch: &Inputs, open: &Gates) -> Result<u64, Error> {
         let logits = no_grad(|| model.forward(batch, open, &ModelDropout::OFF));
         // waits for a GPU
         if logits.isfinite().all().int64_value(&[]) == 0 {
             return Err(Error::not_finite());
         }
-        let size = batch.tokens.ids.size();
+        let size = batch.size();
         Ok(size[0] as u64 * model.multiply_adds(size[1] as u64))
     }
 
     fn reading(&self, model: &Classifier) -> Reading {
-        let longest = model.config().longest_text() as usize;
+        let (longest, tokenizer) = (model.config().longest_text() as usize, self.reader.tokenizer().ok());
         Reading {
             attention: Attention::SelfAttention,
             sees_future: true,
-            ends: self.tokenizer.end().into_iter().collect(),
-            longest: longest.min(self.tokenizer.max_length()),
+            ends: tokenizer.and_then(ClassifierTokenizer::end).into_iter().collect(),
+            longest: longest.min(tokenizer.map_or(longest, ClassifierTokenizer::max_length)),
         }
     }
 
     fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error> {
-        Ok(Some(self.tokenizer.encode_placed(text)?))
+        Ok(Some(self.reader.tokenizer()?.encode_placed(text)?))
     }
 
     fn read_texts(model: &Classifier, texts: &[&[u32]], gates: &Gates) -> Result<(), Error> {
@@ -237,25 +245,25 @@ impl Task for Classification {
         Input { text, second }: &Input<'_>,
         [_, recorded]: [&Gates; 2],
     ) -> Result<(String, Vec<AttentionMaps>), Error> {
-        let (encoded, left_out) = self.tokenizer.encode_counting(text, *second)?;
+        let tokenizer = self.reader.tokenizer()?;
+        let (encoded, left_out) = tokenizer.encode_counting(text, *second)?;
         check_length("the text", encoded.ids.len() + left_out, encoded.ids.len())?;
-        let answer = self.answer(model, &encoded, recorded)?;
-        let tokens: Vec<String> = encoded.ids.iter().map(|&id| self.tokenizer.token(id)).collect();
+        let answer = self.answer(model, &model.batch(&[(&encoded.ids, &encoded.segments)])?, recorded)?;
+        let tokens: Vec<String> = encoded.ids.iter().map(|&id| tokenizer.token(id)).collect();
         let (attention, keys) = (Attention::SelfAttention, tokens.clone());
         let maps = AttentionMaps { attention, queries: tokens, keys, is_causal: false, layers: Vec::new() };
         Ok((answer, vec![maps]))
     }
 
     fn say(&self, model: &Classifier, text: &str, _tokens: usize, gates: &Gates) -> Result<String, Error> {
-        self.answer(model, &self.tokenizer.encode(text, None)?, gates)
+        self.answer(model, &self.reader.batch_of_one(model, text)?, gates)
     }
 }
 
 impl Classification {
-    /// The class of a text, and how probable the model finds it; or its value.
-    fn answer(&self, model: &Classifier, text: &Encoded, gates: &Gates) -> Result<String, Error> {
-        let batch = model.batch(&[(&text.ids, &text.segments)])?;
-        let logits = no_grad(|| model.forward(&batch, gates, &ModelDropout::OFF));
+    /// The class of a text or an image, and how probable the model finds it; or its value.
+    fn answer(&self, model: &Classifier, one: &Inputs, gates: &Gates) -> Result<String, Error> {
+        let logits = no_grad(|| model.forward(one, gates, &ModelDropout::OFF));
         let class = match texts::predictions(&logits)?[0] {
             Cell::Count(class) => class as usize,
             Cell::Decimal(value) => return Ok(format!("{value:.3}")),

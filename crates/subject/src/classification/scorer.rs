@@ -121,6 +121,7 @@ impl Scorer for Decisions<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::memory;
+    use super::super::reader::Read;
     use super::super::texts::outcomes;
     use super::*;
     use crate::evaluation::{Batches, Masks, Purpose, Replace, no_replacement};
@@ -160,7 +161,7 @@ mod tests {
             let segments = vec![0; ids.len()];
             Encoded { ids, segments }
         });
-        Texts::new(encoded.collect(), vec![Cell::Count(0); count as usize])
+        Texts::new(Read::Texts(encoded.collect()), vec![Cell::Count(0); count as usize])
     }
 
     /// The model's classes under a set alone.

@@ -1,11 +1,11 @@
-//! Texts of a split as token ids, with their classes or values.
-use core_masking::classifier::LabelledBatch;
-use core_masking::{Classifier, GatedModel, SegmentBatch, to_vec};
-use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
+//! Texts or images of a split as a classifier reads them, with their classes or values.
+use core_masking::classifier::{Inputs, LabelledBatch};
+use core_masking::{Classifier, GatedModel, to_vec};
 use corpus::labelled::Example;
 use stats::{Cell, Cells};
 use tch::Tensor;
 
+use super::reader::{Read, Reader};
 use crate::error::Error;
 
 /// Tokens that are classified together, padding included: enough for whole matrix products, few enough that what a
@@ -15,57 +15,48 @@ pub(super) const BATCH_TOKENS: usize = 2_048;
 /// A split as a classifier reads it.
 #[derive(Debug)]
 pub(crate) struct Texts {
-    encoded: Vec<Encoded>,
-    /// The right class of each text, a count, or its value, a decimal.
+    read: Read,
+    /// The right class of each example, a count, or its value, a decimal.
     pub(super) answers: Vec<Cell>,
 }
 
 impl Texts {
     /// # Errors
-    /// If a text has a token that the model has no row for.
-    pub(super) fn encode(
-        tokenizer: &ClassifierTokenizer,
-        examples: &[Example],
-        answers: Vec<Cell>,
-    ) -> Result<Self, Error> {
-        let encode = |example: &Example| tokenizer.encode(&example.text, example.pair.as_deref());
-        Ok(Self::new(examples.iter().map(encode).collect::<Result<_, _>>()?, answers))
+    /// If a text cannot be encoded, or an image cannot be read.
+    pub(super) fn encode(reader: &Reader, examples: &[Example], answers: Vec<Cell>) -> Result<Self, Error> {
+        Ok(Self::new(reader.read(examples)?, answers))
     }
 
-    /// One answer for each text.
-    pub(super) fn new(encoded: Vec<Encoded>, answers: Vec<Cell>) -> Self {
-        Self { encoded, answers }
+    /// One answer for each example.
+    pub(super) fn new(read: Read, answers: Vec<Cell>) -> Self {
+        Self { read, answers }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.encoded.len()
+        self.read.len()
     }
 
-    /// Returns true if the tokeniser knows a word of some text.
-    pub(super) fn are_known_to(&self, tokenizer: &ClassifierTokenizer) -> bool {
-        self.encoded.iter().any(|text| tokenizer.knows_word_of(text))
+    /// Returns true if the tokeniser knows a word of some text, and for images.
+    pub(super) fn are_known_to(&self, reader: &Reader) -> bool {
+        self.read.is_known_to(reader)
     }
 
-    /// Tokens of a text.
+    /// Tokens of a text, or positions of an image.
     pub(super) fn tokens(&self, row: usize) -> usize {
-        self.encoded[row].ids.len()
+        self.read.positions(row)
     }
 
-    /// Tokens of each text.
+    /// Tokens of each text, or positions of each image.
     pub(super) fn lengths(&self) -> impl Iterator<Item = usize> {
-        self.encoded.iter().map(|text| text.ids.len())
+        (0..self.len()).map(|row| self.tokens(row))
     }
 
-    /// These texts as tensors.
-    pub(super) fn batch(&self, model: &Classifier, rows: &[usize]) -> Result<SegmentBatch, Error> {
-        let row = |&row: &usize| {
-            let Encoded { ids, segments } = &self.encoded[row];
-            (ids.as_slice(), segments.as_slice())
-        };
-        Ok(model.batch(&rows.iter().map(row).collect::<Vec<_>>())?)
+    /// These examples as tensors.
+    pub(super) fn batch(&self, model: &Classifier, rows: &[usize]) -> Result<Inputs, Error> {
+        self.read.batch(model, rows)
     }
 
-    /// These texts with their classes or values.
+    /// These examples with their classes or values.
     pub(super) fn labelled_batch(&self, model: &Classifier, rows: &[usize]) -> Result<LabelledBatch, Error> {
         let classes = rows.iter().map(|&row| self.answers[row].count().map(i64::from));
         let labels = match classes.collect::<Option<Vec<i64>>>() {
@@ -74,7 +65,7 @@ impl Texts {
                 Tensor::from_slice(&rows.iter().map(|&row| self.answers[row].value()).collect::<Vec<_>>())
             }
         };
-        Ok(LabelledBatch { texts: self.batch(model, rows)?, labels: labels.to_device(model.options().1) })
+        Ok(LabelledBatch { inputs: self.batch(model, rows)?, labels: labels.to_device(model.options().1) })
     }
 }
 

@@ -111,12 +111,14 @@ impl InitialModel {
     /// - `fine_tune`: a model without a classification head gets one
     pub(super) fn task(&self, fine_tune: bool) -> Result<Task, Error> {
         let (class, family) = (self.class(), self.family());
-        if fine_tune && (class.ends_with("ForSequenceClassification") || class.ends_with("ForCausalLM")) {
+        let is_classifier =
+            class.ends_with("ForSequenceClassification") || class.ends_with("ForImageClassification");
+        if fine_tune && (is_classifier || class.ends_with("ForCausalLM")) {
             let fault =
                 "is taken as it is: leave out --fine-tune, which is for models without a classification head";
             return Err(Error::Invalid(format!("`{}`, a {class}, {fault}", self.folder.display())));
         }
-        if class.ends_with("ForSequenceClassification") {
+        if is_classifier {
             let config = ClassifierConfig::read(&self.folder.join("config.json"))?;
             return Ok(Task::Classification(classes(&config)));
         }
