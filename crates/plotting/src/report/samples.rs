@@ -7,7 +7,8 @@ use crate::findings::{ResultFile, SubjectFile, SubjectResults};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use charts::table::{Row, Table};
 use corpus::checksum;
-use corpus::labelled::{self, Example, Format};
+use corpus::images;
+use corpus::labelled::{self, Example, Format, Input};
 use corpus::parallel::ParallelText;
 use corpus::splits::language::Texts;
 use corpus::splits::{BadRowRule, BadRows, classification, language, translation};
@@ -67,9 +68,10 @@ impl Split {
 
     /// Each segment as a reader should see it.
     fn texts(self) -> Vec<String> {
-        let example = |Example { text, pair, label }| {
-            let pair = pair.map_or(String::new(), |pair| format!(" | {pair}"));
-            format!("{text}{pair} ({label})")
+        let example = |Example { input, label }| match input {
+            Input::Text(text) => format!("{text} ({label})"),
+            Input::Pair(text, pair) => format!("{text} | {pair} ({label})"),
+            Input::Image(image) => image.path.display().to_string(),
         };
         match self {
             Self::Pairs(ParallelText { source, target }) => {
@@ -153,8 +155,13 @@ fn own(task: Task, data: Files, folder: &Path, name: &str) -> Result<Option<Spli
         }
         Task::Classification => {
             let file: classification::SplitFile = split.try_into()?;
-            let format = file.format(format.as_ref()).context("its file has no format")?;
-            let mut examples = labelled::read(&file.path(folder), format, &mut bad)?;
+            let path = file.path(folder);
+            let mut examples = if let classification::SplitFile::Images(_) = file {
+                images::read_folder(&path)?
+            } else {
+                let format = file.format(format.as_ref()).context("its file has no format")?;
+                labelled::read(&path, format, &mut bad)?
+            };
             for example in &mut examples {
                 if let Some(name) = rename.get(&example.label) {
                     example.label.clone_from(name);
@@ -216,7 +223,7 @@ mod tests {
         let text = |text: &str| text.to_owned();
         let both =
             ParallelText { source: vec![text("one"), text("two")], target: vec![text("un"), text("deux")] };
-        let example = Example { text: text("fine"), pair: None, label: text("good") };
+        let example = Example { input: Input::Text(text("fine")), label: text("good") };
         for (toml, sha256, expected) in [
             (pairs, checksum::of_pairs(&both), "one \u{2192} un"),
             (table, checksum::of_examples(&[example]), "fine (good)"),
