@@ -45,6 +45,8 @@ fn an_image_is_classified_and_texts_are_asked_for_nowhere() {
     let mut say = command("say", folder.path(), &[image, "--mask", "self:1:2"]);
     let said = String::from_utf8(say.assert().success().get_output().stdout.clone()).unwrap();
     assert!(said.starts_with("all heads: top (") && said.lines().count() == 2, "{said}");
+    let mean = [image, "--mask", "self:1:2", "--ablation", "mean"];
+    command("say", folder.path(), &mean).assert().success();
     let fault = refusal(&mut command("say", folder.path(), &["nowhere.png"]));
     assert!(fault.contains("nowhere.png"), "{fault}");
     for program in ["look", "head-functions", "relevance"] {

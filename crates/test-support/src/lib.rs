@@ -271,7 +271,7 @@ fn review(index: usize) -> (String, i32) {
     (words.join(" "), lead)
 }
 
-/// Writes `data/stripes/{train,dev,test}/{bottom,top}/N.png`: 6 by 6 grey pixels, which are brighter in that half.
+/// Writes `data/stripes/{train,dev,test}/{bottom,top}/N.png`: 6 by 6 grey pixels, which are a little brighter in that half.
 pub fn write_images(folder: &Path) {
     for (split, offset, images) in [("train", 0, 96), ("dev", 1_000, 24), ("test", 2_000, 60)] {
         for index in offset..offset + images {
@@ -280,7 +280,7 @@ pub fn write_images(folder: &Path) {
             let noise =
                 |pixel: usize| ((index * 64 + pixel + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % 120;
             let is_bright = |pixel: usize| (pixel < 18) == (class == "top");
-            let level = |pixel: usize| (noise(pixel) + if is_bright(pixel) { 110 } else { 0 }) as u8;
+            let level = |pixel: usize| (noise(pixel) + if is_bright(pixel) { 26 } else { 0 }) as u8;
             let levels: Vec<u8> = (0..36).map(level).collect();
             let place = folder.join(format!("data/stripes/{split}/{class}"));
             fs::create_dir_all(&place).unwrap();

@@ -231,6 +231,13 @@ impl Task for Classification {
         Ok(Some(self.reader.tokenizer()?.encode_placed(text)?))
     }
 
+    fn length(&self, text: &str) -> Result<usize, Error> {
+        match &self.reader {
+            Reader::Texts(tokenizer) => Ok(tokenizer.encode_placed(text)?.len()),
+            Reader::Images(images) => Ok(images.positions()),
+        }
+    }
+
     fn read_texts(model: &Classifier, texts: &[&[u32]], gates: &Gates) -> Result<(), Error> {
         let segments: Vec<Vec<u32>> = texts.iter().map(|text| vec![0; text.len()]).collect();
         let rows: Vec<(&[u32], &[u32])> =

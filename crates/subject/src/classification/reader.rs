@@ -38,6 +38,13 @@ pub(super) enum Read {
     },
 }
 
+impl ImageReader {
+    /// Positions of an image.
+    pub(super) fn positions(&self) -> usize {
+        self.positions
+    }
+}
+
 impl Reader {
     /// Loads the reader of a model of this configuration from its folder.
     ///
