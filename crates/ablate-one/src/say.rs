@@ -16,7 +16,7 @@ struct Args {
     #[command(flatten)]
     subject: SubjectArgs,
 
-    /// The text
+    /// The text; for a classifier of images, the path of one
     #[arg(value_name = "TEXT")]
     text: String,
 

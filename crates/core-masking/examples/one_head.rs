@@ -10,8 +10,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use core_masking::classifier::Inputs;
 use core_masking::loss::cross_entropy;
-use core_masking::{Classifier, GatedModel, Gates, HeadSet, ModelDropout, SegmentBatch};
+use core_masking::{Classifier, GatedModel, Gates, HeadSet, ModelDropout};
 use corpus::classifier_tokenizer::ClassifierTokenizer;
 use tch::{Device, Kind, Tensor, no_grad};
 
@@ -64,7 +65,7 @@ struct Score {
 }
 
 /// Runs the model with its heads gated; `classes`: `[batch]`.
-fn score(model: &Classifier, batch: &SegmentBatch, classes: &Tensor, gates: &Gates) -> Score {
+fn score(model: &Classifier, batch: &Inputs, classes: &Tensor, gates: &Gates) -> Score {
     let logits = no_grad(|| model.forward(batch, gates, &ModelDropout::OFF)); // [batch, classes]
     let mean = |of_texts: Tensor| of_texts.to_kind(Kind::Double).mean(None).double_value(&[]);
     Score {
@@ -74,7 +75,7 @@ fn score(model: &Classifier, batch: &SegmentBatch, classes: &Tensor, gates: &Gat
 }
 
 /// Reads labelled texts as the model takes them: their tokens, padded to the longest, and their classes, `[batch]`.
-fn read(path: &Path, folder: &Path, model: &Classifier) -> Result<(SegmentBatch, Tensor)> {
+fn read(path: &Path, folder: &Path, model: &Classifier) -> Result<(Inputs, Tensor)> {
     let tokenizer = ClassifierTokenizer::load(folder, model.config().longest_text() as usize)?;
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let labels = model.config().labels();

@@ -291,7 +291,7 @@ mod tests {
     fn logits(model: &Classifier, replacement: Option<&Replacement>) -> Vec<Tensor> {
         let names = ["", "self:1:2", "self:1:1+self:1:3", "self:2:1", "self:1:1+self:1:2+self:1:3+self:2:2"];
         let sets = names.map(|name| if name.is_empty() { HeadSet::none() } else { name.parse().unwrap() });
-        let texts = examples(model).texts;
+        let texts = examples(model).inputs;
         let variants = model.variants(&sets, false).unwrap().replaced_by(replacement);
         [1, 4]
             .into_iter()
@@ -302,7 +302,7 @@ mod tests {
     fn examples(model: &Classifier) -> crate::classifier::LabelledBatch {
         let (long, short): (&[u32], &[u32]) = (&[3, 9, 14, 2, 7], &[5, 1]);
         let texts = model.batch(&[(long, &[0; 5]), (short, &[0; 2])]).unwrap();
-        crate::classifier::LabelledBatch { texts, labels: Tensor::from_slice(&[0_i64, 1]) }
+        crate::classifier::LabelledBatch { inputs: texts, labels: Tensor::from_slice(&[0_i64, 1]) }
     }
 
     #[test]

@@ -186,7 +186,7 @@ mod tests {
         let intact = Classifier::new(model.config().clone(), weights).unwrap();
         let (long, short): (&[u32], &[u32]) = (&[3, 9, 14, 2, 7], &[5, 1]);
         let texts = intact.batch(&[(long, &[0; 5]), (short, &[0; 2])]).unwrap();
-        let examples = LabelledBatch { texts, labels: Tensor::from_slice(&[0_i64, 1]) };
+        let examples = LabelledBatch { inputs: texts, labels: Tensor::from_slice(&[0_i64, 1]) };
         let (masked, module) = ("self:2:2".parse().unwrap(), (Attention::SelfAttention, 1));
         let moments = intact.moments(&intact, &examples, (module, &masked)).unwrap();
         let fitted = intact.refitted((module, &masked), &moments).unwrap().unwrap();

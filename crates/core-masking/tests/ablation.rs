@@ -125,10 +125,10 @@ fn a_classifier_agrees() {
         let rows: Vec<(&[u32], &[u32])> =
             texts.iter().zip(&segments).map(|(ids, segments)| (&ids[..], &segments[..])).collect();
         let labels = tensor(&inputs["labels"]).to_kind(Kind::Int64);
-        LabelledBatch { texts: model.batch(&rows).unwrap(), labels }
+        LabelledBatch { inputs: model.batch(&rows).unwrap(), labels }
     };
     let sweep = |batch: &LabelledBatch, variants: &Variants, together| {
-        let (logits, _) = model.sweep(&batch.texts, variants, together, None);
+        let (logits, _) = model.sweep(&batch.inputs, variants, together, None);
         let loss = |logits: &Tensor| core_masking::loss::cross_entropy(logits, &batch.labels);
         Some(logits.iter().map(loss).collect())
     };

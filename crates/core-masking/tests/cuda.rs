@@ -32,7 +32,7 @@ const LANGUAGE_MODELS: [&str; 20] = [
     "more/gemma3_text",
     "more/qwen3_moe",
 ];
-const CLASSIFIERS: [&str; 10] = [
+const CLASSIFIERS: [&str; 12] = [
     "bert-random",
     "families/distilbert",
     "families/roberta",
@@ -43,6 +43,8 @@ const CLASSIFIERS: [&str; 10] = [
     "more/albert",
     "more/deberta-v2",
     "more/modernbert",
+    "tokens-images/vit",
+    "tokens-images/deit",
 ];
 const TRANSLATORS: [&str; 10] = [
     "marian-random",

@@ -40,13 +40,13 @@ fn examples(model: &Classifier) -> LabelledBatch {
     let ids: [&[u32]; 3] = [&[2, 5, 90, 17, 3], &[2, 44, 8, 3, 61, 23, 70, 3], &[2, 31, 3]];
     let segments: [&[u32]; 3] = [&[0; 5], &[0, 0, 0, 0, 1, 1, 1, 1], &[0; 3]];
     let rows: Vec<_> = ids.into_iter().zip(segments).collect();
-    LabelledBatch { texts: model.batch(&rows).unwrap(), labels: Tensor::from_slice(&[1_i64, 0, 2]) }
+    LabelledBatch { inputs: model.batch(&rows).unwrap(), labels: Tensor::from_slice(&[1_i64, 0, 2]) }
 }
 
 /// Accuracy and nats of the model as it is.
 fn plain(model: &Classifier) -> [f64; 2] {
     let (open, off, examples) = (Gates::open(&model.layout(), OPTIONS), ModelDropout::OFF, examples(model));
-    let best = model.forward(&examples.texts, &open, &off).argmax(-1, false);
+    let best = model.forward(&examples.inputs, &open, &off).argmax(-1, false);
     let right = best.eq_tensor(&examples.labels).to_kind(Kind::Double);
     [right, model.losses(&examples, &open, &off)].map(|of_texts| of_texts.mean(None).double_value(&[]))
 }

@@ -5,8 +5,8 @@ mod golden;
 
 use std::collections::BTreeSet;
 
-use core_masking::classifier::LabelledBatch;
-use core_masking::{Classifier, GatedModel, Gates, HeadScores, Measure, SegmentBatch};
+use core_masking::classifier::{Inputs, LabelledBatch};
+use core_masking::{Classifier, GatedModel, Gates, HeadScores, Measure};
 use golden::{gap, tensor};
 use serde_json::Value;
 use tch::{Device, Kind, Tensor};
@@ -39,7 +39,7 @@ impl Golden {
             .collect()
     }
 
-    fn batch(&self) -> SegmentBatch {
+    fn batch(&self) -> Inputs {
         let texts = self.texts();
         let rows: Vec<(&[u32], &[u32])> =
             texts.iter().map(|(ids, segments)| (ids.as_slice(), segments.as_slice())).collect();
@@ -52,7 +52,7 @@ impl Golden {
 
     fn examples(&self) -> LabelledBatch {
         let labels: Vec<i64> = serde_json::from_value(self.numbers["labels"].clone()).unwrap();
-        LabelledBatch { texts: self.batch(), labels: Tensor::from_slice(&labels) }
+        LabelledBatch { inputs: self.batch(), labels: Tensor::from_slice(&labels) }
     }
 
     /// Compares with the numbers called `name`, `[layers][heads]`.

@@ -5,7 +5,7 @@ mod golden;
 
 use std::collections::BTreeMap;
 
-use core_masking::classifier::{Classified, LabelledBatch};
+use core_masking::classifier::{Classified, Inputs, LabelledBatch};
 use core_masking::relevance::Rule;
 use core_masking::{
     Attention, AttentionRecord, Classifier, ClassifierConfig, GatedModel, Gates, HeadSet, ModelDropout,
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tch::{Device, Kind, Tensor};
 
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
-const FAMILIES: [&str; 14] = [
+const FAMILIES: [&str; 17] = [
     "more/bert",
     "families/roberta",
     "families/xlm-roberta",
@@ -31,6 +31,9 @@ const FAMILIES: [&str; 14] = [
     "tokens-images/bert-tokens",
     "tokens-images/roberta-tokens",
     "tokens-images/distilbert-tokens",
+    "tokens-images/vit",
+    "tokens-images/vit-grey",
+    "tokens-images/deit",
 ];
 
 struct Golden {
@@ -45,6 +48,10 @@ impl Golden {
     }
 
     fn examples(&self) -> LabelledBatch {
+        if self.model.config().image().is_some() {
+            let inputs = self.model.images(&tensor(&self.numbers["pixel_values"])).unwrap();
+            return LabelledBatch { inputs, labels: tensor(&self.numbers["labels"]).to_kind(Kind::Int64) };
+        }
         self.examples_with(None)
     }
 
@@ -67,17 +74,19 @@ impl Golden {
         let rows: Vec<(&[u32], &[u32])> =
             texts.iter().zip(&segments).map(|(ids, segments)| (&ids[..], &segments[..])).collect();
         let labels = tensor(&self.numbers["labels"]).to_kind(Kind::Int64);
-        LabelledBatch { texts: self.model.batch(&rows).unwrap(), labels }
+        LabelledBatch { inputs: self.model.batch(&rows).unwrap(), labels }
     }
 
     fn logits(&self, gates: &Gates) -> Tensor {
-        self.shown(&self.model.forward(&self.examples().texts, gates, &ModelDropout::OFF))
+        self.shown(&self.model.forward(&self.examples().inputs, gates, &ModelDropout::OFF))
     }
 
     /// Logits as the reference has them: with zeros at padding, if they are those of tokens.
     fn shown(&self, logits: &Tensor) -> Tensor {
-        let mask = tensor(&self.numbers["attention_mask"]).to_kind(logits.kind());
-        if logits.dim() == 3 { logits * mask.unsqueeze(2) } else { logits.shallow_clone() }
+        if logits.dim() < 3 {
+            return logits.shallow_clone();
+        }
+        logits * tensor(&self.numbers["attention_mask"]).to_kind(logits.kind()).unsqueeze(2)
     }
 
     fn open(&self) -> Gates {
@@ -129,7 +138,7 @@ fn a_folder_of_each_family_goes_there_and_back() {
         golden.model.save(folder.path()).unwrap();
         let back = Classifier::load(folder.path(), OPTIONS).unwrap();
         assert_eq!(back.config(), golden.model.config());
-        let logits = back.forward(&golden.examples().texts, &golden.open(), &ModelDropout::OFF);
+        let logits = back.forward(&golden.examples().inputs, &golden.open(), &ModelDropout::OFF);
         assert_eq!(golden.shown(&logits), golden.logits(&golden.open()), "{family}");
         let own = golden::load("versions.json").0.join(family);
         let [stored, saved] = [own.as_path(), folder.path()].map(|folder| {
@@ -165,7 +174,7 @@ fn a_classifier_of_texts_becomes_one_of_tokens_and_back() {
         let new = load(Classified::Tokens).unwrap();
         assert_eq!(new.new, [format!("{of_tokens}.weight"), format!("{of_tokens}.bias")], "{family}");
         assert!(new.model.config().architectures[0].ends_with("ForTokenClassification"));
-        let logits = new.model.forward(&golden.examples().texts, &golden.open(), &ModelDropout::OFF);
+        let logits = new.model.forward(&golden.examples().inputs, &golden.open(), &ModelDropout::OFF);
         assert_eq!(logits.size()[2], 3);
         new.model.save(folder.path()).unwrap();
         let back = Classifier::load(folder.path(), OPTIONS).unwrap();
@@ -181,7 +190,7 @@ fn one_class_of_tokens_is_refused_and_relevance_too() {
     let one = golden.model.config().clone().with_labels(&["O".to_owned()]);
     assert!(one.validate().unwrap_err().contains("a classifier of tokens needs at least two"));
     let texts = golden.model.batch(&[(&[1, 13], &[0; 2])]).unwrap();
-    let batch = LabelledBatch { texts, labels: Tensor::from_slice2(&[[0_i64, 1]]) };
+    let batch = LabelledBatch { inputs: texts, labels: Tensor::from_slice2(&[[0_i64, 1]]) };
     let refusal = golden.model.relevance(&batch, Rule::Paper).unwrap_err().to_string();
     assert!(refusal.contains("this model classifies tokens"), "{refusal}");
 }
@@ -230,12 +239,70 @@ fn a_text_longer_than_the_positions_behind_the_padding_is_refused() {
     assert_eq!(message, "a text of 33 tokens is longer than the 32 positions of the model");
 }
 
+#[test]
+fn models_of_images_refuse_texts_other_sizes_and_two_classification_heads() {
+    let golden = Golden::load("tokens-images/vit");
+    let fault = |result: Result<Inputs, core_masking::Error>| result.unwrap_err().to_string();
+    assert_eq!(fault(golden.model.batch(&[(&[1, 2], &[0, 0])])), "the model reads images, not texts");
+    assert_eq!(
+        fault(golden.model.images(&Tensor::zeros([2, 3, 16, 24], OPTIONS))),
+        "images are [2, 3, 16, 24], but the model reads [batch, 3, 24, 24]"
+    );
+    let bert = Golden::load("more/bert").model;
+    assert_eq!(
+        fault(bert.images(&Tensor::zeros([1, 3, 24, 24], OPTIONS))),
+        "the model reads texts, not images"
+    );
+    for (changes, expected) in [
+        (
+            json!({"architectures": ["DeiTForImageClassificationWithTeacher"]}),
+            "the mean of two classification heads",
+        ),
+        (json!({"image_size": 2}), "patch_size (4) is more than image_size (2)"),
+        (json!({"image_size": [16, "a"]}), "a number of pixels, or height and width"),
+        (json!({"patch_size": 0}), "patch_size is 0; it must be from 1 to 8192"),
+        (json!({"image_size": 24}), "`deit.embeddings.position_embeddings`"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        test_support::copy_files(&golden::load("versions.json").0.join("tokens-images/deit"), folder.path());
+        let path = folder.path().join("config.json");
+        let mut config: BTreeMap<String, Value> =
+            serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        config.extend(serde_json::from_value::<BTreeMap<String, Value>>(changes).unwrap());
+        std::fs::write(&path, serde_json::to_string(&config).unwrap()).unwrap();
+        let refusal = Classifier::load(folder.path(), OPTIONS).unwrap_err().to_string();
+        assert!(refusal.contains(expected), "{refusal}");
+    }
+}
+
+/// A `ViTModel` has neither the prefix nor a classification head; its pooler is not read.
+#[test]
+fn an_encoder_of_images_without_a_classification_head_gets_one() {
+    let golden = Golden::load("tokens-images/vit");
+    let folder = tempfile::tempdir().unwrap();
+    golden.model.save(folder.path()).unwrap();
+    let file = folder.path().join("model.safetensors");
+    let weights = Weights::read(&file, OPTIONS).unwrap();
+    let own = weights
+        .iter()
+        .filter_map(|(name, tensor)| Some((name.strip_prefix("vit.")?.to_owned(), tensor.shallow_clone())));
+    let pooler = ("pooler.dense.weight".to_owned(), Tensor::zeros([24, 24], OPTIONS));
+    Weights::from_tensors(own.chain([pooler])).write(&file).unwrap();
+    let labels = ["cat".to_owned(), "dog".to_owned()];
+    let found =
+        Classifier::load_pretrained(folder.path(), (&labels, Classified::Images), 1, OPTIONS).unwrap();
+    assert_eq!(found.new, ["classifier.weight", "classifier.bias"]);
+    let pixels = tensor(&golden.numbers["pixel_values"]);
+    let entering = |model: &Classifier| model.embed(&model.images(&pixels).unwrap(), &ModelDropout::OFF);
+    assert_eq!(entering(&found.model), entering(&golden.model));
+}
+
 /// Segments of two kinds, for the families that have numbers of them.
 #[test]
 fn logits_with_segments_agree() {
     for family in ["more/bert", "more/electra", "more/albert"] {
         let golden = Golden::load(family);
-        let texts = golden.examples_with(Some("token_type_ids")).texts;
+        let texts = golden.examples_with(Some("token_type_ids")).inputs;
         let logits = golden.model.forward(&texts, &golden.open(), &ModelDropout::OFF);
         let gap = gap(&logits, &tensor(&golden.numbers["logits_with_token_types"]));
         assert!(gap < TOLERANCE, "{family}: {gap:e}");
@@ -247,17 +314,13 @@ fn logits_with_segments_agree() {
 fn removal_and_sweeps_give_what_masking_gives_and_the_self_check_passes() {
     for family in FAMILIES {
         let golden = Golden::load(family);
-        let (model, texts) = (&golden.model, golden.examples().texts);
+        let (model, texts) = (&golden.model, golden.examples().inputs);
         model.check_gates().unwrap();
         let one = ["self:1:2", "self:2:1"].map(|name| name.parse::<HeadSet>().unwrap());
         let turns: HeadSet = model.layout().heads().into_iter().filter(|id| id.head_index() == 1).collect();
         let sets = [one[0].clone(), one[1].clone(), turns.clone()];
         let variants = model.variants(&sets, false).unwrap();
         let (swept, _) = model.sweep(&texts, &variants, 2, None);
-        let cells = model.sweep_cells(&texts, &variants, &[(2, 0), (0, 1)]);
-        let of_sweep = Tensor::stack(&[swept[2].get(0), swept[0].get(1)], 0).to_kind(Kind::Double);
-        let cells = gap(&cells, &of_sweep);
-        assert!(cells < 1e-5, "{family}: single cells: {cells:e}");
         for (set, swept) in sets.iter().zip(swept) {
             let gates = Gates::masking(&model.layout(), std::slice::from_ref(set), OPTIONS).unwrap();
             let masked = golden.logits(&gates).to_kind(Kind::Double);
@@ -361,14 +424,14 @@ fn relevance_knows_embeddings_of_distances_by_the_papers_rule_alone() {
     let golden = Golden::load("more/deberta-v2");
     let model = golden.model.to_kind(Kind::Double).unwrap();
     let texts = model.batch(&[(&[1, 13, 68, 8, 25], &[0; 5])]).unwrap();
-    let batch = LabelledBatch { texts, labels: Tensor::from_slice(&[0_i64]) };
+    let batch = LabelledBatch { inputs: texts, labels: Tensor::from_slice(&[0_i64]) };
     let left = model.relevance(&batch, Rule::Paper).unwrap().left.double_value(&[0]);
     assert!((left - 1.0).abs() < 1e-9, "{left}");
     let refusal = model.relevance(&batch, Rule::AlphaBeta).unwrap_err().to_string();
     assert!(refusal.contains("which `deberta-v2` has"), "{refusal}");
     let golden = Golden::load("more/modernbert");
     let texts = golden.model.batch(&[(&[1, 13], &[0; 2])]).unwrap();
-    let batch = LabelledBatch { texts, labels: Tensor::from_slice(&[0_i64]) };
+    let batch = LabelledBatch { inputs: texts, labels: Tensor::from_slice(&[0_i64]) };
     let refusal = golden.model.relevance(&batch, Rule::Paper).unwrap_err().to_string();
     assert!(refusal.contains("behind each sublayer alone, and `modernbert` has others"), "{refusal}");
 }

@@ -235,8 +235,7 @@ fn greedy_and_beam_output_agree() {
         let first = golden.model.layout().heads()[0];
         let sets = [HeadSet::none(), HeadSet::from_iter([first])];
         let variants = golden.model.variants(&sets, false).unwrap();
-        let (swept, _) =
-            beam.sweep(&golden.model, &slices(&sources), &variants, 2, None, &|| usize::MAX).unwrap();
+        let (swept, _) = beam.sweep(&golden.model, &slices(&sources), &variants, 2, None).unwrap();
         assert_eq!(words(&swept[0]), words(&alone), "{}", golden.name);
     });
 }

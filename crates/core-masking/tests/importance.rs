@@ -55,7 +55,7 @@ impl Texts {
         let texts: Vec<(&[u32], &[u32])> =
             rows.iter().map(|&row| (&self.texts[row].0[..], &self.texts[row].1[..])).collect();
         let labels: Vec<i64> = rows.iter().map(|&row| row as i64 % 3).collect();
-        LabelledBatch { texts: self.model.batch(&texts).unwrap(), labels: Tensor::from_slice(&labels) }
+        LabelledBatch { inputs: self.model.batch(&texts).unwrap(), labels: Tensor::from_slice(&labels) }
     }
 }
 
@@ -283,7 +283,7 @@ fn similarity_is_the_cosine_around_a_module() {
     let (open, rows) = (Gates::open(&fixture.layout(), OPTIONS), all_rows(&fixture));
     let (mut sums, mut positions) = ([0.0; 3], 0);
     for &row in &rows {
-        let batch = fixture.batch(&[row]).texts;
+        let batch = fixture.batch(&[row]).inputs;
         let mut x = fixture.model.embed(&batch, &ModelDropout::OFF); // [1, position, d_model]
         positions += x.size()[1];
         for (layer, sum) in sums.iter_mut().enumerate() {

@@ -26,6 +26,7 @@ static TOY: ClassifierFamily = ClassifierFamily {
         prefix: "toy",
         words: "tokens",
         positions: Some("places"),
+        patches: None,
         segments: Some("parts"),
         embedding_norm: "norm",
         embedding_map: None,

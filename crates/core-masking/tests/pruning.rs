@@ -2,11 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::collections::BTreeSet;
 
-use core_masking::classifier::LabelledBatch;
+use core_masking::classifier::{Inputs, LabelledBatch};
 use core_masking::loss::PairBatch;
 use core_masking::{
     BeamSearch, Classifier, ClassifierConfig, GatedModel, Gates, HeadLayout, HeadSet, Measure, ModelDropout,
-    Removal, SegmentBatch, Stopping, Translation, Translator, TranslatorConfig, Weights,
+    Removal, Stopping, Translation, Translator, TranslatorConfig, Weights,
 };
 use proptest::prelude::*;
 use tch::{Device, Kind, Tensor};
@@ -40,7 +40,7 @@ fn translator(options: (Kind, Device)) -> Translator {
     Translator::random(config, 5, options).unwrap()
 }
 
-fn texts(model: &Classifier) -> SegmentBatch {
+fn texts(model: &Classifier) -> Inputs {
     let text = |length: u32| (0..length).map(|place| (1 + (length * 7 + place * 5) % 22, place % 2)).unzip();
     let texts: Vec<(Vec<u32>, Vec<u32>)> = [5, 13, 1, 8].map(text).to_vec();
     let rows: Vec<(&[u32], &[u32])> = texts.iter().map(|(ids, segments)| (&ids[..], &segments[..])).collect();
@@ -262,7 +262,7 @@ fn heads_that_are_left_have_the_scores_that_they_have_with_the_others_masked() {
     let measures = BTreeSet::from(measures);
     let examples = |model: &Classifier| {
         let labels = Tensor::from_slice(&[0_i64, 1, 1, 0]);
-        LabelledBatch { texts: texts(model), labels }
+        LabelledBatch { inputs: texts(model), labels }
     };
     let masked = masking(&model.layout(), &heads, DOUBLE);
     let expected = model.measure(&examples(&model), &masked, &measures);

@@ -36,7 +36,7 @@ fn classifier() -> Classifier {
 
 fn text(model: &Classifier) -> LabelledBatch {
     let texts = model.batch(&[(&[3, 9, 4, 1], &[0, 0, 1, 1])]).unwrap();
-    LabelledBatch { texts, labels: Tensor::from_slice(&[0_i64]) }
+    LabelledBatch { inputs: texts, labels: Tensor::from_slice(&[0_i64]) }
 }
 
 fn translator() -> Translator {
@@ -346,7 +346,7 @@ fn relevance_in_a_classifier_is_that_of_written_out_jacobians() {
     for rule in RULES {
         let brute = Brute { weights: model.weights(), rule };
         let gelu: fn(&Tensor) -> Tensor = |x| x.gelu("none");
-        let mut x = no_grad(|| model.embed(&batch.texts, &ModelDropout::OFF).squeeze_dim(0));
+        let mut x = no_grad(|| model.embed(&batch.inputs, &ModelDropout::OFF).squeeze_dim(0));
         let mut layers = Vec::new();
         for layer in 0..2 {
             let found = brute.encode(&bert_names(layer), 1e-12, gelu, &x);
@@ -357,7 +357,7 @@ fn relevance_in_a_classifier_is_that_of_written_out_jacobians() {
         let pooled = brute.map("bert.pooler.dense", &first).tanh();
         let logits = brute.map("classifier", &pooled);
         let open = Gates::open(&model.layout(), OPTIONS);
-        let expected = no_grad(|| model.forward(&batch.texts, &open, &ModelDropout::OFF));
+        let expected = no_grad(|| model.forward(&batch.inputs, &open, &ModelDropout::OFF));
         assert!((&logits - expected).abs().max().double_value(&[]) < 1e-12, "the steps are the model's");
 
         let top = logits.argmax(1, false).int64_value(&[0]);

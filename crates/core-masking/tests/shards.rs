@@ -16,7 +16,7 @@ fn whole() -> std::path::PathBuf {
 }
 
 fn logits(model: &Classifier) -> Tensor {
-    let texts = SegmentBatch::new(&[(&[0, 7, 9, 2], &[0; 4])], 1, OPTIONS);
+    let texts = SegmentBatch::new(&[(&[0, 7, 9, 2], &[0; 4])], 1, OPTIONS).into();
     model.forward(&texts, &Gates::open(&model.layout(), OPTIONS), &ModelDropout::OFF)
 }
 

@@ -1,8 +1,7 @@
 //! Head sets that are evaluated together give what each gives alone, on small random models in double precision.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
-use core_masking::{
-    Classifier, ClassifierConfig, GatedModel, Gates, HeadLayout, HeadSet, ModelDropout, SegmentBatch,
-};
+use core_masking::classifier::Inputs;
+use core_masking::{Classifier, ClassifierConfig, GatedModel, Gates, HeadLayout, HeadSet, ModelDropout};
 use proptest::prelude::*;
 use tch::{Device, Kind, Tensor};
 
@@ -19,7 +18,7 @@ fn model() -> Classifier {
     Classifier::random(config, 7, OPTIONS).unwrap()
 }
 
-fn batch(model: &Classifier, lengths: &[u32]) -> SegmentBatch {
+fn batch(model: &Classifier, lengths: &[u32]) -> Inputs {
     let text =
         |&length: &u32| (0..length).map(|place| (1 + (length * 7 + place * 5) % 22, place % 2)).unzip();
     let texts: Vec<(Vec<u32>, Vec<u32>)> = lengths.iter().map(text).collect();
@@ -27,7 +26,7 @@ fn batch(model: &Classifier, lengths: &[u32]) -> SegmentBatch {
     model.batch(&rows).unwrap()
 }
 
-fn alone(model: &Classifier, batch: &SegmentBatch, set: &HeadSet, rescale: bool) -> Tensor {
+fn alone(model: &Classifier, batch: &Inputs, set: &HeadSet, rescale: bool) -> Tensor {
     let gates = Gates::masking(&model.layout(), std::slice::from_ref(set), OPTIONS).unwrap();
     let gates = if rescale { gates.rescaled(&model.layout()) } else { gates };
     model.forward(batch, &gates, &ModelDropout::OFF)

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::choices::Choice;
 use crate::compressed;
 use crate::documents::Document;
-use crate::labelled::Example;
+use crate::labelled::{Example, Input};
 use crate::parallel::ParallelText;
 
 /// Of a file. The same text can be compressed in more than one way, so that of a gzip file (`.gz`) is that of its text; where it is
@@ -39,10 +39,15 @@ pub fn of_pairs(text: &ParallelText) -> String {
     format!("{:x}", hasher.finalize())
 }
 
-/// Of texts with their labels.
+/// Of texts or images with their labels; of an image its file's bytes count, not its name.
 pub fn of_examples<'a>(examples: &'a [Example]) -> String {
-    let parts =
-        |own: &'a Example| [Some(&own.label), Some(&own.text), own.pair.as_ref()].into_iter().flatten();
+    let parts = |Example { input, label }: &'a Example| {
+        let image = match input {
+            Input::Image(image) => Some(&image.sha256),
+            Input::Text(_) | Input::Pair(..) | Input::Words(_) => None,
+        };
+        [label].into_iter().chain(input.texts()).chain(image)
+    };
     of_parts(examples.iter().flat_map(parts))
 }
 

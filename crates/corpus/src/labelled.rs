@@ -1,4 +1,4 @@
-//! Labelled texts: one text, or a pair of texts, and the class that it belongs to; or the words of a sentence, each with its tag.
+//! Labelled examples: one text, a pair of texts, or an image, and the class that it belongs to; or words, each with its tag.
 //!
 //! A [`Format`] describes how a file holds them, so that a data set needs no code of its own. Texts
 //! and labels are kept as they stand in the file: nothing is trimmed, normalised or repaired (some
@@ -6,6 +6,7 @@
 mod conll;
 mod scheme;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use words::excerpt;
 
 use crate::Error;
+use crate::images::ImageFile;
 use crate::rows::{self, BadRows, Layout, Record};
 pub use crate::rows::{Column, RowKind};
 pub use scheme::Scheme;
@@ -20,14 +22,45 @@ pub use scheme::Scheme;
 /// One example of a classification data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
-    /// The text, or the first of two; of words with tags all words, with spaces between.
-    pub text: String,
-    /// The words, if each has a tag.
-    pub words: Vec<String>,
-    /// The second of two texts.
-    pub pair: Option<String>,
+    /// What is classified.
+    pub input: Input,
     /// The name of its class, or its value, as it stands in the data; of words with tags all tags, with spaces between.
     pub label: String,
+}
+
+/// What a classifier reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// A text.
+    Text(String),
+    /// Two texts.
+    Pair(String, String),
+    /// The words of a sentence, each of which has a tag.
+    Words(Vec<String>),
+    /// An image.
+    Image(ImageFile),
+}
+
+impl Input {
+    /// The text, the first of two texts, all words with spaces between, or the path of the image.
+    pub fn first(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) | Self::Pair(text, _) => Cow::Borrowed(text),
+            Self::Words(words) => Cow::Owned(words.join(" ")),
+            Self::Image(image) => image.path.to_string_lossy(),
+        }
+    }
+
+    /// The texts: one, two, the words one by one, or none of an image.
+    pub fn texts(&self) -> impl Iterator<Item = &String> {
+        let (texts, words): ([Option<&String>; 2], &[String]) = match self {
+            Self::Text(text) => ([Some(text), None], &[]),
+            Self::Pair(first, second) => ([Some(first), Some(second)], &[]),
+            Self::Words(words) => ([None, None], words),
+            Self::Image(_) => ([None, None], &[]),
+        };
+        texts.into_iter().flatten().chain(words)
+    }
 }
 
 impl Example {
@@ -48,18 +81,23 @@ impl Example {
         if let Some(tag) = tags.iter().find(|tag| tag.is_empty() || tag.contains(char::is_whitespace)) {
             return Err(format!("tag `{}` is empty or has white space in it", excerpt(tag)));
         }
-        Ok(Self { text: words.join(" "), words, pair: None, label: tags.join(" ") })
+        Ok(Self { input: Input::Words(words), label: tags.join(" ") })
+    }
+
+    /// The words, if each has a tag; none otherwise.
+    pub fn words(&self) -> &[String] {
+        if let Input::Words(words) = &self.input { words } else { &[] }
     }
 
     /// The tags of the words.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
-        self.label.split(' ').filter(|_| !self.words.is_empty())
+        self.label.split(' ').filter(|_| !self.words().is_empty())
     }
 
     /// Gives its label, or its tags, other names where `names` has one.
     pub fn rename(&mut self, names: &BTreeMap<String, String>) {
         let other = |label: &str| names.get(label).cloned();
-        if self.words.is_empty() {
+        if self.words().is_empty() {
             self.label = other(&self.label).unwrap_or_else(|| std::mem::take(&mut self.label));
         } else if !names.is_empty() {
             let tags: Vec<String> =
@@ -153,8 +191,11 @@ impl Format {
         }
         let filled = |column| record.filled(column);
         let (text, label) = (filled(&self.text)?, filled(&self.label)?);
-        let pair = self.pair.as_ref().map(filled).transpose()?;
-        Ok(Some(Example { text, words: Vec::new(), pair, label }))
+        let input = match &self.pair {
+            Some(pair) => Input::Pair(text, filled(pair)?),
+            None => Input::Text(text),
+        };
+        Ok(Some(Example { input, label }))
     }
 }
 

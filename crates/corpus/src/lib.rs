@@ -3,6 +3,7 @@
 //! - [`grammar`] makes the demo's language pair, with gold dependency arcs.
 //! - [`repeats`] makes blocks of random symbols said twice, on which language models learn induction.
 //! - [`labelled`] reads what classifiers are trained on.
+//! - [`images`] reads folders of images by class, and prepares images for models.
 //! - [`checksum`] is what signatures have of the texts of a split.
 //! - [`choices`] reads questions with several answers, and minimal pairs.
 //! - [`classifier_tokenizer`] loads, trains and saves the tokens of classifiers.
@@ -38,6 +39,7 @@ mod foreign_tokenizer;
 pub mod fsmt_tokenizer;
 pub mod grammar;
 pub mod hub;
+pub mod images;
 pub mod labelled;
 pub mod language_tokenizer;
 pub mod marian_tokenizer;

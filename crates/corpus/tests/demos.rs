@@ -53,7 +53,7 @@ fn the_demo_of_classifiers_is_that_of_the_committed_results() {
     ] {
         assert_eq!(of_examples(examples), sum);
     }
-    let texts = train.iter().flat_map(|example| std::iter::once(&example.text).chain(&example.pair));
+    let texts = train.iter().flat_map(|example| example.input.texts());
     let tokenizer = ClassifierTokenizer::train(texts, 800, 64).expect("it is large enough");
     let sum = saved(|path| tokenizer.save(path));
     assert_eq!(sum, "cd46d5e06d13abe87cb68121889d4bd4a52cded50a3d7fc689d9c3ff1df41d74");

@@ -13,11 +13,12 @@ AUTO_CLASSES = {auto: model_types.split() for auto, model_types in {
     "AutoModelForCausalLM": "gemma gemma2 gemma3_text gpt2 granite llama mistral opt qwen2 qwen3 qwen3_moe smollm3 starcoder2",
     "AutoModelForSequenceClassification": "bert camembert distilbert electra roberta xlm-roberta",
     "AutoModelForTokenClassification": "bert camembert distilbert electra roberta xlm-roberta",
+    "AutoModelForImageClassification": "deit vit",
     "AutoModelForSeq2SeqLM": "bart m2m_100 marian mbart pegasus",
 }.items()}
 # Maps of queries, keys, values and outputs in an attention module; GPT-2 has one for the first three.
 MAPS = ["q_proj k_proj v_proj o_proj", "q_proj k_proj v_proj out_proj", "q_lin k_lin v_lin out_lin", "c_attn c_proj",
-        "self.query self.key self.value output.dense"]
+        "self.query self.key self.value output.dense", "attention.query attention.key attention.value output.dense"]
 
 def __getattr__(name):
     """The class of transformers of this name, made to lack heads."""

@@ -16,7 +16,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const TASKS: [(char, &str); 3] = [('T', "translation"), ('C', "classification"), ('L', "language-modelling")];
 
 /// Heading on the page, tasks, and table in a subject's file. The second cells of a table for several tasks say which have the key.
-const SECTIONS: [(&str, &str, &str); 22] = [
+const SECTIONS: [(&str, &str, &str); 23] = [
     ("The whole file", "TCL", ""),
     ("`[data]`", "TCL", "data"),
     ("`grammar`", "TCL", "data.grammar"),
@@ -33,6 +33,7 @@ const SECTIONS: [(&str, &str, &str); 22] = [
     ("`[score]`", "TCL", "score"),
     ("`[checkpoint]`", "TCL", "checkpoint"),
     ("`[model]`", "TCL", "model"),
+    ("`image`", "C", "model.image"),
     ("`[tokenizer]`", "TCL", "tokenizer"),
     ("`[training]`", "TCL", "training"),
     ("`blocks`", "L", "training.blocks"),
@@ -142,7 +143,7 @@ fn the_setups_are_the_files_of_experiments() {
         let mut stem = "";
         for name in code(&row[0]) {
             if !name.starts_with('-') {
-                stem = name.rsplit_once('-').unwrap().0;
+                stem = name.rsplit_once('-').map_or(name, |(stem, _)| stem);
             }
             on_page.insert(if name.starts_with('-') { format!("{stem}{name}") } else { name.to_owned() });
         }

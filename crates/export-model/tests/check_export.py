@@ -198,7 +198,8 @@ def check_origin(original, about):
 def load(folder, **settings):
     """The model of a folder, in f32, all of whose weights fit."""
     config = read_json(folder / "config.json")
-    kinds = {kind: kind for kind in ("SequenceClassification", "TokenClassification", "CausalLM")} | {"LMHeadModel": "CausalLM"}
+    kinds = {kind: kind for kind in ("SequenceClassification", "TokenClassification", "ImageClassification", "CausalLM")}
+    kinds |= {"LMHeadModel": "CausalLM"}
     architecture = config["architectures"][0]
     kind = next((kind for end, kind in kinds.items() if architecture.endswith(end)), "Seq2SeqLM")
     try:
@@ -327,8 +328,11 @@ def padding_of(config):
 
 
 def make_batches(config, seed):
-    """Inputs of made-up tokens: rows of several lengths padded to one batch, then each row alone."""
+    """Inputs of made-up tokens: rows of several lengths padded to one batch, then each row alone; or made-up images."""
     generator = torch.Generator().manual_seed(seed)
+    if hasattr(config, "patch_size"):
+        size = (4, config.num_channels, config.image_size, config.image_size)
+        return [{"pixel_values": torch.randn(size, generator=generator)}]
     sizes = [getattr(config, name, None) for name in ("vocab_size", "src_vocab_size", "tgt_vocab_size")]
     padding = padding_of(config)
     tokens = torch.tensor([token for token in range(min(size for size in sizes if size)) if token != padding])

@@ -93,6 +93,13 @@ fn fetch_and_report(name: &str, source: &Source, args: &Args) -> Result<()> {
             words::say!("not verified, for want of a checksum: {}", unverified.join(", "));
         }
     }
+    if let (Some(images), Some(table)) = (&source.images, source.files.keys().next()) {
+        let folder = args.data.join(source.folder(name));
+        images.unpack(&folder.join(table), &folder)?;
+        if !args.quiet {
+            words::say!("its images by split and class in `{}`", folder.display());
+        }
+    }
     match (&source.model_folder, source.gguf()) {
         (Some(model), Some(file)) => {
             import(&args.data.join(source.folder(name)).join(file), &args.data.join(model), args)

@@ -253,6 +253,11 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     /// The tokens of a text as the model reads it, with their places; `None` if the tokeniser does not know these.
     fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error>;
 
+    /// Tokens of a text as the model reads it, or positions of an image; 0 if the tokeniser does not know the places of tokens.
+    fn length(&self, text: &str) -> Result<usize, Error> {
+        Ok(self.place(text)?.map_or(0, |tokens| tokens.len()))
+    }
+
     /// Reads texts under gates that write attention weights down.
     fn read_texts(model: &Self::Model, texts: &[&[u32]], gates: &Gates) -> Result<(), Error>;
 

@@ -393,8 +393,7 @@ impl<T: Task> Subject for TaskSubject<T> {
 
     fn say(&self, text: &str, tokens: usize, masked: &HeadSet, ablation: &Ablation) -> Result<String, Error> {
         let options = self.model().options();
-        let placed = if *ablation == Ablation::Zero { None } else { self.task.place(text)? };
-        let length = placed.map_or(0, |tokens| tokens.len());
+        let length = if *ablation == Ablation::Zero { 0 } else { self.task.length(text)? };
         let substitute = Substitute::new(self, ablation, (vec![length], false), 0)?;
         let replacement = if masked.is_empty() { None } else { substitute.of(&self.models, &[0], masked)? };
         let replacement = replacement.map(|all| all.to(options));

@@ -18,7 +18,7 @@ use crate::subject_file::SubjectFile;
 use crate::task::{ExamplesOf, Spec, Task};
 
 /// The file of a tokeniser that is trained with its model.
-const TOKENIZER: &str = "tokenizer.json";
+pub(crate) const TOKENIZER: &str = "tokenizer.json";
 const CONFIG: &str = "config.json";
 
 /// A task whose models can be trained or fine-tuned.
@@ -34,6 +34,11 @@ pub(crate) trait Trained: Task {
 
     /// The recipe in the file, if there is one.
     fn recipe(spec: &Self::Spec) -> Result<Option<Recipe>, Error>;
+
+    /// The file that [`save_tokenizer`](Self::save_tokenizer) writes.
+    fn tokenizer_file(_: &Self::Spec) -> &'static str {
+        TOKENIZER
+    }
 
     fn train_tokenizer(spec: &Self::Spec, train: &ExamplesOf<Self>) -> Result<Self::Tokenizer, Error>;
 
@@ -124,7 +129,7 @@ impl<T: Trained> Training<'_, T> {
             dev: encode(outline.dev, &dev)?,
             identity: self.identity(base, &splits)?,
         };
-        let save = |folder: &Path| save_tokenizer::<T>(base, &tokenizer, folder);
+        let save = |folder: &Path| save_tokenizer::<T>(spec, base, &tokenizer, folder);
         let start = || learner(file, &T::start(file, base, &tokenizer, machine)?);
         let resume = |folder: &Path| learner(file, &T::load_model(folder, machine.device)?);
         plan.run(&workplace, &material, save, start, resume)
@@ -217,7 +222,7 @@ impl<T: Trained> Training<'_, T> {
         let SubjectFile { spec, .. } = self.file;
         match base {
             Some(base) => T::load_tokenizer(spec, &base.folder),
-            None if workplace.folder.join(TOKENIZER).exists() => {
+            None if workplace.folder.join(T::tokenizer_file(spec)).exists() => {
                 Ok(workplace.undamaged(T::load_tokenizer(spec, &workplace.folder))?)
             }
             None => T::train_tokenizer(spec, train),
@@ -241,12 +246,13 @@ fn of_checkpoint(path: &Path) -> String {
 /// Writes the checkpoint's files as they are, so that other tools read the model as they read the checkpoint. Their
 /// permissions stay behind: a checkpoint may be read-only.
 fn save_tokenizer<T: Trained>(
+    spec: &T::Spec,
     base: Option<&Checkpoint>,
     tokenizer: &T::Tokenizer,
     folder: &Path,
 ) -> Result<(), Error> {
     let Some(base) = base else {
-        return write_once(&folder.join(TOKENIZER), |path| T::save_tokenizer(tokenizer, path));
+        return write_once(&folder.join(T::tokenizer_file(spec)), |path| T::save_tokenizer(tokenizer, path));
     };
     for name in T::FILES.iter().filter(|name| **name != CONFIG) {
         let from = base.folder.join(name);

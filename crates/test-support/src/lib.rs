@@ -141,6 +141,34 @@ learning_rate = 1e-2
 warmup_steps = 5
 "#;
 
+/// A classifier of the images that [`write_images`] makes.
+pub const IMAGES: &str = r#"
+task = "classification"
+description = "A classifier of images for tests"
+[data]
+labels = ["bottom", "top"]
+[data.splits]
+train = { images = "stripes/train" }
+dev = { images = "stripes/dev" }
+test = { images = "stripes/test" }
+[score]
+metric = "accuracy"
+[model]
+layers = 2
+heads = 3
+d_model = 12
+d_ff = 12
+dropout = 0.0
+initializer_range = 0.2
+image = { size = 6, patch = 2, channels = 1 }
+[training]
+seed = 1
+epochs = 8
+batch_size = 8
+learning_rate = 1e-2
+keep = "best"
+"#;
+
 /// Says in the output of the tests why one of them tests nothing here, also where the harness hides what passing tests print.
 pub fn skipped(why: &str) {
     // A test does not fail for want of someone who listens.
@@ -165,7 +193,7 @@ pub fn folder(spec: &str) -> TempDir {
     folder
 }
 
-/// [`folder`] with reviews and a model, which the first run of `program`, the command under test, trains for all tests of
+/// [`folder`] with data and a model, which the first run of `program`, the command under test, trains for all tests of
 /// this process.
 ///
 /// # Panics
@@ -176,15 +204,20 @@ pub fn trained(spec: &'static str, program: &str, arguments: &[&str]) -> TempDir
     let mut trained = TRAINED.lock().unwrap_or_else(PoisonError::into_inner);
     let trained = trained.entry(spec).or_insert_with(|| {
         let folder = folder(spec);
-        write_reviews(folder.path());
+        write_data(spec, folder.path());
         command(program, folder.path()).args(arguments).assert().success();
         folder
     });
     let folder = folder(spec);
-    write_reviews(folder.path());
+    write_data(spec, folder.path());
     let model = "data/models/tiny";
     copy_files(&trained.path().join(model), &folder.path().join(model));
     folder
+}
+
+/// Writes the data of a subject, unless a grammar makes them.
+fn write_data(spec: &str, folder: &Path) {
+    if spec.contains("images =") { write_images(folder) } else { write_reviews(folder) }
 }
 
 /// Copies the files of a folder, without the folders in it, into another, which is made if needed.
@@ -263,6 +296,25 @@ fn review(index: usize) -> (String, i32) {
         words.push(word);
     }
     (words.join(" "), lead)
+}
+
+/// Writes `data/stripes/{train,dev,test}/{bottom,top}/N.png`: 6 by 6 grey pixels, which are a little brighter in that half.
+pub fn write_images(folder: &Path) {
+    for (split, offset, images) in [("train", 0, 96), ("dev", 1_000, 24), ("test", 2_000, 60)] {
+        for index in offset..offset + images {
+            let class = ["bottom", "top"][index % 2];
+            // a fixed mixing of the bits, so that neighbours have nothing in common
+            let noise =
+                |pixel: usize| ((index * 64 + pixel + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % 120;
+            let is_bright = |pixel: usize| (pixel < 18) == (class == "top");
+            let level = |pixel: usize| (noise(pixel) + if is_bright(pixel) { 26 } else { 0 }) as u8;
+            let levels: Vec<u8> = (0..36).map(level).collect();
+            let place = folder.join(format!("data/stripes/{split}/{class}"));
+            fs::create_dir_all(&place).unwrap();
+            let path = place.join(format!("{index}.png"));
+            image::save_buffer(path, &levels, 6, 6, image::ExtendedColorType::L8).unwrap();
+        }
+    }
 }
 
 /// `program tiny.toml --quiet`, run in `folder`.

@@ -167,7 +167,7 @@ fn a_faulty_description_is_refused_before_training() {
         ("labels = [\"bad\", \"good\"]", "labels = [\"bad\", \"bad\"]", "data.labels names a class twice"),
         ("labels = [\"bad\", \"good\"]", "", "[training] needs data.labels"),
         ("text = \"review\"", "text = 4", "train.tsv` has no column 4"),
-        ("dev = \"reviews/dev.tsv\"", "dev = 3", "a file must be \"file\", or { file = "),
+        ("dev = \"reviews/dev.tsv\"", "dev = 3", "a split must be \"file\", { file = "),
         ("vocabulary = 60", "vocabulary = 3", "a vocabulary of 3 is too small"),
         ("vocabulary = 60", "", "[model] needs tokenizer.vocabulary"),
         ("learning_rate = 1e-2", "learning_rate = -1.0", "training.learning_rate must be above 0"),

@@ -98,7 +98,7 @@ impl Classifier {
 
 fn initial(config: &ClassifierConfig, name: &str, shape: &[i64], options: (Kind, Device)) -> Tensor {
     match shape {
-        [_, _] => Tensor::randn(shape, options) * config.initializer_range,
+        [_, _, ..] => Tensor::randn(shape, options) * config.initializer_range,
         _ if name.ends_with(".weight") => Tensor::ones(shape, options), // of a normalisation
         _ => Tensor::zeros(shape, options),
     }

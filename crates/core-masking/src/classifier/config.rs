@@ -7,9 +7,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use words::excerpt;
 
+use super::embedding::{Embedding, ImageShape, ImageSize};
 use super::family::{Classified, ClassifierFamily, ClassifierHead, DistanceNames, PositionStart};
 use crate::families::{BERT, CLASSIFIERS};
-use crate::language_model::{LanguageConfig, SLIDING};
+use crate::language_model::{LanguageConfig, Normalisation, SLIDING};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
@@ -99,7 +100,8 @@ pub struct ClassifierConfig {
     pub pruned_heads: PrunedHeads,
 }
 
-/// Entries that families with the layers of language models have, most under the names of these.
+/// Entries that some families have: those with the layers of language models, most under the names of these, and those that
+/// read images.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClassifierOptions {
@@ -127,6 +129,15 @@ pub struct ClassifierOptions {
     /// What the head reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classifier_pooling: Option<Pooling>,
+    /// Size of an image, in pixels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_size: Option<ImageSize>,
+    /// Side of a patch, in pixels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch_size: Option<i64>,
+    /// Channels of an image: 3 for RGB, 1 for greyscale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub num_channels: Option<i64>,
 }
 
 /// What a classifier's head reads.
@@ -253,6 +264,13 @@ impl ClassifierConfig {
         if json.get("is_decoder").and_then(Value::as_bool) == Some(true) {
             return Err(refusal("is_decoder is true, but only encoders are supported".to_owned()));
         }
+        let class = json.get("architectures").and_then(|classes| classes.get(0)?.as_str());
+        if let Some(class) = class.filter(|class| class.ends_with("WithTeacher")) {
+            let (found, wanted) = (excerpt(class), family.architecture);
+            return Err(refusal(format!(
+                "architectures is `{found}`, whose logits are the mean of two classification heads; only `{wanted}` is supported"
+            )));
+        }
         name_classes(&mut json).map_err(refusal)?;
         list_terms(&mut json);
         let mut json = family.keys.to_common(json);
@@ -269,7 +287,11 @@ impl ClassifierConfig {
         }
         let config: Self = checkpoint::parse(path, Value::Object(json))?;
         let label2id = config.id2label.iter().map(|(&class, name)| (name.clone(), class)).collect();
-        let config = Self { family, label2id, ..config };
+        let mut config = Self { family, label2id, ..config };
+        if let (Some(shape), Some(names)) = (config.image(), family.names.patches) {
+            shape.validate().map_err(refusal)?;
+            config.max_position_embeddings = names.first.len() as i64 + shape.patches();
+        }
         config.validate_sizes().map_err(refusal)?;
         Ok(config.with_period())
     }
@@ -389,8 +411,13 @@ impl ClassifierConfig {
     /// What it classifies, as the first of `architectures` has it.
     pub fn classified(&self) -> Classified {
         let class = self.architectures.first();
-        let is_of_tokens = class.is_some_and(|class| class.ends_with(Classified::Tokens.suffix()));
-        if is_of_tokens { Classified::Tokens } else { Classified::Texts }
+        match self.family.names.patches {
+            Some(_) => Classified::Images,
+            None if class.is_some_and(|class| class.ends_with(Classified::Tokens.suffix())) => {
+                Classified::Tokens
+            }
+            None => Classified::Texts,
+        }
     }
 
     /// The same model for texts, or for tokens.
@@ -433,7 +460,18 @@ impl ClassifierConfig {
         }
     }
 
-    /// The longest text, in tokens.
+    /// Shape of the images that the model reads; `None` if it reads texts.
+    pub fn image(&self) -> Option<ImageShape> {
+        self.family.names.patches?;
+        ImageShape::of(&self.options)
+    }
+
+    /// Returns true if its norms have no bias.
+    pub(super) fn has_bare_norms(&self) -> bool {
+        self.family.stack.is_some_and(|stack| stack.norm == Normalisation::LayerWithoutBias)
+    }
+
+    /// The longest text, in tokens; the positions of an image.
     pub fn longest_text(&self) -> i64 {
         self.max_position_embeddings - self.first_position()
     }
@@ -496,20 +534,11 @@ impl ClassifierConfig {
     /// Name and shape of each tensor in `model.safetensors`.
     pub fn inventory(&self) -> Inventory {
         let (width, layout, names) = (self.hidden_size, self.layout(), &self.family.names);
+        let mut inventory = Embedding::inventory(self);
         if let Some(stack) = self.stack() {
-            let mut inventory = stack.inventory();
-            scale(&mut inventory, &names.of(names.embedding_norm), width);
+            inventory.extend(stack.stack_inventory());
             inventory.extend(self.head_inventory());
             return inventory;
-        }
-        let (narrow, is_mapped) = self.embedding_width();
-        let table = |part: &str, rows| (format!("{}.weight", names.of(part)), vec![rows, narrow]);
-        let mut inventory = vec![table(names.words, self.vocab_size)];
-        inventory.extend(names.positions.map(|part| table(part, self.max_position_embeddings)));
-        inventory.extend(names.segments.map(|part| table(part, self.type_vocab_size)));
-        norm(&mut inventory, &names.of(names.embedding_norm), narrow);
-        if let Some(map) = names.embedding_map.filter(|_| is_mapped) {
-            linear(&mut inventory, &names.of(map), width, narrow);
         }
         let mut by_bucket = |part, shape| inventory.push((format!("{}.weight", names.of(part)), shape));
         match names.distances {
@@ -539,7 +568,7 @@ impl ClassifierConfig {
         inventory
     }
 
-    /// The part of the inventory that a pretrained encoder may lack: the maps of the head.
+    /// The part of the inventory that a pretrained encoder may lack: the maps of the classification head.
     pub(super) fn head_inventory(&self) -> Inventory {
         let (head, width) = (self.head(), self.hidden_size);
         let mut inventory = Vec::new();

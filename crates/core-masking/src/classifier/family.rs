@@ -1,4 +1,5 @@
 //! Differences between families of classifiers: entries of `config.json`, names of tensors, a few choices.
+use super::embedding::PatchNames;
 use crate::Projections;
 use crate::block::BlockNames;
 use crate::families::ConfigKeys;
@@ -11,7 +12,7 @@ use serde_json::{Map, Value};
 pub struct ClassifierFamily {
     /// `model_type` in its `config.json`.
     pub model_type: &'static str,
-    /// The class that transformers loads its folders into, if texts are classified.
+    /// The class that transformers loads its folders into, if texts or images are classified.
     pub architecture: &'static str,
     /// Entries of `config.json` that BERT calls otherwise, and what transformers assumes of those that are not there.
     pub keys: ConfigKeys,
@@ -44,6 +45,8 @@ pub struct ClassifierNames {
     pub words: &'static str,
     /// Embeddings of positions, if there are any.
     pub positions: Option<&'static str>,
+    /// Positions of an image, in the place of embeddings of tokens, positions and segments.
+    pub patches: Option<PatchNames>,
     /// Embeddings of segments, if there are any.
     pub segments: Option<&'static str>,
     /// Normalisation of the sum of embeddings.
@@ -96,6 +99,8 @@ pub enum Classified {
     Texts,
     /// Each token of a text.
     Tokens,
+    /// Images.
+    Images,
 }
 
 impl Classified {
@@ -104,6 +109,7 @@ impl Classified {
         match self {
             Self::Texts => "ForSequenceClassification",
             Self::Tokens => "ForTokenClassification",
+            Self::Images => "ForImageClassification",
         }
     }
 }
@@ -161,7 +167,7 @@ impl ClassifierFamily {
 
     pub(crate) fn head_of(&self, classified: Classified) -> &ClassifierHead {
         match classified {
-            Classified::Texts => &self.head,
+            Classified::Texts | Classified::Images => &self.head,
             Classified::Tokens => &self.token_head,
         }
     }

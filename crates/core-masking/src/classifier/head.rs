@@ -38,7 +38,7 @@ impl Head {
         let reads = match (config.classified(), config.options.classifier_pooling) {
             (Classified::Tokens, _) => Reads::Each,
             (Classified::Texts, Some(Pooling::Mean)) => Reads::Mean,
-            (Classified::Texts, _) => Reads::First,
+            _ => Reads::First,
         };
         Ok(Self {
             entering: entering.transpose()?,

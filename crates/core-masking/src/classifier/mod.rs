@@ -1,7 +1,8 @@
-//! An encoder with a classifier of texts or of tokens on top: normalisation after each sublayer, learned positions or distances,
-//! and a head that computes the logits. Families such as BERT say what the parts are called and how the head is built.
+//! An encoder with a classifier of texts, of tokens or of images on top: an embedding, layers of self-attention, and a head that computes
+//! the logits. Families such as BERT and ViT say what the parts are called and how the head is built.
 mod checkpoint;
 mod config;
+mod embedding;
 mod family;
 mod head;
 mod layer;
@@ -9,15 +10,15 @@ mod sweep;
 
 use std::collections::BTreeMap;
 
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
 use crate::attention::{DistanceBias, MultiHeadAttention, Scores};
 use crate::batch::SegmentBatch;
 use crate::block::Block;
 use crate::disentangled::Disentangled;
 use crate::importance::Attended;
-use crate::language_model::{Normalisation, block};
-use crate::layers::{LayerNorm, Linear};
+use crate::language_model::block;
+use crate::layers::LayerNorm;
 use crate::loss::of_labels;
 use crate::model::{GatedModel, ModelConfig};
 use crate::relative_positions::T5Buckets;
@@ -25,6 +26,8 @@ use crate::{Attention, Error, Gates, ModelDropout, Weights};
 
 pub use checkpoint::Pretrained;
 pub use config::{ClassifierConfig, ClassifierOptions, Pooling};
+use embedding::Embedding;
+pub use embedding::{ImageBatch, ImageShape, ImageSize, Inputs, PatchNames};
 pub use family::{
     Classified, ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation,
     PositionStart,
@@ -37,78 +40,24 @@ pub(crate) use layer::Layer;
 pub struct Classifier {
     config: ClassifierConfig,
     weights: Weights,
-    embeddings: Embeddings,
+    embedding: Embedding,
     pub(crate) layers: Vec<Layer>,
     pub(crate) head: Head,
 }
 
-/// Texts with their classes, those of their tokens, or their values if the model has one output.
+/// Texts or images with their classes, or their values if the model has one output; or texts with the classes of their tokens.
 #[derive(Debug)]
 pub struct LabelledBatch {
-    /// The texts.
-    pub texts: SegmentBatch,
-    /// The class of each text, `[batch]`, integers; or the value of each; or the class of each token, `[batch, position]`, with
+    /// The texts or images.
+    pub inputs: Inputs,
+    /// The class of each example, `[batch]`, integers; or the value of each; or the class of each token, `[batch, position]`, with
     /// [`UNLABELLED`](crate::loss::UNLABELLED) where none counts.
     pub labels: Tensor,
 }
 
-#[derive(Debug)]
-struct Embeddings {
-    words: Tensor,             // [vocab, d_model]
-    positions: Option<Tensor>, // [max_position, d_model]
-    uncounted: Option<i64>,    // the symbol that positions skip
-    segments: Option<Tensor>,  // [segments, d_model]
-    norm: LayerNorm,
-    map: Option<Linear>, // from narrower embeddings
-}
-
-impl Embeddings {
-    fn new(config: &ClassifierConfig, weights: &Weights) -> Result<Self, Error> {
-        let names = &config.family.names;
-        let table = |part: &str| weights.get(&format!("{}.weight", names.of(part)));
-        let map = names.embedding_map.filter(|_| config.embedding_width().1);
-        let map = map.map(|part| Linear::new(weights, &names.of(part)));
-        Ok(Self {
-            words: table(names.words)?,
-            positions: names.positions.map(table).transpose()?,
-            uncounted: config.uncounted(),
-            segments: names.segments.map(table).transpose()?,
-            norm: norm(config, weights, &names.of(names.embedding_norm))?,
-            map: map.transpose()?,
-        })
-    }
-
-    /// Returns `[batch, position, d_model]`.
-    fn forward(&self, batch: &SegmentBatch) -> Tensor {
-        let look_up = |table, ids| Tensor::embedding(table, ids, -1, false, false);
-        let words = look_up(&self.words, &batch.tokens.ids);
-        let sum = match &self.segments {
-            Some(segments) => words + look_up(segments, &batch.segments),
-            None => words,
-        };
-        let placed = match &self.positions {
-            Some(table) => sum + self.positions(table, &batch.tokens.ids),
-            None => sum,
-        };
-        let normalised = self.norm.forward(&placed);
-        self.map.as_ref().map_or_else(|| normalised.shallow_clone(), |map| map.forward(&normalised))
-    }
-
-    /// Rows of `table` for `ids`, `[batch, position]`: `[batch or 1, position, d_model]`.
-    fn positions(&self, table: &Tensor, ids: &Tensor) -> Tensor {
-        let Some(padding) = self.uncounted else {
-            return table.narrow(0, 0, ids.size()[1]).unsqueeze(0);
-        };
-        let real = ids.not_equal(padding).to_kind(Kind::Int64);
-        let rows = real.cumsum(1, Kind::Int64) * real + padding;
-        Tensor::embedding(table, &rows, -1, false, false)
-    }
-}
-
 /// A norm besides those of the layers, with a bias as they have it.
 fn norm(config: &ClassifierConfig, weights: &Weights, name: &str) -> Result<LayerNorm, Error> {
-    let is_bare = config.family.stack.is_some_and(|stack| stack.norm == Normalisation::LayerWithoutBias);
-    let new = if is_bare { LayerNorm::without_bias } else { LayerNorm::new };
+    let new = if config.has_bare_norms() { LayerNorm::without_bias } else { LayerNorm::new };
     new(weights, name, config.layer_norm_eps)
 }
 
@@ -152,7 +101,7 @@ impl GatedModel for Classifier {
             Ok(Layer::new(block, &weights))
         };
         Ok(Self {
-            embeddings: Embeddings::new(&config, &weights)?,
+            embedding: Embedding::new(&config, &weights)?,
             layers: (0..config.num_hidden_layers).map(layer).collect::<Result<_, Error>>()?,
             head: Head::new(&config, &weights)?,
             config,
@@ -169,11 +118,11 @@ impl GatedModel for Classifier {
     }
 
     fn losses(&self, batch: &LabelledBatch, gates: &Gates, dropout: &ModelDropout) -> Tensor {
-        of_labels(&self.forward(&batch.texts, gates, dropout), &batch.labels)
+        of_labels(&self.forward(&batch.inputs, gates, dropout), &batch.labels)
     }
 
     fn attended(&self, batch: &LabelledBatch) -> BTreeMap<Attention, Attended> {
-        let bias = &batch.texts.tokens.bias;
+        let bias = batch.inputs.bias();
         let real = bias.isfinite().squeeze_dim(1).squeeze_dim(1); // [batch, position]
         let visible = |layer: &Layer| layer.within_reach(bias).isfinite(); // [batch, 1, 1 or query, key]
         let attended = Attended {
@@ -188,11 +137,7 @@ impl GatedModel for Classifier {
     }
 
     fn probe(&self, gates: &Gates) -> Tensor {
-        let most = self.config.longest_text().min(self.config.vocab_size).min(8) as u32;
-        let ids: Vec<u32> = (0..most).collect();
-        let texts =
-            SegmentBatch::new(&[(&ids, &vec![0; ids.len()])], self.config.pad_token_id, self.options());
-        self.forward(&texts, gates, &ModelDropout::OFF)
+        self.forward(&self.probing(), gates, &ModelDropout::OFF)
     }
 }
 
@@ -200,36 +145,62 @@ impl Classifier {
     /// A batch of (ids, segments), checked.
     ///
     /// # Errors
-    /// If a text has more tokens than the model has positions, or a token or segment lies outside its table.
-    pub fn batch(&self, rows: &[(&[u32], &[u32])]) -> Result<SegmentBatch, Error> {
+    /// If the model reads images, a text has more tokens than the model has positions, or a token or segment lies outside
+    /// its table.
+    pub fn batch(&self, rows: &[(&[u32], &[u32])]) -> Result<Inputs, Error> {
+        if self.config.image().is_some() {
+            return Err(Error::Input("the model reads images, not texts".to_owned()));
+        }
         let positions = self.config.longest_text() as usize;
         for (ids, segments) in rows {
             if ids.len() > positions {
                 return Err(Error::too_long("text", ids.len(), positions));
             }
-            let segments =
-                self.embeddings.segments.as_ref().map(|table| ("segment", segments, table.size()[0]));
+            let segments = self.embedding.segments().map(|kinds| ("segment", segments, kinds));
             for (what, values, size) in [("token", ids, self.config.vocab_size)].into_iter().chain(segments) {
                 if let Some(&id) = values.iter().find(|&&id| i64::from(id) >= size) {
                     return Err(Error::out_of_table(what, id, size));
                 }
             }
         }
-        Ok(SegmentBatch::new(rows, self.config.pad_token_id, self.options()))
+        Ok(SegmentBatch::new(rows, self.config.pad_token_id, self.options()).into())
+    }
+
+    /// A batch of images, `[batch, channels, height, width]`, checked.
+    ///
+    /// # Errors
+    /// If the model reads texts, or images of another shape.
+    pub fn images(&self, pixels: &Tensor) -> Result<Inputs, Error> {
+        let shape = self.config.image();
+        let shape = shape.ok_or_else(|| Error::Input("the model reads texts, not images".to_owned()))?;
+        let positions = self.config.longest_text();
+        Ok(Inputs::Images(ImageBatch::new(pixels, (shape, positions), self.options())?))
+    }
+
+    /// An example that any model of these sizes can read.
+    fn probing(&self) -> Inputs {
+        if let Some(shape) = self.config.image() {
+            let pixels = Tensor::arange(shape.values(), self.options()).sin(); // [channels * height * width]
+            let pixels = pixels.view([1, shape.channels, shape.height, shape.width]);
+            return self.images(&pixels).expect("pixels have the model's shape");
+        }
+        let most = self.config.longest_text().min(self.config.vocab_size).min(8) as u32;
+        let ids: Vec<u32> = (0..most).collect();
+        SegmentBatch::new(&[(&ids, &vec![0; ids.len()])], self.config.pad_token_id, self.options()).into()
     }
 
     /// Logits of a batch.
     ///
-    /// - `gates`: one row, or one for each text
+    /// - `gates`: one row, or one for each example
     /// - `dropout`: off in evaluation
     /// - returns `[batch, labels]`, of a classifier of tokens `[batch, position, labels]`
-    pub fn forward(&self, batch: &SegmentBatch, gates: &Gates, dropout: &ModelDropout) -> Tensor {
+    pub fn forward(&self, batch: &Inputs, gates: &Gates, dropout: &ModelDropout) -> Tensor {
         self.forward_from(0, &self.embed(batch, dropout), batch, gates, dropout)
     }
 
     /// Input of the first layer: `[batch, position, d_model]`.
-    pub fn embed(&self, batch: &SegmentBatch, dropout: &ModelDropout) -> Tensor {
-        dropout.hidden.apply(self.embeddings.forward(batch))
+    pub fn embed(&self, batch: &Inputs, dropout: &ModelDropout) -> Tensor {
+        dropout.hidden.apply(self.embedding.forward(batch))
     }
 
     /// Output of layer `layer`, counted from 0: `[batch, position, d_model]`, the shape of `x`, which enters it.
@@ -237,7 +208,7 @@ impl Classifier {
         &self,
         layer: usize,
         x: &Tensor,
-        batch: &SegmentBatch,
+        batch: &Inputs,
         gates: &Gates,
         dropout: &ModelDropout,
     ) -> Tensor {
@@ -249,7 +220,7 @@ impl Classifier {
         &self,
         layer: usize,
         x: &Tensor,
-        batch: &SegmentBatch,
+        batch: &Inputs,
         gates: &Gates,
         dropout: &ModelDropout,
     ) -> Tensor {
@@ -261,14 +232,15 @@ impl Classifier {
         // The last layer computes no position that the classifier does not read, unless it is looked at.
         let queries = if gates.is_recorded() { x.size()[1] } else { self.head.reads(x.size()[1]) };
         let read = self.layer_at(last, &x, queries, batch, gates, dropout);
-        self.head.forward(&read, &batch.tokens.bias, dropout)
+        self.head.forward(&read, batch.bias(), dropout)
     }
 
-    /// Multiply-adds of [`forward`](Self::forward) for one text, padded to `positions`: those of matrix products, which
+    /// Multiply-adds of [`forward`](Self::forward) for one example, padded to `positions`: those of matrix products, which
     /// are nearly all.
     pub fn multiply_adds(&self, positions: u64) -> u64 {
         let (last, others) = self.layers.split_last().expect("a model has layers, by validation");
-        others.iter().map(|layer| layer.multiply_adds(positions, positions)).sum::<u64>()
+        self.embedding.multiply_adds()
+            + others.iter().map(|layer| layer.multiply_adds(positions, positions)).sum::<u64>()
             + last.multiply_adds(positions, self.head.reads(positions as i64) as u64)
             + self.head.multiply_adds(positions)
     }
@@ -278,12 +250,12 @@ impl Classifier {
         layer: usize,
         x: &Tensor,
         queries: i64,
-        batch: &SegmentBatch,
+        batch: &Inputs,
         gates: &Gates,
         dropout: &ModelDropout,
     ) -> Tensor {
         let (module, gates) = (&self.layers[layer], gates.of(Attention::SelfAttention, layer));
-        let context = module.context(x, queries, &batch.tokens.bias, gates, dropout);
+        let context = module.context(x, queries, batch.bias(), gates, dropout);
         let merged = module.block.attention.merge(context, gates);
         module.finish(&x.narrow(1, 0, queries), &merged, Some(gates), dropout)
     }

@@ -2,10 +2,10 @@
 //! without keys and values of the others.
 use tch::Tensor;
 
-use super::Classifier;
+use super::{Classifier, Inputs};
 use crate::attention::MultiHeadAttention;
 use crate::sweep::{Node, Stack, Trunk, Variants, Walk};
-use crate::{Attention, Error, GatedModel, Gates, HeadSet, ModelDropout, SegmentBatch};
+use crate::{Attention, Error, GatedModel, Gates, HeadSet, ModelDropout};
 
 /// A batch on its way through the layers.
 struct Texts<'a> {
@@ -55,15 +55,14 @@ impl Classifier {
     /// If `together` is 0.
     pub fn sweep(
         &self,
-        batch: &SegmentBatch,
+        batch: &Inputs,
         variants: &Variants,
         together: usize,
         trunk: Option<Trunk>,
     ) -> (Vec<Tensor>, Trunk) {
         let trunk = self.trunk(batch, self.top(variants), trunk);
-        let texts = Texts { model: self, bias: &batch.tokens.bias };
-        let walk =
-            Walk::new(&texts, variants, Attention::SelfAttention, batch.tokens.ids.size()[0], together);
+        let texts = Texts { model: self, bias: batch.bias() };
+        let walk = Walk::new(&texts, variants, Attention::SelfAttention, batch.size()[0], together);
         let last = self.layers.len() - 1;
         let mut found = Vec::new();
         walk.ascend(trunk.layer..last, &trunk.x, &mut |x, nodes| {
@@ -105,10 +104,10 @@ impl Classifier {
     }
 
     /// Input of layer `top` of the intact model.
-    fn trunk(&self, batch: &SegmentBatch, top: usize, left: Option<Trunk>) -> Trunk {
+    fn trunk(&self, batch: &Inputs, top: usize, left: Option<Trunk>) -> Trunk {
         let open = self.open();
         let enter = || self.embed(batch, &ModelDropout::OFF);
         let pass = |layer: usize, x: &Tensor| self.layer(layer, x, batch, &open, &ModelDropout::OFF);
-        Trunk::up_to(top, left, &batch.tokens.ids.size(), enter, pass)
+        Trunk::up_to(top, left, &batch.size(), enter, pass)
     }
 }

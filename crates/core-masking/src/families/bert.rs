@@ -33,6 +33,7 @@ pub(super) const LAYERS: ClassifierNames = ClassifierNames {
     prefix: "bert",
     words: "embeddings.word_embeddings",
     positions: Some("embeddings.position_embeddings"),
+    patches: None,
     segments: Some("embeddings.token_type_embeddings"),
     embedding_norm: "embeddings.LayerNorm",
     embedding_map: None,

@@ -31,6 +31,7 @@ pub static DISTILBERT: ClassifierFamily = ClassifierFamily {
         prefix: "distilbert",
         words: "embeddings.word_embeddings",
         positions: Some("embeddings.position_embeddings"),
+        patches: None,
         segments: None,
         embedding_norm: "embeddings.LayerNorm",
         embedding_map: None,

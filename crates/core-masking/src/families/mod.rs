@@ -25,6 +25,7 @@ mod roberta;
 mod smollm3;
 mod starcoder2;
 mod t5;
+mod vit;
 
 use crate::classifier::ClassifierFamily;
 use crate::language_model::LanguageFamily;
@@ -57,6 +58,7 @@ pub use roberta::{ROBERTA, XLM_ROBERTA};
 pub use smollm3::SMOLLM3;
 pub use starcoder2::STARCODER2;
 pub use t5::{MT5, T5};
+pub use vit::{DEIT, VIT};
 
 /// Encoders with a classifier on top.
 pub const CLASSIFIERS: &[&ClassifierFamily] = &[
@@ -70,6 +72,8 @@ pub const CLASSIFIERS: &[&ClassifierFamily] = &[
     &ALBERT,
     &DEBERTA_V2,
     &MODERNBERT,
+    &VIT,
+    &DEIT,
 ];
 
 /// Encoder-decoder models.

@@ -512,8 +512,7 @@ impl LanguageConfig {
 
     /// Name and shape of each tensor in `model.safetensors`, before maps are fused.
     pub fn inventory(&self) -> Inventory {
-        let (family, layout) = (self.family, self.layout());
-        let (names, width) = (&family.names, self.hidden_size);
+        let (names, width) = (&self.family.names, self.hidden_size);
         let mut inventory = vec![self.embeddings()];
         let table = |part: &str| {
             (
@@ -522,14 +521,22 @@ impl LanguageConfig {
             )
         };
         inventory.extend(names.positions.map(table));
+        inventory.extend(self.stack_inventory());
+        if !self.tie_word_embeddings {
+            inventory.push(self.output());
+        }
+        inventory
+    }
+
+    /// The part of the inventory between embeddings and the output layer: the layers and the last norm.
+    pub(crate) fn stack_inventory(&self) -> Inventory {
+        let (layout, names) = (self.layout(), &self.family.names);
+        let mut inventory = Inventory::new();
         for layer in 0..self.num_hidden_layers {
             let heads = layout.module(Attention::SelfAttention, layer);
             self.layer_inventory(layer, &heads, &mut inventory);
         }
-        self.norm(&mut inventory, &names.of(names.norm), width);
-        if !self.tie_word_embeddings {
-            inventory.push(self.output());
-        }
+        self.norm(&mut inventory, &names.of(names.norm), self.hidden_size);
         inventory
     }
 

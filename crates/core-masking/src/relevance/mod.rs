@@ -94,7 +94,7 @@ impl Classifier {
     /// # Panics
     /// Unless the batch is of one text.
     pub fn relevance(&self, batch: &LabelledBatch, rule: Rule) -> Result<Relevance, Error> {
-        assert_eq!(batch.texts.tokens.ids.size()[0], 1, "one text");
+        assert_eq!(batch.inputs.size()[0], 1, "one text");
         let family = self.config().family.model_type;
         let blocks = post_norm(self.layers.iter().map(|layer| &layer.block), family)?;
         if rule == Rule::AlphaBeta && blocks.iter().any(|block| block.attention.0.is_disentangled()) {
@@ -137,8 +137,8 @@ impl Classifier {
         batch: &LabelledBatch,
         rule: Rule,
     ) -> Relevance {
-        let x = self.embed(&batch.texts, &ModelDropout::OFF).squeeze_dim(0); // [position, d_model]
-        let (traces, x) = trace_encoder(blocks, x, &batch.texts.tokens.bias);
+        let x = self.embed(&batch.inputs, &ModelDropout::OFF).squeeze_dim(0); // [position, d_model]
+        let (traces, x) = trace_encoder(blocks, x, batch.inputs.bias());
         let (head, read) = (&self.head, x.narrow(0, 0, 1)); // the classifier reads the first position
         let pooled = head.activate(&of_first.forward(&read)); // [1, d_model]
         let logits = head.last.forward(&pooled); // [1, labels]

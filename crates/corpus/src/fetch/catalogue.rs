@@ -7,6 +7,7 @@ use serde::Deserialize;
 use words::excerpt;
 
 use crate::Error;
+use crate::images::PixelTable;
 use crate::names::is_path_below;
 
 /// Stands for a checksum that is not known, because whoever wrote the list did not have the file.
@@ -42,6 +43,8 @@ pub struct Source {
     inside: String,
     /// Folder in `data/` for the model that its one GGUF file holds, as a Hugging Face folder.
     pub model_folder: Option<String>,
+    /// Images that its one file holds as rows of a table; they go to folders by split and class.
+    pub images: Option<PixelTable>,
     /// Its licence, in one line.
     pub licence: String,
     /// The terms that those who fetch it accept.
@@ -155,6 +158,12 @@ impl Source {
         }
         if self.model_folder.is_some() && self.gguf().is_none() {
             return Err("`model_folder` needs one GGUF file, `<name>.gguf`, among `files`".to_owned());
+        }
+        if let Some(images) = &self.images {
+            images.validate()?;
+            if self.files.len() != 1 {
+                return Err("`images` needs one file, the table, among `files`".to_owned());
+            }
         }
         match self.package.as_deref().filter(|package| !is_package(package)) {
             Some(package) => Err(format!("`{}` is no package: expected name==version", excerpt(package))),

@@ -74,11 +74,11 @@ mod tests {
         assert_eq!(tags, BTreeSet::from(PHRASE_TAGS));
         for example in &all {
             let tags: Vec<&str> = example.tags().collect();
-            let (clauses, subjects) = (example.words.iter().filter(|word| *word == "but").count(), "SUBJ");
+            let (clauses, subjects) = (example.words().iter().filter(|word| *word == "but").count(), "SUBJ");
             let found =
                 entities(tags.iter().copied()).iter().filter(|phrase| phrase.kind == subjects).count();
             assert!(found > clauses, "each clause has a subject: {example:?}");
-            for (word, tag) in example.words.iter().zip(&tags) {
+            for (word, tag) in example.words().iter().zip(&tags) {
                 assert!(
                     !["but", "and", "not", ".", "?"].contains(&word.as_str()) || *tag == "O",
                     "{example:?}"
@@ -88,7 +88,7 @@ mod tests {
         // "the dog that the cat sees": two subjects in a row, of which the second is in the relative clause of the first
         let is_relative = |example: &&Example| {
             let tags: Vec<&str> = example.tags().collect();
-            tags.starts_with(&["B-SUBJ", "I-SUBJ", "O", "B-SUBJ"]) && example.words[2] == "that"
+            tags.starts_with(&["B-SUBJ", "I-SUBJ", "O", "B-SUBJ"]) && example.words()[2] == "that"
         };
         assert!(all.iter().filter(is_relative).count() > 5);
     }

@@ -25,7 +25,7 @@ impl Scheme {
             return Ok(());
         }
         let (mut tags, mut before) = (Vec::new(), None);
-        for (tag, word) in example.tags().zip(&example.words) {
+        for (tag, word) in example.tags().zip(example.words()) {
             let found = parse(tag);
             let of_word = || format!("tag `{}` of word `{}`", excerpt(tag), excerpt(word));
             if found.is_none() && tag != "O" {

@@ -15,11 +15,11 @@ fn fault(content: &str, format: &str) -> String {
 }
 
 fn single(text: &str, label: &str) -> Example {
-    Example { text: text.to_owned(), words: Vec::new(), pair: None, label: label.to_owned() }
+    Example { input: Input::Text(text.to_owned()), label: label.to_owned() }
 }
 
 fn pair(text: &str, pair: &str, label: &str) -> Example {
-    Example { pair: Some(pair.to_owned()), ..single(text, label) }
+    Example { input: Input::Pair(text.to_owned(), pair.to_owned()), label: label.to_owned() }
 }
 
 const NAMED: &str = "kind = 'tsv'\ntext = 'sentence'\nlabel = 'label'";

@@ -1,4 +1,4 @@
-//! Labelled examples of a split: from a table, or made by the demo grammar.
+//! Labelled examples of a split: from a table, from a folder of images, or made by the demo grammar.
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct Grammar {
     pub phrases: bool,
 }
 
-/// A file, with a format of its own or that of `[data.format]`.
+/// A file, with a format of its own or that of `[data.format]`, or a folder of images.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged, try_from = "toml::Value")]
 pub enum SplitFile {
@@ -34,19 +34,55 @@ pub enum SplitFile {
     Plain(PathBuf),
     /// In a format of its own.
     Formatted(FormattedFile),
+    /// Images by class.
+    Images(ImageFolder),
+}
+
+/// A folder with a folder of images for each class.
+#[derive(Debug, Clone, Serialize)]
+pub struct ImageFolder {
+    /// The folder.
+    pub images: PathBuf,
+    /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
+    #[serde(skip_serializing)]
+    pub fetch: Option<String>,
 }
 
 /// A file with its format.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Serialize)]
 pub struct FormattedFile {
     /// The file.
     pub file: PathBuf,
     /// Its layout.
     pub format: Format,
     /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
-    #[serde(default, skip_serializing)]
+    #[serde(skip_serializing)]
     pub fetch: Option<String>,
+}
+
+/// What a table may have that describes a split.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entries {
+    file: Option<PathBuf>,
+    format: Option<Format>,
+    images: Option<PathBuf>,
+    fetch: Option<String>,
+}
+
+impl Entries {
+    fn split(self) -> Result<SplitFile, &'static str> {
+        let Self { file, format, images, fetch } = self;
+        match (file, format, images) {
+            (Some(file), Some(format), None) => {
+                Ok(SplitFile::Formatted(FormattedFile { file, format, fetch }))
+            }
+            (None, None, Some(images)) => Ok(SplitFile::Images(ImageFolder { images, fetch })),
+            (Some(_), None, None) => Err("missing field `format`"),
+            (None, _, None) => Err("missing field `file`"),
+            _ => Err("`images` is a folder and `file` a table with its `format`: a split has one of them"),
+        }
+    }
 }
 
 impl TryFrom<toml::Value> for SplitFile {
@@ -57,10 +93,13 @@ impl TryFrom<toml::Value> for SplitFile {
         match value {
             toml::Value::String(file) => Ok(Self::Plain(file.into())),
             table @ toml::Value::Table(_) => {
-                let file = FormattedFile::deserialize(table);
-                file.map(Self::Formatted).map_err(|error| error.message().to_owned())
+                let entries = Entries::deserialize(table).map_err(|error| error.message().to_owned())?;
+                entries.split().map_err(str::to_owned)
             }
-            _ => Err("a file must be \"file\", or { file = \"file\", format = { .. } }".to_owned()),
+            _ => Err(
+                "a split must be \"file\", { file = \"file\", format = { .. } } or { images = \"folder\" }"
+                    .to_owned(),
+            ),
         }
     }
 }
@@ -71,14 +110,16 @@ impl SplitFile {
         match self {
             Self::Plain(file) => folder.join(file),
             Self::Formatted(own) => folder.join(&own.file),
+            Self::Images(own) => folder.join(&own.images),
         }
     }
 
-    /// Layout of the file; absent if neither it nor the data have one.
+    /// Layout of the file; absent if neither it nor the data have one, and for images.
     pub fn format<'a>(&'a self, common: Option<&'a Format>) -> Option<&'a Format> {
         match self {
             Self::Plain(_) => common,
             Self::Formatted(own) => Some(&own.format),
+            Self::Images(_) => None,
         }
     }
 
@@ -87,6 +128,7 @@ impl SplitFile {
         match self {
             Self::Plain(_) => None,
             Self::Formatted(own) => own.fetch.as_ref(),
+            Self::Images(own) => own.fetch.as_ref(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Models of well-known sizes, with random weights, and texts for them.
+use core_masking::classifier::Inputs;
 use core_masking::families::{GPT2, LLAMA};
 use core_masking::language_model::{LanguageFamily, PredictionBatch, Window};
 use core_masking::{Classifier, ClassifierConfig, GatedModel, Gates, HeadSet, LanguageConfig, LanguageModel};
-use core_masking::{ModelDropout, SegmentBatch, Trunk};
+use core_masking::{ModelDropout, Trunk};
 use serde_json::{Value, json};
 use tch::{Device, Kind, Tensor};
 
@@ -41,19 +42,19 @@ pub trait Timed: GatedModel {
 }
 
 impl Timed for Classifier {
-    type Batch = SegmentBatch;
+    type Batch = Inputs;
 
-    fn made_up(&self, texts: usize, length: u32) -> SegmentBatch {
+    fn made_up(&self, texts: usize, length: u32) -> Inputs {
         let ids = tokens(length);
         let segments = vec![0; ids.len()];
         self.batch(&vec![(&ids[..], &segments[..]); texts]).unwrap()
     }
 
-    fn output(&self, batch: &SegmentBatch, gates: &Gates) -> Tensor {
+    fn output(&self, batch: &Inputs, gates: &Gates) -> Tensor {
         self.forward(batch, gates, &ModelDropout::OFF)
     }
 
-    fn plain(&self, batch: &SegmentBatch, gates: &Gates) -> Tensor {
+    fn plain(&self, batch: &Inputs, gates: &Gates) -> Tensor {
         let enter = self.embed(batch, &ModelDropout::OFF);
         let pass = |x, layer| self.layer(layer, &x, batch, gates, &ModelDropout::OFF);
         (0..self.config().num_hidden_layers).fold(enter, pass)
@@ -61,7 +62,7 @@ impl Timed for Classifier {
 
     fn swept(
         &self,
-        batch: &SegmentBatch,
+        batch: &Inputs,
         sets: &[HeadSet],
         together: usize,
         trunk: Option<Trunk>,

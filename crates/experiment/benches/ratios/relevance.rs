@@ -24,11 +24,11 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
 
 fn of_classifier(context: &Context, rule: Rule) -> f64 {
     let model = classifier(MINILM, Device::Cpu).to_kind(Kind::Double).unwrap();
-    let batch = LabelledBatch { texts: model.made_up(1, 25), labels: Tensor::from_slice(&[0_i64]) };
+    let batch = LabelledBatch { inputs: model.made_up(1, 25), labels: Tensor::from_slice(&[0_i64]) };
     let open = Gates::open(&model.layout(), model.options());
     context.ratio(
         || timed(|| drop(model.relevance(&batch, rule).unwrap())),
-        || timed(|| drop(no_grad(|| model.forward(&batch.texts, &open, &ModelDropout::OFF)))),
+        || timed(|| drop(no_grad(|| model.forward(&batch.inputs, &open, &ModelDropout::OFF)))),
     )
 }
 

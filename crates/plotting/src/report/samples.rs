@@ -7,7 +7,8 @@ use crate::findings::{ResultFile, SubjectFile, SubjectResults};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use charts::table::{Row, Table};
 use corpus::checksum;
-use corpus::labelled::{self, Example, Format, Scheme};
+use corpus::images;
+use corpus::labelled::{self, Example, Format, Input, Scheme};
 use corpus::parallel::ParallelText;
 use corpus::splits::language::Texts;
 use corpus::splits::{BadRowRule, BadRows, classification, language, translation};
@@ -69,13 +70,16 @@ impl Split {
     /// Each segment as a reader should see it.
     fn texts(self) -> Vec<String> {
         let example = |own: Example| {
-            if !own.words.is_empty() {
-                let words = own.words.iter().zip(own.tags()).map(|(word, tag)| format!("{word}/{tag}"));
-                return words.collect::<Vec<_>>().join(" ");
+            let with_tags = |words: &[String]| -> Vec<String> {
+                words.iter().zip(own.tags()).map(|(word, tag)| format!("{word}/{tag}")).collect()
+            };
+            let label = &own.label;
+            match &own.input {
+                Input::Text(text) => format!("{text} ({label})"),
+                Input::Pair(text, pair) => format!("{text} | {pair} ({label})"),
+                Input::Words(words) => with_tags(words).join(" "),
+                Input::Image(image) => image.path.display().to_string(),
             }
-            let Example { text, pair, label, .. } = own;
-            let pair = pair.map_or(String::new(), |pair| format!(" | {pair}"));
-            format!("{text}{pair} ({label})")
         };
         match self {
             Self::Pairs(ParallelText { source, target }) => {
@@ -159,8 +163,13 @@ fn own(task: Task, data: Files, folder: &Path, name: &str) -> Result<Option<Spli
         }
         Task::Classification => {
             let file: classification::SplitFile = split.try_into()?;
-            let format = file.format(format.as_ref()).context("its file has no format")?;
-            let mut examples = labelled::read(&file.path(folder), format, &mut bad)?;
+            let path = file.path(folder);
+            let mut examples = if let classification::SplitFile::Images(_) = file {
+                images::read_folder(&path)?
+            } else {
+                let format = file.format(format.as_ref()).context("its file has no format")?;
+                labelled::read(&path, format, &mut bad)?
+            };
             examples.iter_mut().for_each(|example| example.rename(&rename));
             if scheme == Some(Scheme::Iob1) {
                 let convert = |example| Scheme::Iob1.apply(example).map_err(anyhow::Error::msg);
@@ -222,7 +231,7 @@ mod tests {
         let text = |text: &str| text.to_owned();
         let both =
             ParallelText { source: vec![text("one"), text("two")], target: vec![text("un"), text("deux")] };
-        let example = Example { text: text("fine"), words: Vec::new(), pair: None, label: text("good") };
+        let example = Example { input: Input::Text(text("fine")), label: text("good") };
         for (toml, sha256, expected) in [
             (pairs, checksum::of_pairs(&both), "one \u{2192} un"),
             (table, checksum::of_examples(&[example]), "fine (good)"),

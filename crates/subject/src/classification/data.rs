@@ -1,10 +1,12 @@
 //! The splits of a classifier.
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use corpus::labelled::{self, Example, Scheme};
+use corpus::images;
+use corpus::labelled::{self, Example, Input, Scheme};
 use corpus::splits::BadRows;
-use corpus::splits::classification::Grammar;
+use corpus::splits::classification::{Grammar, SplitFile};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -71,8 +73,8 @@ pub(super) fn answers(
     split: &str,
 ) -> Result<Vec<Answer>, Error> {
     let place = |name: &str| labels.iter().position(|label| label == name).map(|class| class as u32);
-    let of_words = |example: &Example| {
-        let classes = example.tags().zip(&example.words).map(|(tag, word)| {
+    let of_words = |example: &Example, words: &[String]| {
+        let classes = example.tags().zip(words).map(|(tag, word)| {
             let fault = || {
                 format!("tag `{}` of word `{}` is not one of {}", excerpt(tag), excerpt(word), quoted(labels))
             };
@@ -89,31 +91,42 @@ pub(super) fn answers(
         found.map(Answer::One).ok_or_else(fault)
     };
     let answer = |(example, number): (&Example, usize)| {
-        let found = match (are_tagged, example.words.is_empty()) {
-            (true, false) => of_words(example),
-            (false, true) => of_text(example),
-            (true, true) => Err(
+        let found = match (are_tagged, &example.input) {
+            (true, Input::Words(words)) => of_words(example, words),
+            (false, Input::Text(_) | Input::Pair(..) | Input::Image(_)) => of_text(example),
+            (true, _) => Err(
                 "a text, but score.metric entity-f1 and token-accuracy are for words with tags: data.format \
                  needs kind = \"conll\", or lists of words and of tags in \"jsonl\""
                     .to_owned(),
             ),
-            (false, false) => {
+            (false, Input::Words(_)) => {
                 Err("words with tags, but score.metric is for texts: it must be \"entity-f1\" or \
                  \"token-accuracy\""
                     .to_owned())
             }
         };
-        found.map_err(|fault| Error::Invalid(format!("split `{split}`, example {number}: {fault}")))
+        found.map_err(|fault| {
+            let place = match &example.input {
+                Input::Image(image) => format!("`{}`", image.path.display()),
+                _ => format!("example {number}"),
+            };
+            Error::Invalid(format!("split `{split}`, {place}: {fault}"))
+        })
     };
     examples.iter().zip(1..).map(answer).collect()
 }
 
-/// The file of a split; none if it is made up, or there is no such split.
+/// The file or the images of a split; none if it is made up, or there is no such split.
 pub(super) fn files(spec: &ClassificationData, folder: &Path, split: &str) -> Vec<PathBuf> {
     let split =
         spec.holdout.as_ref().filter(|holdout| holdout.name == split).map_or(split, |holdout| &holdout.from);
     let file = spec.splits.get(split).filter(|_| spec.grammar.is_none());
-    file.map(|file| file.path(folder)).into_iter().collect()
+    let Some(file) = file else { return Vec::new() };
+    let path = file.path(folder);
+    match file {
+        SplitFile::Images(_) => images::list(&path).unwrap_or_else(|_| vec![path]),
+        SplitFile::Plain(_) | SplitFile::Formatted(_) => vec![path],
+    }
 }
 
 /// A split before anything is taken out of it.
@@ -129,6 +142,9 @@ fn read_whole(
     let file = &spec.splits[split];
     let path = file.path(folder);
     check_fetched(std::slice::from_ref(&path), file.fetch().or(spec.fetch.as_ref()))?;
+    if let SplitFile::Images(_) = file {
+        return Ok(images::read_folder(&path)?);
+    }
     match file.format(spec.format.as_ref()) {
         Some(format) if of_values => Ok(labelled::read_values(&path, format, bad)?),
         Some(format) => Ok(labelled::read(&path, format, bad)?),
@@ -140,12 +156,12 @@ fn read_whole(
 /// no held-out premise was trained on.
 fn held_out(holdout: &Holdout, examples: Vec<Example>) -> (Vec<Example>, Vec<Example>) {
     let mut seen = HashSet::new();
-    let mut texts: Vec<&str> =
-        examples.iter().map(|example| example.text.as_str()).filter(|text| seen.insert(*text)).collect();
+    let firsts: Vec<Cow<'_, str>> = examples.iter().map(|example| example.input.first()).collect();
+    let mut texts: Vec<&str> = firsts.iter().map(AsRef::as_ref).filter(|text| seen.insert(*text)).collect();
     texts.shuffle(&mut ChaCha8Rng::seed_from_u64(holdout.seed));
     let mut counts = HashMap::new();
-    for example in &examples {
-        *counts.entry(example.text.as_str()).or_insert(0) += 1;
+    for first in &firsts {
+        *counts.entry(first.as_ref()).or_insert(0) += 1;
     }
     let mut taken = 0;
     let chosen: HashSet<String> = texts
@@ -157,7 +173,7 @@ fn held_out(holdout: &Holdout, examples: Vec<Example>) -> (Vec<Example>, Vec<Exa
         })
         .map(str::to_owned)
         .collect();
-    examples.into_iter().partition(|example| chosen.contains(&example.text))
+    examples.into_iter().partition(|example| chosen.contains(example.input.first().as_ref()))
 }
 
 #[cfg(test)]
@@ -165,12 +181,7 @@ mod tests {
     use super::*;
 
     fn examples(texts: &[&str]) -> Vec<Example> {
-        let example = |text: &&str| Example {
-            text: (*text).to_owned(),
-            words: Vec::new(),
-            pair: None,
-            label: "a".to_owned(),
-        };
+        let example = |text: &&str| Example { input: Input::Text((*text).to_owned()), label: "a".to_owned() };
         texts.iter().map(example).collect()
     }
 

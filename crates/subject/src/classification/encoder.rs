@@ -1,9 +1,9 @@
-//! The size of a BERT model, its tokeniser, and how it is trained.
+//! The size of a BERT model or of a ViT, its tokeniser, and how it is trained.
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-use core_masking::classifier::{Classified, ClassifierOptions};
-use core_masking::families::BERT;
+use core_masking::classifier::{Classified, ClassifierOptions, ImageShape, ImageSize};
+use core_masking::families::{BERT, VIT};
 use core_masking::{Activation, ClassifierConfig};
 use serde::{Deserialize, Serialize, Serializer};
 use training::Keep;
@@ -13,7 +13,7 @@ use crate::open_heads::OpenHeads;
 use crate::spec::check_training;
 use corpus::splits::check;
 
-/// Size of a BERT model.
+/// Size of a BERT model, or of a ViT if it has an image.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EncoderSpec {
@@ -33,6 +33,43 @@ pub(crate) struct EncoderSpec {
     /// Deviation of initial weights.
     #[serde(default = "crate::spec::initializer_range")]
     pub initializer_range: f64,
+    /// Images that a ViT reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageSpec>,
+}
+
+/// Images that a ViT reads.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ImageSpec {
+    /// Height and width, in pixels; images are resized to it.
+    pub size: i64,
+    /// Height and width of a patch, in pixels.
+    pub patch: i64,
+    /// 3 for RGB, 1 for greyscale.
+    #[serde(default = "rgb")]
+    pub channels: i64,
+}
+
+fn rgb() -> i64 {
+    3
+}
+
+impl ImageSpec {
+    pub(super) fn shape(self) -> ImageShape {
+        let Self { size, patch, channels } = self;
+        ImageShape { channels, height: size, width: size, patch }
+    }
+
+    /// Refuses sizes that make no sense: the fault, in words.
+    pub(super) fn validate(self) -> Result<(), String> {
+        let Self { size, patch, channels } = self;
+        check(&[
+            ("model.image.size must be from 1 to 8192", (1..=8192).contains(&size)),
+            ("model.image.patch must be from 1 to model.image.size", (1..=size).contains(&patch)),
+            ("model.image.channels must be 1 (greyscale) or 3 (RGB)", [1, 3].contains(&channels)),
+        ])
+    }
 }
 
 /// Tokeniser of the texts.
@@ -56,6 +93,11 @@ fn max_length<S: Serializer>(length: &Option<usize>, serializer: S) -> Result<S:
 }
 
 impl TextTokenizerSpec {
+    /// Returns true if nothing is set.
+    pub(super) fn is_empty(&self) -> bool {
+        self.max_length.is_none() && self.vocabulary.is_none()
+    }
+
     /// Greatest number of tokens for a model.
     ///
     /// - `positions`: the model's; `None` if it is made for the tokeniser
@@ -149,6 +191,29 @@ impl EncoderSpec {
             label2id: BTreeMap::new(),
             pruned_heads: BTreeMap::new(),
         };
-        config.classifying(classified).with_labels(labels)
+        match self.image {
+            Some(image) => of_images(config, image).with_labels(labels),
+            None => config.classifying(classified).with_labels(labels),
+        }
+    }
+}
+
+/// A ViT of the sizes of `config`.
+fn of_images(config: ClassifierConfig, image: ImageSpec) -> ClassifierConfig {
+    ClassifierConfig {
+        family: &VIT,
+        model_type: VIT.model_type.to_owned(),
+        vocab_size: 1,
+        type_vocab_size: 0,
+        max_position_embeddings: 1 + image.shape().patches(),
+        classifier_dropout: Some(0.0),
+        options: ClassifierOptions {
+            attention_bias: Some(true),
+            image_size: Some(ImageSize::Square(image.size)),
+            patch_size: Some(image.patch),
+            num_channels: Some(image.channels),
+            ..config.options
+        },
+        ..config
     }
 }

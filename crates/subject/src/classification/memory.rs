@@ -1,4 +1,4 @@
-//! Memory that texts take.
+//! Memory that texts and images take.
 use core_masking::ClassifierConfig;
 use core_masking::classifier::DistanceNames;
 
@@ -20,9 +20,11 @@ pub(crate) fn need<'a>(config: &ClassifierConfig, bytes: Bytes, purpose: Purpose
     let kept = if matches!(purpose, Purpose::Scoring) { 1 } else { layers.count };
     // Each query with all distances, each key with them, twice as many as keys; what is taken of both; sums with the bias.
     let of_distances = if has_embeddings { 8 * layers.heads * kept } else { 0 };
+    // An image as it is read, and its patches.
+    let of_pixels = config.image().map_or(0, |shape| 2 * shape.values() as u64);
     let segment = move |tokens: usize| {
         let tokens = tokens as u64;
-        (layers.numbers(tokens, 1, purpose) + of_distances * tokens * tokens) * bytes.number
+        (layers.numbers(tokens, 1, purpose) + of_distances * tokens * tokens + of_pixels) * bytes.number
     };
     Need {
         batch_tokens: if matches!(purpose, Purpose::Relevance) { 1 } else { BATCH_TOKENS },

@@ -4,6 +4,7 @@ mod data;
 mod encoder;
 pub(crate) mod memory;
 mod objective;
+mod reader;
 mod scorer;
 mod spec;
 mod texts;
@@ -11,10 +12,10 @@ mod train;
 
 use std::path::Path;
 
-use core_masking::classifier::{Classified, LabelledBatch};
+use core_masking::classifier::{Classified, Inputs, LabelledBatch};
 use core_masking::{
     Attention, AttentionMaps, Classifier, ClassifierConfig, GatedModel, Gates, ModelDropout, Relevance, Rule,
-    SegmentBatch, to_vec,
+    to_vec,
 };
 use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
 use corpus::labelled::Example;
@@ -33,14 +34,15 @@ use crate::models::Models;
 use crate::reading::{Input, Reading, check_length};
 use crate::subject_file::SubjectFile;
 use crate::task::{PredictedBy, Task};
+use reader::Reader;
 use scorer::Decisions;
 use spec::{ClassificationSpec, ScoredBy};
 use texts::{Answer, Texts};
 
-/// Tokeniser, classes and metric of a classifier.
+/// Tokeniser or image processor, classes and metric of a classifier.
 #[derive(Debug, Clone)]
 pub(crate) struct Classification {
-    tokenizer: ClassifierTokenizer,
+    reader: Reader,
     labels: Vec<String>,
     metric: Metric,
     /// The class that F1 looks for.
@@ -52,12 +54,13 @@ impl Task for Classification {
     type Model = Classifier;
     type Prepared = Texts;
     type Encoded = Texts;
-    type Batch = SegmentBatch;
+    type Batch = Inputs;
     type Scorer<'a> = Decisions<'a>;
 
     const FILES: &'static [&'static str] = &[
         "config.json",
         "merges.txt",
+        "preprocessor_config.json",
         "special_tokens_map.json",
         "tokenizer.json",
         "tokenizer_config.json",
@@ -92,14 +95,17 @@ impl Task for Classification {
     ) -> Result<(Self, Models<Classifier>), Error> {
         let (spec, folder) = (&file.spec, places.tokenizer);
         let config = ClassifierConfig::read(&places.model.join("config.json"))?;
-        let length = spec.tokenizer.max_length(Some(config.longest_text()));
-        let tokenizer = ClassifierTokenizer::load(folder, length)?.for_rows(config.vocab_size); // the weights take longer
+        let reader = Reader::load(folder, &config, spec.data.reads_images(), spec.tokenizer)?; // the weights take longer
+        let reader = match reader {
+            Reader::Texts(tokenizer) => Reader::Texts(tokenizer.for_rows(config.vocab_size)),
+            images => images,
+        };
         let model = Classifier::load(places.model, (Kind::Float, machine.device))?;
         model.check_gates()?;
-        check_tokenizer(folder, &tokenizer, &model)?;
+        reader.check(folder, &model)?;
         let labels = labels(spec, model.config(), folder)?;
         let (metric, positive) = (metric(spec, &labels)?, spec.score.positive.clone());
-        Ok((Self { tokenizer, labels, metric, positive }, Models::new(model, machine.precision)?))
+        Ok((Self { reader, labels, metric, positive }, Models::new(model, machine.precision)?))
     }
 
     fn metric(&self, _: &str) -> Metric {
@@ -111,7 +117,9 @@ impl Task for Classification {
             Some(positive) => format!("{}, positive: {positive}", self.metric.name()),
             None => self.metric.name().to_string(),
         };
-        identity.arguments.insert("max_length".to_owned(), self.tokenizer.max_length().into());
+        if let Reader::Texts(tokenizer) = &self.reader {
+            identity.arguments.insert("max_length".to_owned(), tokenizer.max_length().into());
+        }
         if matches!(self.metric, Metric::Classes(_) | Metric::Texts(_)) {
             identity.arguments.insert("labels".to_owned(), self.labels.clone().into());
         }
@@ -151,8 +159,8 @@ impl Task for Classification {
     }
 
     fn encode(&self, _: &Classifier, examples: &Vec<Example>, split: &str) -> Result<Texts, Error> {
-        let texts = encode(&self.tokenizer, (examples, split), (&self.labels, self.of_tags()))?;
-        if !texts.are_known_to(&self.tokenizer) {
+        let texts = encode(&self.reader, (examples, split), (&self.labels, self.of_tags()))?;
+        if !texts.are_known_to(&self.reader) {
             words::say!(
                 "warning: the tokeniser knows no word of split `{split}`: it may not belong to the texts"
             );
@@ -195,32 +203,39 @@ impl Task for Classification {
         Ok(rows.iter().zip(all.chunks(of_text)).map(|(&row, own)| own[..real(row)].to_vec()).collect())
     }
 
-    fn batch(model: &Classifier, texts: &Texts, rows: &[usize]) -> Result<SegmentBatch, Error> {
+    fn batch(model: &Classifier, texts: &Texts, rows: &[usize]) -> Result<Inputs, Error> {
         texts.batch(model, rows)
     }
 
-    fn pass(&self, model: &Classifier, batch: &SegmentBatch, open: &Gates) -> Result<u64, Error> {
+    fn pass(&self, model: &Classifier, batch: &Inputs, open: &Gates) -> Result<u64, Error> {
         let logits = no_grad(|| model.forward(batch, open, &ModelDropout::OFF));
         // waits for a GPU
         if logits.isfinite().all().int64_value(&[]) == 0 {
             return Err(Error::not_finite());
         }
-        let size = batch.tokens.ids.size();
+        let size = batch.size();
         Ok(size[0] as u64 * model.multiply_adds(size[1] as u64))
     }
 
     fn reading(&self, model: &Classifier) -> Reading {
-        let longest = model.config().longest_text() as usize;
+        let (longest, tokenizer) = (model.config().longest_text() as usize, self.reader.tokenizer().ok());
         Reading {
             attention: Attention::SelfAttention,
             sees_future: true,
-            ends: self.tokenizer.end().into_iter().collect(),
-            longest: longest.min(self.tokenizer.max_length()),
+            ends: tokenizer.and_then(ClassifierTokenizer::end).into_iter().collect(),
+            longest: longest.min(tokenizer.map_or(longest, ClassifierTokenizer::max_length)),
         }
     }
 
     fn place(&self, text: &str) -> Result<Option<Vec<PlacedToken>>, Error> {
-        Ok(Some(self.tokenizer.encode_placed(text)?))
+        Ok(Some(self.reader.tokenizer()?.encode_placed(text)?))
+    }
+
+    fn length(&self, text: &str) -> Result<usize, Error> {
+        match &self.reader {
+            Reader::Texts(tokenizer) => Ok(tokenizer.encode_placed(text)?.len()),
+            Reader::Images(images) => Ok(images.positions()),
+        }
     }
 
     fn read_texts(model: &Classifier, texts: &[&[u32]], gates: &Gates) -> Result<(), Error> {
@@ -237,16 +252,19 @@ impl Task for Classification {
         Input { text, second }: &Input<'_>,
         [_, recorded]: [&Gates; 2],
     ) -> Result<(String, Vec<AttentionMaps>), Error> {
-        let (encoded, left_out) = self.tokenizer.encode_counting(text, *second)?;
+        let tokenizer = self.reader.tokenizer()?;
+        let (encoded, left_out) = tokenizer.encode_counting(text, *second)?;
         check_length("the text", encoded.ids.len() + left_out, encoded.ids.len())?;
         let (answer, encoded) = match (self.of_tags(), second) {
-            (None, _) => (self.answer(model, &encoded, recorded)?, encoded),
+            (None, _) => {
+                (self.answer(model, &model.batch(&[(&encoded.ids, &encoded.segments)])?, recorded)?, encoded)
+            }
             (Some(_), None) => self.tagged(model, text, recorded)?,
             (Some(_), Some(_)) => {
                 return Err(Error::Invalid("a model that tags words reads one text, not a pair".to_owned()));
             }
         };
-        let tokens: Vec<String> = encoded.ids.iter().map(|&id| self.tokenizer.token(id)).collect();
+        let tokens: Vec<String> = encoded.ids.iter().map(|&id| tokenizer.token(id)).collect();
         let (attention, keys) = (Attention::SelfAttention, tokens.clone());
         let maps = AttentionMaps { attention, queries: tokens, keys, is_causal: false, layers: Vec::new() };
         Ok((answer, vec![maps]))
@@ -255,7 +273,7 @@ impl Task for Classification {
     fn say(&self, model: &Classifier, text: &str, _tokens: usize, gates: &Gates) -> Result<String, Error> {
         match self.of_tags() {
             Some(_) => Ok(self.tagged(model, text, gates)?.0),
-            None => self.answer(model, &self.tokenizer.encode(text, None)?, gates),
+            None => self.answer(model, &self.reader.batch_of_one(model, text)?, gates),
         }
     }
 }
@@ -269,7 +287,7 @@ impl Classification {
     /// The words of a text, each with its tag, as in `Paris/B-LOC`, and its tokens. Words end at white space.
     fn tagged(&self, model: &Classifier, text: &str, gates: &Gates) -> Result<(String, Encoded), Error> {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        let (encoded, first) = self.tokenizer.encode_words(&words)?;
+        let (encoded, first) = self.reader.tokenizer()?.encode_words(&words)?;
         let batch = model.batch(&[(&encoded.ids, &encoded.segments)])?;
         let logits = no_grad(|| model.forward(&batch, gates, &ModelDropout::OFF));
         let Answer::Tags(classes) = &texts::predictions(&logits)?[0] else {
@@ -282,10 +300,9 @@ impl Classification {
         Ok((words.iter().zip(&first).map(with_tag).collect::<Vec<_>>().join(" "), encoded))
     }
 
-    /// The class of a text, and how probable the model finds it; or its value.
-    fn answer(&self, model: &Classifier, text: &Encoded, gates: &Gates) -> Result<String, Error> {
-        let batch = model.batch(&[(&text.ids, &text.segments)])?;
-        let logits = no_grad(|| model.forward(&batch, gates, &ModelDropout::OFF));
+    /// The class of a text or an image, and how probable the model finds it; or its value.
+    fn answer(&self, model: &Classifier, one: &Inputs, gates: &Gates) -> Result<String, Error> {
+        let logits = no_grad(|| model.forward(one, gates, &ModelDropout::OFF));
         let class = match texts::predictions(&logits)?[0].one() {
             Some(Cell::Count(class)) => class as usize,
             Some(Cell::Decimal(value)) => return Ok(format!("{value:.3}")),
@@ -304,14 +321,16 @@ impl Classification {
 /// # Errors
 /// If an example has another label, or a token that the model has no row for.
 fn encode(
-    tokenizer: &ClassifierTokenizer,
+    reader: &Reader,
     (examples, split): (&[Example], &str),
     (labels, of_tags): (&[String], Option<TextMetric>),
 ) -> Result<Texts, Error> {
     let answers = data::answers(examples, (labels, of_tags.is_some()), split)?;
     match of_tags {
-        Some(metric) => Texts::encode_words(tokenizer, (examples, split), answers, (metric, labels)),
-        None => Texts::encode(tokenizer, examples, answers),
+        Some(metric) => {
+            Texts::encode_words(reader.tokenizer()?, (examples, split), answers, (metric, labels))
+        }
+        None => Texts::encode(reader, examples, answers),
     }
 }
 
@@ -365,12 +384,13 @@ fn metric(spec: &ClassificationSpec, labels: &[String]) -> Result<Metric, Error>
 /// If the model names others than the subject, or neither names any, or the model classifies texts and the data are words with tags,
 /// or the other way round.
 fn labels(spec: &ClassificationSpec, config: &ClassifierConfig, folder: &Path) -> Result<Vec<String>, Error> {
-    if config.classified() != spec.classified() {
+    let tags = |classified| classified == Classified::Tokens;
+    if tags(config.classified()) != tags(spec.classified()) {
         let class = config.architectures.first().map_or(config.model_type.as_str(), String::as_str);
         let (folder, metric) = (folder.display(), spec.score.metric.name());
         let wanted = match config.classified() {
             Classified::Tokens => "tags words: score.metric must be entity-f1 or token-accuracy",
-            Classified::Texts => "does not tag words: its score.metric may be accuracy",
+            _ => "does not tag words: its score.metric may be accuracy",
         };
         return Err(Error::Invalid(format!("the model in `{folder}`, a {class}, {wanted}, not {metric}")));
     }

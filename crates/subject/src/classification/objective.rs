@@ -50,7 +50,7 @@ impl Objective for FineTuningObjective {
         rows: &[usize],
         gates: &Gates,
     ) -> Result<Validation<Cells>, Error> {
-        let LabelledBatch { texts: batch, labels } = texts.labelled_batch(model, rows)?;
+        let LabelledBatch { inputs: batch, labels } = texts.labelled_batch(model, rows)?;
         let logits = model.forward(&batch, gates, &ModelDropout::OFF); // [batch, labels]
         Ok(Validation {
             loss: of_labels(&logits, &labels).sum(Kind::Double).double_value(&[]),

@@ -44,6 +44,7 @@ impl Scorer for Decisions<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::memory;
+    use super::super::reader::Read;
     use super::super::texts::Answer;
     use super::*;
     use crate::evaluation::{Batches, Masks, Plan, Purpose, Replace, no_replacement};
@@ -77,7 +78,7 @@ mod tests {
             let segments = vec![0; ids.len()];
             Encoded { ids, segments }
         });
-        Texts::new(encoded.collect(), vec![Answer::One(Cell::Count(0)); count as usize])
+        Texts::new(Read::Texts(encoded.collect()), vec![Answer::One(Cell::Count(0)); count as usize])
     }
 
     /// The model's classes under a set alone.

@@ -18,7 +18,7 @@ use stats::estimates::CorrelationMetric;
 use stats::text::TextMetric;
 
 use super::data::{files, read_split};
-use super::encoder::{EncoderSpec, FineTuningSpec, TextTokenizerSpec};
+use super::encoder::{EncoderSpec, FineTuningSpec, ImageSpec, TextTokenizerSpec};
 use crate::checkpoint::CheckpointSpec;
 use crate::dynamics::DynamicsSpec;
 use crate::error::{Error, quoted};
@@ -39,7 +39,7 @@ pub(crate) struct ClassificationSpec {
     /// Results of the paper that its own stand beside: nothing here needs it, but a slip is found at once.
     #[serde(default, rename = "stands_for")]
     _stands_for: Option<StandsFor>,
-    /// Source of the texts.
+    /// Source of the texts or images.
     pub data: ClassificationData,
     /// The score that is reported.
     pub score: ScoreSpec,
@@ -58,7 +58,7 @@ pub(crate) struct ClassificationSpec {
     pub functions: Option<FunctionsSpec>,
 }
 
-/// Source of the texts: files, or the demo grammar.
+/// Source of the texts or images: files, folders, or the demo grammar.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClassificationData {
@@ -92,7 +92,7 @@ pub(crate) struct ClassificationData {
     pub grammar: Option<Grammar>,
     /// Format of the files.
     pub format: Option<Format>,
-    /// Files by the name of their split, relative to the data folder.
+    /// Files, or folders of images, by the name of their split, relative to the data folder.
     #[serde(default)]
     pub splits: BTreeMap<String, SplitFile>,
     /// A split that is taken out of another.
@@ -212,12 +212,21 @@ impl Spec for ClassificationSpec {
             dynamics.validate(self.training.map(|training| training.epochs))?;
         }
         self.functions.as_ref().map_or(Ok(()), FunctionsSpec::validate)?;
-        let trained = self.training.is_some();
+        let (trained, of_images) = (self.training.is_some(), data.reads_images());
         check(&[
             ("[model] needs [training]: it is trained from scratch", self.model.is_none() || trained),
             (
                 "[model] needs tokenizer.vocabulary: a tokeniser is trained with it",
-                self.model.is_none() || self.tokenizer.vocabulary.is_some(),
+                self.model.is_none() || of_images || self.tokenizer.vocabulary.is_some(),
+            ),
+            ("[tokenizer] is for texts, but the splits are images", !of_images || self.tokenizer.is_empty()),
+            (
+                "[model] needs model.image, { size = .., patch = .., channels = .. }: the splits are images",
+                !of_images || self.model.as_ref().is_none_or(|model| model.image.is_some()),
+            ),
+            (
+                "model.image is for splits of images",
+                of_images || self.model.as_ref().is_none_or(|model| model.image.is_none()),
             ),
             (
                 "tokenizer.vocabulary is for [model]: a checkpoint has its own tokeniser",
@@ -247,6 +256,7 @@ impl Spec for ClassificationSpec {
         }
         match &self.model {
             Some(model) => {
+                model.image.map_or(Ok(()), ImageSpec::validate)?;
                 let vocabulary = self.tokenizer.vocabulary.unwrap_or(0);
                 let config = model.config(self.tokenizer, (&self.outputs(), self.classified()), vocabulary);
                 config.validate()?;
@@ -286,7 +296,7 @@ impl Spec for ClassificationSpec {
     }
 
     fn sentences(examples: &Vec<Example>) -> Vec<String> {
-        examples.iter().map(|example| example.text.clone()).collect()
+        examples.iter().map(|example| example.input.first().into_owned()).collect()
     }
 
     fn sha256(examples: &Vec<Example>) -> String {
@@ -305,7 +315,11 @@ impl ClassificationSpec {
 
     /// What the model classifies.
     pub(super) fn classified(&self) -> Classified {
-        if self.score.metric.of_tags().is_some() { Classified::Tokens } else { Classified::Texts }
+        match self.score.metric.of_tags() {
+            Some(_) => Classified::Tokens,
+            None if self.data.reads_images() => Classified::Images,
+            None => Classified::Texts,
+        }
     }
 
     fn validate_score(&self) -> Result<(), String> {
@@ -393,10 +407,16 @@ impl ClassificationData {
         check_split_names(self.splits.keys().chain(self.holdout.iter().map(|holdout| &holdout.name)))?;
         let distinct: BTreeSet<&String> = self.labels.iter().collect();
         let plain = self.splits.values().any(|file| matches!(file, SplitFile::Plain(_)));
+        let is_images = |file: &SplitFile| matches!(file, SplitFile::Images(_));
+        let of_images = self.splits.values().filter(|file| is_images(file)).count();
         check(&[
             ("sizes in data.grammar must be at most 10000000", sizes.iter().all(|&size| size <= 10_000_000)),
             ("data.labels names a class twice", distinct.len() == self.labels.len()),
             ("data.labels must name at least two classes", self.labels.len() != 1),
+            (
+                "data.splits are texts and images: all must be of one kind",
+                of_images == 0 || of_images == self.splits.len(),
+            ),
             ("data.labels holds an empty name", !self.labels.iter().any(String::is_empty)),
             (
                 "[data.format] is missing: it says how the files are to be read",
@@ -404,7 +424,7 @@ impl ClassificationData {
             ),
         ])?;
         let own = self.splits.iter().filter_map(|(name, file)| match file {
-            SplitFile::Plain(_) => None,
+            SplitFile::Plain(_) | SplitFile::Images(_) => None,
             SplitFile::Formatted(file) => Some((format!("data.splits.{name}"), &file.format)),
         });
         for (name, format) in self.format.iter().map(|format| ("data".to_owned(), format)).chain(own) {
@@ -420,6 +440,11 @@ impl ClassificationData {
             return Err(format!("data.holdout.from is `{from}`, but the splits are {}", splits.join(", ")));
         }
         check(&[("data.holdout.examples must be at least 1", *examples >= 1)])
+    }
+
+    /// Returns true if the splits are folders of images.
+    pub(super) fn reads_images(&self) -> bool {
+        self.splits.values().any(|file| matches!(file, SplitFile::Images(_)))
     }
 
     /// The splits that are files or made by the grammar.

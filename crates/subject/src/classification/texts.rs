@@ -1,13 +1,14 @@
-//! Texts of a split as token ids, with their classes or values, or with the classes of their words.
-use core_masking::classifier::LabelledBatch;
+//! Texts or images of a split as a classifier reads them, with their classes or values, or with the classes of their words.
+use core_masking::classifier::{Inputs, LabelledBatch};
 use core_masking::loss::UNLABELLED;
-use core_masking::{Classifier, GatedModel, SegmentBatch, to_vec};
-use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
+use core_masking::{Classifier, GatedModel, to_vec};
+use corpus::classifier_tokenizer::ClassifierTokenizer;
 use corpus::labelled::Example;
 use stats::text::TextMetric;
 use stats::{Cell, Cells};
 use tch::Tensor;
 
+use super::reader::{Read, Reader};
 use crate::error::Error;
 
 /// Tokens that are classified together, padding included: enough for whole matrix products, few enough that what a
@@ -26,8 +27,8 @@ pub(super) enum Answer {
 /// A split as a classifier reads it.
 #[derive(Debug)]
 pub(crate) struct Texts {
-    encoded: Vec<Encoded>,
-    /// The right answer to each text.
+    read: Read,
+    /// The right answer to each example.
     pub(super) answers: Vec<Answer>,
     tags: Option<Tags>,
 }
@@ -49,27 +50,22 @@ const UNSEEN: &str = "O";
 
 impl Texts {
     /// # Errors
-    /// If a text has a token that the model has no row for.
-    pub(super) fn encode(
-        tokenizer: &ClassifierTokenizer,
-        examples: &[Example],
-        answers: Vec<Answer>,
-    ) -> Result<Self, Error> {
-        let encode = |example: &Example| tokenizer.encode(&example.text, example.pair.as_deref());
-        Ok(Self::new(examples.iter().map(encode).collect::<Result<_, _>>()?, answers))
+    /// If a text cannot be encoded, or an image cannot be read.
+    pub(super) fn encode(reader: &Reader, examples: &[Example], answers: Vec<Answer>) -> Result<Self, Error> {
+        Ok(Self::new(reader.read(examples)?, answers))
     }
 
     /// [`encode`](Self::encode) for words with tags. Words that the model does not see count as `O`, and how many these are is reported.
     ///
     /// # Errors
-    /// As there.
+    /// If a text cannot be encoded.
     pub(super) fn encode_words(
         tokenizer: &ClassifierTokenizer,
         (examples, split): (&[Example], &str),
         answers: Vec<Answer>,
         (metric, labels): (TextMetric, &[String]),
     ) -> Result<Self, Error> {
-        let encode = |example: &Example| tokenizer.encode_words(&example.words);
+        let encode = |example: &Example| tokenizer.encode_words(example.words());
         let (encoded, first): (Vec<_>, Vec<_>) =
             examples.iter().map(encode).collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
         let unseen = first.iter().flatten().filter(|place| place.is_none()).count();
@@ -82,27 +78,31 @@ impl Texts {
         }
         let gold = examples.iter().map(|example| example.label.clone()).collect();
         let tags = Tags { metric, labels: labels.to_vec(), gold, first };
-        Ok(Self { tags: Some(tags), ..Self::new(encoded, answers) })
+        Ok(Self { tags: Some(tags), ..Self::new(Read::Texts(encoded), answers) })
     }
 
-    /// One answer for each text.
-    pub(super) fn new(encoded: Vec<Encoded>, answers: Vec<Answer>) -> Self {
-        Self { encoded, answers, tags: None }
+    /// One answer for each example.
+    pub(super) fn new(read: Read, answers: Vec<Answer>) -> Self {
+        Self { read, answers, tags: None }
     }
 
-    /// Returns true if the tokeniser knows a word of some text.
-    pub(super) fn are_known_to(&self, tokenizer: &ClassifierTokenizer) -> bool {
-        self.encoded.iter().any(|text| tokenizer.knows_word_of(text))
+    pub(super) fn len(&self) -> usize {
+        self.read.len()
     }
 
-    /// Tokens of a text.
+    /// Returns true if the tokeniser knows a word of some text, and for images.
+    pub(super) fn are_known_to(&self, reader: &Reader) -> bool {
+        self.read.is_known_to(reader)
+    }
+
+    /// Tokens of a text, or positions of an image.
     pub(super) fn tokens(&self, row: usize) -> usize {
-        self.encoded[row].ids.len()
+        self.read.positions(row)
     }
 
-    /// Tokens of each text.
+    /// Tokens of each text, or positions of each image.
     pub(super) fn lengths(&self) -> impl Iterator<Item = usize> {
-        self.encoded.iter().map(|text| text.ids.len())
+        (0..self.len()).map(|row| self.tokens(row))
     }
 
     /// Answers of a model to these texts: one each, or one for each word that it sees.
@@ -111,20 +111,16 @@ impl Texts {
         self.tags.as_ref().map_or(rows.len(), of_words)
     }
 
-    /// These texts as tensors.
-    pub(super) fn batch(&self, model: &Classifier, rows: &[usize]) -> Result<SegmentBatch, Error> {
-        let row = |&row: &usize| {
-            let Encoded { ids, segments } = &self.encoded[row];
-            (ids.as_slice(), segments.as_slice())
-        };
-        Ok(model.batch(&rows.iter().map(row).collect::<Vec<_>>())?)
+    /// These examples as tensors.
+    pub(super) fn batch(&self, model: &Classifier, rows: &[usize]) -> Result<Inputs, Error> {
+        self.read.batch(model, rows)
     }
 
-    /// These texts with their classes or values, or with the classes of their tokens.
+    /// These examples with their classes or values, or with the classes of their tokens.
     pub(super) fn labelled_batch(&self, model: &Classifier, rows: &[usize]) -> Result<LabelledBatch, Error> {
-        let texts = self.batch(model, rows)?;
+        let inputs = self.batch(model, rows)?;
         let labels = match &self.tags {
-            Some(tags) => self.token_labels(tags, rows, texts.tokens.ids.size()[1]),
+            Some(tags) => self.token_labels(tags, rows, inputs.size()[1]),
             None => {
                 let cells: Vec<Cell> = rows.iter().filter_map(|&row| self.answers[row].one()).collect();
                 match cells.iter().map(|cell| cell.count().map(i64::from)).collect::<Option<Vec<i64>>>() {
@@ -133,7 +129,7 @@ impl Texts {
                 }
             }
         };
-        Ok(LabelledBatch { texts, labels: labels.to_device(model.options().1) })
+        Ok(LabelledBatch { inputs, labels: labels.to_device(model.options().1) })
     }
 
     /// Classes of the tokens of these texts, `[batch, position]`.

@@ -3,6 +3,7 @@ use std::path::Path;
 
 use core_masking::{Classifier, ClassifierConfig};
 use corpus::classifier_tokenizer::ClassifierTokenizer;
+use corpus::images::ImageProcessor;
 use corpus::labelled::Example;
 use serde_json::json;
 use stats::Metric;
@@ -10,20 +11,21 @@ use tch::{Device, Kind};
 use training::{AdamSettings, Machine, Recipe};
 
 use super::objective::FineTuningObjective;
+use super::reader::Reader;
 use super::spec::ClassificationSpec;
 use super::texts::Texts;
-use super::{Classification, check_tokenizer, encode, metric};
+use super::{Classification, encode, metric};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::subject_file::SubjectFile;
-use crate::train::Trained;
+use crate::train::{TOKENIZER, Trained};
 
 /// Decay rates of AdamW's moments, and what is added to its denominator: PyTorch's defaults, as in BERT's own code.
 pub(super) const BETAS: [f64; 2] = [0.9, 0.999];
 const EPSILON: f64 = 1e-8;
 
 impl Trained for Classification {
-    type Tokenizer = ClassifierTokenizer;
+    type Tokenizer = Reader;
     type Objective = FineTuningObjective;
 
     const ARGUMENTS: &'static [&'static str] = &["model", "tokenizer", "training", "labels", "score"];
@@ -52,29 +54,38 @@ impl Trained for Classification {
         }))
     }
 
-    fn train_tokenizer(
-        spec: &ClassificationSpec,
-        train: &Vec<Example>,
-    ) -> Result<ClassifierTokenizer, Error> {
-        let texts = train.iter().flat_map(|example| std::iter::once(&example.text).chain(&example.pair));
+    fn tokenizer_file(spec: &ClassificationSpec) -> &'static str {
+        if spec.data.reads_images() { ImageProcessor::file_name() } else { TOKENIZER }
+    }
+
+    fn train_tokenizer(spec: &ClassificationSpec, train: &Vec<Example>) -> Result<Reader, Error> {
+        if let Some(images) = of_images(spec) {
+            return Ok(images);
+        }
+        let texts = train.iter().flat_map(|example| example.input.texts());
         let vocabulary = spec.tokenizer.vocabulary.unwrap_or_default();
-        Ok(ClassifierTokenizer::train(texts, vocabulary, spec.tokenizer.max_length(None))?)
+        let length = spec.tokenizer.max_length(None);
+        Ok(Reader::Texts(ClassifierTokenizer::train(texts, vocabulary, length)?))
     }
 
-    fn load_tokenizer(spec: &ClassificationSpec, folder: &Path) -> Result<ClassifierTokenizer, Error> {
-        let base =
-            spec.checkpoint.as_ref().map(|_| ClassifierConfig::read_pretrained(&folder.join("config.json")));
-        let positions = base.transpose()?.map(|config| config.longest_text());
-        Ok(ClassifierTokenizer::load(folder, spec.tokenizer.max_length(positions))?)
+    fn load_tokenizer(spec: &ClassificationSpec, folder: &Path) -> Result<Reader, Error> {
+        if spec.checkpoint.is_some() {
+            let config = ClassifierConfig::read_pretrained(&folder.join("config.json"))?;
+            return Reader::load(folder, &config, spec.data.reads_images(), spec.tokenizer);
+        }
+        match of_images(spec) {
+            Some(images) => Ok(images),
+            None => Ok(Reader::Texts(ClassifierTokenizer::load(folder, spec.tokenizer.max_length(None))?)),
+        }
     }
 
-    fn save_tokenizer(tokenizer: &ClassifierTokenizer, path: &Path) -> Result<(), Error> {
-        Ok(tokenizer.save(path)?)
+    fn save_tokenizer(tokenizer: &Reader, path: &Path) -> Result<(), Error> {
+        tokenizer.save(path)
     }
 
     fn encode_split(
         spec: &ClassificationSpec,
-        tokenizer: &ClassifierTokenizer,
+        tokenizer: &Reader,
         (split, examples): (&str, &Vec<Example>),
         _quiet: bool,
     ) -> Result<Texts, Error> {
@@ -90,7 +101,7 @@ impl Trained for Classification {
     fn start(
         file: &SubjectFile<Self>,
         base: Option<&Checkpoint>,
-        tokenizer: &ClassifierTokenizer,
+        tokenizer: &Reader,
         machine: &Machine,
     ) -> Result<Classifier, Error> {
         let (spec, objective) = (&file.spec, Self::objective(file)?);
@@ -100,7 +111,7 @@ impl Trained for Classification {
             (Some(base), _) => {
                 let pretrained =
                     Classifier::load_pretrained(&base.folder, (labels, spec.classified()), seed, options)?;
-                check_tokenizer(&base.folder, tokenizer, &pretrained.model)?;
+                tokenizer.check(&base.folder, &pretrained.model)?;
                 if !pretrained.new.is_empty() && !machine.quiet {
                     words::say!(
                         "newly initialised, since `{}` has none that fits: {}",
@@ -122,4 +133,11 @@ impl Trained for Classification {
     fn load_model(folder: &Path, device: Device) -> Result<Classifier, core_masking::Error> {
         Classifier::load(folder, (Kind::Float, device))
     }
+}
+
+/// The reader of a model that is made for images; `None` if it is made for texts.
+fn of_images(spec: &ClassificationSpec) -> Option<Reader> {
+    let model = spec.model.as_ref()?;
+    let config = model.config(spec.tokenizer, (&spec.outputs(), spec.classified()), 1);
+    Some(Reader::plain(&config, model.image?.shape()))
 }

@@ -3,6 +3,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use corpus::images;
+use corpus::labelled::Column;
 use corpus::tables::{self, Table, TableColumn};
 
 use super::files::{DataFile, Splits, several};
@@ -25,6 +27,9 @@ pub(super) fn describe(
     known: &Known,
     mut splits: Splits,
 ) -> Result<Option<Vec<String>>, Error> {
+    if one(splits.test())?.path.is_dir() {
+        return of_images(toml, model, classes, known, &splits);
+    }
     let mut table = read(one(splits.test())?, known)?;
     if is_unlabelled(&table, classes, known) && splits.files.contains_key("dev") {
         splits.dev_becomes_test("the test set has no classes: results are of the development set");
@@ -64,6 +69,32 @@ pub(super) fn describe(
     Ok(order.filter(|order| order.is_assumed).map(|order| order.labels))
 }
 
+/// Describes a classifier of images, whose folders have the names of the classes.
+fn of_images(
+    toml: &mut TomlText,
+    model: &InitialModel,
+    classes: &Classes,
+    known: &Known,
+    splits: &Splits,
+) -> Result<Option<Vec<String>>, Error> {
+    let file = one(splits.test())?;
+    let of_classes = splits.files.get("train").filter(|_| *classes == Classes::OfData);
+    let examples = images::read_folder(&of_classes.map_or(Ok(file), |files| one(files))?.path)?;
+    let cells = examples.into_iter().map(|example| example.label).collect();
+    let folders = TableColumn { column: Column::Name("folders".to_owned()), cells };
+    let order = Order::find(classes, &folders.values(), known, &folders, &file.path)?;
+    toml.model("classification", model, file);
+    toml.section("data");
+    if let Some(order) = &order {
+        order.write(toml, classes);
+    }
+    finish(toml, ("accuracy", "f1 and matthews are alternatives"), splits)?;
+    if *classes == Classes::OfData {
+        fine_tuning(toml, splits)?;
+    }
+    Ok(order.filter(|order| order.is_assumed).map(|order| order.labels))
+}
+
 /// Splits, and a metric that is assumed, with a line on others.
 pub(super) fn finish(
     toml: &mut TomlText,
@@ -75,7 +106,10 @@ pub(super) fn finish(
     }
     toml.section("data.splits");
     for (split, files) in &splits.files {
-        toml.raw(split, &path(&one(files)?.shown), splits.because(split));
+        let file = one(files)?;
+        let shown = path(&file.shown);
+        let source = if file.path.is_dir() { format!("{{ images = {shown} }}") } else { shown };
+        toml.raw(split, &source, splits.because(split));
     }
     toml.section("score");
     toml.entry("metric", metric, Because::Assumed(others.to_owned()));

@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use corpus::images;
 use training::Machine;
 
 use super::toml_text::Because;
@@ -147,7 +148,8 @@ pub(super) fn several(files: &[DataFile], option: &str) -> Error {
     ask(format!("several files for one split: {}", quoted(&names)), option)
 }
 
-/// A file, or the files of a folder, in alphabetical order; hidden ones do not count. Looks in the data folder too.
+/// A file, or the files of a folder, in alphabetical order; hidden ones do not count. Folders with images by class count as files.
+/// Looks in the data folder too.
 fn expand(path: &Path, machine: &Machine) -> Result<Vec<DataFile>, Error> {
     let in_data = machine.data.join(path);
     let Some(path) = [path, &in_data].into_iter().find(|path| path.exists()) else {
@@ -159,8 +161,12 @@ fn expand(path: &Path, machine: &Machine) -> Result<Vec<DataFile>, Error> {
     let mut paths = vec![path.to_owned()];
     if path.is_dir() {
         let entries = std::fs::read_dir(path).map_err(|source| Error::read(path, source))?;
-        let is_shown = |path: &PathBuf| path.is_file() && is_data(path);
-        paths = entries.flatten().map(|entry| entry.path()).filter(is_shown).collect();
+        let entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        let holds_images = |path: &PathBuf| images::list(path).is_ok();
+        paths = paths.into_iter().chain(entries.clone()).filter(holds_images).collect();
+        if paths.is_empty() {
+            paths = entries.into_iter().filter(|path| path.is_file() && is_data(path)).collect();
+        }
         paths.sort();
         if paths.is_empty() {
             return Err(Error::Invalid(format!("no data in `{}`: the folder has no files", path.display())));

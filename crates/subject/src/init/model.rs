@@ -114,8 +114,9 @@ impl InitialModel {
     /// - `fine_tune`: a model without a classification head gets one
     pub(super) fn task(&self, fine_tune: bool) -> Result<Task, Error> {
         let (class, family) = (self.class(), self.family());
-        let classified =
-            [Classified::Texts, Classified::Tokens].into_iter().find(|own| class.ends_with(own.suffix()));
+        let classified = [Classified::Texts, Classified::Tokens, Classified::Images]
+            .into_iter()
+            .find(|own| class.ends_with(own.suffix()));
         if fine_tune && (classified.is_some() || class.ends_with("ForCausalLM")) {
             let fault =
                 "is taken as it is: leave out --fine-tune, which is for models without a classification head";
@@ -124,7 +125,7 @@ impl InitialModel {
         if let Some(classified) = classified {
             let classes = classes(&ClassifierConfig::read(&self.folder.join("config.json"))?);
             return Ok(match classified {
-                Classified::Texts => Task::Classification(classes),
+                Classified::Texts | Classified::Images => Task::Classification(classes),
                 Classified::Tokens => Task::Tagging(classes),
             });
         }

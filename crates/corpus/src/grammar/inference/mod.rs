@@ -32,7 +32,7 @@ use rand_chacha::ChaCha8Rng;
 use super::sampling::Sampler;
 use super::tree::{Clause, NounPhrase, Sentence};
 use super::{DOMAINS, Domain, SplitSizes, Splits, source, spell};
-use crate::labelled::Example;
+use crate::labelled::{Example, Input};
 use premise::Premise;
 
 /// The labels of [`inference_splits`].
@@ -87,7 +87,11 @@ impl Generator {
             if hypotheses.iter().all(Option::is_some) && seen.insert(text.clone()) {
                 let turn = examples.len() % 3;
                 let label = INFERENCE_LABELS[turn].to_owned();
-                examples.push(Example { text, words: Vec::new(), pair: hypotheses[turn].clone(), label });
+                examples.extend(
+                    hypotheses[turn]
+                        .clone()
+                        .map(|hypothesis| Example { input: Input::Pair(text, hypothesis), label }),
+                );
             }
         }
         examples

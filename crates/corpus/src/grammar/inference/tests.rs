@@ -93,8 +93,12 @@ fn is_function_word(word: &str) -> bool {
         || prepositions.into_iter().any(|entry| entry.source == word)
 }
 
+fn premise(example: &Example) -> &str {
+    example.input.texts().next().unwrap()
+}
+
 fn hypothesis(example: &Example) -> &str {
-    example.pair.as_deref().unwrap()
+    example.input.texts().nth(1).unwrap()
 }
 
 /// The accuracy, in percent, of naming the most frequent label among examples with the same feature.
@@ -115,8 +119,8 @@ proptest! {
     #[test]
     fn labels_can_be_read_off_the_text(domain in domains(), seed: u64) {
         for example in Generator::new(domain, seed).take(60, &mut HashSet::new()) {
-            let judged = Gist::judge(&example.text, hypothesis(&example));
-            prop_assert_eq!(judged, example.label, "{} / {:?}", example.text, example.pair);
+            let judged = Gist::judge(premise(&example), hypothesis(&example));
+            prop_assert_eq!(judged, example.label, "{:?}", example.input);
         }
     }
 
@@ -167,7 +171,7 @@ fn splits_share_no_premise_and_labels_take_turns() {
         assert!(split.iter().zip(INFERENCE_LABELS.iter().cycle()).all(|(own, label)| own.label == *label));
     }
     let all = all.concat();
-    let premises: HashSet<&str> = all.iter().map(|example| example.text.as_str()).collect();
+    let premises: HashSet<&str> = all.iter().map(|example| premise(example)).collect();
     assert_eq!(premises.len(), all.len());
 }
 
@@ -184,7 +188,7 @@ fn a_hypothesis_alone_says_little_of_its_label() {
         let both = majority_accuracy(&examples, |example| (has_not(example), length(example)));
         assert!(negation < 36.0, "{domain:?}: \"not\" predicts {negation} %");
         assert!(both < 42.0, "{domain:?}: \"not\" and length predict {both} %");
-        let pair = majority_accuracy(&examples, |example| Gist::judge(&example.text, hypothesis(example)));
+        let pair = majority_accuracy(&examples, |example| Gist::judge(premise(example), hypothesis(example)));
         assert_eq!(pair, 100.0);
     }
 }

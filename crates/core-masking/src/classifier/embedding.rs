@@ -1,0 +1,307 @@
+//! Entry of a classifier's stack: embeddings of tokens with their positions and segments, or of the patches of an image
+//! (Dosovitskiy et al. 2021, <https://arxiv.org/abs/2010.11929>, Equation 1). The layers above see no difference.
+use serde::{Deserialize, Serialize};
+use tch::{Device, Kind, Tensor};
+
+use super::{ClassifierConfig, ClassifierOptions, norm};
+use crate::layers::{LayerNorm, Linear};
+use crate::weights::{Inventory, linear, scale};
+use crate::{Error, SegmentBatch, Weights};
+
+/// Examples as a classifier reads them.
+#[derive(Debug)]
+pub enum Inputs {
+    /// Texts, padded.
+    Texts(SegmentBatch),
+    /// Images, all of the size that the model is for.
+    Images(ImageBatch),
+}
+
+/// Images of one size.
+#[derive(Debug)]
+pub struct ImageBatch {
+    /// `[batch, channels, height, width]`, normalised as the model expects.
+    pub pixels: Tensor,
+    /// `[batch, 1, 1, position]`: zeros, since no position is padding.
+    pub bias: Tensor,
+}
+
+/// Shape of the images that a model reads, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageShape {
+    /// 3 for RGB, 1 for greyscale.
+    pub channels: i64,
+    /// Rows.
+    pub height: i64,
+    /// Columns.
+    pub width: i64,
+    /// Side of a patch; rows and columns beyond the last whole patch are not read.
+    pub patch: i64,
+}
+
+/// Height and width of an image, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a number of pixels, or height and width")]
+pub enum ImageSize {
+    /// Both.
+    Square(i64),
+    /// Height, then width.
+    Sides([i64; 2]),
+}
+
+/// Pixels of the longest side of an image.
+const LONGEST_SIDE: i64 = 1 << 13;
+
+impl ImageShape {
+    /// The shape that a `config.json` describes; `None` if it describes none.
+    pub(super) fn of(options: &ClassifierOptions) -> Option<Self> {
+        let ClassifierOptions { image_size, patch_size, num_channels, .. } = options;
+        let [height, width] = match (*image_size)? {
+            ImageSize::Square(side) => [side; 2],
+            ImageSize::Sides(sides) => sides,
+        };
+        Some(Self { channels: (*num_channels)?, height, width, patch: (*patch_size)? })
+    }
+
+    /// Refuses an impossible shape: the fault, in words.
+    pub(super) fn validate(self) -> Result<(), String> {
+        let Self { channels, height, width, patch } = self;
+        let sides = [("image_size", height), ("image_size", width), ("patch_size", patch)];
+        for (name, number) in sides.into_iter().chain([("num_channels", channels)]) {
+            if !(1..=LONGEST_SIDE).contains(&number) {
+                return Err(format!("{name} is {number}; it must be from 1 to {LONGEST_SIDE}"));
+            }
+        }
+        if patch > height.min(width) {
+            return Err(format!("patch_size ({patch}) is more than image_size ({})", height.min(width)));
+        }
+        Ok(())
+    }
+
+    /// Patches of an image.
+    pub fn patches(self) -> i64 {
+        (self.height / self.patch) * (self.width / self.patch)
+    }
+
+    /// Numbers of an image.
+    pub fn values(self) -> i64 {
+        self.channels * self.height * self.width
+    }
+}
+
+/// Names of the tensors that make positions of an image; the prefix of the encoder is left out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PatchNames {
+    /// Learned embeddings before the patches: the one that is classified, and those that are only attended to.
+    pub first: &'static [&'static str],
+    /// Convolution that makes an embedding of each patch.
+    pub projection: &'static str,
+    /// Embeddings of all positions.
+    pub positions: &'static str,
+}
+
+impl Inputs {
+    /// Bias that hides padding: `[batch, 1, 1, position]`, 0 or `-inf`.
+    pub fn bias(&self) -> &Tensor {
+        match self {
+            Self::Texts(texts) => &texts.tokens.bias,
+            Self::Images(images) => &images.bias,
+        }
+    }
+
+    /// Batch and number of positions.
+    pub fn size(&self) -> [i64; 2] {
+        let size = self.bias().size();
+        [size[0], size[3]]
+    }
+}
+
+impl From<SegmentBatch> for Inputs {
+    fn from(texts: SegmentBatch) -> Self {
+        Self::Texts(texts)
+    }
+}
+
+impl ImageBatch {
+    /// Images of this shape for a model with this many `positions`.
+    ///
+    /// # Errors
+    /// If `pixels` is not `[batch, channels, height, width]` with the numbers of `shape`.
+    pub(super) fn new(
+        pixels: &Tensor,
+        (shape, positions): (ImageShape, i64),
+        (kind, device): (Kind, Device),
+    ) -> Result<Self, Error> {
+        let ImageShape { channels, height, width, .. } = shape;
+        let (found, wanted) = (pixels.size(), [channels, height, width]);
+        if found.len() != 4 || found[1..] != wanted {
+            return Err(Error::Input(format!(
+                "images are {found:?}, but the model reads [batch, {channels}, {height}, {width}]"
+            )));
+        }
+        let bias = Tensor::zeros([found[0], 1, 1, positions], (kind, device));
+        Ok(Self { pixels: pixels.to_kind(kind).to_device(device), bias })
+    }
+}
+
+/// Computation of what enters the first layer.
+#[derive(Debug)]
+pub(super) enum Embedding {
+    Tokens(TokenEmbedding),
+    Patches(PatchEmbedding),
+}
+
+#[derive(Debug)]
+pub(super) struct TokenEmbedding {
+    words: Tensor,             // [vocab, d_model]
+    positions: Option<Tensor>, // [max_position, d_model]
+    uncounted: Option<i64>,    // the symbol that positions skip
+    segments: Option<Tensor>,  // [segments, d_model]
+    norm: LayerNorm,
+    map: Option<Linear>, // from narrower embeddings
+}
+
+#[derive(Debug)]
+pub(super) struct PatchEmbedding {
+    first: Vec<Tensor>, // each [1, 1, d_model]
+    kernel: Tensor,     // [d_model, channels, patch, patch]
+    bias: Tensor,       // [d_model]
+    positions: Tensor,  // [1, position, d_model]
+}
+
+impl Embedding {
+    pub(super) fn new(config: &ClassifierConfig, weights: &Weights) -> Result<Self, Error> {
+        let names = &config.family.names;
+        let Some(PatchNames { first, projection, positions }) = names.patches else {
+            return Ok(Self::Tokens(TokenEmbedding::new(config, weights)?));
+        };
+        let of = |part: &str| weights.get(&names.of(part));
+        Ok(Self::Patches(PatchEmbedding {
+            first: first.iter().map(|name| of(name)).collect::<Result<_, _>>()?,
+            kernel: of(&format!("{projection}.weight"))?,
+            bias: of(&format!("{projection}.bias"))?,
+            positions: of(positions)?,
+        }))
+    }
+
+    /// Name and shape of its tensors.
+    pub(super) fn inventory(config: &ClassifierConfig) -> Inventory {
+        let (names, (Some(patches), Some(shape))) =
+            (&config.family.names, (config.family.names.patches, config.image()))
+        else {
+            return TokenEmbedding::inventory(config);
+        };
+        let (width, ImageShape { channels, patch, .. }) = (config.hidden_size, shape);
+        let mut inventory: Inventory =
+            patches.first.iter().map(|name| (names.of(name), vec![1, 1, width])).collect();
+        let projection = names.of(patches.projection);
+        inventory.push((format!("{projection}.weight"), vec![width, channels, patch, patch]));
+        inventory.push((format!("{projection}.bias"), vec![width]));
+        inventory.push((names.of(patches.positions), vec![1, config.longest_text(), width]));
+        inventory
+    }
+
+    /// Returns `[batch, position, d_model]`.
+    ///
+    /// # Panics
+    /// If a model of images is given texts, or the other way round; the model makes batches of its own kind alone.
+    pub(super) fn forward(&self, inputs: &Inputs) -> Tensor {
+        match (self, inputs) {
+            (Self::Tokens(tokens), Inputs::Texts(batch)) => tokens.forward(batch),
+            (Self::Patches(patches), Inputs::Images(batch)) => patches.forward(&batch.pixels),
+            _ => panic!("texts for a model of texts, images for a model of images"),
+        }
+    }
+
+    /// Kinds of segments, if the model tells them apart.
+    pub(super) fn segments(&self) -> Option<i64> {
+        match self {
+            Self::Tokens(tokens) => tokens.segments.as_ref().map(|table| table.size()[0]),
+            Self::Patches(_) => None,
+        }
+    }
+
+    /// Multiply-adds of the matrix product over all patches of an image; tables are only looked up.
+    pub(super) fn multiply_adds(&self) -> u64 {
+        match self {
+            Self::Tokens(_) => 0,
+            Self::Patches(patches) => {
+                let count = patches.positions.size()[1] as u64 - patches.first.len() as u64;
+                count * patches.kernel.numel() as u64
+            }
+        }
+    }
+}
+
+impl TokenEmbedding {
+    fn new(config: &ClassifierConfig, weights: &Weights) -> Result<Self, Error> {
+        let names = &config.family.names;
+        let table = |part: &str| weights.get(&format!("{}.weight", names.of(part)));
+        let map = names.embedding_map.filter(|_| config.embedding_width().1);
+        let map = map.map(|part| Linear::new(weights, &names.of(part)));
+        Ok(Self {
+            words: table(names.words)?,
+            positions: names.positions.map(table).transpose()?,
+            uncounted: config.uncounted(),
+            segments: names.segments.map(table).transpose()?,
+            norm: norm(config, weights, &names.of(names.embedding_norm))?,
+            map: map.transpose()?,
+        })
+    }
+
+    fn inventory(config: &ClassifierConfig) -> Inventory {
+        let (names, (narrow, is_mapped)) = (&config.family.names, config.embedding_width());
+        let table = |part: &str, rows| (format!("{}.weight", names.of(part)), vec![rows, narrow]);
+        let mut inventory = vec![table(names.words, config.vocab_size)];
+        inventory.extend(names.positions.map(|part| table(part, config.max_position_embeddings)));
+        inventory.extend(names.segments.map(|part| table(part, config.type_vocab_size)));
+        let norm_name = names.of(names.embedding_norm);
+        match config.has_bare_norms() {
+            true => scale(&mut inventory, &norm_name, narrow),
+            false => crate::weights::norm(&mut inventory, &norm_name, narrow),
+        }
+        if let Some(map) = names.embedding_map.filter(|_| is_mapped) {
+            linear(&mut inventory, &names.of(map), config.hidden_size, narrow);
+        }
+        inventory
+    }
+
+    fn forward(&self, batch: &SegmentBatch) -> Tensor {
+        let look_up = |table, ids| Tensor::embedding(table, ids, -1, false, false);
+        let words = look_up(&self.words, &batch.tokens.ids);
+        let sum = match &self.segments {
+            Some(segments) => words + look_up(segments, &batch.segments),
+            None => words,
+        };
+        let placed = match &self.positions {
+            Some(table) => sum + self.positions(table, &batch.tokens.ids),
+            None => sum,
+        };
+        let normalised = self.norm.forward(&placed);
+        self.map.as_ref().map_or_else(|| normalised.shallow_clone(), |map| map.forward(&normalised))
+    }
+
+    /// Rows of `table` for `ids`, `[batch, position]`: `[batch or 1, position, d_model]`.
+    fn positions(&self, table: &Tensor, ids: &Tensor) -> Tensor {
+        let Some(padding) = self.uncounted else {
+            return table.narrow(0, 0, ids.size()[1]).unsqueeze(0);
+        };
+        let real = ids.not_equal(padding).to_kind(Kind::Int64);
+        let rows = real.cumsum(1, Kind::Int64) * real + padding;
+        Tensor::embedding(table, &rows, -1, false, false)
+    }
+}
+
+impl PatchEmbedding {
+    /// `pixels`: `[batch, channels, height, width]`
+    fn forward(&self, pixels: &Tensor) -> Tensor {
+        let patch = self.kernel.size()[3];
+        let grid = pixels.conv2d(&self.kernel, Some(&self.bias), [patch, patch], [0, 0], [1, 1], 1); // [batch, d_model, rows, columns]
+        let patches = grid.flatten(2, 3).transpose(1, 2); // [batch, patch, d_model]
+        let batch = patches.size()[0];
+        let mut all: Vec<Tensor> =
+            self.first.iter().map(|token| token.expand([batch, -1, -1], false)).collect();
+        all.push(patches);
+        Tensor::cat(&all, 1) + &self.positions
+    }
+}

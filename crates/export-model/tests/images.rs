@@ -1,0 +1,106 @@
+//! The whole command on a classifier of images that trains in a second: heads, answers, a setup, and a smaller model.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use records::{AblationRow, CurveRow};
+use tempfile::TempDir;
+use test_support::{IMAGES, refusal, rows, score_of_export};
+
+fn trained() -> TempDir {
+    test_support::trained(IMAGES, "ablate-one", &["--limit", "first:1", "--resamples", "0"])
+}
+
+fn command(program: &str, folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = test_support::command(program, folder);
+    command.args(arguments);
+    command
+}
+
+#[test]
+fn heads_of_images_are_masked_and_a_smaller_model_scores_as_its_row() {
+    let folder = trained();
+    command("ablate-one", folder.path(), &["--resamples", "99"]).assert().success();
+    let masked: Vec<AblationRow> = rows(folder.path(), "ablate-one.csv");
+    assert_eq!(masked.len(), 2 * 3);
+    assert!(masked[0].base_score > 90.0, "a bright half must be learnt: {}", masked[0].base_score);
+    assert!(masked.iter().any(|row| row.score_delta != 0.0), "masking must change something");
+
+    let curve = ["--resamples", "99", "--step-percent", "50", "--order", "importance"];
+    command("iterative-prune", folder.path(), &curve).assert().success();
+    let steps: Vec<CurveRow> = rows(folder.path(), "iterative-prune.csv");
+    let row = steps.iter().find(|row| row.masked == 3 && !row.complement).unwrap();
+    for form in ["cut", "zeros"] {
+        command("export-model", folder.path(), &[form, "--form", form, "--percent", "50"]).assert().success();
+        assert!(folder.path().join(form).join("preprocessor_config.json").exists());
+        assert_eq!(score_of_export(folder.path(), form, IMAGES), row.score, "{form}");
+    }
+}
+
+#[test]
+fn an_image_is_classified_and_texts_are_asked_for_nowhere() {
+    let folder = trained();
+    let image = "data/stripes/test/top/2001.png";
+    let mut say = command("say", folder.path(), &[image, "--mask", "self:1:2"]);
+    let said = String::from_utf8(say.assert().success().get_output().stdout.clone()).unwrap();
+    assert!(said.starts_with("all heads: top (") && said.lines().count() == 2, "{said}");
+    let mean = [image, "--mask", "self:1:2", "--ablation", "mean"];
+    command("say", folder.path(), &mean).assert().success();
+    let fault = refusal(&mut command("say", folder.path(), &["nowhere.png"]));
+    assert!(fault.contains("nowhere.png"), "{fault}");
+    for program in ["look", "head-functions", "relevance"] {
+        let arguments: &[&str] = if program == "look" { &["A text"] } else { &[] };
+        let fault = refusal(&mut command(program, folder.path(), arguments));
+        assert!(fault.contains("images") || fault.contains("`vit` has others"), "{program}: {fault}");
+    }
+}
+
+#[test]
+fn init_describes_a_model_and_folders_of_images() {
+    let folder = trained();
+    let mut init = Command::cargo_bin("init").unwrap();
+    init.current_dir(folder.path()).args(["mine", "models/tiny", "stripes"]).assert().success();
+    let setup = fs::read_to_string(folder.path().join("experiments/mine.toml")).unwrap();
+    for line in [
+        "task = \"classification\"   # found: config.json: ViTForImageClassification",
+        "labels = [\"bottom\", \"top\"]   # found: id2label of config.json, in the spelling of the data",
+        "train = { images = \"stripes/train\" }",
+        "dev = { images = \"stripes/dev\" }",
+        "test = { images = \"stripes/test\" }",
+    ] {
+        assert!(setup.lines().any(|found| found == line), "{line}\n{setup}");
+    }
+    let mut sweep = Command::cargo_bin("ablate-one").unwrap();
+    sweep.current_dir(folder.path()).args(["mine", "--quiet", "--resamples", "0"]).assert().success();
+}
+
+#[test]
+fn data_that_do_not_fit_the_model_are_refused_by_their_file() {
+    let folder = trained();
+    let sweep = |folder: &Path| refusal(&mut command("ablate-one", folder, &["--resamples", "0"]));
+    let test = folder.path().join("data/stripes/test");
+    fs::create_dir(test.join("left")).unwrap();
+    let stray = test.join("left/1.png");
+    fs::copy(test.join("top/2001.png"), &stray).unwrap();
+    let fault = sweep(folder.path());
+    assert!(fault.contains("left/1.png`: label `left` is not one of `bottom`, `top`"), "{fault}");
+    fs::remove_dir_all(test.join("left")).unwrap();
+
+    let image = test.join("top/2001.png");
+    let bytes = fs::read(&image).unwrap();
+    fs::write(&image, &bytes[..bytes.len() / 2]).unwrap();
+    let fault = sweep(folder.path());
+    assert!(fault.contains("2001.png`: no complete PNG or JPEG image"), "{fault}");
+    fs::write(&image, bytes).unwrap();
+
+    let config = folder.path().join("data/models/tiny/preprocessor_config.json");
+    fs::remove_file(&config).unwrap();
+    let fault = sweep(folder.path());
+    assert!(fault.contains("preprocessor_config.json"), "{fault}");
+
+    let spec = IMAGES.replace("image = { size = 6, patch = 2, channels = 1 }\n", "");
+    fs::write(folder.path().join("tiny.toml"), spec).unwrap();
+    let fault = sweep(folder.path());
+    assert!(fault.contains("[model] needs model.image"), "{fault}");
+}

@@ -1,0 +1,204 @@
+//! What makes the input of a classifier: a tokeniser of texts, or the preparation of images.
+use std::path::Path;
+
+use core_masking::classifier::{ImageShape, Inputs};
+use core_masking::{Classifier, ClassifierConfig, GatedModel};
+use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
+use corpus::images::ImageProcessor;
+use corpus::labelled::{Example, Input};
+use tch::Tensor;
+
+use super::check_tokenizer;
+use super::encoder::TextTokenizerSpec;
+use crate::error::Error;
+
+/// Makes the input of a classifier from examples.
+#[derive(Debug, Clone)]
+pub(crate) enum Reader {
+    Texts(ClassifierTokenizer),
+    Images(ImageReader),
+}
+
+/// Preparation of images, and what it makes of each.
+#[derive(Debug, Clone)]
+pub(crate) struct ImageReader {
+    processor: ImageProcessor,
+    shape: ImageShape,
+    positions: usize,
+}
+
+/// Examples as a [`Reader`] makes them.
+#[derive(Debug)]
+pub(super) enum Read {
+    Texts(Vec<Encoded>),
+    Images {
+        /// Levels from 0 to 255 of each image, `[channels, height, width]`: a quarter of the memory of what the model reads.
+        levels: Vec<Vec<u8>>,
+        reader: ImageReader,
+    },
+}
+
+impl ImageReader {
+    /// Positions of an image.
+    pub(super) fn positions(&self) -> usize {
+        self.positions
+    }
+}
+
+impl Reader {
+    /// Loads the reader of a model of this configuration from its folder.
+    ///
+    /// # Errors
+    /// If the folder lacks its files, or the splits are images and the model reads texts, or the other way round.
+    pub(super) fn load(
+        folder: &Path,
+        config: &ClassifierConfig,
+        reads_images: bool,
+        spec: TextTokenizerSpec,
+    ) -> Result<Self, Error> {
+        match (config.image(), reads_images) {
+            (Some(shape), true) => {
+                let processor = ImageProcessor::load(folder, sides(shape))?;
+                Ok(Self::Images(ImageReader { processor, shape, positions: config.longest_text() as usize }))
+            }
+            (None, false) => {
+                let length = spec.max_length(Some(config.longest_text()));
+                Ok(Self::Texts(ClassifierTokenizer::load(folder, length)?))
+            }
+            (Some(_), false) => Err(Error::at(
+                folder,
+                "the model reads images: each split must be a folder of images by class, { images = \"folder\" }",
+            )),
+            (None, true) => Err(Error::at(folder, "the model reads texts, but the splits are images")),
+        }
+    }
+
+    /// The reader of a model that is trained from scratch on images.
+    pub(super) fn plain(config: &ClassifierConfig, shape: ImageShape) -> Self {
+        let processor = ImageProcessor::plain(sides(shape));
+        Self::Images(ImageReader { processor, shape, positions: config.longest_text() as usize })
+    }
+
+    /// Writes `tokenizer.json` or `preprocessor_config.json`.
+    pub(super) fn save(&self, path: &Path) -> Result<(), Error> {
+        match self {
+            Self::Texts(tokenizer) => Ok(tokenizer.save(path)?),
+            Self::Images(reader) => Ok(reader.processor.save(path)?),
+        }
+    }
+
+    /// Refuses a reader of another model.
+    pub(super) fn check(&self, folder: &Path, model: &Classifier) -> Result<(), Error> {
+        match self {
+            Self::Texts(tokenizer) => check_tokenizer(folder, tokenizer, model),
+            Self::Images(_) => Ok(()), // made for the shape in the model's configuration
+        }
+    }
+
+    /// Symbols of the vocabulary; 1 of images, which have none.
+    pub(super) fn vocabulary_size(&self) -> usize {
+        match self {
+            Self::Texts(tokenizer) => tokenizer.vocabulary_size(),
+            Self::Images(_) => 1,
+        }
+    }
+
+    /// The tokeniser of texts.
+    ///
+    /// # Errors
+    /// If the model reads images.
+    pub(super) fn tokenizer(&self) -> Result<&ClassifierTokenizer, Error> {
+        match self {
+            Self::Texts(tokenizer) => Ok(tokenizer),
+            Self::Images(_) => Err(Error::Invalid(
+                "this is for models that read texts, but the model reads images".to_owned(),
+            )),
+        }
+    }
+
+    /// Makes inputs of all examples.
+    ///
+    /// # Errors
+    /// If an image cannot be read.
+    pub(super) fn read(&self, examples: &[Example]) -> Result<Read, Error> {
+        match self {
+            Self::Texts(tokenizer) => {
+                let encode = |example: &Example| match &example.input {
+                    Input::Pair(first, second) => tokenizer.encode(first, Some(second)),
+                    other => tokenizer.encode(&other.first(), None),
+                };
+                Ok(Read::Texts(examples.iter().map(encode).collect::<Result<_, _>>()?))
+            }
+            Self::Images(reader) => {
+                let read =
+                    |example: &Example| reader.processor.read(Path::new(example.input.first().as_ref()));
+                let levels = examples.iter().map(read).collect::<Result<_, _>>()?;
+                Ok(Read::Images { levels, reader: reader.clone() })
+            }
+        }
+    }
+
+    /// The model's input from a text, or from the path of an image.
+    pub(super) fn batch_of_one(&self, model: &Classifier, text: &str) -> Result<Inputs, Error> {
+        let read = match self {
+            Self::Texts(tokenizer) => Read::Texts(vec![tokenizer.encode(text, None)?]),
+            Self::Images(reader) => {
+                let levels = vec![reader.processor.read(Path::new(text))?];
+                Read::Images { levels, reader: reader.clone() }
+            }
+        };
+        read.batch(model, &[0])
+    }
+}
+
+/// `[channels, height, width]`
+fn sides(shape: ImageShape) -> [usize; 3] {
+    [shape.channels, shape.height, shape.width].map(|side| side as usize)
+}
+
+impl Read {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Texts(texts) => texts.len(),
+            Self::Images { levels, .. } => levels.len(),
+        }
+    }
+
+    /// Tokens of a text, or positions of an image.
+    pub(super) fn positions(&self, row: usize) -> usize {
+        match self {
+            Self::Texts(texts) => texts[row].ids.len(),
+            Self::Images { reader, .. } => reader.positions,
+        }
+    }
+
+    /// Returns true if the tokeniser knows a word of some text, and for images.
+    pub(super) fn is_known_to(&self, reader: &Reader) -> bool {
+        match (self, reader) {
+            (Self::Texts(texts), Reader::Texts(tokenizer)) => {
+                texts.iter().any(|text| tokenizer.knows_word_of(text))
+            }
+            _ => true,
+        }
+    }
+
+    /// These examples as tensors.
+    pub(super) fn batch(&self, model: &Classifier, rows: &[usize]) -> Result<Inputs, Error> {
+        match self {
+            Self::Texts(texts) => {
+                let row = |&row: &usize| {
+                    let Encoded { ids, segments } = &texts[row];
+                    (ids.as_slice(), segments.as_slice())
+                };
+                Ok(model.batch(&rows.iter().map(row).collect::<Vec<_>>())?)
+            }
+            Self::Images { levels, reader } => {
+                let ImageShape { channels, height, width, .. } = reader.shape;
+                let values: Vec<f32> =
+                    rows.iter().flat_map(|&row| reader.processor.values(&levels[row])).collect();
+                let pixels = Tensor::from_slice(&values).to_device(model.options().1);
+                Ok(model.images(&pixels.view([-1, channels, height, width]))?)
+            }
+        }
+    }
+}
