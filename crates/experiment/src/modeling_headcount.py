@@ -12,7 +12,7 @@ from torch import nn
 MODEL_TYPES = {model_type: auto for auto, model_types in {
     "AutoModelForCausalLM": "gemma gemma2 gemma3_text gpt2 granite llama mistral opt qwen2 qwen3 qwen3_moe smollm3 starcoder2",
     "AutoModelForSequenceClassification": "bert camembert distilbert electra roberta xlm-roberta",
-    "AutoModelForImageClassification": "deit vit",
+    "AutoModelForImageClassification": "vit",  # of deit the Auto class has two
     "AutoModelForSeq2SeqLM": "bart m2m_100 marian mbart pegasus",
 }.items() for model_type in model_types.split()}
 # Maps of queries, keys, values and outputs in an attention module; GPT-2 has one for the first three.
