@@ -28,12 +28,14 @@ pub const INDEX: &str = "model.safetensors.index.json";
 /// Weights of an adapter, as PEFT names their file now and named it before.
 pub const ADAPTER_WEIGHTS: [&str; 2] = ["adapter_model.safetensors", "adapter_model.bin"];
 
-/// Files that a model may have: settings for generating text, a template of chats, and tokenisers in several formats.
-pub const OPTIONAL: [&str; 18] = [
+/// Files that a model may have: settings for generating text, a template of chats, the preparation of images, and tokenisers in
+/// several formats.
+pub const OPTIONAL: [&str; 19] = [
     "added_tokens.json",
     "chat_template.jinja",
     "generation_config.json",
     "merges.txt",
+    "preprocessor_config.json",
     "sentencepiece.bpe.model",
     "source.spm",
     "special_tokens_map.json",
