@@ -10,9 +10,10 @@ use tch::{Device, Kind};
 use training::{AdamSettings, Machine, Recipe};
 
 use super::objective::FineTuningObjective;
+use super::outputs::metric;
 use super::spec::ClassificationSpec;
 use super::texts::Texts;
-use super::{Classification, check_tokenizer, encode, metric};
+use super::{Classification, check_tokenizer, encode};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::subject_file::SubjectFile;
