@@ -40,13 +40,14 @@ pub fn of_pairs(text: &ParallelText) -> String {
 }
 
 /// Of texts or images with their labels; of an image its file's bytes count, not its name.
-pub fn of_examples<'a>(examples: &'a [Example]) -> String {
-    let parts = |Example { input, label }: &'a Example| {
-        let image = match input {
-            Input::Image(image) => Some(&image.sha256),
-            Input::Text(_) | Input::Pair(..) | Input::Words(_) => None,
+pub fn of_examples(examples: &[Example]) -> String {
+    let parts = |Example { input, label }: &Example| {
+        let own = match input {
+            Input::Text(_) | Input::Words(_) => vec![input.first().into_owned()],
+            Input::Pair(first, second) => vec![first.clone(), second.clone()],
+            Input::Image(image) => vec![image.sha256.clone()],
         };
-        [label].into_iter().chain(input.texts()).chain(image)
+        std::iter::once(label.clone()).chain(own)
     };
     of_parts(examples.iter().flat_map(parts))
 }

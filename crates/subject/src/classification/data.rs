@@ -13,7 +13,8 @@ use rand_chacha::ChaCha8Rng;
 use stats::Cell;
 use words::excerpt;
 
-use super::spec::{ClassificationData, Holdout, ScoredBy};
+use super::scored_by::ScoredBy;
+use super::spec::{ClassificationData, Holdout};
 use super::texts::Answer;
 use crate::error::{Error, quoted};
 use crate::spec::{check_fetched, no_format};

@@ -11,10 +11,11 @@ use tch::{Device, Kind};
 use training::{AdamSettings, Machine, Recipe};
 
 use super::objective::FineTuningObjective;
+use super::outputs::metric;
 use super::reader::Reader;
 use super::spec::ClassificationSpec;
 use super::texts::Texts;
-use super::{Classification, encode, metric};
+use super::{Classification, encode};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::subject_file::SubjectFile;

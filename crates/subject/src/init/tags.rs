@@ -26,13 +26,7 @@ pub(super) fn describe(
     splits: &Splits,
 ) -> Result<(), Error> {
     let file = one(splits.test())?;
-    let labels = match (&known.labels, classes) {
-        (Some(labels), _) | (None, Classes::Named(labels)) => labels,
-        _ => {
-            let what = "the tags of the model have no names in config.json";
-            return Err(ask(what, "--labels A,B,… names them in the order of the model's outputs"));
-        }
-    };
+    let labels = labels(classes, known)?;
     let (format, because) = format(&file.path, known, labels)?;
     let mut examples = labelled::read(&file.path, &format, &mut BadRows::default())?;
     let are_numbers = {
@@ -56,8 +50,8 @@ pub(super) fn describe(
     }
     let words = [column(&format.text), column(&format.label)];
     let kind = if format.kind == FileKind::Conll { "conll" } else { "jsonl" };
-    let entry = format!("{{ kind = \"{kind}\", text = {}, label = {} }}", words[0], words[1]);
-    toml.raw("format", &entry, because);
+    let written = format!("{{ kind = \"{kind}\", text = {}, label = {} }}", words[0], words[1]);
+    toml.raw("format", &written, because);
     let are_entities = labels.iter().all(|label| label == "O" || entities::parse(label).is_some());
     let is_iob1 = examples.iter_mut().any(|example| Scheme::Iob2.apply(example).is_err());
     if are_entities && is_iob1 {
@@ -69,54 +63,67 @@ pub(super) fn describe(
     finish(toml, (metric, &format!("{other} is the alternative")), splits)
 }
 
+/// The tags, in the order of the model's outputs.
+fn labels<'a>(classes: &'a Classes, known: &'a Known) -> Result<&'a [String], Error> {
+    match (&known.labels, classes) {
+        (Some(labels), _) | (None, Classes::Named(labels)) => Ok(labels),
+        _ => {
+            let what = "the tags of the model have no names in config.json";
+            Err(ask(what, "--labels A,B,… names them in the order of the model's outputs"))
+        }
+    }
+}
+
 /// The columns of words and of tags.
 fn format(path: &Path, known: &Known, labels: &[String]) -> Result<(Format, Because), Error> {
-    let with = |kind, text, label| Format {
-        kind,
-        header: None,
-        quoting: None,
-        text,
-        pair: None,
-        label,
-        skip_labels: Vec::new(),
-    };
     let text = tables::read_text(path)?;
-    let told = known.text.as_ref().zip(known.label.as_ref());
+    let told = known.text.as_deref().zip(known.label.as_deref());
     if tables::kind_of(path) == Some(RowKind::Jsonl) {
-        let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        let is_there = |name: &&&str| first.contains(&format!("\"{name}\""));
-        let [words, tags] = LISTS.map(|names| names.iter().find(is_there).map(|name| (*name).to_owned()));
-        let found = told.map(|(text, label)| (text.clone(), label.clone())).or(words.zip(tags));
-        let (words, tags) = found.ok_or_else(|| {
-            let what = format!(
-                "`{}` has no lists named {} and {}",
-                path.display(),
-                LISTS[0].join(", "),
-                LISTS[1].join(", ")
-            );
-            ask(what, "--text and --label name them")
-        })?;
-        let because =
-            if told.is_some() { Because::Told } else { Because::Found("the first line".to_owned()) };
-        return Ok((with(FileKind::Jsonl, Column::Name(words), Column::Name(tags)), because));
+        return of_lists(path, &text, told);
     }
-    if let Some((text, label)) = told {
-        let [text, label] = [text, label].map(|number| number.parse().map(Column::Number));
-        let numbers = text.and_then(|text| label.map(|label| (text, label)));
-        let (text, label) = numbers.map_err(|_| {
-            ask("columns of words and tags have numbers", "--text and --label give them, counted from 1")
-        })?;
-        return Ok((with(FileKind::Conll, text, label), Because::Told));
+    let Some((words, tags)) = told else { return of_columns(path, &text, labels) };
+    match (words.parse(), tags.parse()) {
+        (Ok(words), Ok(tags)) => Ok((columns(words, tags), Because::Told)),
+        _ => {
+            Err(ask("columns of words and tags have numbers", "--text and --label give them, counted from 1"))
+        }
     }
+}
+
+fn entry(kind: FileKind, text: Column, label: Column) -> Format {
+    Format { kind, header: None, quoting: None, text, pair: None, label, skip_labels: Vec::new() }
+}
+
+fn columns(words: usize, tags: usize) -> Format {
+    entry(FileKind::Conll, Column::Number(words), Column::Number(tags))
+}
+
+/// Fields of JSON that are named, or have usual names in the first line.
+fn of_lists(path: &Path, text: &str, told: Option<(&str, &str)>) -> Result<(Format, Because), Error> {
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let is_there = |name: &&&str| first.contains(&format!("\"{name}\""));
+    let [words, tags] = LISTS.map(|names| names.iter().find(is_there).copied());
+    let because = if told.is_some() { Because::Told } else { Because::Found("the first line".to_owned()) };
+    let (words, tags) = told.or(words.zip(tags)).ok_or_else(|| {
+        let [words, tags] = LISTS.map(|names| names.join(", "));
+        let what = format!("`{}` has no lists named {words} and {tags}", path.display());
+        ask(what, "--text and --label name them")
+    })?;
+    let [words, tags] = [words, tags].map(|name| Column::Name(name.to_owned()));
+    Ok((entry(FileKind::Jsonl, words, tags), because))
+}
+
+/// The first column, or the second after numbers, and the last one that has the model's tags.
+fn of_columns(path: &Path, text: &str, labels: &[String]) -> Result<(Format, Because), Error> {
     let has_tabs = text.contains('\t');
     let cells =
         |line: &str| line.split(|c: char| if has_tabs { c == '\t' } else { c.is_whitespace() }).count();
     let widest = text.lines().take(100).map(cells).max().unwrap_or(1);
-    let numbered = text.lines().filter(|line| line.starts_with("1\t")).count() > 0 && widest > 2;
-    let words = if numbered { 2 } else { 1 };
+    let are_numbered = widest > 2 && text.lines().any(|line| line.starts_with("1\t"));
+    let words = if are_numbered { 2 } else { 1 };
     let fits = |tags: &usize| {
-        let format = with(FileKind::Conll, Column::Number(words), Column::Number(*tags));
-        let examples = labelled::read(path, &format, &mut BadRows::default()).unwrap_or_default();
+        let examples =
+            labelled::read(path, &columns(words, *tags), &mut BadRows::default()).unwrap_or_default();
         let is_known = |tag: &str| labels.iter().any(|label| label == tag) || number(labels.len(), tag);
         !examples.is_empty() && examples.iter().flat_map(Example::tags).all(is_known)
     };
@@ -129,5 +136,5 @@ fn format(path: &Path, known: &Known, labels: &[String]) -> Result<(Format, Beca
             return Err(ask(what, "name another file by --test FILE"));
         }
     };
-    Ok((with(FileKind::Conll, Column::Number(words), Column::Number(tags)), because))
+    Ok((columns(words, tags), because))
 }

@@ -1,0 +1,102 @@
+//! The outputs of a classifier: their names, and the metric over them.
+use std::path::Path;
+
+use core_masking::ClassifierConfig;
+use core_masking::classifier::Classified;
+use stats::Metric;
+use stats::classification::ClassificationMetric;
+
+use super::scored_by::ScoredBy;
+use super::spec::ClassificationSpec;
+use crate::error::{Error, quoted};
+
+/// The metric over these outputs.
+///
+/// # Errors
+/// If it is for classes and there is one output, the other way round, it is for two classes and there are more, or none is the
+/// one that it looks for.
+pub(super) fn metric(spec: &ClassificationSpec, labels: &[String]) -> Result<Metric, Error> {
+    let name = spec.score.metric;
+    match (name.correlation(), labels.len()) {
+        (Some(correlation), 1) => return Ok(Metric::Estimates(correlation)),
+        (Some(_), outputs) => {
+            let what = format!("score.metric {} is for models with one output", name.name());
+            return Err(Error::Invalid(format!("{what}, but this one has {outputs} classes: use accuracy")));
+        }
+        (None, 1) => {
+            return Err(Error::Invalid(format!(
+                "the model has one output, as regression and rankers have, and {} is for classes: set score.metric = \
+                 \"pearson\", or \"spearman\"",
+                name.name()
+            )));
+        }
+        (None, _) => {}
+    }
+    if let Some(metric) = name.of_tags() {
+        return Ok(Metric::Texts(metric));
+    }
+    if name.is_of_two() && labels.len() != 2 {
+        let (metric, count, labels) = (name.name(), labels.len(), quoted(labels));
+        let what = format!("score.metric {metric} is for two classes");
+        return Err(Error::Invalid(format!("{what}, but there are {count}: {labels}")));
+    }
+    Ok(Metric::Classes(match (name, &spec.score.positive) {
+        (ScoredBy::Matthews, _) => ClassificationMetric::Matthews,
+        (ScoredBy::F1, positive) => {
+            let place = positive.as_ref().and_then(|name| labels.iter().position(|label| label == name));
+            let positive = place.ok_or_else(|| {
+                let label = positive.as_deref().unwrap_or_default();
+                Error::Invalid(format!("no class `{label}`: there are {}", quoted(labels)))
+            })?;
+            ClassificationMetric::F1 { positive }
+        }
+        _ => ClassificationMetric::Accuracy,
+    }))
+}
+
+/// The outputs of the model in their order: classes by their names in the data, or one output.
+///
+/// # Errors
+/// If the model names others than the subject, or neither names any, or the model classifies texts and the data are words with tags,
+/// or the other way round.
+pub(super) fn labels(
+    spec: &ClassificationSpec,
+    config: &ClassifierConfig,
+    folder: &Path,
+) -> Result<Vec<String>, Error> {
+    let tags = |classified| classified == Classified::Tokens;
+    if tags(config.classified()) != tags(spec.classified()) {
+        let class = config.architectures.first().map_or(config.model_type.as_str(), String::as_str);
+        let (folder, metric) = (folder.display(), spec.score.metric.name());
+        let wanted = match config.classified() {
+            Classified::Tokens => "tags words: score.metric must be entity-f1 or token-accuracy",
+            _ => "does not tag words: its score.metric may be accuracy",
+        };
+        return Err(Error::Invalid(format!("the model in `{folder}`, a {class}, {wanted}, not {metric}")));
+    }
+    let (named, known) = (&spec.data.labels, config.labels());
+    let same = || named.len() == known.len() && named.iter().all(|label| known.contains(label));
+    let are_numbers = known.iter().enumerate().all(|(class, label)| *label == class.to_string());
+    match (named.is_empty(), config.has_label_names()) {
+        _ if config.has_one_output() => Ok(known),
+        (true, true) => Ok(known),
+        (true, false) => Err(Error::Invalid(format!(
+            "the {} classes of the model in `{}` have no names: data.labels must give them, in its order",
+            known.len(),
+            folder.display()
+        ))),
+        (false, true) if same() => Ok(known),
+        (false, has_names) if (!has_names || are_numbers) && named.len() == known.len() => Ok(named.clone()),
+        (false, _) => {
+            let renamed = named.iter().zip(&known).map(|(label, name)| format!("\"{label}\" = \"{name}\""));
+            Err(Error::Invalid(format!(
+                "data.labels are {}, but the model in `{}` knows {}: data.labels must name the model's classes, and data.rename what \
+                 the data call them, such as {{ {} }}",
+                quoted(named),
+                folder.display(),
+                quoted(&known),
+                renamed.collect::<Vec<_>>().join(", ")
+            )))
+        }
+    }
+}
