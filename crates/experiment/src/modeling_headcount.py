@@ -8,12 +8,13 @@ import re
 import transformers
 from torch import nn
 
-# Types of models that can lack heads, by the Auto class that loads them, which is the key of `auto_map` in saved models.
+# Types of models that can lack heads, by the Auto class that loads them, which is the key of `auto_map` in saved models. DeiT is not
+# among them: its Auto class chooses between two models.
 AUTO_CLASSES = {auto: model_types.split() for auto, model_types in {
     "AutoModelForCausalLM": "gemma gemma2 gemma3_text gpt2 granite llama mistral opt qwen2 qwen3 qwen3_moe smollm3 starcoder2",
     "AutoModelForSequenceClassification": "bert camembert distilbert electra roberta xlm-roberta",
     "AutoModelForTokenClassification": "bert camembert distilbert electra roberta xlm-roberta",
-    "AutoModelForImageClassification": "vit",  # of deit the Auto class has two
+    "AutoModelForImageClassification": "vit",
     "AutoModelForSeq2SeqLM": "bart m2m_100 marian mbart pegasus",
 }.items()}
 # Maps of queries, keys, values and outputs in an attention module; GPT-2 has one for the first three.
