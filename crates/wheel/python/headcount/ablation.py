@@ -183,9 +183,8 @@ def subtracted(places, attentions):
 
             def keep(values, attention=attention, head=head, seen=seen):
                 seen["head"] = attention.by_head(values)[:, :, head]
-                return values
 
-            handles.append(attention.head_outputs.edit(keep))
+            handles.append(attention.head_outputs.watch(keep))
             handles.append(attention.results[0].edit(lambda values, seen=seen, columns=columns: values - seen["head"] @ columns))
         yield
     finally:

@@ -54,6 +54,10 @@ class Point:
     module: nn.Module
     is_input: bool = False
 
+    def watch(self, keep):
+        """Hooks `keep`, which reads the tensor as it is after all other hooks; returns the hook's handle."""
+        return self.module.register_forward_hook(lambda _, inputs, output: keep(inputs[0] if self.is_input else output))
+
     def edit(self, change):
         """Hooks `change`, from a tensor to a tensor of the same shape, to this point; returns the hook's handle."""
         if self.is_input:
@@ -87,7 +91,9 @@ class Attention:
     def place(self, head):
         """Where hooks find this head, counted from 0."""
         point, start = self.head_outputs, head * self.width
-        return f"columns {start}:{start + self.width} of the input of `{point.name}`" if point.is_input else f"`{point.name}`[:, :, {head}]"
+        if point.name.endswith("hook_z"):  # in TransformerLens [batch, positions, heads, width], even if the module has fewer axes
+            return f"`{point.name}`[:, :, {head}]"
+        return f"columns {start}:{start + self.width} of the input of `{point.name}`"
 
     def by_head(self, values):
         """`[batch, positions, heads * width]` to `[batch, positions, heads, width]`."""
@@ -142,4 +148,17 @@ def attentions_of_hooked(module):
             Point(f"{name}.attn.hook_z", attention.hook_z),
             (Point(f"{name}.hook_attn_out", block.hook_attn_out), Point(name, block)),
             Point(f"{name}.attn.hook_q", attention.hook_q), "")
+    return found
+
+
+def attentions_of_bridge(bridge):
+    """The attention modules of a TransformerBridge of TransformerLens 3 and later, by type and by layer, counted from 0."""
+    found, config = {}, bridge.cfg
+    for layer, block in enumerate(bridge.blocks):
+        name, attention = f"blocks.{layer}", block.attn
+        output, query = attention.o.original_component, attention.q
+        points = Point(f"{name}.hook_attn_out", output), Point(f"{name}.hook_resid_post", block)
+        found["self", layer] = Attention(
+            f"{name}.attn", config.n_heads, config.n_key_value_heads or config.n_heads, config.d_head, output.weight.data,
+            int(isinstance(output, nn.Linear)), Point(f"{name}.attn.hook_z", output, True), points, Point(f"{name}.attn.hook_q", query), "")
     return found

@@ -4,7 +4,7 @@ import inspect
 
 import torch
 
-from .families import AblationError, attentions_of_hooked, attentions_of_transformers
+from .families import AblationError, attentions_of_bridge, attentions_of_hooked, attentions_of_transformers
 
 PROMPT, STEPS = 6, 3  # tokens of a row: read at once, then one by one
 
@@ -40,14 +40,16 @@ class Transformers:
             return [torch.cat(rows)]
         is_pair = self.config.is_encoder_decoder
         name = "decoder_input_ids" if is_pair else "input_ids"
+        seen = torch.ones_like(tokens)  # said to the model, which might else look for padding
         of_cache = "cache" if "cache" in inspect.signature(self.module.forward).parameters else "past_key_values"
         source = {"input_ids": tokens} if is_pair else {}
-        output = call(**source, **{name: tokens[:, :PROMPT]}, use_cache=True)
+        mask = lambda end: seen if is_pair else seen[:, :end]
+        output = call(**source, **{name: tokens[:, :PROMPT]}, attention_mask=mask(PROMPT), use_cache=True)
         found, cache = [first_output(output)], getattr(output, of_cache, None)
         if is_pair:
             source = {"encoder_outputs": (output.encoder_last_hidden_state,)}
         for place in range(PROMPT, tokens.shape[1] if cache is not None else 0):
-            output = call(**source, **{name: tokens[:, place:place + 1], of_cache: cache}, use_cache=True)
+            output = call(**source, **{name: tokens[:, place:place + 1], of_cache: cache}, attention_mask=mask(place + 1), use_cache=True)
             cache = getattr(output, of_cache)
             found.append(first_output(output))
         return found
@@ -71,7 +73,19 @@ class HookedTransformer(Transformers):
 
         cache = HookedTransformerKeyValueCache.init_cache(self.module.cfg, self.module.cfg.device, len(tokens))
         parts = tokens.split([PROMPT] + [1] * (tokens.shape[1] - PROMPT), dim=1)
-        return [call(part, past_kv_cache=cache) for part in parts]
+        return [call(part, past_kv_cache=cache, attention_mask=torch.ones_like(part)) for part in parts]
+
+
+class TransformerBridge(Transformers):
+    """A TransformerBridge of TransformerLens, which wraps the parts of a model of transformers."""
+
+    def __init__(self, model):
+        self.module, self.attentions = model.original_model, attentions_of_bridge(model)
+        self.config = self.module.config
+
+    @staticmethod
+    def is_kind(model):
+        return hasattr(model, "original_model") and hasattr(model, "blocks")
 
 
 class NNsight(Transformers):
@@ -97,7 +111,7 @@ class NNsight(Transformers):
         return contextlib.nullcontext(call)
 
 
-KINDS = [NNsight, HookedTransformer, Transformers]
+KINDS = [NNsight, TransformerBridge, HookedTransformer, Transformers]
 
 
 def runner(model):

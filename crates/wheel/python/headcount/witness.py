@@ -30,8 +30,7 @@ class Witness:
         for place, attention in self.run.attentions.items():
             def keep(values, place=place, attention=attention):
                 self.outputs[place].append(attention.by_head(values).clone())
-                return values
-            self.handles.append(attention.head_outputs.edit(keep))
+            self.handles.append(attention.head_outputs.watch(keep))
         return self
 
     def __exit__(self, *_):
@@ -41,7 +40,7 @@ class Witness:
     def noting(self, name):
         def note(_module, _inputs, keywords):
             self.called.add(name)
-            self.masked += [(mask, name) for mask in MASKS & keywords.keys() if keywords[mask] is not None]
+            self.masked += [(mask, name) for mask in MASKS & keywords.keys() if torch.is_tensor(keywords[mask])]  # not [None, ...]
         return note
 
     def constants(self):
@@ -58,11 +57,11 @@ class Witness:
 
     def why_nothing_happens(self):
         """Name, text and remedy of a hook that leaves all logits as they are."""
-        attention = getattr(getattr(self.run.module, "config", None), "_attn_implementation", None) or "this"
+        attention = getattr(getattr(self.run.module, "config", None), "_attn_implementation", None)
         remedy = "load the model with attn_implementation=\"eager\", or replace {}"
         modules = tuple(f"{attention.name}." for attention in self.run.attentions.values())
         silent = [name for name in self.added if name != EAGER and name not in self.called]
-        inside = [name for name in silent if name.startswith(modules)]
+        inside = [name for name in silent if attention and name.startswith(modules)]
         if self.masked:
             mask, name = self.masked[-1]
             remedy = remedy if MASKS & inspect.signature(self.run.module.forward).parameters.keys() else (
@@ -71,8 +70,8 @@ class Witness:
         if inside or EAGER in self.added and attention != "eager":
             return "mask-ignored", f"`{attention}` attention never calls `{(inside or [EAGER])[0]}`", remedy
         if silent:
-            return "never-fires", f"the hook never fires: `{silent[0]}` is not called", "hook a module that is called"
+            return "never-fires", f"the hook never fires: `{silent[0]}` is not called", "hook a module that is called, or replace {}"
         if self.added:
             return "changes-nothing", f"the hook on `{self.added[0]}` fires and changes nothing", (
                 "return the changed tensor; heads are counted from 0 in tensors")
-        return "never-fires", "no hook of this model fires", "set the hooks when the context manager is entered, on this very model"
+        return "never-fires", "no hook of this model fires", "set hooks on this very model, when the context manager is entered"

@@ -18,6 +18,7 @@ import transformers  # noqa: E402
 
 import headcount  # noqa: E402
 
+torch.set_num_threads(1)  # the models are so small that threads only wait for each other
 LAYERS, HEADS, GROUPS, WIDTH = 2, 6, 2, 4
 SIZE = HEADS * WIDTH
 SHARED = dict(vocab_size=31, hidden_size=SIZE, num_hidden_layers=LAYERS, num_attention_heads=HEADS, max_position_embeddings=32,
@@ -129,9 +130,6 @@ def faults_of(name, model):
 
 
 class Families(unittest.TestCase):
-    def setUp(self):
-        torch.set_num_threads(1)
-
     def check(self, name, model, context):
         kind = "enc-dec" if name in PAIRS else "self"
         return headcount.check_ablation(model, context, [f"{kind}:{LAYER + 1}:{HEAD_OF.get(name, HEAD) + 1}"])
@@ -187,7 +185,6 @@ class Llama(unittest.TestCase):
     PATH = "model.layers.{}.self_attn.o_proj"
 
     def setUp(self):
-        torch.set_num_threads(1)
         self.model = model_of("llama")
 
     def check(self, *wanted, heads=f"self:1:{HEAD + 1}"):
