@@ -25,6 +25,24 @@ def segments(path):
     return read_segments(path)
 
 
+def check_ablation(model, context_manager, heads, tokens=None):
+    """Whether a hook removes the heads that it should, or what it does instead: an AblationCheck, to be printed.
+
+    - `model`: a model of transformers, a HookedTransformer of TransformerLens, or a LanguageModel of nnsight
+    - `context_manager`: what sets the hooks, or a function that returns it; for nnsight, a function that is called inside `model.trace`
+    - `heads`: names such as `self:2:4`, or pairs such as `(2, 4)`, both counted from 1
+    - `tokens`: token identifiers `[rows, positions]`, at least 2 rows of 7; random ones by default
+
+    The logits under the hook are compared with those after the true removal: head h is a term `W_h z_h` of the attention's output
+    (Michel et al. 2019, section 2.3), so the columns `W_h` of the output projection are set to zero; or `z_h` is replaced by the
+    constant that the hook puts there, such as its mean. Both runs read 6 tokens at once and 3 in cached decoding steps. The tolerance
+    is 8 times the rounding error of the removal itself, measured in the model's precision. Other logits are compared with those of
+    known mistakes. Raises AblationError for models and heads that cannot be checked; the model is left as it was.
+    """
+    from .ablation import check_ablation
+    return check_ablation(model, context_manager, heads, tokens)
+
+
 def __getattr__(name):
     if name == "columns":
         import importlib
@@ -32,6 +50,9 @@ def __getattr__(name):
     if name == "ResultError":
         from .tables import ResultError
         return ResultError
+    if name == "AblationError":
+        from .families import AblationError
+        return AblationError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
