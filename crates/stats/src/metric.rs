@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::classification::ClassificationMetric;
 use crate::estimates::CorrelationMetric;
+use crate::means::MeanMetric;
 use crate::text::TextMetric;
 
 /// Side on which a score is better.
@@ -64,6 +65,8 @@ pub enum MetricName {
     Ter,
     /// Log-odds of the right choice, in nats.
     LogOdds,
+    /// Score that somebody else gave to each document, in its own unit.
+    Score,
 }
 
 /// What is known of a metric, whatever its segments are.
@@ -114,7 +117,7 @@ const PERCENT: Option<[&str; 2]> = Some(["%", "percentage points"]);
 const POINTS: Option<[&str; 2]> = Some(["points"; 2]);
 
 /// All metrics, in the order of [`MetricName`]. BLEU, ROUGE, chrF and TER are always in points, so they need no unit.
-static TABLE: [Entry; 14] = [
+static TABLE: [Entry; 15] = [
     entry(MetricName::Accuracy, "accuracy", "accuracy", PERCENT),
     entry(MetricName::Bleu, "bleu", "BLEU", None),
     entry(MetricName::F1, "f1", "F1", POINTS),
@@ -142,6 +145,7 @@ static TABLE: [Entry; 14] = [
         range: Range::Real,
         ..entry(MetricName::LogOdds, "log-odds", "log-odds", Some(["nats"; 2]))
     },
+    Entry { digits: [4; 2], range: Range::Real, ..entry(MetricName::Score, "score", "score", None) },
 ];
 
 impl MetricName {
@@ -233,8 +237,8 @@ pub enum Metric {
     Texts(TextMetric),
     /// A score of models with one output.
     Estimates(CorrelationMetric),
-    /// Mean log-odds of the right choice.
-    LogOdds,
+    /// A mean of real numbers.
+    Means(MeanMetric),
 }
 
 impl Metric {
@@ -243,8 +247,9 @@ impl Metric {
         let texts = TextMetric::ALL.into_iter().map(Self::Texts);
         let estimates = CorrelationMetric::ALL.into_iter().map(Self::Estimates);
         let classes = [ClassificationMetric::Accuracy, ClassificationMetric::Matthews].map(Self::Classes);
+        let means = MeanMetric::ALL.into_iter().map(Self::Means);
         let mut all =
-            [Self::Bleu, Self::Nats, Self::LogOdds].into_iter().chain(classes).chain(texts).chain(estimates);
+            [Self::Bleu, Self::Nats].into_iter().chain(means).chain(classes).chain(texts).chain(estimates);
         match (name, positive) {
             (MetricName::F1, Some(positive)) => Some(Self::Classes(ClassificationMetric::F1 { positive })),
             (_, None) => all.find(|metric| metric.name() == name),
@@ -266,7 +271,7 @@ impl Metric {
             Self::Nats => MetricName::Nats,
             Self::Texts(metric) => metric.name(),
             Self::Estimates(metric) => metric.name(),
-            Self::LogOdds => MetricName::LogOdds,
+            Self::Means(metric) => metric.name(),
         }
     }
 
@@ -280,7 +285,7 @@ impl Metric {
             Self::Nats => &["nats", "tokens", "words"],
             Self::Texts(metric) => metric.columns(),
             Self::Estimates(_) => &["gold", "predicted"],
-            Self::LogOdds => &["log_odds"],
+            Self::Means(metric) => metric.columns(),
         }
     }
 
