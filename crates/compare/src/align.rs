@@ -95,12 +95,15 @@ impl<'a> Pairing<'a> {
     }
 
     fn fault(&self, fault: &str) -> Error {
-        let task = if self.name.is_empty() {
-            String::new()
-        } else {
-            format!("task `{}`: ", words::excerpt(self.name))
-        };
-        Error::Invalid(format!("{task}{fault}"))
+        Error::Invalid(self.named(fault))
+    }
+
+    /// A message with the name of the task in front, if it has one.
+    fn named(&self, message: &str) -> String {
+        match self.name {
+            "" => message.to_owned(),
+            name => format!("task `{}`: {message}", words::excerpt(name)),
+        }
     }
 
     /// The number of documents that not all runs have.
@@ -121,14 +124,7 @@ impl<'a> Pairing<'a> {
                 "{missing} not in all runs, such as `{which}`: --allow-missing {number} compares the other {rest}"
             )));
         }
-        words::warn(&format!(
-            "{}{missing} not in all runs, left out",
-            if self.name.is_empty() {
-                String::new()
-            } else {
-                format!("task `{}`: ", words::excerpt(self.name))
-            }
-        ));
+        words::warn(&self.named(&format!("{missing} not in all runs, left out")));
         Ok(others.len())
     }
 

@@ -34,9 +34,8 @@ fn run(args: &Args) -> Result<ExitCode, Error> {
     let text = if args.json { output::json(&report)? } else { output::table(&report) };
     words::print(&text).map_err(Error::Print)?;
     Ok(match report.gate() {
-        _ if !args.gate => ExitCode::SUCCESS,
-        Verdict::NoWorse => ExitCode::SUCCESS,
-        Verdict::Worse => ExitCode::from(3),
-        Verdict::Undecided => ExitCode::from(4),
+        Verdict::Worse if args.gate => ExitCode::from(3),
+        Verdict::Undecided if args.gate => ExitCode::from(4),
+        _ => ExitCode::SUCCESS,
     })
 }

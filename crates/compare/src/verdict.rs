@@ -77,7 +77,7 @@ pub(crate) struct Row {
     pub p_mcnemar: Option<f64>,
     /// Paired t-test; of means without clusters alone.
     pub p_paired_t: Option<f64>,
-    /// By the paired bootstrap.
+    /// By the paired bootstrap; absent if nothing is drawn, since two runs have right and wrong answers alone.
     pub p_bootstrap: Option<f64>,
     /// Loss that is tolerated, in the unit of the score.
     pub margin: f64,

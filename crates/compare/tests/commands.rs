@@ -61,6 +61,9 @@ fn samples(right: impl Fn(usize) -> bool, documents: usize, prompt: &str) -> Str
 
 const TIME: &str = "2026-01-02T03-04-05.678901";
 
+const EASY: &str = "a/model/samples_easy_2026-01-02T03-04-05.678901.jsonl";
+const HARD: &str = "b/model/samples_hard_2026-01-02T03-04-05.678901.jsonl";
+
 /// Two runs of two tasks: `easy` loses 5 of 30 documents and gains 1, `hard` stays as it is.
 fn two_runs() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -291,6 +294,7 @@ fn what_cannot_be_compared_is_refused_in_one_line() {
             &["full.jsonl", "full.jsonl", "--cluster", "doc.page"],
             "line 1: no `doc.page`, which --cluster asks for",
         ),
+        (&[EASY, HARD], &format!("`{HARD}`: no task easy, which another run has")),
         (&["a", "c"], "`c`: no task hard, which another run has"),
         (&["a", "b", "--tasks", "medium"], "`a`: no log of task medium"),
         (&["a", "empty"], "`empty`: no log: a run is a folder"),

@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import warnings
 
 from . import command
 from .columns import as_table
@@ -18,7 +19,7 @@ class CompareError(Exception):
 def compare_runs(runs, options):
     with tempfile.TemporaryDirectory() as folder:
         paths = [path_of(run, pathlib.Path(folder) / f"run-{place}.csv", options) for place, run in enumerate(runs, 1)]
-        rows = json.loads(output(["compare", *paths, "--json", *arguments(options)]))["rows"]
+        rows = json.loads(output(["compare", *paths, "--json", *arguments(options)], folder + os.sep))["rows"]
     return as_table({name: [row[name] for row in rows] for name in rows[0]})
 
 
@@ -51,13 +52,16 @@ def arguments(options):
     return all_arguments
 
 
-def output(line):
-    """What a command prints."""
+def output(line, folder):
+    """What a command prints; its messages name files in `folder` without it."""
     try:
         environment = os.environ | command.libtorch(importlib.metadata.requires("headcount"))
         done = subprocess.run([command.BIN / "headcount", *line], env=environment, capture_output=True, text=True)
     except (OSError, command.Unusable, importlib.metadata.PackageNotFoundError) as error:
         raise CompareError(str(error)) from None
+    said = done.stderr.replace(folder, "").splitlines()
     if done.returncode:
-        raise CompareError(done.stderr.strip().removeprefix("error: "))
+        raise CompareError(said[-1].removeprefix("error: ") if said else f"compare ended with {done.returncode}")
+    for message in said:
+        warnings.warn(message.removeprefix("warning: "), stacklevel=4)
     return done.stdout
