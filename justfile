@@ -180,6 +180,11 @@ figures *args: (compile "plotting")
 summary *args: (compile "plotting")
     {{ headcount }} summary "$@"
 
+# Compare anyone's two runs: worse, no worse or undecided
+[group('6 results')]
+compare *args: (compile "compare")
+    {{ headcount }} compare "$@"
+
 # Repeat all tests from stored statistics, without models
 [group('6 results')]
 retest *args: (compile "retest")

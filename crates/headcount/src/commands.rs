@@ -283,6 +283,7 @@ pub const GROUPS: &[Group] = &[
                 "all",
             ),
             program("summary", "print the paper's claims next to all results", "plotting", "summary"),
+            program("compare", "compare anyone's two runs: worse, no worse or undecided", "compare", ""),
             program("retest", "repeat all tests from stored statistics, without models", "retest", ""),
             experiment("merge", "join the results of runs with --shard", TRANSLATOR, "merge", ""),
             program("bench", "measure speed as ratios (in a clone of the repository)", "bench", ""),

@@ -112,11 +112,18 @@ impl Bleu {
 
     /// The statistics of one hypothesis against its reference.
     pub fn segment(&self, hypothesis: &str, reference: &str) -> BleuStatistics {
-        let [hypothesis, reference] = [hypothesis, reference].map(|text| match self.tokenizer {
-            BleuTokenizer::Chinese => chinese(&with_python_spaces(text)).into(),
-            _ => with_python_spaces(text),
-        });
-        let counted = self.metric.sentence_score(&hypothesis, &[reference.into_owned()]);
+        self.segment_of(hypothesis, &[reference])
+    }
+
+    /// The statistics of one hypothesis against several references: an n-gram counts as often as the reference with the most of it has
+    /// it, and the length is that of the reference closest in length.
+    pub fn segment_of(&self, hypothesis: &str, references: &[&str]) -> BleuStatistics {
+        let prepared = |text| match self.tokenizer {
+            BleuTokenizer::Chinese => chinese(&with_python_spaces(text)),
+            _ => with_python_spaces(text).into_owned(),
+        };
+        let references: Vec<String> = references.iter().map(|text| prepared(text)).collect();
+        let counted = self.metric.sentence_score(&prepared(hypothesis), &references);
         BleuStatistics {
             hypothesis_length: count(counted.sys_len),
             reference_length: count(counted.ref_len),

@@ -2,9 +2,10 @@
 //!
 //! A corpus score is computed from sufficient statistics: each segment of the test set is counted once, and the score of any
 //! resample is a function of a sum of segments, so resampling never looks at text again. [`Segments`] are what is known of a
-//! test set by any metric: [`bleu`], [`classification`], [`nats`]; [`ratio`] has shares. [`family`] tests a base and its
-//! variants, by [`swaps`] or t-tests. Agreement of two lists of numbers is in [`correlation`] and [`regression`], and the agreement that noise allows in
-//! [`reliability`], that of several trainings in [`replicates`].
+//! test set by any metric: [`bleu`], [`classification`], [`nats`], [`means`]; [`ratio`] has shares. [`family`] tests a base and its
+//! variants, by [`swaps`] or t-tests, and [`pooled`] the mean over several tasks. Agreement of two lists of numbers is in
+//! [`correlation`] and [`regression`], and the agreement that noise allows in [`reliability`], that of several trainings in
+//! [`replicates`].
 
 pub mod adjust;
 pub mod areas;
@@ -22,8 +23,10 @@ pub mod entities;
 pub mod estimates;
 pub mod family;
 pub mod mcnemar;
+pub mod means;
 pub mod metric;
 pub mod nats;
+pub mod pooled;
 pub mod power;
 pub mod predictions;
 pub mod proportion;

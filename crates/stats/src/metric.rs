@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::classification::ClassificationMetric;
 use crate::estimates::CorrelationMetric;
+use crate::means::MeanMetric;
 use crate::text::TextMetric;
 
 /// Side on which a score is better.
@@ -68,6 +69,8 @@ pub enum MetricName {
     EntityF1,
     /// Share of right tags, in percent.
     TokenAccuracy,
+    /// Score that somebody else gave to each document, in its own unit.
+    Score,
 }
 
 /// What is known of a metric, whatever its segments are.
@@ -118,7 +121,7 @@ const PERCENT: Option<[&str; 2]> = Some(["%", "percentage points"]);
 const POINTS: Option<[&str; 2]> = Some(["points"; 2]);
 
 /// All metrics, in the order of [`MetricName`]. BLEU, ROUGE, chrF and TER are always in points, so they need no unit.
-static TABLE: [Entry; 16] = [
+static TABLE: [Entry; 17] = [
     entry(MetricName::Accuracy, "accuracy", "accuracy", PERCENT),
     entry(MetricName::Bleu, "bleu", "BLEU", None),
     entry(MetricName::F1, "f1", "F1", POINTS),
@@ -148,6 +151,7 @@ static TABLE: [Entry; 16] = [
     },
     entry(MetricName::EntityF1, "entity-f1", "entity F1", POINTS),
     entry(MetricName::TokenAccuracy, "token-accuracy", "token accuracy", PERCENT),
+    Entry { digits: [4; 2], range: Range::Real, ..entry(MetricName::Score, "score", "score", None) },
 ];
 
 impl MetricName {
@@ -239,8 +243,8 @@ pub enum Metric {
     Texts(TextMetric),
     /// A score of models with one output.
     Estimates(CorrelationMetric),
-    /// Mean log-odds of the right choice.
-    LogOdds,
+    /// A mean of real numbers.
+    Means(MeanMetric),
 }
 
 impl Metric {
@@ -249,8 +253,9 @@ impl Metric {
         let texts = TextMetric::ALL.into_iter().map(Self::Texts);
         let estimates = CorrelationMetric::ALL.into_iter().map(Self::Estimates);
         let classes = [ClassificationMetric::Accuracy, ClassificationMetric::Matthews].map(Self::Classes);
+        let means = MeanMetric::ALL.into_iter().map(Self::Means);
         let mut all =
-            [Self::Bleu, Self::Nats, Self::LogOdds].into_iter().chain(classes).chain(texts).chain(estimates);
+            [Self::Bleu, Self::Nats].into_iter().chain(means).chain(classes).chain(texts).chain(estimates);
         match (name, positive) {
             (MetricName::F1, Some(positive)) => Some(Self::Classes(ClassificationMetric::F1 { positive })),
             (_, None) => all.find(|metric| metric.name() == name),
@@ -277,7 +282,7 @@ impl Metric {
             Self::Nats => MetricName::Nats,
             Self::Texts(metric) => metric.name(),
             Self::Estimates(metric) => metric.name(),
-            Self::LogOdds => MetricName::LogOdds,
+            Self::Means(metric) => metric.name(),
         }
     }
 
@@ -291,7 +296,7 @@ impl Metric {
             Self::Nats => &["nats", "tokens", "words"],
             Self::Texts(metric) => metric.columns(),
             Self::Estimates(_) => &["gold", "predicted"],
-            Self::LogOdds => &["log_odds"],
+            Self::Means(metric) => metric.columns(),
         }
     }
 

@@ -18,7 +18,7 @@ impl Predictions {
     /// # Errors
     /// If they are not segments of the metric.
     pub fn from_cells(metric: Metric, base: &[Cells], predicted: &[Cells]) -> Result<Self, Error> {
-        if !matches!(metric, Metric::Nats | Metric::LogOdds) {
+        if !matches!(metric, Metric::Nats | Metric::Means(_)) {
             return Ok(Self::Outcomes(Segments::from_cells(metric, predicted)?));
         }
         let change = |(own, base): (&Cells, &Cells)| f64::from(own[0].value()) - f64::from(base[0].value());
@@ -36,5 +36,5 @@ impl Predictions {
 
 /// Returns the forward passes per segment that predictions cost. A backward pass counts two; decisions are read from another forward pass.
 pub fn passes(metric: Metric) -> usize {
-    if matches!(metric, Metric::Nats | Metric::LogOdds) { 3 } else { 4 }
+    if matches!(metric, Metric::Nats | Metric::Means(_)) { 3 } else { 4 }
 }

@@ -6,6 +6,7 @@ use crate::classification::{ClassificationMetric, Outcome, reach_of_flips};
 use crate::counted::{Counted, Variant};
 use crate::estimates::{CorrelationMetric, Estimate};
 use crate::family::Testing;
+use crate::means::{self, Mean, MeanMetric};
 use crate::nats::{self, NatsStatistics};
 use crate::text::TextMetric;
 use crate::{Cell, Error, Metric};
@@ -24,15 +25,21 @@ pub enum Segments {
     Texts(Vec<Vec<u32>>, TextMetric),
     /// True and predicted numbers, and the metric over them.
     Estimates(Vec<Estimate>, CorrelationMetric),
-    /// Log-odds of the right choice of each question, in nats: its log-probability less that of any other choice. Of two choices it is
-    /// the difference of their log-probabilities.
-    LogOdds(Vec<f32>),
+    /// Real numbers, and what they are: the score is their mean.
+    Means(Vec<Mean>, MeanMetric),
 }
 
 /// A segment as it is stored: one number for each of [`Metric::columns`].
 pub type Cells = Vec<Cell>;
 
 impl Segments {
+    /// Log-odds of the right choice of each question, in nats: its log-probability less that of any other choice. Of two choices it is
+    /// the difference of their log-probabilities. In single precision, which is what files store.
+    pub fn log_odds(questions: impl IntoIterator<Item = f32>) -> Self {
+        let means = questions.into_iter().map(|log_odds| Mean::of(log_odds.into()));
+        Self::Means(means.collect(), MeanMetric::LogOdds)
+    }
+
     /// Reads stored segments.
     ///
     /// # Errors
@@ -73,8 +80,8 @@ impl Segments {
             [Cell::Decimal(gold), Cell::Decimal(predicted)] => Ok(Estimate { gold, predicted }),
             _ => Err(fault()),
         };
-        let log_odds = |cells: &Cells| match cells[..] {
-            [Cell::Decimal(log_odds)] if log_odds.is_finite() => Ok(log_odds),
+        let mean = |cells: &Cells| match cells[..] {
+            [Cell::Decimal(value)] if value.is_finite() => Ok(Mean::of(value.into())),
             _ => Err(Error::Invalid(format!("a segment of {} has 1 finite number", metric.name()))),
         };
         Ok(match metric {
@@ -89,7 +96,9 @@ impl Segments {
             Metric::Estimates(metric) => {
                 Self::Estimates(segments.iter().map(estimate).collect::<Result<_, _>>()?, metric)
             }
-            Metric::LogOdds => Self::LogOdds(segments.iter().map(log_odds).collect::<Result<_, _>>()?),
+            Metric::Means(metric) => {
+                Self::Means(segments.iter().map(mean).collect::<Result<_, _>>()?, metric)
+            }
         })
     }
 
@@ -116,7 +125,7 @@ impl Segments {
                 let Estimate { gold, predicted } = estimates[segment];
                 [gold, predicted].map(Cell::Decimal).to_vec()
             }
-            Self::LogOdds(questions) => vec![Cell::Decimal(questions[segment])],
+            Self::Means(all, _) => vec![Cell::Decimal(all[segment].value() as f32)],
         }
     }
 
@@ -128,22 +137,22 @@ impl Segments {
             Self::Nats(_) => Metric::Nats,
             Self::Texts(_, metric) => Metric::Texts(*metric),
             Self::Estimates(_, metric) => Metric::Estimates(*metric),
-            Self::LogOdds(_) => Metric::LogOdds,
+            Self::Means(_, metric) => Metric::Means(*metric),
         }
     }
 
-    /// Sizes of the segments, if the score is a sum over segments divided by the sum of their sizes: tokens for nats, 1 for log-odds.
+    /// Sizes of the segments, if the score is a sum over segments divided by the sum of their sizes: tokens for nats, numbers for means.
     pub(crate) fn sizes(&self) -> Option<Vec<f64>> {
         match self {
             Self::Nats(documents) => Some(documents.iter().map(|own| own.tokens().into()).collect()),
-            Self::LogOdds(questions) => Some(vec![1.0; questions.len()]),
+            Self::Means(all, _) => Some(all.iter().map(|own| own.count).collect()),
             _ => None,
         }
     }
 
     /// `true` if the score is such a mean of real numbers.
     pub(crate) fn is_mean(&self) -> bool {
-        matches!(self, Self::Nats(_) | Self::LogOdds(_))
+        matches!(self, Self::Nats(_) | Self::Means(..))
     }
 
     /// Returns the segments with those at these places replaced by others, in their order.
@@ -162,7 +171,7 @@ impl Segments {
             (Self::Nats(all), Self::Nats(others)) => replace(all, places, others),
             (Self::Texts(all, _), Self::Texts(others, _)) => replace(all, places, others),
             (Self::Estimates(all, _), Self::Estimates(others, _)) => replace(all, places, others),
-            (Self::LogOdds(all), Self::LogOdds(others)) => replace(all, places, others),
+            (Self::Means(all, _), Self::Means(others, _)) => replace(all, places, others),
             _ => panic!("segments of one metric"),
         }
         self
@@ -183,7 +192,7 @@ impl Segments {
             Self::Nats(all) => Self::Nats(chosen(all, places)),
             Self::Texts(all, metric) => Self::Texts(chosen(all, places), *metric),
             Self::Estimates(all, metric) => Self::Estimates(chosen(all, places), *metric),
-            Self::LogOdds(all) => Self::LogOdds(chosen(all, places)),
+            Self::Means(all, metric) => Self::Means(chosen(all, places), *metric),
         }
     }
 
@@ -214,7 +223,7 @@ impl Segments {
             Self::Nats(documents) => documents.len(),
             Self::Texts(texts, _) => texts.len(),
             Self::Estimates(estimates, _) => estimates.len(),
-            Self::LogOdds(questions) => questions.len(),
+            Self::Means(all, _) => all.len(),
         }
     }
 
@@ -237,10 +246,7 @@ impl Segments {
             }
             Self::Texts(texts, metric) => metric.counted(texts),
             Self::Estimates(estimates, metric) => metric.counted(estimates),
-            Self::LogOdds(questions) => {
-                let counts = questions.iter().map(|&log_odds| [log_odds.into(), 1.0]);
-                Counted::new(counts, nats::per_token)
-            }
+            Self::Means(all, _) => Counted::new(all.iter().map(|own| [own.sum, own.count]), nats::per_token),
         })
     }
 
@@ -250,6 +256,11 @@ impl Segments {
         let counted = self.counted()?;
         if let Self::Classes(_, ClassificationMetric::F1 { .. } | ClassificationMetric::Matthews) = self {
             return Ok(reach_of_flips(&counted, share * self.len() as f64));
+        }
+        if let Self::Means(all, MeanMetric::Score) = self {
+            // scores of both signs may have a mean of 0
+            let most = share * nats::per_token(&means::sizes(all));
+            return Ok(Interval { low: -most, high: most });
         }
         let most = share * counted.score().abs();
         Ok(Interval { low: -most, high: most })
@@ -325,6 +336,10 @@ impl Segments {
                     own.iter().zip(other).all(|(own, other)| own.gold.total_cmp(&other.gold).is_eq());
                 assert!(are_paired, "paired systems must cover the same examples");
             }
+            (Self::Means(own, _), Self::Means(other, _)) => {
+                let are_paired = own.iter().zip(other).all(|(own, other)| own.count == other.count);
+                assert!(are_paired, "paired systems must have as many numbers in each segment");
+            }
             _ => {}
         }
     }
@@ -356,7 +371,7 @@ mod tests {
         let texts = Segments::Texts(vec![vec![5, 4, 3, 2, 3], vec![0; 5]], TextMetric::Rouge2);
         let estimates = [(2.5, -1.5), (0.0, 3.0)].map(|(gold, predicted)| Estimate { gold, predicted });
         let estimates = Segments::Estimates(estimates.to_vec(), CorrelationMetric::Spearman);
-        let log_odds = Segments::LogOdds(vec![-1.5, 0.0, 4.0]);
+        let log_odds = Segments::log_odds([-1.5, 0.0, 4.0]);
         assert_eq!(log_odds.score(), Ok(2.5 / 3.0));
         for segments in [bleu, outcomes(&[1, 0, 2], accuracy), nats, texts, estimates, log_odds] {
             let cells: Vec<Cells> = (0..segments.len()).map(|segment| segments.cells(segment)).collect();
@@ -369,7 +384,7 @@ mod tests {
             (Metric::Classes(accuracy), vec![count(1), Cell::Decimal(1.0)], "of accuracy has 2 numbers"),
             (Metric::Nats, vec![Cell::Decimal(1.0), count(0), count(0)], "1 nats for 0 tokens: "),
             (
-                Metric::LogOdds,
+                Metric::Means(MeanMetric::LogOdds),
                 vec![Cell::Decimal(f32::INFINITY)],
                 "a segment of log-odds has 1 finite number",
             ),

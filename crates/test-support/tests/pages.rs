@@ -215,6 +215,13 @@ impl Desk {
                 self.write(&format!("data/news/{file}.{language}"), reviews(count).join("\n").as_bytes());
             }
         }
+        for (run, right) in [("base", 3), ("pruned", 2)] {
+            let line = |id: usize| {
+                format!("{{\"doc_id\": {id}, \"filter\": \"none\", \"acc\": {}}}\n", u8::from(id % 4 < right))
+            };
+            let lines: String = (0..20).map(line).collect();
+            self.write(&format!("runs/{run}/samples_arc_easy.jsonl"), lines.as_bytes());
+        }
         let trees = "1\tthe\t_\t_\t_\t_\t2\tdet\t_\t_\n2\tdog\t_\t_\t_\t_\t0\troot\t_\t_\n\n";
         self.write("data/ud/UD_English-PUD/en_pud-ud-test.conllu.gz", &zipped(&trees.repeat(4)));
     }

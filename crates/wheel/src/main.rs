@@ -14,6 +14,7 @@ type Program = (&'static str, fn() -> ExitCode);
 const PROGRAMS: &[Program] = &[
     (ABLATE_ALL_BUT_ONE.program, ablate_all_but_one::main),
     (ABLATE_ONE.program, ablate_one::main),
+    ("compare", compare::main),
     (CROSS_DOMAIN.program, cross_domain::main),
     ("export-gguf", gguf::export_gguf::main),
     ("export-model", export_model::main),

@@ -66,7 +66,7 @@ fn changes(base: &Segments, masked: &Segments, metric: &Metric) -> Vec<SegmentCh
         Segments::Bleu(segments) => Segments::Bleu(vec![segments[place]]).score().unwrap_or(0.0),
         Segments::Classes(outcomes, _) => f64::from(u8::from(outcomes[place].is_right())),
         Segments::Nats(documents) => f64::from(documents[place].nats()),
-        Segments::LogOdds(questions) => f64::from(questions[place]),
+        Segments::Means(all, _) => all[place].value(),
         Segments::Texts(texts, metric) => {
             Segments::Texts(vec![texts[place].clone()], *metric).score().unwrap_or(0.0)
         }
@@ -78,7 +78,7 @@ fn changes(base: &Segments, masked: &Segments, metric: &Metric) -> Vec<SegmentCh
     let word = |right: f64| if right > 0.0 { "right" } else { "wrong" };
     let words = |before: f64, after: f64| match base {
         Segments::Bleu(_) => format!("BLEU {} to {}", fixed(before, 1), fixed(after, 1)),
-        Segments::Nats(_) | Segments::LogOdds(_) => format!("{} nats", signed(after - before, 2)),
+        Segments::Nats(_) | Segments::Means(..) => format!("{} nats", signed(after - before, 2)),
         Segments::Texts(_, kind) if *kind != TextMetric::ExactMatch => {
             format!("{} {} to {}", metric.label(), fixed(before, 1), fixed(after, 1))
         }

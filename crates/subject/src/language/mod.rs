@@ -22,6 +22,7 @@ use records::CLUSTERS;
 use records::Identity;
 use serde_json::json;
 use stats::classification::{ClassificationMetric, Outcome};
+use stats::means::MeanMetric;
 use stats::nats::NatsStatistics;
 use stats::{Metric, Segments};
 use tch::{Kind, no_grad};
@@ -96,7 +97,7 @@ impl Task for LanguageModelling {
     fn metric(&self, split: &str) -> Metric {
         match self.rule(split) {
             _ if !self.data.is_of_questions(split) => Metric::Nats,
-            ChoiceRule::LogOdds => Metric::LogOdds,
+            ChoiceRule::LogOdds => Metric::Means(MeanMetric::LogOdds),
             ChoiceRule::Acc | ChoiceRule::AccNorm => Metric::Classes(ClassificationMetric::Accuracy),
         }
     }
@@ -190,7 +191,7 @@ impl Task for LanguageModelling {
                 Ok(Segments::Nats(sums.into_iter().zip(words).map(document).collect::<Result<_, Error>>()?))
             }
             SegmentsOf::Questions { rule: ChoiceRule::LogOdds, .. } => {
-                Ok(Segments::LogOdds(found.into_iter().map(|found| found.value() as f32).collect()))
+                Ok(Segments::log_odds(found.into_iter().map(|found| found.value() as f32)))
             }
             SegmentsOf::Questions { answers, .. } => {
                 let outcome = |(found, &gold): (Found, _)| Outcome { gold, predicted: found.choice() };

@@ -43,7 +43,21 @@ def check_ablation(model, context_manager, heads, tokens=None):
     return check_ablation(model, context_manager, heads, tokens)
 
 
+def compare(frame_a, frame_b, *others, **options):
+    """The verdict on two runs: is the second worse than the first, no worse, or undecided? Further runs are compared with the first too.
+
+    A run is a pandas frame or a list of dicts with the columns `id` and `score`, or the path of a log or a table. Options are those of
+    `headcount compare`: `score="acc"`, `margin=1`, `cluster="page"`, `lower_is_better=True`. Returns a table with a row for each task and
+    run; `headcount.CompareError` says what is wrong with the runs.
+    """
+    from .comparison import compare_runs
+    return compare_runs([frame_a, frame_b, *others], options)
+
+
 def __getattr__(name):
+    if name == "CompareError":
+        from .comparison import CompareError
+        return CompareError
     if name == "columns":
         import importlib
         return importlib.import_module(".columns", __name__)

@@ -1,0 +1,199 @@
+//! The same documents in all runs.
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+
+use stats::Segments;
+use stats::means::{Mean, MeanMetric};
+
+use crate::Error;
+use crate::args::Args;
+use crate::read::{Document, Outcomes, Runs, Texts, name, only_or_named};
+
+/// A task whose documents all runs have.
+pub(crate) struct Task {
+    /// Empty if files name none.
+    pub name: String,
+    /// Metric, or sacreBLEU's signature.
+    pub metric: String,
+    /// Number of documents.
+    pub documents: usize,
+    /// Documents that are left out, since a run lacks them.
+    pub missing: usize,
+    /// Scores of each run, a segment for each document or cluster.
+    pub runs: Vec<Segments>,
+    /// True if segments are clusters.
+    pub is_clustered: bool,
+}
+
+/// Pairs the documents of all runs, task by task.
+///
+/// # Errors
+/// If runs have other tasks, other documents than allowed, or other prompts.
+pub(crate) fn aligned(runs: Runs, args: &Args) -> Result<Vec<Task>, Error> {
+    let runs = match runs {
+        Runs::Texts(Texts { signature, runs }) => {
+            let documents = runs[0].len();
+            let (name, missing, is_clustered) = (String::new(), 0, false);
+            return Ok(vec![Task { name, metric: signature, documents, missing, runs, is_clustered }]);
+        }
+        Runs::Scores(runs) => runs,
+    };
+    same_tasks(&runs, args)?;
+    let task = |(name, first): (&String, &Outcomes)| {
+        let found = runs[1..].iter().filter_map(|run| only_or_named(run, name));
+        let all: Vec<&Outcomes> = [first].into_iter().chain(found).collect();
+        Pairing { name, all: &all, args }.task()
+    };
+    runs[0].iter().map(task).collect()
+}
+
+/// Refuses runs with other tasks than the first.
+fn same_tasks(runs: &[BTreeMap<String, Outcomes>], args: &Args) -> Result<(), Error> {
+    let first = &runs[0];
+    for (run, path) in runs.iter().zip(&args.runs).skip(1) {
+        let lacking = |one: &BTreeMap<String, Outcomes>, other: &BTreeMap<String, Outcomes>| {
+            let names = one.keys().filter(|task| only_or_named(other, task).is_none());
+            names.map(|name| words::excerpt(name)).collect::<Vec<_>>().join(", ")
+        };
+        for (path, tasks) in [(path, lacking(first, run)), (&args.runs[0], lacking(run, first))] {
+            if !tasks.is_empty() {
+                let fault =
+                    format!("no task {tasks}, which another run has: --tasks takes those that all have");
+                return Err(Error::of(path, fault));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One task in all runs.
+struct Pairing<'a> {
+    name: &'a str,
+    all: &'a [&'a Outcomes],
+    args: &'a Args,
+}
+
+impl<'a> Pairing<'a> {
+    fn task(&self) -> Result<Task, Error> {
+        let in_all = |document: &&Document| self.all.iter().all(|run| run.by_id(&document.id).is_some());
+        let common: Vec<&'a Document> = self.all[0].documents.iter().filter(in_all).collect();
+        let missing = self.missing(&common)?;
+        self.check_contents(&common)?;
+        let clusters = self.clusters(&common)?;
+        let runs = self.all.iter().map(|run| {
+            let scores = common.iter().filter_map(|document| run.by_id(&document.id)).map(Document::score);
+            Segments::Means(sums(scores, clusters.as_deref()), MeanMetric::Score)
+        });
+        Ok(Task {
+            name: self.name.to_owned(),
+            metric: self.all[0].metric.clone(),
+            documents: common.len(),
+            missing,
+            runs: runs.collect(),
+            is_clustered: clusters.is_some(),
+        })
+    }
+
+    fn fault(&self, fault: &str) -> Error {
+        Error::Invalid(self.named(fault))
+    }
+
+    /// A message with the name of the task in front, if it has one.
+    fn named(&self, message: &str) -> String {
+        match self.name {
+            "" => message.to_owned(),
+            name => format!("task `{}`: {message}", words::excerpt(name)),
+        }
+    }
+
+    /// The number of documents that not all runs have.
+    fn missing(&self, common: &[&Document]) -> Result<usize, Error> {
+        let lacking = |document: &&Document| self.all.iter().any(|run| run.by_id(&document.id).is_none());
+        let others = self.all.iter().flat_map(|run| run.documents.iter().filter(lacking));
+        let others: BTreeMap<&str, ()> = others.map(|document| (document.id.as_str(), ())).collect();
+        let Some((first, ())) = others.first_key_value() else { return Ok(0) };
+        if common.is_empty() {
+            return Err(self
+                .fault("no document is in all runs: they are of other documents, or name them differently"));
+        }
+        let (missing, rest) = (words::count(others.len(), "document"), common.len());
+        if others.len() > self.args.allow_missing {
+            let which = words::excerpt(first);
+            let number = others.len();
+            return Err(self.fault(&format!(
+                "{missing} not in all runs, such as `{which}`: --allow-missing {number} compares the other {rest}"
+            )));
+        }
+        words::warn(&self.named(&format!("{missing} not in all runs, left out")));
+        Ok(others.len())
+    }
+
+    /// Refuses documents whose contents or prompts differ between runs.
+    fn check_contents(&self, common: &[&Document]) -> Result<(), Error> {
+        let differing = |of: fn(&Document) -> Option<u64>| {
+            let differs = |own: &Document, run: &Outcomes| {
+                let other = run.by_id(&own.id).and_then(of);
+                of(own).zip(other).is_some_and(|(own, other)| own != other)
+            };
+            let found = common.iter().filter(|own| self.all[1..].iter().any(|run| differs(own, run)));
+            let found: Vec<&str> = found.map(|own| own.id.as_str()).collect();
+            let all = common.len();
+            found.first().map(|first| {
+                format!("{} of {all} documents, such as `{}`", found.len(), words::excerpt(first))
+            })
+        };
+        if let Some(found) = differing(|document| document.content) {
+            return Err(self.fault(&format!("other documents under the same id (doc_hash differs): {found}")));
+        }
+        match differing(|document| document.prompt) {
+            Some(found) if !self.args.other_prompts => {
+                let advice = "--other-prompts compares them all the same";
+                Err(self.fault(&format!("the prompts differ in {found}: {advice}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The cluster of each document, by number; `None` if documents are independent.
+    fn clusters(&self, common: &[&'a Document]) -> Result<Option<Vec<usize>>, Error> {
+        if self.args.cluster.is_none() {
+            return Ok(None);
+        }
+        let mut numbers: HashMap<&str, usize> = HashMap::new();
+        let mut number = |own: &&'a Document| {
+            let differs =
+                |run: &&Outcomes| run.by_id(&own.id).is_none_or(|other| other.cluster != own.cluster);
+            if self.all.iter().any(differs) {
+                return Err(self.fault(&format!(
+                    "document `{}` is in other clusters in other runs",
+                    words::excerpt(&own.id)
+                )));
+            }
+            let next = numbers.len();
+            Ok(*numbers.entry(own.cluster.as_deref().unwrap_or_default()).or_insert(next))
+        };
+        common.iter().map(&mut number).collect::<Result<_, _>>().map(Some)
+    }
+}
+
+/// Scores one by one, or summed over clusters, which are numbered from 0.
+fn sums(scores: impl Iterator<Item = f64>, clusters: Option<&[usize]>) -> Vec<Mean> {
+    let Some(clusters) = clusters else { return scores.map(Mean::of).collect() };
+    let count = clusters.iter().max().map_or(0, |last| last + 1);
+    let mut sums = vec![Mean { sum: 0.0, count: 0.0 }; count];
+    for (score, &cluster) in scores.zip(clusters) {
+        sums[cluster].sum += score;
+        sums[cluster].count += 1.0;
+    }
+    sums
+}
+
+/// Names of runs: those of the files, or whole paths if names are equal.
+pub(crate) fn run_names(paths: &[PathBuf]) -> Vec<String> {
+    let names: Vec<String> = paths.iter().map(|path| name(path)).collect();
+    let is_unique = |(place, name): (usize, &String)| !name.is_empty() && !names[..place].contains(name);
+    match names.iter().enumerate().all(is_unique) {
+        true => names,
+        false => paths.iter().map(|path| path.display().to_string()).collect(),
+    }
+}

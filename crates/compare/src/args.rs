@@ -1,0 +1,130 @@
+//! Command-line arguments.
+use std::path::PathBuf;
+
+use clap::Parser;
+use records::rules::{MARGIN_PERCENT, is_margin};
+use stats::swaps::SWAPS;
+
+use crate::Error;
+
+/// Compares runs of an evaluation document by document: is B worse than A, no worse, or undecided?
+///
+/// Runs are logs of lm-evaluation-harness (samples_*.jsonl, or a folder of them), logs of Inspect (.eval or .json, or a folder), tables
+/// (.csv, .tsv, .jsonl) with a score per document, or plain translations with --reference. No model is run.
+#[derive(Debug, Parser)]
+#[command(name = "compare", version)]
+pub(crate) struct Args {
+    /// Runs; all are compared with the first
+    #[arg(value_name = "RUN", required = true, num_args = 2..)]
+    pub runs: Vec<PathBuf>,
+
+    /// Metric of a log, such as acc or exact_match, or scorer of Inspect [default: the first]; for translations bleu, chrf or ter
+    /// [default: bleu]
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
+
+    /// Filter of lm-evaluation-harness, such as strict-match [default: the mean over all filters]
+    #[arg(long, value_name = "NAME")]
+    pub filter: Option<String>,
+
+    /// Tasks that are compared, separated by commas [default: all]
+    #[arg(long, value_name = "TASKS", value_delimiter = ',')]
+    pub tasks: Vec<String>,
+
+    /// Column of a table with the name of each document; rows with the same name are averaged
+    #[arg(long, value_name = "COLUMN", default_value = "id")]
+    pub id: String,
+
+    /// Column of a table with the score of each document [default: score]
+    #[arg(long, value_name = "COLUMN")]
+    pub score: Option<String>,
+
+    /// Column, or key such as doc.subject or metadata.page, of documents that belong together and are drawn together
+    #[arg(long, value_name = "COLUMN")]
+    pub cluster: Option<String>,
+
+    /// Reference translations, line by line; repeat it for several references
+    #[arg(long, value_name = "FILE")]
+    pub reference: Vec<PathBuf>,
+
+    /// Lower scores are better
+    #[arg(long)]
+    pub lower_is_better: bool,
+
+    /// Documents per task that may be in one run only; they are left out
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub allow_missing: usize,
+
+    /// Compare runs whose prompts differ
+    #[arg(long)]
+    pub other_prompts: bool,
+
+    /// Loss that is tolerated, in percent of the score of the first run
+    #[arg(long, value_name = "PERCENT", default_value_t = MARGIN_PERCENT, value_parser = percent)]
+    pub margin: f64,
+
+    /// Loss that is tolerated, in the unit of the score, instead of --margin
+    #[arg(long, value_name = "LOSS", conflicts_with = "margin", value_parser = positive)]
+    pub margin_absolute: Option<f64>,
+
+    /// Swaps of documents between runs, at most 99,999; intervals are made of as many bootstrap resamples, at most 10,000
+    #[arg(long, value_name = "N", default_value_t = SWAPS, value_parser = resamples)]
+    pub resamples: usize,
+
+    /// Seed that draws swaps and resamples
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write a page with a forest plot of the tasks
+    #[arg(long, value_name = "FILE.html")]
+    pub html: Option<PathBuf>,
+
+    /// Exit with 0 if no run is worse than the first, 3 if one is, 4 if undecided; of several tasks, their mean decides
+    #[arg(long)]
+    pub gate: bool,
+}
+
+impl Args {
+    /// Refuses options that do not go together.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let texts = !self.reference.is_empty();
+        let refused = [
+            (
+                texts && self.score.is_some(),
+                "--score names a column of a table, --reference scores translations",
+            ),
+            (
+                texts && self.cluster.is_some(),
+                "--cluster needs documents with names, which translations lack",
+            ),
+            (texts && self.lower_is_better, "--lower-is-better is known of bleu, chrf and ter"),
+            (
+                self.score.is_some() && self.metric.is_some(),
+                "--score names a column of a table, --metric one of a log",
+            ),
+        ];
+        match refused.into_iter().find(|(is_refused, _)| *is_refused) {
+            Some((_, fault)) => Err(Error::Invalid(fault.to_owned())),
+            None => Ok(()),
+        }
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent| is_margin(*percent));
+    percent.ok_or_else(|| "must be a number above 0 and at most 100".to_owned())
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "must be a number above 0".to_owned())
+}
+
+fn resamples(text: &str) -> Result<usize, String> {
+    let resamples = text.parse().ok().filter(|resamples| (39..=SWAPS).contains(resamples));
+    resamples.ok_or_else(|| format!("must be a whole number from 39 to {SWAPS}"))
+}

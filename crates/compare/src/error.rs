@@ -1,0 +1,50 @@
+//! Errors of comparisons.
+use std::fmt::Display;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why runs could not be compared.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file or folder could not be read.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+
+    /// Files are not what they should be, or runs do not go together.
+    #[error("{0}")]
+    Invalid(String),
+
+    /// A statistic could not be computed.
+    #[error(transparent)]
+    Stats(#[from] stats::Error),
+
+    /// The page could not be written.
+    #[error("{}: {}", .0, .0.source)]
+    Write(#[from] durable::Error),
+
+    /// Standard output could not be written.
+    #[error(transparent)]
+    Print(io::Error),
+}
+
+impl Error {
+    pub(crate) fn reading(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Read { path: path.to_owned(), source }
+    }
+
+    /// A fault of a file.
+    pub(crate) fn of(path: &Path, fault: impl Display) -> Self {
+        Self::Invalid(format!("`{}`: {fault}", path.display()))
+    }
+
+    /// A fault of a line, counted from 1.
+    pub(crate) fn of_line(path: &Path, line: usize, fault: impl Display) -> Self {
+        Self::of(path, format!("line {line}: {fault}"))
+    }
+}

@@ -1,0 +1,6 @@
+//! The command `compare`.
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    compare::main()
+}

@@ -1,0 +1,171 @@
+//! Logs of Inspect: `.json`, and `.eval`, which is a zip archive with a file for each sample.
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use zip::ZipArchive;
+
+use super::fields::{cluster, named, number};
+use super::lm_eval::choose;
+use super::outcomes::{Outcomes, Sample, checksum};
+use crate::Error;
+use crate::args::Args;
+
+/// Members of an archive that name the task: of a finished run, and of one that has begun.
+const HEADERS: [&str; 2] = ["header.json", "_journal/start.json"];
+
+#[derive(Deserialize)]
+struct Log {
+    eval: Description,
+    #[serde(default)]
+    samples: Vec<Sampled>,
+}
+
+/// A log of which only the name of the task is read.
+#[derive(Deserialize)]
+struct Header {
+    eval: Description,
+}
+
+#[derive(Deserialize)]
+struct Description {
+    task: String,
+}
+
+/// One sample of a document, by its scorers.
+#[derive(Deserialize)]
+struct Sampled {
+    id: Value,
+    #[serde(default)]
+    epoch: u64,
+    #[serde(default, deserialize_with = "hashed")]
+    input: Option<u64>,
+    #[serde(default)]
+    scores: Option<BTreeMap<String, Scored>>,
+    #[serde(default)]
+    metadata: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Scored {
+    value: Value,
+}
+
+/// Keeps the checksum of an input, which may be long.
+fn hashed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    Ok(named(&Value::deserialize(from)?).map(|text| checksum(&text)))
+}
+
+/// Returns the task of a log.
+pub(super) fn task(path: &Path, is_zip: bool) -> Result<String, Error> {
+    let header: Header = match is_zip {
+        false => parsed(path, open(path)?)?,
+        true => {
+            let mut zip = archive(path)?;
+            let member = HEADERS.into_iter().find(|member| zip.index_for_name(member).is_some());
+            let member = member.ok_or_else(|| Error::of(path, "no header: no log of Inspect"))?;
+            read_member(path, &mut zip, member)?
+        }
+    };
+    Ok(header.eval.task)
+}
+
+pub(super) fn read_json(path: &Path, metric: Option<&str>, args: &Args) -> Result<Outcomes, Error> {
+    let log: Log = parsed(path, open(path)?)?;
+    debug_assert!(!log.eval.task.is_empty());
+    gathered(path, log.samples.into_iter().map(Ok), metric, args)
+}
+
+pub(super) fn read_zip(path: &Path, metric: Option<&str>, args: &Args) -> Result<Outcomes, Error> {
+    let mut zip = archive(path)?;
+    let names: Vec<String> = zip.file_names().filter_map(|name| Some(String::from(name.ok()?))).collect();
+    let is_sample = |name: &&String| name.starts_with("samples/") && name.ends_with(".json");
+    let mut members: Vec<&String> = names.iter().filter(is_sample).collect();
+    members.sort();
+    gathered(path, members.into_iter().map(|member| read_member(path, &mut zip, member)), metric, args)
+}
+
+fn open(path: &Path) -> Result<BufReader<File>, Error> {
+    Ok(BufReader::with_capacity(1 << 20, durable::open_regular(path).map_err(Error::reading(path))?))
+}
+
+fn parsed<T: for<'de> Deserialize<'de>>(path: &Path, from: impl std::io::Read) -> Result<T, Error> {
+    serde_json::from_reader(from).map_err(|error| Error::of(path, format!("no log of Inspect: {error}")))
+}
+
+type Archive = ZipArchive<BufReader<File>>;
+
+fn archive(path: &Path) -> Result<Archive, Error> {
+    ZipArchive::new(open(path)?)
+        .map_err(|error| Error::of(path, format!("not a complete zip archive ({error})")))
+}
+
+fn read_member<T: for<'de> Deserialize<'de>>(
+    path: &Path,
+    zip: &mut Archive,
+    member: &str,
+) -> Result<T, Error> {
+    let fault =
+        |error: &dyn std::fmt::Display| Error::of(path, format!("`{}`: {error}", words::excerpt(member)));
+    let file = zip.by_name(member).map_err(|error| fault(&error))?;
+    serde_json::from_reader(BufReader::new(file)).map_err(|error| fault(&error))
+}
+
+fn gathered(
+    path: &Path,
+    samples: impl Iterator<Item = Result<Sampled, Error>>,
+    metric: Option<&str>,
+    args: &Args,
+) -> Result<Outcomes, Error> {
+    let mut outcomes: Option<Outcomes> = None;
+    for sampled in samples {
+        let sampled = sampled?;
+        // a sample that failed, or was not scored, is a missing document
+        let Some(scores) = sampled.scores.as_ref().filter(|scores| !scores.is_empty()) else { continue };
+        let outcomes = match &mut outcomes {
+            Some(outcomes) => outcomes,
+            None => {
+                let names: Vec<&str> = scores.keys().map(String::as_str).collect();
+                outcomes.insert(Outcomes::new(choose(path, &names, metric, "scorer")?))
+            }
+        };
+        let Some(scored) = scores.get(&outcomes.metric) else { continue };
+        let sample = sample(&sampled, &scored.value, args).and_then(|sample| outcomes.add(sample));
+        sample.map_err(|fault| Error::of(path, fault))?;
+    }
+    outcomes.unwrap_or_else(|| Outcomes::new("")).checked(path, false)
+}
+
+fn sample(sampled: &Sampled, value: &Value, args: &Args) -> Result<Sample, String> {
+    let id = named(&sampled.id).ok_or("a sample has no id")?;
+    let score = score(value).ok_or_else(|| {
+        let shown = words::excerpt(&value.to_string());
+        format!("the score of document `{id}` is {shown}: allowed are numbers, true, false, C, P, I and N")
+    })?;
+    let metadata = sampled.metadata.clone().unwrap_or_default();
+    let fields = Map::from_iter([("metadata".to_owned(), metadata)]);
+    let cluster =
+        cluster(&fields, args.cluster.as_deref()).map_err(|fault| format!("document `{id}` has {fault}"))?;
+    Ok(Sample {
+        id,
+        repeat: Some(format!("epoch {}", sampled.epoch)),
+        score,
+        content: None,
+        prompt: sampled.input,
+        cluster,
+    })
+}
+
+/// Correct, partly correct, incorrect and no answer, as Inspect's `value_to_float` counts them.
+fn score(value: &Value) -> Option<f64> {
+    match value.as_str() {
+        Some("C") => Some(1.0),
+        Some("P") => Some(0.5),
+        Some("I" | "N") => Some(0.0),
+        Some(text) => text.parse().ok(),
+        None => number(value),
+    }
+}

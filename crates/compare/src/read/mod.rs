@@ -1,0 +1,184 @@
+//! Scores of documents from files of other programs.
+mod fields;
+mod inspect;
+mod lm_eval;
+mod outcomes;
+mod table;
+mod texts;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub(crate) use outcomes::{Document, Outcomes};
+pub(crate) use texts::Texts;
+
+use crate::Error;
+use crate::args::Args;
+
+/// What all runs have measured.
+pub(crate) enum Runs {
+    /// Scores of the documents of each task, by the names of tasks; a map for each run.
+    Scores(Vec<BTreeMap<String, Outcomes>>),
+    /// Translations and their references.
+    Texts(Texts),
+}
+
+/// Name of the only task of a file that names none.
+const UNNAMED: &str = "";
+
+/// Suffixes of files that are runs.
+const ALLOWED: &str = "a run is a folder of logs, samples_*.jsonl of lm-evaluation-harness, .eval or .json of Inspect, or a table in \
+                       .csv, .tsv or .jsonl; plain translations need --reference";
+
+/// Reads all runs. The metric of each task is that of the first run.
+///
+/// # Errors
+/// If a file cannot be read, or is not what it should be.
+pub(crate) fn runs(args: &Args) -> Result<Runs, Error> {
+    if !args.reference.is_empty() {
+        return Ok(Runs::Texts(Texts::read(args)?));
+    }
+    let mut all: Vec<BTreeMap<String, Outcomes>> = Vec::new();
+    for path in &args.runs {
+        let run = run(path, all.first(), args)?;
+        all.push(run);
+    }
+    Ok(Runs::Scores(all))
+}
+
+/// - `first`: tasks of the first run; `None` if this is the first
+fn run(
+    path: &Path,
+    first: Option<&BTreeMap<String, Outcomes>>,
+    args: &Args,
+) -> Result<BTreeMap<String, Outcomes>, Error> {
+    let mut tasks: BTreeMap<String, (Outcomes, PathBuf)> = BTreeMap::new();
+    for file in files(path)? {
+        let kind = Kind::of(&file, args)?;
+        let task = kind.task(&file)?;
+        if !args.tasks.is_empty() && !args.tasks.contains(&task) {
+            continue;
+        }
+        if let Some((_, other)) = tasks.get(&task) {
+            let fault = format!(
+                "task `{}` is also in `{}`: name one of the two",
+                words::excerpt(&task),
+                other.display()
+            );
+            return Err(Error::of(&file, fault));
+        }
+        let metric = first.and_then(|tasks| only_or_named(tasks, &task)).map(|own| own.metric.as_str());
+        let outcomes = kind.read(&file, metric.or(args.metric.as_deref()), args)?;
+        tasks.insert(task, (outcomes, file));
+    }
+    if tasks.is_empty() {
+        let asked =
+            if args.tasks.is_empty() { String::new() } else { format!(" of task {}", args.tasks.join(", ")) };
+        return Err(Error::of(path, format!("no log{asked}: {ALLOWED}")));
+    }
+    Ok(tasks.into_iter().map(|(task, (outcomes, _))| (task, outcomes)).collect())
+}
+
+/// The task of this name; of a run with one task, that task whatever its name, unless both have names.
+pub(crate) fn only_or_named<'a, T>(tasks: &'a BTreeMap<String, T>, name: &str) -> Option<&'a T> {
+    tasks.get(name).or_else(|| {
+        let (only, outcomes) = tasks.iter().next().filter(|_| tasks.len() == 1)?;
+        (only == UNNAMED || name == UNNAMED).then_some(outcomes)
+    })
+}
+
+/// The logs of a run: the file, or those in a folder and in its folders.
+fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    if !fs::metadata(path).map_err(Error::reading(path))?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).map_err(Error::reading(path))? {
+        let entry = entry.map_err(Error::reading(path))?.path();
+        if entry.is_dir() {
+            files.extend(files_of_folder(&entry)?);
+        } else if is_log(&entry) {
+            files.push(entry);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// lm-evaluation-harness puts the logs of a model into a folder of its own.
+fn files_of_folder(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = fs::read_dir(folder).map_err(Error::reading(folder))?;
+    let paths = entries.map(|entry| Ok(entry.map_err(Error::reading(folder))?.path()));
+    let paths: Vec<PathBuf> = paths.collect::<Result<_, Error>>()?;
+    Ok(paths.into_iter().filter(|path| path.is_file() && is_log(path)).collect())
+}
+
+/// Returns true for the logs that are looked for in folders; lm-evaluation-harness puts `results_*.json` beside its samples.
+fn is_log(path: &Path) -> bool {
+    let name = name(path);
+    match extension(path).as_str() {
+        "jsonl" => name.starts_with("samples_"),
+        "eval" => true,
+        "json" => !name.starts_with("results_") && name != "logs.json",
+        _ => false,
+    }
+}
+
+pub(crate) fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn extension(path: &Path) -> String {
+    path.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Format of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    LmEval,
+    InspectJson,
+    InspectZip,
+    Separated(u8),
+    JsonTable,
+}
+
+impl Kind {
+    fn of(path: &Path, args: &Args) -> Result<Self, Error> {
+        Ok(match extension(path).as_str() {
+            "jsonl" if args.score.is_none() && lm_eval::is_log(path)? => Self::LmEval,
+            "jsonl" => Self::JsonTable,
+            "eval" => Self::InspectZip,
+            "json" => Self::InspectJson,
+            "csv" => Self::Separated(b','),
+            "tsv" => Self::Separated(b'\t'),
+            "parquet" => {
+                return Err(Error::of(
+                    path,
+                    "Parquet is not read: save the two columns as .csv (in pandas, `frame.to_csv`)",
+                ));
+            }
+            _ => return Err(Error::of(path, ALLOWED)),
+        })
+    }
+
+    fn task(self, path: &Path) -> Result<String, Error> {
+        match self {
+            Self::LmEval => Ok(lm_eval::task(path).unwrap_or(UNNAMED.to_owned())),
+            Self::InspectJson | Self::InspectZip => inspect::task(path, self == Self::InspectZip),
+            Self::Separated(_) | Self::JsonTable => Ok(UNNAMED.to_owned()),
+        }
+    }
+
+    /// - `metric`: the metric or scorer, if it is known
+    fn read(self, path: &Path, metric: Option<&str>, args: &Args) -> Result<Outcomes, Error> {
+        match self {
+            Self::LmEval => lm_eval::read(path, metric, args),
+            Self::InspectJson => inspect::read_json(path, metric, args),
+            Self::InspectZip => inspect::read_zip(path, metric, args),
+            Self::Separated(delimiter) => table::read_separated(path, delimiter, args),
+            Self::JsonTable => table::read_json(path, args),
+        }
+    }
+}

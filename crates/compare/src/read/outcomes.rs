@@ -1,0 +1,118 @@
+//! Scores of the documents of one task in one run.
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+
+use crate::Error;
+
+/// Scores of documents, in the order of the file.
+#[derive(Debug)]
+pub(crate) struct Outcomes {
+    /// Name of the metric.
+    pub metric: String,
+    pub documents: Vec<Document>,
+    places: HashMap<String, usize>,
+    /// Documents with each repeat that was read.
+    repeats: HashSet<(usize, String)>,
+}
+
+/// A document, and its score averaged over samples.
+#[derive(Debug, Clone)]
+pub(crate) struct Document {
+    pub id: String,
+    sum: f64,
+    samples: u32,
+    /// Checksum of what the document contains, if the file has one.
+    pub content: Option<u64>,
+    /// Checksum of the prompt, if the file has one.
+    pub prompt: Option<u64>,
+    /// The cluster, if clusters were asked for.
+    pub cluster: Option<String>,
+}
+
+/// One scored answer.
+pub(crate) struct Sample {
+    pub id: String,
+    /// Which of several samples of the document it is: a filter, an epoch. `None` if samples have no names.
+    pub repeat: Option<String>,
+    pub score: f64,
+    pub content: Option<u64>,
+    pub prompt: Option<u64>,
+    pub cluster: Option<String>,
+}
+
+impl Document {
+    pub(crate) fn score(&self) -> f64 {
+        self.sum / f64::from(self.samples)
+    }
+}
+
+impl Outcomes {
+    pub(crate) fn new(metric: impl Into<String>) -> Self {
+        let (places, repeats) = (HashMap::new(), HashSet::new());
+        Self { metric: metric.into(), documents: Vec::new(), places, repeats }
+    }
+
+    /// Adds a sample to its document.
+    ///
+    /// # Errors
+    /// In words, if the score is not finite, the same sample was read before, or samples of a document disagree on its cluster.
+    pub(crate) fn add(&mut self, sample: Sample) -> Result<(), String> {
+        let shown = words::excerpt(&sample.id);
+        if !sample.score.is_finite() {
+            return Err(format!("the score of document `{shown}` is {}, not a finite number", sample.score));
+        }
+        let place = *self.places.entry(sample.id.clone()).or_insert(self.documents.len());
+        if let Some(repeat) = sample.repeat {
+            let named = if repeat.is_empty() {
+                String::new()
+            } else {
+                format!(" with `{}`", words::excerpt(&repeat))
+            };
+            if !self.repeats.insert((place, repeat)) {
+                return Err(format!("document `{shown}` is there twice{named}: keep one of the two"));
+            }
+        }
+        match self.documents.get_mut(place) {
+            Some(document) if document.cluster != sample.cluster => {
+                Err(format!("document `{shown}` is in two clusters"))
+            }
+            Some(document) => {
+                document.sum += sample.score;
+                document.samples += 1;
+                Ok(())
+            }
+            None => {
+                let Sample { id, score: sum, content, prompt, cluster, .. } = sample;
+                self.documents.push(Document { id, sum, samples: 1, content, prompt, cluster });
+                Ok(())
+            }
+        }
+    }
+
+    /// Refuses a file without a document, and tells of documents with several samples.
+    ///
+    /// - `unnamed`: samples of a document have no names, so that repeats may be an accident
+    pub(crate) fn checked(self, path: &Path, unnamed: bool) -> Result<Self, Error> {
+        if self.documents.is_empty() {
+            return Err(Error::of(path, "no document has a score"));
+        }
+        let several = self.documents.iter().filter(|document| document.samples > 1).count();
+        if unnamed && several > 0 {
+            let count = words::count(several, "document");
+            words::warn(&format!("`{}`: {count} with several rows, which are averaged", path.display()));
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn by_id(&self, id: &str) -> Option<&Document> {
+        self.places.get(id).map(|&place| &self.documents[place])
+    }
+}
+
+/// Checksum of a text; equal texts have equal ones in all runs of the program.
+pub(crate) fn checksum(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,106 @@
+//! Translations, one per line, and their references.
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use stats::bleu::Bleu;
+use stats::text::TextMetric;
+use stats::{Metric, Segments};
+
+use crate::Error;
+use crate::args::Args;
+
+/// Translations of all runs as their metric counts them.
+pub(crate) struct Texts {
+    /// sacreBLEU's signature of the metric.
+    pub signature: String,
+    /// The segments of each run.
+    pub runs: Vec<Segments>,
+}
+
+impl Texts {
+    pub(super) fn read(args: &Args) -> Result<Self, Error> {
+        let metric = metric(args)?;
+        let references: Vec<Vec<String>> =
+            args.reference.iter().map(|path| lines(path)).collect::<Result<_, _>>()?;
+        let lengths = references.iter().map(Vec::len);
+        for (path, length) in args.reference.iter().zip(lengths) {
+            same_length(path, length, &args.reference[0], references[0].len())?;
+        }
+        let counted = |path: &std::path::PathBuf| {
+            let own = lines(path)?;
+            same_length(path, own.len(), &args.reference[0], references[0].len())?;
+            Ok(counted(&own, &references, metric))
+        };
+        let runs = args.runs.iter().map(counted).collect::<Result<_, Error>>()?;
+        let signature = match metric {
+            Metric::Texts(own) => own.signature(),
+            _ => Bleu::new().signature(),
+        };
+        let several = format!("nrefs:{}|", references.len());
+        Ok(Self { signature: signature.replace("nrefs:1|", &several), runs })
+    }
+}
+
+fn metric(args: &Args) -> Result<Metric, Error> {
+    let metric = match args.metric.as_deref().unwrap_or("bleu") {
+        "bleu" => Metric::Bleu,
+        "chrf" => Metric::Texts(TextMetric::Chrf),
+        "ter" => Metric::Texts(TextMetric::Ter),
+        other => {
+            let shown = words::excerpt(other);
+            return Err(Error::Invalid(format!(
+                "no metric `{shown}` of translations: it is bleu, chrf or ter"
+            )));
+        }
+    };
+    if metric == Metric::Texts(TextMetric::Ter) && args.reference.len() > 1 {
+        return Err(Error::Invalid("ter takes one --reference; bleu and chrf take several".to_owned()));
+    }
+    Ok(metric)
+}
+
+fn lines(path: &Path) -> Result<Vec<String>, Error> {
+    let file = durable::open_regular(path).map_err(Error::reading(path))?;
+    let lines =
+        BufReader::new(file).lines().collect::<std::io::Result<Vec<_>>>().map_err(Error::reading(path))?;
+    if lines.is_empty() { Err(Error::of(path, "no line: it is empty")) } else { Ok(lines) }
+}
+
+fn same_length(path: &Path, lines: usize, other: &Path, expected: usize) -> Result<(), Error> {
+    if lines == expected {
+        return Ok(());
+    }
+    let [own, wanted] = [lines, expected].map(|lines| words::count(lines, "line"));
+    Err(Error::of(
+        path,
+        format!("{own}, but `{}` has {wanted}: a translation needs one line per segment", other.display()),
+    ))
+}
+
+/// - `references`: `[reference, segment]`
+fn counted(own: &[String], references: &[Vec<String>], metric: Metric) -> Segments {
+    let of = |place: usize| references.iter().map(|all| all[place].as_str()).collect::<Vec<_>>();
+    let both = own.iter().enumerate().map(|(place, text)| (text.as_str(), of(place)));
+    match metric {
+        Metric::Texts(metric) => {
+            Segments::Texts(both.map(|(text, references)| best(metric, text, &references)).collect(), metric)
+        }
+        _ => {
+            let bleu = Bleu::new();
+            Segments::Bleu(both.map(|(text, references)| bleu.segment_of(text, &references)).collect())
+        }
+    }
+}
+
+/// Counts a text against the reference with the best score, the first of equals, as sacreBLEU's chrF does.
+fn best(metric: TextMetric, text: &str, references: &[&str]) -> Vec<u32> {
+    let mut best: Option<(f64, Vec<u32>)> = None;
+    for reference in references {
+        let counts = metric.segment(text, reference);
+        let score = Segments::Texts(vec![counts.clone()], metric).score().unwrap_or(0.0);
+        if best.as_ref().is_none_or(|(most, _)| score > *most) {
+            best = Some((score, counts));
+        }
+    }
+    best.map(|(_, counts)| counts).unwrap_or_default()
+}

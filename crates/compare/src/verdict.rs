@@ -1,0 +1,248 @@
+//! Tests of all tasks, and verdicts.
+use serde::{Serialize, Serializer};
+use stats::bootstrap::Interval;
+use stats::family::{Comparison, Testing, test_family};
+use stats::means::test_scores;
+use stats::power::power;
+use stats::{Direction, MetricName, Segments, adjust, pooled, t_test};
+
+use crate::Error;
+use crate::align::{Task, run_names};
+use crate::args::Args;
+use records::rules;
+
+/// Answer of a comparison, from the 95% interval of the loss and the margin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verdict {
+    /// The whole interval is below the margin.
+    NoWorse,
+    /// The interval contains the margin, or nothing could be tested.
+    Undecided,
+    /// The whole interval is above the margin.
+    Worse,
+}
+
+impl Verdict {
+    fn of(loss: Option<Interval>, margin: f64) -> Self {
+        match loss.map(|loss| rules::Verdict::of(loss, margin)) {
+            Some(rules::Verdict::Needed) => Self::Worse,
+            Some(rules::Verdict::Dispensable) => Self::NoWorse,
+            _ => Self::Undecided,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::NoWorse => "no worse",
+            Self::Undecided => "undecided",
+            Self::Worse => "worse",
+        }
+    }
+}
+
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name())
+    }
+}
+
+/// A run next to the first run on one task, or on all tasks together.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    /// Task; empty if files name none, absent for the mean over tasks.
+    pub task: Option<String>,
+    /// The run that is compared with the first.
+    pub run: String,
+    pub metric: String,
+    /// Number of documents in all runs.
+    pub documents: usize,
+    /// Documents that are left out, since a run lacks them.
+    pub missing: usize,
+    /// Score of the first run.
+    pub base: f64,
+    /// Score of this run.
+    pub score: f64,
+    /// `score` minus `base`, with its 95% interval.
+    pub difference: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    /// 95% interval that holds for all runs at once.
+    pub simultaneous_low: Option<f64>,
+    pub simultaneous_high: Option<f64>,
+    /// By swaps of documents, two-sided; if all are right or wrong, the exact test of McNemar.
+    pub p_value: Option<f64>,
+    /// Adjusted for all runs (step-down max-T), then for all tasks (Holm).
+    pub p_adjusted: Option<f64>,
+    /// McNemar's test, mid-p; of right and wrong answers alone.
+    pub p_mcnemar: Option<f64>,
+    /// Paired t-test; of means without clusters alone.
+    pub p_paired_t: Option<f64>,
+    /// By the paired bootstrap; absent if nothing is drawn, since two runs have right and wrong answers alone.
+    pub p_bootstrap: Option<f64>,
+    /// Loss that is tolerated, in the unit of the score.
+    pub margin: f64,
+    pub verdict: Verdict,
+    /// Chance that a run that is exactly as good, but differs on as many documents, is shown to be no worse.
+    pub power: Option<f64>,
+    /// Number of documents that would give a chance of 80%; absent if few documents differ.
+    pub documents_to_decide: Option<f64>,
+    #[serde(skip)]
+    pub digits: usize,
+}
+
+/// All rows, and how they were made.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub runs: Vec<String>,
+    pub lower_is_better: bool,
+    pub resamples: usize,
+    pub seed: u64,
+    /// Rows of all tasks, and with several tasks the mean over them, run by run.
+    pub rows: Vec<Row>,
+}
+
+impl Report {
+    pub(crate) fn new(tasks: &[Task], args: &Args) -> Result<Self, Error> {
+        let runs = run_names(&args.runs);
+        let metric = tasks[0].runs[0].metric().name();
+        let lower_is_better = args.lower_is_better || metric.direction() == Direction::LowerIsBetter;
+        let testing = Testing { resamples: args.resamples, seed: args.seed, block: 1 };
+        let judge = Judge { args, testing, lower_is_better };
+        let compared = tasks.iter().map(|task| judge.tests(&task.runs)).collect::<Result<Vec<_>, _>>()?;
+        let mut rows = Vec::new();
+        for (task, compared) in tasks.iter().zip(&compared) {
+            for (place, own) in compared.iter().enumerate() {
+                let row = judge.row(task, (&task.runs[0], &task.runs[place + 1]), *own)?;
+                rows.push(Row { task: Some(task.name.clone()), run: runs[place + 1].clone(), ..row });
+            }
+        }
+        if tasks.len() > 1 {
+            adjust_over_tasks(&mut rows, runs.len() - 1);
+            rows.extend(judge.pooled(tasks, &compared, &runs)?);
+        }
+        Ok(Self { runs, lower_is_better, resamples: args.resamples, seed: args.seed, rows })
+    }
+
+    /// The verdict of all runs: of several tasks, that of their mean.
+    pub(crate) fn gate(&self) -> Verdict {
+        let has_mean = self.rows.iter().any(|row| row.task.is_none());
+        let counts = self.rows.iter().filter(|row| row.task.is_none() == has_mean);
+        counts.map(|row| row.verdict).max().unwrap_or(Verdict::Undecided)
+    }
+}
+
+/// Holm's adjustment over the tasks of each run.
+fn adjust_over_tasks(rows: &mut [Row], runs: usize) {
+    for run in 0..runs {
+        let own = || (run..rows.len()).step_by(runs);
+        let p_values: Vec<f64> = own().map(|place| rows[place].p_adjusted.unwrap_or(f64::NAN)).collect();
+        for (place, adjusted) in own().collect::<Vec<_>>().into_iter().zip(adjust::holm(&p_values)) {
+            rows[place].p_adjusted = rows[place].p_adjusted.and(Some(adjusted));
+        }
+    }
+}
+
+/// Tests and the margin.
+struct Judge<'a> {
+    args: &'a Args,
+    testing: Testing,
+    lower_is_better: bool,
+}
+
+impl Judge<'_> {
+    /// The loss that is tolerated, in the unit of a score.
+    fn margin(&self, base: f64) -> f64 {
+        // the rule of scores in a unit of their own, whatever the metric
+        self.args.margin_absolute.unwrap_or_else(|| rules::margin(MetricName::Score, base, self.args.margin))
+    }
+
+    /// Tests all runs against the first.
+    fn tests(&self, runs: &[Segments]) -> Result<Vec<Comparison>, Error> {
+        let (base, variants) = (&runs[0], runs[1..].iter().collect::<Vec<_>>());
+        let margin = self.margin(base.score()?);
+        let test = if matches!(base, Segments::Means(..)) { test_scores } else { test_family };
+        Ok(test(base, &variants, self.testing, margin)?)
+    }
+
+    fn row(&self, task: &Task, (base, own): (&Segments, &Segments), found: Comparison) -> Result<Row, Error> {
+        let margin = self.margin(found.base);
+        let loss = |ends: Interval| match self.lower_is_better {
+            true => ends,
+            false => Interval { low: -ends.high, high: -ends.low },
+        };
+        let cost = if self.lower_is_better { found.delta } else { -found.delta };
+        let power = match found.interval.map(loss).filter(|_| margin > 0.0) {
+            Some(ends) => Some(power(base, own, (ends.high - cost, margin), self.testing)?),
+            None => None,
+        };
+        let per_segment = task.documents as f64 / base.len() as f64;
+        let [ends, simultaneous] = [found.interval, found.simultaneous];
+        let metric = base.metric().name();
+        Ok(Row {
+            task: None,
+            run: String::new(),
+            metric: task.metric.clone(),
+            documents: task.documents,
+            missing: task.missing,
+            base: found.base,
+            score: found.variant,
+            difference: found.delta,
+            low: ends.map(|ends| ends.low),
+            high: ends.map(|ends| ends.high),
+            simultaneous_low: simultaneous.map(|ends| ends.low),
+            simultaneous_high: simultaneous.map(|ends| ends.high),
+            p_value: found.p_value,
+            p_adjusted: found.p_adjusted,
+            p_mcnemar: found.p_mcnemar,
+            p_paired_t: if task.is_clustered { None } else { paired_t(base, own) },
+            p_bootstrap: found.p_bootstrap,
+            margin,
+            verdict: Verdict::of(ends.map(loss), margin),
+            power: power.map(|power| power.power),
+            documents_to_decide: power.and_then(|power| power.segments).map(|all| (all * per_segment).ceil()),
+            digits: metric.digits(),
+        })
+    }
+
+    /// The mean over tasks of each run.
+    fn pooled(
+        &self,
+        tasks: &[Task],
+        compared: &[Vec<Comparison>],
+        runs: &[String],
+    ) -> Result<Vec<Row>, Error> {
+        let both = tasks.iter().zip(compared);
+        let pooled_tasks: Vec<pooled::Task<'_>> = both
+            .map(|(task, compared)| pooled::Task {
+                base: &task.runs[0],
+                variants: task.runs[1..].iter().collect(),
+                compared,
+            })
+            .collect();
+        let sum = |of: fn(&Task) -> usize| tasks.iter().map(of).sum();
+        let all = Task {
+            name: String::new(),
+            metric: "mean over tasks".to_owned(),
+            documents: sum(|task| task.documents),
+            missing: sum(|task| task.missing),
+            runs: Vec::new(),
+            // documents of tasks of other sizes have other weights, for which the paired t-test has no room
+            is_clustered: true,
+        };
+        let weighted =
+            |run: usize| pooled::weighted(&tasks.iter().map(|task| &task.runs[run]).collect::<Vec<_>>());
+        let base = weighted(0);
+        let row = |(place, found): (usize, Comparison)| {
+            let row = self.row(&all, (&base, &weighted(place + 1)), found)?;
+            Ok(Row { run: runs[place + 1].clone(), ..row })
+        };
+        pooled::test(&pooled_tasks, self.testing)?.into_iter().enumerate().map(row).collect()
+    }
+}
+
+/// The p-value of the paired t-test; `None` for other segments than means, and with fewer than two.
+fn paired_t(base: &Segments, own: &Segments) -> Option<f64> {
+    let (Segments::Means(base, _), Segments::Means(own, _)) = (base, own) else { return None };
+    let values = |all: &[stats::means::Mean]| all.iter().map(|one| one.value()).collect::<Vec<_>>();
+    Some(t_test::paired(&values(base), &values(own)).ok()?.test.p_value)
+}

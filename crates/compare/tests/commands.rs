@@ -1,0 +1,364 @@
+//! Whole commands on small logs.
+#![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Output;
+
+use assert_cmd::Command;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    Command::cargo_bin("compare").unwrap().current_dir(folder).args(arguments).output().unwrap()
+}
+
+fn rows(folder: &Path, arguments: &[&str]) -> Vec<Value> {
+    let output = run(folder, &[arguments, &["--json"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    report["rows"].as_array().unwrap().clone()
+}
+
+/// The one line on standard error, but for warnings, of a command that fails.
+fn refusal(folder: &Path, arguments: &[&str]) -> String {
+    let output = run(folder, arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    let said: String =
+        said.lines().filter(|line| !line.starts_with("warning: ")).collect::<Vec<_>>().join("\n");
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+    assert_eq!((said.lines().count(), output.stdout.len()), (1, 0), "{arguments:?}: {said}");
+    said
+}
+
+#[track_caller]
+fn assert_close(found: &Value, expected: f64) {
+    let found = found.as_f64().unwrap();
+    assert!((found - expected).abs() < 1e-12, "{found} instead of {expected}");
+}
+
+fn write(folder: &TempDir, name: &str, text: &str) {
+    let path = folder.path().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// A log of lm-evaluation-harness in which the documents of these numbers are right.
+fn samples(right: impl Fn(usize) -> bool, documents: usize, prompt: &str) -> String {
+    let line = |id: usize| {
+        json!({
+            "doc_id": id, "doc": {"question": "NaN is only a text here", "subject": format!("s{}", id / 4)}, "target": "x",
+            "arguments": {"gen_args_0": {"arg_0": "…"}}, "resps": [["y"]], "filtered_resps": ["y"], "filter": "none",
+            "metrics": ["acc", "acc_norm"], "doc_hash": format!("d{id}"), "prompt_hash": format!("{prompt}{id}"),
+            "acc": f64::from(u8::from(right(id))), "acc_norm": 0.5,
+        })
+    };
+    (0..documents).map(|id| format!("{}\n", line(id))).collect()
+}
+
+const TIME: &str = "2026-01-02T03-04-05.678901";
+
+const EASY: &str = "a/model/samples_easy_2026-01-02T03-04-05.678901.jsonl";
+const HARD: &str = "b/model/samples_hard_2026-01-02T03-04-05.678901.jsonl";
+
+/// Two runs of two tasks: `easy` loses 5 of 30 documents and gains 1, `hard` stays as it is.
+fn two_runs() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (run, easy) in [("a", 0..20), ("b", 5..21)] {
+        write(
+            &folder,
+            &format!("{run}/model/samples_easy_{TIME}.jsonl"),
+            &samples(|id| easy.contains(&id), 30, "p"),
+        );
+        write(
+            &folder,
+            &format!("{run}/model/samples_hard_{TIME}.jsonl"),
+            &samples(|id| id % 2 == 0, 40, "p"),
+        );
+        write(&folder, &format!("{run}/model/results_{TIME}.json"), "{}");
+    }
+    folder
+}
+
+/// The p-value of `easy` is 2 (1 + 6) / 2^6, as in `stats::means`; Holm doubles it. The mean over tasks is that of 20/30 and 1/2.
+#[test]
+fn two_folders_of_logs_have_a_row_for_each_task_and_their_mean() {
+    let folder = two_runs();
+    let found = rows(folder.path(), &["a", "b"]);
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    assert_eq!(found.iter().map(|row| text(row, "task")).collect::<Vec<_>>(), ["easy", "hard", ""]);
+    assert_close(&found[0]["p_value"], 0.21875);
+    assert_close(&found[0]["p_adjusted"], 0.4375);
+    assert_eq!((&found[1]["p_value"], &found[1]["documents"]), (&json!(1.0), &json!(40)));
+    assert_close(&found[2]["base"], 7.0 / 12.0);
+    assert_close(&found[2]["p_value"], 0.21875); // the only task that changes decides
+
+    let output = run(folder.path(), &["a", "b"]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(
+        lines[1].starts_with("easy ") && lines[1].contains("-0.1333") && lines[1].contains("undecided"),
+        "{table}"
+    );
+    assert!(
+        lines[3].starts_with("mean over tasks") && table.contains("p is adjusted for all tasks (Holm)."),
+        "{table}"
+    );
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said, "warning: comparing `acc` of acc, acc_norm: --metric takes another\n");
+}
+
+#[test]
+fn the_gate_tells_worse_undecided_and_no_worse_by_its_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "a.jsonl", &samples(|id| id % 2 == 0, 1000, "p"));
+    write(&folder, "worse.jsonl", &samples(|id| id % 4 == 0, 1000, "p"));
+    write(&folder, "unclear.jsonl", &samples(|id| id % 2 == 0 && id > 20, 1000, "p"));
+    let code = |arguments: &[&str]| run(folder.path(), arguments).status.code();
+    assert_eq!(code(&["a.jsonl", "worse.jsonl", "--gate"]), Some(3));
+    assert_eq!(code(&["a.jsonl", "worse.jsonl"]), Some(0));
+    assert_eq!(code(&["a.jsonl", "unclear.jsonl", "--gate"]), Some(4));
+    assert_eq!(code(&["a.jsonl", "unclear.jsonl", "--gate", "--margin", "10"]), Some(0));
+    assert_eq!(code(&["a.jsonl", "a.jsonl", "--gate"]), Some(0));
+    assert_eq!(code(&["a.jsonl", "worse.jsonl", "--gate", "--lower-is-better"]), Some(0));
+    assert_eq!(code(&["a.jsonl"]), Some(2));
+}
+
+/// Without a change on 1000 documents at most z² / (1000 + z²) of them may change elsewhere, 0.38%, which is below 2% of 1/2.
+#[test]
+fn equal_runs_are_no_worse_and_have_an_interval() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "a.jsonl", &samples(|id| id % 2 == 0, 1000, "p"));
+    let found = &rows(folder.path(), &["a.jsonl", "a.jsonl"])[0];
+    assert_eq!((&found["p_value"], &found["verdict"]), (&json!(1.0), &json!("no worse")));
+    let z = 1.959_963_984_540_054_f64.powi(2);
+    assert_close(&found["high"], z / (1000.0 + z));
+}
+
+/// The same outcomes as a log of lm-evaluation-harness, both formats of Inspect, CSV, TSV and JSON lines.
+#[test]
+fn all_formats_give_the_same_numbers() {
+    let folder = two_runs();
+    for (run, right) in [("a", 0..20), ("b", 5..21)] {
+        let value = |id: usize| if right.contains(&id) { "C" } else { "I" };
+        let sample = |id: usize| json!({"id": id, "epoch": 1, "input": "?", "scores": {"match": {"value": value(id), "answer": "x"}}});
+        let header = json!({"version": 2, "eval": {"task": "easy", "model": "m"}});
+        let mut log = header.clone();
+        log["samples"] = (0..30).map(sample).collect();
+        write(&folder, &format!("{run}.json"), &log.to_string());
+        let mut zip = ZipWriter::new(fs::File::create(folder.path().join(format!("{run}.eval"))).unwrap());
+        let members = (0..30).map(|id| (format!("samples/{id}_epoch_1.json"), sample(id)));
+        for (name, content) in members.chain([("header.json".to_owned(), header)]) {
+            zip.start_file(name, SimpleFileOptions::default()).unwrap();
+            zip.write_all(content.to_string().as_bytes()).unwrap();
+        }
+        zip.finish().unwrap();
+        let (mut csv, mut tsv, mut lines) =
+            ("id,score\n".to_owned(), "name\tscore\n".to_owned(), String::new());
+        for id in 0..30 {
+            let score = u8::from(right.contains(&id));
+            writeln!(csv, "{id},{score}").unwrap();
+            writeln!(tsv, "{id}\t{}", if score == 1 { "True" } else { "False" }).unwrap();
+            writeln!(lines, "{}", json!({"id": id, "result": {"right": score == 1}})).unwrap();
+        }
+        write(&folder, &format!("{run}.csv"), &csv);
+        write(&folder, &format!("{run}.tsv"), &tsv);
+        write(&folder, &format!("{run}.jsonl"), &lines);
+    }
+    let numbers = |arguments: &[&str]| {
+        let found = rows(folder.path(), arguments);
+        ["base", "score", "p_value", "low", "high"].map(|key| found[0][key].as_f64().unwrap())
+    };
+    let expected = numbers(&["a", "b", "--tasks", "easy"]);
+    assert_eq!(numbers(&["a.json", "b.json"]), expected);
+    assert_eq!(numbers(&["a.eval", "b.eval"]), expected);
+    assert_eq!(numbers(&["a.csv", "b.csv"]), expected);
+    assert_eq!(numbers(&["a.tsv", "b.tsv", "--id", "name"]), expected);
+    assert_eq!(numbers(&["a.jsonl", "b.jsonl", "--score", "result.right"]), expected);
+}
+
+/// Document 1 has the mean 1/2 of its two rows, so that the scores are 1/2, 1, 0 and 1, 1, 0.
+#[test]
+fn samples_of_a_document_are_averaged_first() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "a.csv", "id,score\n1,1\n1,0\n2,1\n3,0\n");
+    write(&folder, "b.csv", "id,score\n3,0\n2,1\n1,1\n");
+    let found = &rows(folder.path(), &["a.csv", "b.csv"])[0];
+    assert_eq!((&found["documents"], &found["base"]), (&json!(3), &json!(0.5)));
+    let said = String::from_utf8(run(folder.path(), &["a.csv", "b.csv"]).stderr).unwrap();
+    assert_eq!(said, "warning: `a.csv`: 1 document with several rows, which are averaged\n");
+}
+
+/// Six clusters of three documents that gain together: 2 of the 64 swaps of clusters, instead of 2 of 2^18 of documents.
+#[test]
+fn clusters_change_sides_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = |score: u8| {
+        (0..18).fold("id,score,page\n".to_owned(), |all, id| format!("{all}{id},{score},{}\n", id / 3))
+    };
+    write(&folder, "a.csv", &table(0));
+    write(&folder, "b.csv", &table(1));
+    let found = &rows(folder.path(), &["a.csv", "b.csv", "--cluster", "page"])[0];
+    assert_eq!(
+        (&found["p_value"], &found["difference"], &found["documents"]),
+        (&json!(0.03125), &json!(1.0), &json!(18))
+    );
+    let free = &rows(folder.path(), &["a.csv", "b.csv"])[0];
+    assert_close(&free["p_value"], 0.5_f64.powi(17));
+}
+
+#[test]
+fn several_runs_are_compared_with_the_first_as_a_family() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "a.jsonl", &samples(|id| id % 2 == 0, 200, "p"));
+    write(&folder, "b.jsonl", &samples(|id| id % 2 == 0 && id > 30, 200, "p"));
+    write(&folder, "c.jsonl", &samples(|id| id % 2 == 0 || id < 9, 200, "p"));
+    let found = rows(folder.path(), &["a.jsonl", "b.jsonl", "c.jsonl"]);
+    assert_eq!(found.iter().map(|row| &row["run"]).collect::<Vec<_>>(), ["b.jsonl", "c.jsonl"]);
+    for row in &found {
+        let number = |key: &str| row[key].as_f64().unwrap();
+        assert!(number("p_adjusted") >= number("p_value"));
+        assert!(number("simultaneous_low") < number("low") && number("high") < number("simultaneous_high"));
+    }
+    assert!(
+        found[1]["p_adjusted"].as_f64() > found[1]["p_value"].as_f64(),
+        "the smaller difference pays for the larger"
+    );
+}
+
+#[test]
+fn the_page_has_a_forest_plot_and_shows_names_as_they_are() {
+    let folder = two_runs();
+    fs::rename(folder.path().join("b"), folder.path().join("<b>&")).unwrap();
+    let output = run(folder.path(), &["a", "<b>&", "--html", "page.html"]);
+    assert!(output.status.success());
+    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("<td>easy</td>") && page.contains("mean over tasks"));
+    assert!(page.contains("&lt;b&gt;&amp; compared with a") && !page.contains("<b>&"));
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_in_one_line() {
+    let folder = two_runs();
+    let files = [
+        ("short.jsonl", samples(|_| true, 28, "p")),
+        ("other.jsonl", samples(|_| true, 30, "p").replace("\"doc_id\":", "\"doc_id\":7")),
+        ("prompts.jsonl", samples(|_| true, 30, "q")),
+        ("contents.jsonl", samples(|_| true, 30, "p").replace("\"d3\"", "\"d3x\"")),
+        ("twice.jsonl", samples(|_| true, 30, "p") + &samples(|_| true, 1, "p")),
+        ("nan.jsonl", samples(|_| true, 30, "p").replace("\"acc\":1.0", "\"acc\":NaN")),
+        ("cut.jsonl", samples(|_| true, 30, "p")[..3000].to_owned()),
+        ("empty.jsonl", String::new()),
+        ("nan.csv", "id,score\n1,0.5\n2,nan\n".to_owned()),
+        ("word.csv", "id,score\n1,0.5\n2,good\n".to_owned()),
+        ("ragged.csv", "id,score\n1,0.5\n2\n".to_owned()),
+        ("a.csv", "id,score\n1,0.5\n2,1\n3,1\n".to_owned()),
+        ("a.json", "{\"eval\": {}}".to_owned()),
+        ("a.eval", "not a zip".to_owned()),
+        ("a.parquet", String::new()),
+        ("three.txt", "one\ntwo\nthree\n".to_owned()),
+        ("two.txt", "one\ntwo\n".to_owned()),
+        ("binary.txt", "\u{0}".to_owned()),
+    ];
+    for (name, text) in &files {
+        write(&folder, name, text);
+    }
+    fs::write(folder.path().join("latin.txt"), b"caf\xe9\n").unwrap();
+    write(&folder, "c/samples_easy.jsonl", &files[0].1);
+    write(&folder, "empty/readme.md", "");
+    write(&folder, "full.jsonl", &samples(|_| true, 30, "p"));
+    for (arguments, expected) in [
+        (
+            &["full.jsonl", "short.jsonl"][..],
+            "2 documents not in all runs, such as `28`: --allow-missing 2 compares the other 28",
+        ),
+        (&["full.jsonl", "other.jsonl"], "no document is in all runs"),
+        (
+            &["full.jsonl", "prompts.jsonl"],
+            "the prompts differ in 30 of 30 documents, such as `0`: --other-prompts",
+        ),
+        (
+            &["full.jsonl", "contents.jsonl"],
+            "other documents under the same id (doc_hash differs): 1 of 30 documents, such as `3`",
+        ),
+        (&["full.jsonl", "twice.jsonl"], "`twice.jsonl`: line 31: document `0` is there twice with `none`"),
+        (&["full.jsonl", "nan.jsonl"], "`nan.jsonl`: line 1: no JSON object: "),
+        (&["full.jsonl", "cut.jsonl"], "`cut.jsonl`: line "),
+        (&["empty.jsonl", "full.jsonl"], "`empty.jsonl`: no document has a score"),
+        (&["full.jsonl", "full.jsonl", "--metric", "f1"], "no metric `f1`: it has acc, acc_norm"),
+        (&["full.jsonl", "full.jsonl", "--filter", "strict"], "no filter `strict`: it has none"),
+        (
+            &["full.jsonl", "full.jsonl", "--cluster", "doc.page"],
+            "line 1: no `doc.page`, which --cluster asks for",
+        ),
+        (&[EASY, HARD], &format!("`{HARD}`: no task easy, which another run has")),
+        (&["a", "c"], "`c`: no task hard, which another run has"),
+        (&["a", "b", "--tasks", "medium"], "`a`: no log of task medium"),
+        (&["a", "empty"], "`empty`: no log: a run is a folder"),
+        (&["a.csv", "nan.csv"], "`nan.csv`: line 3: the score of document `2` is NaN, not a finite number"),
+        (&["a.csv", "word.csv"], "`word.csv`: line 3: `score` is `good`, not a number"),
+        (&["a.csv", "ragged.csv"], "`ragged.csv`: no table: "),
+        (&["a.csv", "a.csv", "--score", "f1"], "`a.csv`: no column `f1`: it has id, score"),
+        (&["a.json", "a.json"], "`a.json`: no log of Inspect: missing field `task`"),
+        (&["a.eval", "a.eval"], "`a.eval`: not a complete zip archive"),
+        (&["a.parquet", "a.parquet"], "Parquet is not read"),
+        (&["three.txt", "three.txt"], "plain translations need --reference"),
+        (
+            &["three.txt", "two.txt", "--reference", "three.txt"],
+            "`two.txt`: 2 lines, but `three.txt` has 3 lines",
+        ),
+        (&["latin.txt", "latin.txt", "--reference", "three.txt"], "cannot read `latin.txt`: "),
+        (
+            &["three.txt", "three.txt", "--reference", "three.txt", "--metric", "rouge"],
+            "it is bleu, chrf or ter",
+        ),
+        (&["missing.csv", "a.csv"], "cannot read `missing.csv`: "),
+        (&["a.csv", "a.csv", "--html", "two.txt/page.html"], "cannot write `"),
+    ] {
+        let said = refusal(folder.path(), arguments);
+        assert!(said.starts_with("error: ") && said.contains(expected), "{arguments:?}: {said}");
+    }
+    let missing = &rows(folder.path(), &["full.jsonl", "short.jsonl", "--allow-missing", "2"])[0];
+    assert_eq!((&missing["documents"], &missing["missing"]), (&json!(28), &json!(2)));
+    assert_eq!(rows(folder.path(), &["full.jsonl", "prompts.jsonl", "--other-prompts"]).len(), 1);
+}
+
+/// A single document cannot be tested: the scores are printed, and the gate is undecided.
+#[test]
+fn one_document_decides_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "a.csv", "id,score\n1,0.5\n");
+    let output = run(folder.path(), &["a.csv", "a.csv", "--gate"]);
+    assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("undecided"));
+}
+
+/// Any file under any ending: a table or one line, and no panic, which would be exit code 101.
+#[test]
+fn no_file_makes_it_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = samples(|_| true, 1, "p");
+    let texts: Vec<Vec<u8>> = vec![
+        b"\xff\xfe\x00".to_vec(),
+        b"null\n".to_vec(),
+        b"[1, 2]\n".to_vec(),
+        b"{\"doc_id\": null, \"filter\": 3}\n".to_vec(),
+        b"{\"doc_id\": 1, \"resps\": [], \"metrics\": [\"acc\"], \"acc\": [0.5, 3]}\n".to_vec(),
+        "[".repeat(100_000).into_bytes(),
+        line.replace("1.0", "1e999").into_bytes(),
+        b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec(),
+        b"id,score\n\"1,2\n".to_vec(),
+        b"id,score\n".to_vec(),
+        b"\n\n".to_vec(),
+    ];
+    for (place, text) in texts.iter().enumerate() {
+        for extension in ["jsonl", "json", "eval", "csv", "tsv"] {
+            let name = format!("{place}.{extension}");
+            fs::write(folder.path().join(&name), text).unwrap();
+            refusal(folder.path(), &[&name, &name]);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The mean of a score over several tasks, each with documents of its own.
+//!
+//! Tasks are fixed and count the same, whatever their size; documents are drawn within their task. Swaps are those of all documents
+//! together, each weighted by 1 / (tasks × documents of its task).
+
+use crate::bootstrap::{Interval, Resampled, simultaneous};
+use crate::family::{Comparison, FEW_CHANGES, LEAST_SEGMENTS, Testing};
+use crate::means::Mean;
+use crate::swaps::swap_tests;
+use crate::{Error, Segments};
+
+/// A task: a base and its variants on one set of documents.
+#[derive(Debug, Clone)]
+pub struct Task<'a> {
+    /// Means of the base.
+    pub base: &'a Segments,
+    /// Means of each variant, in the order that all tasks share.
+    pub variants: Vec<&'a Segments>,
+    /// The tests of this task alone, one for each variant.
+    pub compared: &'a [Comparison],
+}
+
+/// Returns the documents of all tasks, weighted such that their mean is the mean over tasks.
+///
+/// # Panics
+/// If there is no task, or one has other segments than means.
+pub fn weighted(tasks: &[&Segments]) -> Segments {
+    let weight = 1.0 / tasks.len() as f64;
+    let (mut all, mut kind) = (Vec::new(), None);
+    for task in tasks {
+        let Segments::Means(own, metric) = task else { panic!("tasks of means") };
+        let factor = weight / own.iter().map(|one| one.count).sum::<f64>();
+        all.extend(own.iter().map(|one| Mean { sum: one.sum * factor, count: one.count * factor }));
+        kind = Some(*metric);
+    }
+    Segments::Means(all, kind.expect("at least one task"))
+}
+
+/// Tests the mean over tasks of each variant against the base, and all variants as one family.
+///
+/// Intervals are percentiles of resamples within tasks. If fewer than 20 documents change, resamples contain too few of those that may
+/// change elsewhere: no end is then closer to the difference than MOVER puts it, the root of the summed squares of the tasks' distances
+/// over the number of tasks (Zou and Donner 2008, *Construction of confidence limits about effect measures*, Statistics in Medicine 27,
+/// 1693-1702).
+///
+/// # Errors
+/// If a score is not finite, or a task has no documents.
+///
+/// # Panics
+/// If there is no task, tasks have other segments than means, or other numbers of variants.
+pub fn test(tasks: &[Task<'_>], testing: Testing) -> Result<Vec<Comparison>, Error> {
+    let variants = tasks[0].variants.len();
+    let base = weighted(&tasks.iter().map(|task| task.base).collect::<Vec<_>>());
+    let of = |variant: usize| weighted(&tasks.iter().map(|task| task.variants[variant]).collect::<Vec<_>>());
+    let own: Vec<Segments> = (0..variants).map(of).collect();
+    let (counted, changes) = base.beside(&own.iter().collect::<Vec<_>>())?;
+    let scores = |change: &crate::counted::Variant| Comparison::untested(counted.score(), change.score);
+    if base.len() < LEAST_SEGMENTS {
+        return Ok(changes.iter().map(scores).collect());
+    }
+    let Some(swapped) = swap_tests(&counted, &changes, testing) else {
+        return Ok(changes.iter().map(scores).collect());
+    };
+    let resampled = resampled(tasks, &changes.iter().map(scores).collect::<Vec<_>>(), testing)?;
+    let simultaneous = simultaneous(&resampled);
+    let row = |place: usize| {
+        let (test, is_few) = (&resampled[place], changes[place].changed.len() < FEW_CHANGES);
+        let least = is_few.then(|| mover(tasks, place, test.delta())).flatten();
+        let joined = |ends: Interval| least.map_or(ends, |least| ends.joined(least));
+        Comparison {
+            interval: test.interval().map(joined),
+            simultaneous: simultaneous[place]
+                .map(|ends| joined(test.interval().map_or(ends, |own| ends.joined(own)))),
+            p_value: Some(swapped[place].p_value),
+            p_adjusted: Some(swapped[place].p_adjusted),
+            p_bootstrap: test.p_value(),
+            p_koehn: test.p_koehn(),
+            ..Comparison::untested(test.base, test.variant)
+        }
+    };
+    Ok((0..variants).map(row).collect())
+}
+
+/// Differences of the mean over tasks on resamples; each task has its own draws.
+fn resampled(tasks: &[Task<'_>], scores: &[Comparison], testing: Testing) -> Result<Vec<Resampled>, Error> {
+    let testing = testing.of_bootstrap();
+    let mut sums = vec![vec![0.0; testing.resamples]; scores.len()];
+    for (seed, task) in (testing.seed.wrapping_add(1)..).zip(tasks) {
+        for (sums, found) in
+            sums.iter_mut().zip(task.base.resampled(&task.variants, Testing { seed, ..testing })?)
+        {
+            sums.iter_mut().zip(found.deltas).for_each(|(sum, delta)| *sum += delta / tasks.len() as f64);
+        }
+    }
+    sums.into_iter().zip(scores).map(|(deltas, own)| Resampled::new(own.base, own.variant, deltas)).collect()
+}
+
+/// The interval of a mean of independent differences, from their intervals; `None` if a task has none.
+fn mover(tasks: &[Task<'_>], variant: usize, delta: f64) -> Option<Interval> {
+    let mut squares = [0.0; 2];
+    for task in tasks {
+        let own = &task.compared[variant];
+        let Interval { low, high } = own.interval?;
+        squares[0] += (own.delta - low).powi(2);
+        squares[1] += (high - own.delta).powi(2);
+    }
+    let [below, above] = squares.map(|sum: f64| sum.sqrt() / tasks.len() as f64);
+    Some(Interval { low: delta - below, high: delta + above })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assert_close;
+    use crate::means::{MeanMetric, test_scores};
+
+    fn scores(values: &[f64]) -> Segments {
+        Segments::Means(values.iter().map(|&value| Mean::of(value)).collect(), MeanMetric::Score)
+    }
+
+    const TESTING: Testing = Testing { resamples: 999, seed: 1, block: 1 };
+
+    fn pooled(pairs: &[[Segments; 2]]) -> Comparison {
+        let compared: Vec<Vec<Comparison>> =
+            pairs.iter().map(|[base, own]| test_scores(base, &[own], TESTING, 0.0).unwrap()).collect();
+        let tasks: Vec<Task<'_>> = (pairs.iter().zip(&compared))
+            .map(|([base, own], compared)| Task { base, variants: vec![own], compared })
+            .collect();
+        test(&tasks, TESTING).unwrap()[0]
+    }
+
+    /// Means 1/2 and 1/4 give 3/8 although one task has twice as many documents; 3/4 and 1/4 give 1/2. The single changed document
+    /// falls on either side: p is 1.
+    #[test]
+    fn tasks_count_the_same_whatever_their_size() {
+        let found = pooled(&[
+            [scores(&[1.0, 1.0, 0.0, 0.0]), scores(&[1.0, 1.0, 1.0, 0.0])],
+            [
+                scores(&[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]),
+                scores(&[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]),
+            ],
+        ]);
+        assert_close(found.base, 0.375, 1e-15);
+        assert_close(found.delta, 0.125, 1e-15);
+        assert_eq!(found.p_value, Some(1.0));
+    }
+
+    /// Three documents gain 1 each in a task of 4, weight 1/8, and three lose 1 each in one of 12, weight 1/24: of the 64 swaps 2 reach
+    /// the observed (3/8 - 3/24 = 1/4) with three equal signs in the first and any sum of at least -3/24 in the second, so all 8; two
+    /// of three (1/8) need the second at its full 3/24: 3. Twice 8 + 3 of 64.
+    #[test]
+    fn swaps_are_weighted_by_tasks() {
+        let found = pooled(&[
+            [scores(&[0.0; 4]), scores(&[1.0, 1.0, 1.0, 0.0])],
+            [scores(&[1.0; 12]), scores(&[&[0.0; 3][..], &[1.0; 9]].concat())],
+        ]);
+        assert_close(found.delta, 0.25, 1e-15);
+        assert_close(found.p_value.unwrap(), 22.0 / 64.0, 1e-15);
+    }
+
+    /// Two equal tasks have half the variance of one, so that the interval is narrower by the root of 2; resamples of equal tasks
+    /// must not be the same draws.
+    #[test]
+    fn documents_are_drawn_within_tasks() {
+        let side = |step: usize| {
+            let values: Vec<f64> = (0..200).map(|n| if n % step == 0 { 0.5 } else { 0.25 }).collect();
+            scores(&values)
+        };
+        let width = |ends: Interval| ends.high - ends.low;
+        let one = test_scores(&side(2), &[&side(3)], TESTING, 0.0).unwrap()[0];
+        let two = pooled(&[[side(2), side(3)], [side(2), side(3)]]);
+        let ratio = width(one.interval.unwrap()) / width(two.interval.unwrap());
+        assert_close(ratio, std::f64::consts::SQRT_2, 0.1);
+    }
+}
