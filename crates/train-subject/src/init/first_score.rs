@@ -146,7 +146,7 @@ impl FirstScore {
                         .to_owned()
                 })
             }
-            Segments::LogOdds(_) => (score <= 0.0).then(|| {
+            Segments::Means(..) => (score <= 0.0).then(|| {
                 "wrong choices are more probable than right ones: are they in the right columns?".to_owned()
             }),
             Segments::Nats(_) => {
