@@ -75,6 +75,8 @@ class Comparison:
         self.run, self.places, self.tokens = run, places, tokens.to(next(run.module.parameters()).device)
         self.call, self.attentions, self.replacements = run.module, run.attentions, {}
         self.full = self.logits()
+        if not self.full.isfinite().all():
+            raise AblationError("the model's own logits are not finite: load it in float32")
         with removed(places, run.attentions):
             self.removed = self.logits()
         self.effect = rms(self.full - self.removed)
@@ -128,14 +130,15 @@ class Comparison:
             return self.logits() if names else self.full
 
     def explained(self, given):
-        """Name, text and remedy of each hypothesis with the given logits: single ones first, then wrong heads with wrong changes."""
+        """Name, text and remedy of each hypothesis with the given logits: one mistake if that is enough, else two."""
         with Witness(self.run, set()) as untouched:
             self.logits()
         measured = sorted(self.replacements.keys() - untouched.constants().keys())
         right = [(None, self.places)]
         wrong = [(one, heads) for one in WRONG_HEADS if set(heads := self.existing(one)) not in (set(), set(self.places))]
         other = [(WrongHeads("other-heads", f"takes {named(measured)}", "compare the numbers of layers and heads", None), measured)]
-        for heads, changes in (wrong, [REMOVAL]), (right, WRONG_CHANGES), (other, [REMOVAL]), (wrong, WRONG_CHANGES), (other, WRONG_CHANGES):
+        rounds = (wrong, [REMOVAL]), (right, WRONG_CHANGES), (other, [REMOVAL]), (wrong, WRONG_CHANGES), (other, WRONG_CHANGES)
+        for heads, changes in rounds:
             found = [self.described(one, change, places) for one, places in heads for change in changes
                      if self.explains(self.candidate(change, places), given)]
             if found:

@@ -114,9 +114,9 @@ def faults_of(name, model):
         "before-softmax": hooks(model, (at(LAYER, query), "output", zero(slice(start, start + WIDTH)))),
         "changes-nothing": hooks(model, (right, "input", lambda values: values)),
         "never-fires": hooks(model_of(name), (right, "input", zero(columns(head)))),
-        "first-row-only" if name not in ENCODERS else "previous-head": hooks(model, (right, "input", (
-            lambda values: torch.cat([zeroed(values[:1], columns(head)), values[1:]])) if name not in ENCODERS else zero(columns(head - 1)))),
     }
+    if name not in WITH_GROUPS:  # there, the head before is also a wrong member of the group
+        found["previous-head"] = hooks(model, (right, "input", zero(columns(head - 1))))
     if name not in ENCODERS:
         once = lambda values: zeroed(values, columns(head)) if values.shape[1] > 1 else values
         found["prompt-only"] = hooks(model, (right, "input", once))
@@ -138,7 +138,8 @@ class Families(unittest.TestCase):
         for name in FAMILIES:
             model = model_of(name)
             path = FAMILIES[name][2].format(LAYER) + "." + FAMILIES[name][3]
-            right = self.check(name, model, hooks(model, (path, "input", lambda values: zeroed(values, columns(HEAD_OF.get(name, HEAD))))))
+            head = HEAD_OF.get(name, HEAD)
+            right = self.check(name, model, hooks(model, (path, "input", lambda values: zeroed(values, columns(head)))))
             self.assertTrue(right.ok, f"{name}: {right}")
             self.assertEqual(right.faults, ())
             faults = faults_of(name, model)
@@ -234,9 +235,11 @@ class Llama(unittest.TestCase):
     def test_closures_that_share_a_variable_are_named(self):
         late = lambda head: lambda values: zeroed(values, columns(head))
         found = self.check((self.path(0), "input", late(4)), (self.path(1), "input", late(4)), heads=["self:1:2", "self:2:5"])
-        self.assertEqual((found.faults, found.text[-46:]), (("last-head-only",), "hook takes the last head's number in every layer"[-46:]))
+        self.assertEqual(found.faults, ("last-head-only",))
+        self.assertIn("the hook takes the last head's number in every layer", found.text)
         found = self.check((self.path(1), "input", late(4)), heads="self:1:2+self:2:5")
-        self.assertEqual((found.faults, found.text[-31:]), (("last-head-only",), "takes only the last of the heads"[-31:]))
+        self.assertEqual(found.faults, ("last-head-only",))
+        self.assertIn("the hook takes only the last of the heads", found.text)
 
     def test_a_constant_in_the_place_of_a_head_is_an_ablation_of_that_head_only(self):
         def constant(head):
@@ -249,6 +252,26 @@ class Llama(unittest.TestCase):
         self.assertEqual(self.check((self.path(), "input", constant(HEAD + 1))).faults, ("counted-from-1",))
         other = self.check((self.path(), "input", constant(5)))
         self.assertEqual((other.faults, other.text), (("other-heads",), "instead of removing self:1:3, the hook takes self:1:6"))
+
+    def test_other_faults_are_named(self):
+        head, path = columns(HEAD), self.path()
+        values_of = path.replace("o_proj", "v_proj")
+        cases = {
+            "steps-only": (path, lambda values: zeroed(values, head) if values.shape[1] == 1 else values),
+            "last-position-only": (path, lambda values: torch.cat([values[:, :-1], zeroed(values[:, -1:], head)], 1)),
+            "first-row-only": (path, lambda values: torch.cat([zeroed(values[:1], head), values[1:]])),
+            "whole-group": (path, lambda values: zeroed(values, columns(0), columns(1), columns(2))),
+            "every-layer": None,
+        }
+        for fault, wanted in cases.items():
+            both = [(self.path(layer), "input", lambda values: zeroed(values, head)) for layer in range(LAYERS)]
+            found = self.check(*([(wanted[0], "input", wanted[1])] if wanted else both))
+            self.assertEqual(found.faults, (fault,), found)
+        for group, heads in (0, "self:1:3"), (1, "self:1:2"):  # values of the head's group; of the group with the head's number
+            found = self.check((values_of, "output", lambda values: zeroed(values, columns(group))), heads=heads)
+            self.assertEqual(found.faults, ("whole-group",), found)
+        found = self.check((path, "input", lambda values: zeroed(values, columns(1))), heads="self:1:2+self:2:5")
+        self.assertEqual(found.faults, ("first-head-only",), found)
 
     def test_two_faults_at_once_are_both_named(self):
         found = self.check((self.path(), "input", lambda values: zeroed(values, columns(HEAD + 1)) if values.shape[1] > 1 else values))
