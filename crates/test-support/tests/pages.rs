@@ -167,6 +167,7 @@ impl Desk {
         desk.write("experiments/my-subject.toml", classifier.as_bytes());
         desk.write("data/sources.toml", &fs::read(root().join("data/sources.toml")).unwrap());
         desk.write_texts();
+        desk.write_images();
         let models = [
             ("demo-inference", &["my-roberta", "minilm"][..]),
             ("demo-language", &["my-llama"]),
@@ -224,6 +225,24 @@ impl Desk {
         }
         let trees = "1\tthe\t_\t_\t_\t_\t2\tdet\t_\t_\n2\tdog\t_\t_\t_\t_\t0\troot\t_\t_\n\n";
         self.write("data/ud/UD_English-PUD/en_pud-ud-test.conllu.gz", &zipped(&trees.repeat(4)));
+    }
+
+    /// A ViT of three classes, and images of them.
+    fn write_images(&self) {
+        let crates = root().join("crates");
+        let read = |file: &str| fs::read(crates.join(file)).unwrap();
+        for file in ["config.json", "model.safetensors"] {
+            let bytes = read(&format!("test-support/golden/tokens-images/vit/{file}"));
+            self.write(&format!("data/my-vit/{file}"), &bytes);
+        }
+        self.write(
+            "data/my-vit/preprocessor_config.json",
+            br#"{"image_processor_type": "ViTImageProcessor", "size": {"height": 24, "width": 24}}"#,
+        );
+        for class in ["bird", "cat", "dog"] {
+            let image = read("corpus/tests/fixtures/images/colour.png");
+            self.write(&format!("data/pets/test/{class}/1.png"), &image);
+        }
     }
 
     /// Runs a command, which must succeed.
