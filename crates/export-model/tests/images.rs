@@ -1,5 +1,4 @@
 //! The whole command on a classifier of images that trains in a second: heads, answers, a setup, and a smaller model.
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
 

@@ -7,7 +7,6 @@ use crate::disentangled::Disentangled;
 
 /// What is added to the products of queries and keys.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a model has few layers, all of one kind")]
 pub(crate) enum Scores {
     /// Nothing.
     Plain,

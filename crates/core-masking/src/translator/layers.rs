@@ -54,10 +54,10 @@ impl Embeddings {
     fn of(&self, ids: &Tensor, start: i64) -> Tensor {
         let mut x = Tensor::embedding(&self.table, ids, -1, false, false);
         if let Some(scale) = self.scale {
-            x = x * scale;
+            x *= scale;
         }
         if let Some(positions) = &self.positions {
-            x = x + positions.narrow(0, start, ids.size()[1]);
+            x += positions.narrow(0, start, ids.size()[1]);
         }
         normalised(self.norm.as_ref(), x)
     }

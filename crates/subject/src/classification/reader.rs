@@ -14,6 +14,7 @@ use crate::error::Error;
 
 /// Makes the input of a classifier from examples.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a model has one reader")]
 pub(crate) enum Reader {
     Texts(ClassifierTokenizer),
     Images(ImageReader),
@@ -29,6 +30,7 @@ pub(crate) struct ImageReader {
 
 /// Examples as a [`Reader`] makes them.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each split")]
 pub(super) enum Read {
     Texts(Vec<Encoded>),
     Images {
