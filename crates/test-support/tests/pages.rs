@@ -372,7 +372,7 @@ fn pages_stay_short_enough_to_be_read() {
         ("README.md", 900),
         ("results/README.md", 1_800),
         ("results/deciding.md", 600),
-        ("experiments/README.md", 1_500),
+        ("experiments/README.md", 1_600),
         ("experiments/REFERENCE.md", 6_300),
     ];
     for (page, most) in limits {

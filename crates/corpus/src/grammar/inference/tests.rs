@@ -171,7 +171,7 @@ fn splits_share_no_premise_and_labels_take_turns() {
         assert!(split.iter().zip(INFERENCE_LABELS.iter().cycle()).all(|(own, label)| own.label == *label));
     }
     let all = all.concat();
-    let premises: HashSet<&str> = all.iter().map(|example| premise(example)).collect();
+    let premises: HashSet<&str> = all.iter().map(premise).collect();
     assert_eq!(premises.len(), all.len());
 }
 
