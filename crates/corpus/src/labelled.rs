@@ -152,6 +152,9 @@ pub struct Format {
     pub skip_labels: Vec<String>,
 }
 
+/// Why some entries do not go with words.
+const OF_TEXTS: &str = "`pair` and `skip_labels` are for texts, not for words with tags";
+
 impl Format {
     /// Finds what is wrong with the description itself, before there is a file.
     pub fn validate(&self) -> Result<(), Error> {
@@ -159,6 +162,7 @@ impl Format {
         let fault = match self.layout() {
             Some(layout) => layout.fault(self.columns()),
             None if has_tables => Some("`header` and `quoting` are for tables, not for `conll`".to_owned()),
+            None if self.pair.is_some() || !self.skip_labels.is_empty() => Some(OF_TEXTS.to_owned()),
             None => conll::fault(self.columns()),
         };
         fault.map_or(Ok(()), |reason| Err(Error::of_format(reason)))
@@ -182,6 +186,9 @@ impl Format {
     /// The example of a row, or none if its label is one of those that are left out. The error says what is wrong with it.
     fn example(&self, record: &Record) -> Result<Option<Example>, String> {
         if record.is_list(&self.text.key()) {
+            if self.pair.is_some() || !self.skip_labels.is_empty() {
+                return Err(OF_TEXTS.to_owned());
+            }
             let list = |column: &Column| record.texts(&column.key());
             return Example::tagged(list(&self.text)?, &list(&self.label)?).map(Some);
         }

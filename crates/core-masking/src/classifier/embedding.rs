@@ -67,7 +67,10 @@ impl ImageShape {
     pub(super) fn validate(self) -> Result<(), String> {
         let Self { channels, height, width, patch } = self;
         let sides = [("image_size", height), ("image_size", width), ("patch_size", patch)];
-        for (name, number) in sides.into_iter().chain([("num_channels", channels)]) {
+        if ![1, 3].contains(&channels) {
+            return Err(format!("num_channels is {channels}; it must be 1 (greyscale) or 3 (RGB)"));
+        }
+        for (name, number) in sides {
             if !(1..=LONGEST_SIDE).contains(&number) {
                 return Err(format!("{name} is {number}; it must be from 1 to {LONGEST_SIDE}"));
             }

@@ -1,4 +1,5 @@
-//! Images by class: PNG and JPEG files in folders that are named after their classes, decoded and converted as Pillow does.
+//! Images by class: PNG and JPEG files in folders that are named after their classes, decoded and converted
+//! as Pillow does: PNG exactly, JPEG to within two of 255 levels, since decoders differ.
 mod processor;
 mod resample;
 mod table;

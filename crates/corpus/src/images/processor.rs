@@ -81,8 +81,7 @@ impl Default for Settings {
 }
 
 /// What `DeiTImageProcessor` assumes of entries that are absent.
-const DEIT: &str = r#"{"size": 256, "resample": 3, "do_center_crop": true, "crop_size": 224,
-    "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}"#;
+const DEIT: &str = r#"{"size": 256, "resample": 3, "do_center_crop": true, "crop_size": 224}"#;
 
 /// Processors that compute alike, without the endings of their names.
 const KNOWN: [&str; 2] = ["ViT", "DeiT"];
@@ -184,7 +183,7 @@ impl ImageProcessor {
         Ok(levels.values)
     }
 
-    /// The values that the model reads, `[channels, height, width]`, of such levels.
+    /// Normalised pixel values of these levels, `[channels, height, width]`.
     pub fn values<'a>(&'a self, levels: &'a [u8]) -> impl Iterator<Item = f32> + 'a {
         let plane = self.shape[1] * self.shape[2];
         let planes = levels.chunks_exact(plane).zip(&self.values);
@@ -205,13 +204,13 @@ fn parse(text: &str) -> Result<Settings, String> {
         let found = excerpt(name.unwrap_or_default());
         return Err(format!("{found} is not supported; ViTImageProcessor and DeiTImageProcessor are"));
     };
+    json.retain(|_, value| !value.is_null()); // null means the default, as in transformers
     if family == "DeiT" {
         let defaults: serde_json::Map<String, Value> = serde_json::from_str(DEIT).expect("defaults are JSON");
         for (name, value) in defaults {
             json.entry(name).or_insert(value);
         }
     }
-    json.retain(|_, value| !value.is_null()); // null means the default, as in transformers
     json.insert(names[0].to_owned(), format!("{family}ImageProcessor").into());
     json.remove(names[1]);
     serde_json::from_value(Value::Object(json)).map_err(|fault| excerpt(&fault.to_string()))

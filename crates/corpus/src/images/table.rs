@@ -35,6 +35,12 @@ impl PixelTable {
         splits.dedup();
         splits.retain(|split| !folder.join(split).exists());
         let part = |split: &str| folder.join(format!("{split}.part"));
+        for split in &splits {
+            let left = part(split); // by an interrupted run
+            if left.exists() {
+                fs::remove_dir_all(&left).map_err(Error::writing(&left))?;
+            }
+        }
         for (row, line) in text.lines().enumerate() {
             let split = &self.splits[row % self.splits.len()];
             if splits.contains(&split) {
@@ -45,6 +51,9 @@ impl PixelTable {
         }
         for split in splits {
             let (from, to) = (part(split), folder.join(split));
+            if !from.exists() {
+                return Err(Error::of(file, format!("it has too few rows for the split `{split}`")));
+            }
             fs::rename(&from, &to).map_err(Error::writing(&to))?;
         }
         Ok(())

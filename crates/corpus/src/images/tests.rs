@@ -98,7 +98,24 @@ fn settings_go_there_and_back() {
     assert_eq!(back.values(&levels).collect::<Vec<_>>(), own.values(&levels).collect::<Vec<_>>());
     assert_eq!(own.values(&[0; 35]).next(), Some(-1.0));
     assert_eq!(own.values(&[255; 35]).next(), Some(1.0));
-    assert!(processor(&serde_json::json!({"size": 8, "resample": null}), [3, 8, 8]).is_ok());
+    // DeiT has other defaults for the size alone
+    for (family, size) in [("ViT", 224), ("DeiT", 224)] {
+        let settings = |nulls: bool| {
+            let mut json = serde_json::json!({"image_processor_type": format!("{family}ImageProcessor")});
+            if nulls {
+                for entry in ["size", "resample", "crop_size", "image_mean", "image_std"] {
+                    json[entry] = serde_json::Value::Null;
+                }
+            }
+            processor(&json, [3, size, size]).unwrap()
+        };
+        let image = fixtures().join("colour.png");
+        let values = |own: ImageProcessor| own.values(&own.read(&image).unwrap()).collect::<Vec<_>>();
+        let default = values(settings(false));
+        assert_eq!(values(settings(true)), default, "{family}");
+        // mean and standard deviation 0.5, as transformers 4.57.1 has them for both
+        assert!(default.iter().all(|value| (-1.0..=1.0).contains(value)), "{family}");
+    }
 }
 
 #[test]

@@ -153,11 +153,19 @@ fn read_whole(
     }
 }
 
+/// What examples that stay together have in common: the first text, or the bytes of the image.
+fn key(example: &Example) -> Cow<'_, str> {
+    match &example.input {
+        Input::Image(image) => Cow::Borrowed(&image.sha256),
+        other => other.first(),
+    }
+}
+
 /// Examples that are taken out, and those that are left, both in their order. Examples with the same first text stay together, so that
 /// no held-out premise was trained on.
 fn held_out(holdout: &Holdout, examples: Vec<Example>) -> (Vec<Example>, Vec<Example>) {
     let mut seen = HashSet::new();
-    let firsts: Vec<Cow<'_, str>> = examples.iter().map(|example| example.input.first()).collect();
+    let firsts: Vec<Cow<'_, str>> = examples.iter().map(key).collect();
     let mut texts: Vec<&str> = firsts.iter().map(AsRef::as_ref).filter(|text| seen.insert(*text)).collect();
     texts.shuffle(&mut ChaCha8Rng::seed_from_u64(holdout.seed));
     let mut counts = HashMap::new();
@@ -174,7 +182,7 @@ fn held_out(holdout: &Holdout, examples: Vec<Example>) -> (Vec<Example>, Vec<Exa
         })
         .map(str::to_owned)
         .collect();
-    examples.into_iter().partition(|example| chosen.contains(example.input.first().as_ref()))
+    examples.into_iter().partition(|example| chosen.contains(key(example).as_ref()))
 }
 
 #[cfg(test)]

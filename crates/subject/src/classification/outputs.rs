@@ -75,6 +75,14 @@ pub(super) fn labels(
         return Err(Error::Invalid(format!("the model in `{folder}`, a {class}, {wanted}, not {metric}")));
     }
     let (named, known) = (&spec.data.labels, config.labels());
+    let is_no_tag = |label: &&String| label.is_empty() || label.contains(char::is_whitespace);
+    if tags(spec.classified())
+        && let Some(label) = named.iter().chain(&known).find(is_no_tag)
+    {
+        return Err(Error::Invalid(format!(
+            "label `{label}` is empty or has white space in it: it is no tag"
+        )));
+    }
     let same = || named.len() == known.len() && named.iter().all(|label| known.contains(label));
     let are_numbers = known.iter().enumerate().all(|(class, label)| *label == class.to_string());
     match (named.is_empty(), config.has_label_names()) {

@@ -132,8 +132,10 @@ impl Reader {
                 Ok(Read::Texts(examples.iter().map(encode).collect::<Result<_, _>>()?))
             }
             Self::Images(reader) => {
-                let read =
-                    |example: &Example| reader.processor.read(Path::new(example.input.first().as_ref()));
+                let read = |example: &Example| match &example.input {
+                    Input::Image(image) => reader.processor.read(&image.path),
+                    other => reader.processor.read(Path::new(other.first().as_ref())),
+                };
                 let levels = examples.iter().map(read).collect::<Result<_, _>>()?;
                 Ok(Read::Images { levels, reader: reader.clone() })
             }

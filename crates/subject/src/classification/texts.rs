@@ -46,7 +46,7 @@ struct Tags {
 }
 
 /// The tag of words that the model does not see.
-const UNSEEN: &str = "O";
+const UNSEEN: &str = "-";
 
 impl Texts {
     /// # Errors
@@ -55,7 +55,7 @@ impl Texts {
         Ok(Self::new(reader.read(examples)?, answers))
     }
 
-    /// [`encode`](Self::encode) for words with tags. Words that the model does not see count as `O`, and how many these are is reported.
+    /// [`encode`](Self::encode) for words with tags. Words that the model does not see are outside of entities and never right; their number is reported.
     ///
     /// # Errors
     /// If a text cannot be encoded.
@@ -71,8 +71,8 @@ impl Texts {
         let unseen = first.iter().flatten().filter(|place| place.is_none()).count();
         if unseen > 0 {
             words::say!(
-                "split `{split}`: {} lie beyond {} tokens of a sentence, or are empty for the tokeniser; they count as tagged {UNSEEN}",
-                words::count(unseen, "word"),
+                "split `{split}`: words not seen by the model: {unseen}, beyond {} tokens of a sentence or empty for the tokeniser; they \
+                 count as outside of entities, and as wrong for token accuracy",
                 tokenizer.max_length()
             );
         }
