@@ -92,7 +92,10 @@ fn tags_that_say_prints_are_those_that_are_scored() {
     let folder = on_file(&long, DATA, "entity-f1");
     let said = command(folder.path()).assert().success().get_output().stderr.clone();
     let said = String::from_utf8(said).unwrap();
-    assert!(said.contains("split `test`: words not seen by the model: 18, beyond 64 tokens of a sentence"), "{said}");
+    assert!(
+        said.contains("split `test`: words not seen by the model: 18, beyond 64 tokens of a sentence"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The same documents in all runs.
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use stats::Segments;
@@ -142,6 +142,15 @@ impl<'a> Pairing<'a> {
                 format!("{} of {all} documents, such as `{}`", found.len(), words::excerpt(first))
             })
         };
+        let filters = self.all[0].filters();
+        if let Some(other) = self.all[1..].iter().map(|run| run.filters()).find(|other| *other != filters) {
+            let listed =
+                |all: &BTreeSet<&str>| words::excerpt(&all.iter().copied().collect::<Vec<_>>().join(", "));
+            let (own, other) = (listed(&filters), listed(&other));
+            return Err(
+                self.fault(&format!("the runs have other filters, {own} and {other}: --filter takes one"))
+            );
+        }
         if let Some(found) = differing(|document| document.content) {
             return Err(self.fault(&format!("other documents under the same id (doc_hash differs): {found}")));
         }

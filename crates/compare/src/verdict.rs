@@ -118,17 +118,27 @@ impl Report {
         }
         if tasks.len() > 1 {
             adjust_over_tasks(&mut rows, runs.len() - 1);
-            rows.extend(judge.pooled(tasks, &compared, &runs)?);
+            if tasks.iter().all(|task| task.metric == tasks[0].metric) || tasks.iter().all(is_share) {
+                rows.extend(judge.pooled(tasks, &compared, &runs)?);
+            }
         }
         Ok(Self { runs, lower_is_better, resamples: args.resamples, seed: args.seed, rows })
     }
 
-    /// The verdict of all runs: of several tasks, that of their mean.
+    /// The verdict of all runs: of several tasks that of their mean, if there is one.
     pub(crate) fn gate(&self) -> Verdict {
         let has_mean = self.rows.iter().any(|row| row.task.is_none());
         let counts = self.rows.iter().filter(|row| row.task.is_none() == has_mean);
         counts.map(|row| row.verdict).max().unwrap_or(Verdict::Undecided)
     }
+}
+
+/// `true` if all scores are from 0 to 1: a mean over tasks with other units would mean nothing.
+fn is_share(task: &Task) -> bool {
+    task.runs.iter().all(|run| match run {
+        Segments::Means(all, _) => all.iter().all(|one| (0.0..=1.0).contains(&one.value())),
+        _ => false,
+    })
 }
 
 /// Holm's adjustment over the tasks of each run.

@@ -32,6 +32,17 @@ impl Report {
         }
     }
 
+    /// The tolerated loss, or the smallest and the largest of several tasks.
+    fn margins(&self) -> String {
+        let by_size = |one: &&Row, other: &&Row| one.margin.total_cmp(&other.margin);
+        let shown = |row: Option<&Row>| row.map(|row| fixed(row.margin, row.digits)).unwrap_or_default();
+        let ends = [self.rows.iter().min_by(by_size), self.rows.iter().max_by(by_size)].map(shown);
+        match ends {
+            [low, high] if low == high => low,
+            [low, high] => format!("{low} to {high}, depending on the task,"),
+        }
+    }
+
     /// What the numbers mean, in sentences.
     fn notes(&self) -> Vec<String> {
         let [first, second] = [&self.runs[0], &self.runs[1]];
@@ -41,9 +52,15 @@ impl Report {
         notes.push(format!(
             "{}; {better} is better; a loss of at most {} is tolerated",
             self.metrics().join(", "),
-            self.rows.iter().map(|row| fixed(row.margin, row.digits)).next_back().unwrap_or_default()
+            self.margins()
         ));
-        let families = [(self.has_several(), "runs (max-T)"), (self.tasks() > 1, "tasks (Holm)")];
+        let families = [
+            (self.has_several(), "runs (max-T)"),
+            (
+                self.tasks() > 1,
+                if self.has_several() { "tasks (Holm, for each run)" } else { "tasks (Holm)" },
+            ),
+        ];
         let over: Vec<&str> =
             families.into_iter().filter(|(is_adjusted, _)| *is_adjusted).map(|(_, over)| over).collect();
         if !over.is_empty() {

@@ -19,7 +19,6 @@ const HEADERS: [&str; 2] = ["header.json", "_journal/start.json"];
 
 #[derive(Deserialize)]
 struct Log {
-    eval: Description,
     #[serde(default)]
     samples: Vec<Sampled>,
 }
@@ -75,7 +74,6 @@ pub(super) fn task(path: &Path, is_zip: bool) -> Result<String, Error> {
 
 pub(super) fn read_json(path: &Path, metric: Option<&str>, args: &Args) -> Result<Outcomes, Error> {
     let log: Log = parsed(path, open(path)?)?;
-    debug_assert!(!log.eval.task.is_empty());
     gathered(path, log.samples.into_iter().map(Ok), metric, args)
 }
 

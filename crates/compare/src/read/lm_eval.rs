@@ -56,6 +56,10 @@ pub(super) fn read(path: &Path, metric: Option<&str>, args: &Args) -> Result<Out
     let wanted =
         ["doc_id", "doc_hash", "prompt_hash", "filter", metric.as_str()].into_iter().chain(cluster_root);
     let wanted: Vec<&str> = wanted.collect();
+    if metric.ends_with("perplexity") && args.lower_is_better {
+        let fault = format!("`{metric}` of a document is its log-likelihood: higher is better");
+        return Err(Error::of(path, fault));
+    }
     let (mut outcomes, mut filters) = (Outcomes::new(&metric), BTreeSet::new());
     for line in Lines::open(path)? {
         let (line, text) = line?;
@@ -109,7 +113,7 @@ fn sample(fields: &Fields, metric: &str, filter: String, args: &Args) -> Result<
     })
 }
 
-/// The metric that was asked for, or the first of a line.
+/// The metric that was asked for, or the first of a line; one that is no perplexity, if there is one.
 fn chosen(path: &Path, keys: &Fields, asked: Option<&str>) -> Result<String, Error> {
     let listed = keys.get("metrics").and_then(Value::as_array);
     let has_number = |key: &&str| keys.get(*key).and_then(number).is_some();
@@ -117,7 +121,9 @@ fn chosen(path: &Path, keys: &Fields, asked: Option<&str>) -> Result<String, Err
         Some(names) => names.iter().filter_map(Value::as_str).collect(),
         None => keys.keys().map(String::as_str).filter(|key| !OTHERS.contains(key)).collect(),
     };
-    let numbers: Vec<&str> = all.into_iter().filter(has_number).collect();
+    let mut numbers: Vec<&str> = all.into_iter().filter(has_number).collect();
+    // of a document these are log-likelihoods, of which a perplexity is made later
+    numbers.sort_by_key(|name| name.ends_with("perplexity"));
     choose(path, &numbers, asked, "metric")
 }
 

@@ -173,6 +173,11 @@ impl Kind {
 
     /// - `metric`: the metric or scorer, if it is known
     fn read(self, path: &Path, metric: Option<&str>, args: &Args) -> Result<Outcomes, Error> {
+        let is_table = matches!(self, Self::Separated(_) | Self::JsonTable);
+        if is_table && (args.metric.is_some() || args.filter.is_some()) {
+            let fault = "--metric and --filter are for logs: --score names a column of a table";
+            return Err(Error::of(path, fault));
+        }
         match self {
             Self::LmEval => lm_eval::read(path, metric, args),
             Self::InspectJson => inspect::read_json(path, metric, args),

@@ -1,5 +1,5 @@
 //! Scores of the documents of one task in one run.
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
@@ -14,6 +14,14 @@ pub(crate) struct Outcomes {
     places: HashMap<String, usize>,
     /// Documents with each repeat that was read.
     repeats: HashSet<(usize, String)>,
+}
+
+impl Outcomes {
+    /// Names of samples that are no numbers, as epochs are: filters.
+    pub(crate) fn filters(&self) -> BTreeSet<&str> {
+        let names = self.repeats.iter().map(|(_, name)| name.as_str());
+        names.filter(|name| name.parse::<u64>().is_err()).collect()
+    }
 }
 
 /// A document, and its score averaged over samples.

@@ -36,7 +36,8 @@ def check_ablation(model, context_manager, heads, tokens=None):
     The logits under the hook are compared with those after the true removal: head h is a term `W_h z_h` of the attention's output
     (Michel et al. 2019, section 2.3), so the columns `W_h` of the output projection are set to zero; or `z_h` is replaced by the
     constant that the hook puts there, such as its mean. Both runs read 6 tokens at once and 3 in cached decoding steps. The tolerance
-    is 8 times the rounding error of the removal itself, measured in the model's precision. Other logits are compared with those of
+    is 8 times the rounding error of the removal itself, and at least 16 machine epsilons of the logits; heads whose removal changes
+    less than 4 tolerances are undecidable. Other logits are compared with those of
     known mistakes. Raises AblationError for models and heads that cannot be checked; the model is left as it was.
     """
     from .ablation import check_ablation

@@ -17,6 +17,8 @@ class CompareError(Exception):
 
 
 def compare_runs(runs, options):
+    if unknown := [name for name in ("gate", "html", "json") if options.get(name)]:
+        raise CompareError(f"`{unknown[0]}` is an option of the command line only")
     with tempfile.TemporaryDirectory() as folder:
         paths = [path_of(run, pathlib.Path(folder) / f"run-{place}.csv", options) for place, run in enumerate(runs, 1)]
         rows = json.loads(output(["compare", *paths, "--json", *arguments(options)], folder + os.sep))["rows"]
@@ -29,7 +31,7 @@ def path_of(run, path, options):
         return os.fspath(run)
     rows = run.to_dict("records") if hasattr(run, "to_dict") else list(run)
     columns = [options.get("id", "id"), options.get("score", "score"), *filter(None, [options.get("cluster")])]
-    missing = [name for name in columns if not rows or name not in rows[0]]
+    missing = [name for name in columns if not rows or any(name not in row for row in rows)]
     if missing:
         raise CompareError(f"a run has no column `{missing[0]}`" if rows else "a run has no rows")
     with open(path, "w", newline="", encoding="utf-8") as file:
