@@ -65,7 +65,7 @@ fn the_f1_of_entities_is_tested_by_swaps_of_sentences() {
     assert!(rows.iter().any(|row| row.score_delta < -1.0), "masking must change something");
 }
 
-/// A file whose tags are those that the model says has F1 100 and all tags right; with one more word, all but that one.
+/// A file with the model's own tags has F1 100 and all tags right; with one more word, all but this one.
 #[test]
 fn tags_that_say_prints_are_those_that_are_scored() {
     let folder = trained(TAGGER, "ablate-one", &["--limit", "first:1"]);

@@ -1,4 +1,4 @@
-//! A verdict on two runs of anyone's evaluation, from what each document scored: worse, no worse, or undecided.
+//! A verdict on two runs of an evaluation, from the score of each document: worse, no worse, or undecided.
 //!
 //! [`read`] turns logs of lm-evaluation-harness and Inspect, tables and translations into scores of documents, [`align`] pairs the
 //! documents of all runs, [`verdict`] tests them with the statistics of `stats`, and [`output`] prints rows. No model is run.

@@ -125,7 +125,7 @@ impl Report {
         Ok(Self { runs, lower_is_better, resamples: args.resamples, seed: args.seed, rows })
     }
 
-    /// The verdict of all runs: of several tasks that of their mean, if there is one.
+    /// The verdict on all runs; on several tasks, the verdict on their mean where it exists.
     pub(crate) fn gate(&self) -> Verdict {
         let has_mean = self.rows.iter().any(|row| row.task.is_none());
         let counts = self.rows.iter().filter(|row| row.task.is_none() == has_mean);

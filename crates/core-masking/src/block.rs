@@ -6,7 +6,7 @@ use crate::attention::{KeyValue, MultiHeadAttention, Visible};
 use crate::experts::FeedForwards;
 use crate::gates::Gate;
 use crate::head_norms::HeadNorms;
-use crate::layers::{Activation, FeedForward, LayerNorm, Norm};
+use crate::layers::{Activation, FeedForward, LayerNorm, Norm, normalised};
 use crate::rotary::{Turning, Turns};
 use crate::{Dropout, Error, ModelDropout, Projections, Weights};
 
@@ -35,7 +35,7 @@ pub(crate) struct Block {
 pub(crate) enum FeedForwardInput {
     /// The residual stream after attention.
     AfterAttention,
-    /// The block's input, as attention does, normalised by a norm of its own: GPT-NeoX.
+    /// The block's input, as attention does, with a separate norm: GPT-NeoX.
     BlockInput,
     /// The normalised input of attention: Cohere.
     AttentionInput,
@@ -77,10 +77,6 @@ impl Norms {
             _ => None,
         }
     }
-}
-
-fn normalised(norm: Option<&Norm>, x: &Tensor) -> Tensor {
-    norm.map_or_else(|| x.shallow_clone(), |norm| norm.forward(x))
 }
 
 /// Queries, keys and values of some positions, with their rotary positions.
@@ -181,7 +177,7 @@ impl Block {
         }
     }
 
-    /// `true` if queries and keys are those of the linear maps alone: without norms, rotary positions and windows.
+    /// `true` if queries and keys come from the linear maps unchanged: without norms, rotary positions and windows.
     pub(crate) fn has_plain_scores(&self) -> bool {
         self.head_norms.is_none() && self.turning.is_none() && self.window.is_none()
     }

@@ -141,6 +141,11 @@ pub(crate) enum Norm {
     RootMeanSquare(RmsNorm),
 }
 
+/// `norm` of `x`, `[.., d_model]`; `x` itself without a norm.
+pub(crate) fn normalised(norm: Option<&Norm>, x: &Tensor) -> Tensor {
+    norm.map_or_else(|| x.shallow_clone(), |norm| norm.forward(x))
+}
+
 impl Norm {
     /// `x`: `[.., d_model]`; returns the same shape.
     pub(crate) fn forward(&self, x: &Tensor) -> Tensor {

@@ -70,16 +70,6 @@ impl Resampled {
         (!self.deltas.is_empty()).then_some(if delta == 0.0 { 1.0 } else { p })
     }
 
-    /// The p-value of sacreBLEU's `paired-bs`: (1 + c) / (B + 1), where c counts the resamples whose difference is larger than the
-    /// mean resampled one by more than the observed difference, all in absolute value. Absent without resamples.
-    pub fn p_sacrebleu(&self) -> Option<f64> {
-        let resamples = self.deltas.len() as f64;
-        let mean = self.deltas.iter().map(|delta| delta.abs()).sum::<f64>() / resamples;
-        let observed = self.delta().abs();
-        let larger = self.deltas.iter().filter(|delta| delta.abs() - mean > observed).count();
-        (!self.deltas.is_empty()).then_some((1 + larger) as f64 / (1.0 + resamples))
-    }
-
     /// Returns true if `limit` lies within three Monte-Carlo errors of an end of the interval: the share q of resamples below an end has
     /// the standard error √(q (1 - q) / B).
     pub(crate) fn ends_near(&self, limit: f64) -> bool {

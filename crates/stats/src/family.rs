@@ -1,7 +1,7 @@
 //! A base and its variants, tested one by one and as a family.
 //!
 //! BLEU, F1, Matthews correlation and nats per token, which are no means over segments, by swaps; accuracies by a paired t-test, as in
-//! Michel et al. (2019), Section 3.2. Intervals are those of the paired bootstrap, Student's t for nats, and Tango's for accuracies.
+//! Michel et al. (2019), Section 3.2. Intervals are those of the paired bootstrap, Student's t for nats and other means of real numbers, and Tango's for accuracies.
 //! The bootstrap's p-values are given in addition. P-values are two-sided unless stated otherwise.
 
 use crate::adjust::{benjamini_hochberg, holm};
@@ -149,7 +149,7 @@ fn compare_by_swaps(
     let mut compared = Vec::with_capacity(variants.len());
     let all = resampled.iter().zip(&changes).zip(swapped).zip(simultaneous(&resampled));
     for (((test, change), swapped), of_family) in all {
-        let mean = side.mean_over_tokens(change);
+        let mean = side.clustered_mean(change);
         let comparison = side.compare((test, change, mean), swapped, margin)?;
         let widened = match comparison.interval.zip(of_family) {
             Some((own, ends)) => {
@@ -213,9 +213,10 @@ impl Side<'_> {
         Ok(again[0].interval().unwrap_or(own))
     }
 
-    /// The change in nats per token, or of the mean log-odds, with its standard error over segments, or blocks of them. `None` for other metrics, with fewer than
-    /// five segments, and if fewer than 20 and less than half of them change: such nats are as rare as the flips of a classifier.
-    fn mean_over_tokens(&self, change: &Variant) -> Option<ClusteredMean> {
+    /// The change in nats per token, or of a mean of log-odds or scores, with its standard error over segments, or blocks of them. `None`
+    /// for other metrics, with fewer than five segments, and if fewer than 20 and less than half of them change: such changes are as rare
+    /// as those of a classifier's decisions.
+    fn clustered_mean(&self, change: &Variant) -> Option<ClusteredMean> {
         let sizes = self.segments.sizes()?;
         let units = self.testing.units(self.segments);
         let changed = change.changed_units(self.testing.block);
@@ -302,7 +303,7 @@ pub fn test_pairs(systems: &[&Segments], pairs: &[Pair], testing: Testing) -> Re
         match swap_tests(&counted, &changes, testing).as_deref() {
             Some(&[swapped]) if testing.units(base) >= LEAST_SEGMENTS => {
                 let side = Side { segments: base, counted: &counted, testing };
-                let mean = side.mean_over_tokens(&changes[0]);
+                let mean = side.clustered_mean(&changes[0]);
                 let comparison = side.compare((&resampled, &changes[0], mean), swapped, 0.0)?;
                 Ok(Comparison { p_adjusted: None, ..comparison })
             }

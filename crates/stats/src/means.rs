@@ -1,4 +1,4 @@
-//! Means of real numbers: log-odds of questions, and scores that somebody else gave to documents.
+//! Means of real numbers: log-odds of questions, and scores of documents from other programs.
 
 use crate::family::{Comparison, LEAST_SEGMENTS, Testing, test_family};
 use crate::metric::MetricName;

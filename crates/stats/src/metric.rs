@@ -69,7 +69,7 @@ pub enum MetricName {
     EntityF1,
     /// Share of right tags, in percent.
     TokenAccuracy,
-    /// Score that somebody else gave to each document, in its own unit.
+    /// Score of each document from another program, in its own unit.
     Score,
 }
 

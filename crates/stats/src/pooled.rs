@@ -1,4 +1,4 @@
-//! The mean of a score over several tasks, each with documents of its own.
+//! The mean of a score over several tasks, each with other documents.
 //!
 //! Tasks are fixed and count the same, whatever their size; documents are drawn within their task. Swaps are those of all documents
 //! together, each weighted by 1 / (tasks × documents of its task).

@@ -17,8 +17,10 @@ use crate::args::Args;
 /// Members of an archive that name the task: of a finished run, and of one that has begun.
 const HEADERS: [&str; 2] = ["header.json", "_journal/start.json"];
 
+/// A log in one file of JSON.
 #[derive(Deserialize)]
-struct Log {
+pub(super) struct Log {
+    eval: Description,
     #[serde(default)]
     samples: Vec<Sampled>,
 }
@@ -58,23 +60,28 @@ fn hashed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     Ok(named(&Value::deserialize(from)?).map(|text| checksum(&text)))
 }
 
-/// Returns the task of a log.
-pub(super) fn task(path: &Path, is_zip: bool) -> Result<String, Error> {
-    let header: Header = match is_zip {
-        false => parsed(path, open(path)?)?,
-        true => {
-            let mut zip = archive(path)?;
-            let member = HEADERS.into_iter().find(|member| zip.index_for_name(member).is_some());
-            let member = member.ok_or_else(|| Error::of(path, "no header: no log of Inspect"))?;
-            read_member(path, &mut zip, member)?
-        }
-    };
+/// Returns the task of a log that is a zip archive.
+pub(super) fn task(path: &Path) -> Result<String, Error> {
+    let mut zip = archive(path)?;
+    let member = HEADERS.into_iter().find(|member| zip.index_for_name(member).is_some());
+    let member = member.ok_or_else(|| Error::of(path, "no header: no log of Inspect"))?;
+    let header: Header = read_member(path, &mut zip, member)?;
     Ok(header.eval.task)
 }
 
-pub(super) fn read_json(path: &Path, metric: Option<&str>, args: &Args) -> Result<Outcomes, Error> {
-    let log: Log = parsed(path, open(path)?)?;
-    gathered(path, log.samples.into_iter().map(Ok), metric, args)
+/// Reads a log in one file of JSON.
+pub(super) fn log(path: &Path) -> Result<Log, Error> {
+    parsed(path, open(path)?)
+}
+
+impl Log {
+    pub(super) fn task(&self) -> String {
+        self.eval.task.clone()
+    }
+
+    pub(super) fn outcomes(self, path: &Path, metric: Option<&str>, args: &Args) -> Result<Outcomes, Error> {
+        gathered(path, self.samples.into_iter().map(Ok), metric, args)
+    }
 }
 
 pub(super) fn read_zip(path: &Path, metric: Option<&str>, args: &Args) -> Result<Outcomes, Error> {

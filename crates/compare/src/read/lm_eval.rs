@@ -113,7 +113,7 @@ fn sample(fields: &Fields, metric: &str, filter: String, args: &Args) -> Result<
     })
 }
 
-/// The metric that was asked for, or the first of a line; one that is no perplexity, if there is one.
+/// The metric that was asked for, or the first of a line that is no perplexity, or else the first.
 fn chosen(path: &Path, keys: &Fields, asked: Option<&str>) -> Result<String, Error> {
     let listed = keys.get("metrics").and_then(Value::as_array);
     let has_number = |key: &&str| keys.get(*key).and_then(number).is_some();

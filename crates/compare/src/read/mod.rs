@@ -32,7 +32,7 @@ const UNNAMED: &str = "";
 const ALLOWED: &str = "a run is a folder of logs, samples_*.jsonl of lm-evaluation-harness, .eval or .json of Inspect, or a table in \
                        .csv, .tsv or .jsonl; plain translations need --reference";
 
-/// Reads all runs. The metric of each task is that of the first run.
+/// Reads all runs. Each task has the metric of the first run.
 ///
 /// # Errors
 /// If a file cannot be read, or is not what it should be.
@@ -56,8 +56,7 @@ fn run(
 ) -> Result<BTreeMap<String, Outcomes>, Error> {
     let mut tasks: BTreeMap<String, (Outcomes, PathBuf)> = BTreeMap::new();
     for file in files(path)? {
-        let kind = Kind::of(&file, args)?;
-        let task = kind.task(&file)?;
+        let (task, outcomes) = Kind::of(&file, args)?.read(&file, args)?;
         if !args.tasks.is_empty() && !args.tasks.contains(&task) {
             continue;
         }
@@ -70,7 +69,7 @@ fn run(
             return Err(Error::of(&file, fault));
         }
         let metric = first.and_then(|tasks| only_or_named(tasks, &task)).map(|own| own.metric.as_str());
-        let outcomes = kind.read(&file, metric.or(args.metric.as_deref()), args)?;
+        let outcomes = outcomes(metric.or(args.metric.as_deref()))?;
         tasks.insert(task, (outcomes, file));
     }
     if tasks.is_empty() {
@@ -107,7 +106,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// lm-evaluation-harness puts the logs of a model into a folder of its own.
+/// lm-evaluation-harness puts the logs of each model into a separate folder.
 fn files_of_folder(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = fs::read_dir(folder).map_err(Error::reading(folder))?;
     let paths = entries.map(|entry| Ok(entry.map_err(Error::reading(folder))?.path()));
@@ -115,7 +114,7 @@ fn files_of_folder(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(paths.into_iter().filter(|path| path.is_file() && is_log(path)).collect())
 }
 
-/// Returns true for the logs that are looked for in folders; lm-evaluation-harness puts `results_*.json` beside its samples.
+/// Returns true for the logs that are looked for in folders; lm-evaluation-harness puts `results_*.json` next to its samples.
 fn is_log(path: &Path) -> bool {
     let name = name(path);
     match extension(path).as_str() {
@@ -163,27 +162,33 @@ impl Kind {
         })
     }
 
-    fn task(self, path: &Path) -> Result<String, Error> {
-        match self {
-            Self::LmEval => Ok(lm_eval::task(path).unwrap_or(UNNAMED.to_owned())),
-            Self::InspectJson | Self::InspectZip => inspect::task(path, self == Self::InspectZip),
-            Self::Separated(_) | Self::JsonTable => Ok(UNNAMED.to_owned()),
-        }
-    }
-
-    /// - `metric`: the metric or scorer, if it is known
-    fn read(self, path: &Path, metric: Option<&str>, args: &Args) -> Result<Outcomes, Error> {
+    /// The name of the task, and what reads its outcomes by the metric or scorer, if that is known.
+    fn read<'a>(self, path: &'a Path, args: &'a Args) -> Result<(String, ReadOutcomes<'a>), Error> {
         let is_table = matches!(self, Self::Separated(_) | Self::JsonTable);
         if is_table && (args.metric.is_some() || args.filter.is_some()) {
             let fault = "--metric and --filter are for logs: --score names a column of a table";
             return Err(Error::of(path, fault));
         }
-        match self {
-            Self::LmEval => lm_eval::read(path, metric, args),
-            Self::InspectJson => inspect::read_json(path, metric, args),
-            Self::InspectZip => inspect::read_zip(path, metric, args),
-            Self::Separated(delimiter) => table::read_separated(path, delimiter, args),
-            Self::JsonTable => table::read_json(path, args),
-        }
+        let unnamed = || UNNAMED.to_owned();
+        Ok(match self {
+            Self::LmEval => (
+                lm_eval::task(path).unwrap_or_else(unnamed),
+                Box::new(move |metric| lm_eval::read(path, metric, args)),
+            ),
+            Self::InspectJson => {
+                let log = inspect::log(path)?;
+                (log.task(), Box::new(move |metric| log.outcomes(path, metric, args)))
+            }
+            Self::InspectZip => {
+                (inspect::task(path)?, Box::new(move |metric| inspect::read_zip(path, metric, args)))
+            }
+            Self::Separated(delimiter) => {
+                (unnamed(), Box::new(move |_| table::read_separated(path, delimiter, args)))
+            }
+            Self::JsonTable => (unnamed(), Box::new(move |_| table::read_json(path, args))),
+        })
     }
 }
+
+/// Reads the outcomes of a file by the metric or scorer, or by the first one of the file.
+type ReadOutcomes<'a> = Box<dyn FnOnce(Option<&str>) -> Result<Outcomes, Error> + 'a>;

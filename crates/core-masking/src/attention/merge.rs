@@ -15,7 +15,7 @@ impl MultiHeadAttention {
         self.merge_open(&self.gated(context, gates))
     }
 
-    /// `context` behind its gates, `[batch, kept, query, d_head]`.
+    /// `context` after its gates, `[batch, kept, query, d_head]`.
     pub(crate) fn gated(&self, context: Tensor, gates: Gate<'_>) -> Tensor {
         gates.apply(context, self.kept.as_ref())
     }

@@ -52,7 +52,7 @@ impl MultiHeadAttention {
         if bias.size()[2] > count { bias.narrow(2, 0, count) } else { bias }
     }
 
-    /// `bias` with that of distances, where queries and keys are the same positions; its last axis is the keys, and it and
+    /// `bias` plus the bias of distances, where queries and keys are the same positions; its last axis is the keys, and it and
     /// the result broadcast to `[batch, kept, query, key]`.
     pub fn with_distances(&self, bias: &Tensor) -> Tensor {
         let all = || {

@@ -2,7 +2,7 @@
 use tch::Tensor;
 
 use super::{Classified, ClassifierConfig, ClassifierHead, HeadActivation, Pooling, norm};
-use crate::layers::{LayerNorm, Linear, Norm};
+use crate::layers::{LayerNorm, Linear, Norm, normalised};
 use crate::{Error, ModelDropout, Weights};
 
 /// A classification head.
@@ -72,7 +72,7 @@ impl Head {
     /// - returns `[batch, labels]`, or `[batch, position, labels]` for each token
     pub(super) fn forward(&self, x: &Tensor, bias: &Tensor, dropout: &ModelDropout) -> Tensor {
         let read = x.narrow(1, 0, self.reads(x.size()[1]));
-        let read = self.entering.as_ref().map_or_else(|| read.shallow_clone(), |norm| norm.forward(&read));
+        let read = normalised(self.entering.as_ref(), &read);
         let read = match self.reads {
             Reads::First => read.select(1, 0), // [batch, d_model]
             Reads::Mean => {

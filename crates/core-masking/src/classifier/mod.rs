@@ -195,7 +195,13 @@ impl Classifier {
     /// - `dropout`: off in evaluation
     /// - returns `[batch, labels]`, of a classifier of tokens `[batch, position, labels]`
     pub fn forward(&self, batch: &Inputs, gates: &Gates, dropout: &ModelDropout) -> Tensor {
-        self.forward_from(0, &self.embed(batch, dropout), batch, gates, dropout)
+        let last = self.layers.len() - 1;
+        let embedded = self.embed(batch, dropout);
+        let x = (0..last).fold(embedded, |x, layer| self.layer(layer, &x, batch, gates, dropout));
+        // The last layer computes no position that the classifier does not read, unless it is recorded.
+        let queries = if gates.is_recorded() { x.size()[1] } else { self.head.reads(x.size()[1]) };
+        let read = self.layer_at(last, &x, queries, batch, gates, dropout);
+        self.head.forward(&read, batch.bias(), dropout)
     }
 
     /// Input of the first layer: `[batch, position, d_model]`.
@@ -213,26 +219,6 @@ impl Classifier {
         dropout: &ModelDropout,
     ) -> Tensor {
         self.layer_at(layer, x, x.size()[1], batch, gates, dropout)
-    }
-
-    /// [Logits](Self::forward) from what enters layer `layer`, counted from 0: `x` `[batch, position, d_model]`.
-    pub fn forward_from(
-        &self,
-        layer: usize,
-        x: &Tensor,
-        batch: &Inputs,
-        gates: &Gates,
-        dropout: &ModelDropout,
-    ) -> Tensor {
-        let last = self.layers.len() - 1;
-        let mut x = x.shallow_clone();
-        for layer in layer..last {
-            x = self.layer(layer, &x, batch, gates, dropout);
-        }
-        // The last layer computes no position that the classifier does not read, unless it is looked at.
-        let queries = if gates.is_recorded() { x.size()[1] } else { self.head.reads(x.size()[1]) };
-        let read = self.layer_at(last, &x, queries, batch, gates, dropout);
-        self.head.forward(&read, batch.bias(), dropout)
     }
 
     /// Multiply-adds of [`forward`](Self::forward) for one example, padded to `positions`: those of matrix products, which

@@ -5,8 +5,8 @@ use super::lanes::{LaneLayout, PackedKeyValue, Seen};
 use super::memory::Memory;
 use crate::attention::MultiHeadAttention;
 use crate::gates::Gate;
-use crate::translator::DecoderMemory;
-use crate::{Attention, Dropout, GatedModel, Translator, to_vec};
+use crate::translator::{DecoderMemory, Reader};
+use crate::{Attention, GatedModel, Translator, to_vec};
 
 /// Keys and values of all decoder layers. Keys never move: a hypothesis knows where those of its past are.
 pub(super) struct LaneMemory {
@@ -50,37 +50,23 @@ impl LaneMemory {
 }
 
 impl DecoderMemory for LaneMemory {
-    fn of_target(
-        &mut self,
-        layer: usize,
-        attention: &MultiHeadAttention,
-        x: &Tensor,
-        gate: Gate<'_>,
-        _: &Dropout,
-    ) -> Tensor {
-        self.layers[layer].steps.push(keys_values(attention, x));
+    fn of_target(&mut self, Reader { layer, module, gate, .. }: Reader<'_>, x: &Tensor) -> Tensor {
+        self.layers[layer].steps.push(keys_values(module, x));
         let steps = &self.layers[layer].steps;
         let count = steps.len() as i64;
         let distances = || Tensor::arange_start(1 - count, 1, (Kind::Int64, x.device())).unsqueeze(0);
-        let biases = attention.distance_bias(distances); // [1, kept, 1, steps]
+        let biases = module.distance_bias(distances); // [1, kept, 1, steps]
         let biases = biases.map(|biases| biases.view([-1, count]).tr());
-        attend(attention, x, gate, biases.as_ref(), |row, seen| {
+        attend(module, x, gate, biases.as_ref(), |row, seen| {
             let past = steps.iter().zip(&self.pasts[row]);
             past.for_each(|(step, &place)| seen.add(step, place as usize));
         })
     }
 
-    fn of_source(
-        &self,
-        layer: usize,
-        attention: &MultiHeadAttention,
-        x: &Tensor,
-        gate: Gate<'_>,
-        _: &Dropout,
-    ) -> Tensor {
+    fn of_source(&self, Reader { layer, module, gate, .. }: Reader<'_>, x: &Tensor) -> Tensor {
         let memory = &self.layers[layer].source;
         let hypotheses = self.hypotheses() as usize;
-        attend(attention, x, gate, None, |row, seen| {
+        attend(module, x, gate, None, |row, seen| {
             let Source { sentence, tokens } = self.sources[row / hypotheses];
             let first = sentence * self.source_length;
             (first..first + tokens).for_each(|place| seen.add(memory, place));

@@ -2,11 +2,10 @@
 use tch::Tensor;
 
 use super::memory::Memory;
+use crate::Attention;
 use crate::attention::{KEYS_AT_ONCE, KeyValue, MultiHeadAttention};
-use crate::gates::Gate;
 use crate::model::GatedModel;
-use crate::translator::{DecoderMemory, Translator};
-use crate::{Attention, Dropout};
+use crate::translator::{DecoderMemory, Reader, Translator};
 
 /// Keys and values of all decoder layers. The first axis of each tensor is the sentences still in the batch.
 ///
@@ -99,29 +98,15 @@ impl TensorMemory {
 }
 
 impl DecoderMemory for TensorMemory {
-    fn of_target(
-        &mut self,
-        layer: usize,
-        attention: &MultiHeadAttention,
-        x: &Tensor,
-        gate: Gate<'_>,
-        dropout: &Dropout,
-    ) -> Tensor {
-        let target = self.append(layer, &attention.keys_values(x));
+    fn of_target(&mut self, Reader { layer, module, gate, dropout }: Reader<'_>, x: &Tensor) -> Tensor {
+        let target = self.append(layer, &module.keys_values(x));
         let bias = self.target_bias();
-        let biased = attention.distance_bias(|| self.distances()).map(|of_distances| &bias + of_distances);
-        attention.attend(x, &target, biased.as_ref().unwrap_or(&bias), gate, dropout)
+        let biased = module.distance_bias(|| self.distances()).map(|of_distances| &bias + of_distances);
+        module.attend(x, &target, biased.as_ref().unwrap_or(&bias), gate, dropout)
     }
 
-    fn of_source(
-        &self,
-        layer: usize,
-        attention: &MultiHeadAttention,
-        x: &Tensor,
-        gate: Gate<'_>,
-        dropout: &Dropout,
-    ) -> Tensor {
-        attention.attend(x, &self.source[layer], &self.source_bias, gate, dropout)
+    fn of_source(&self, Reader { layer, module, gate, dropout }: Reader<'_>, x: &Tensor) -> Tensor {
+        module.attend(x, &self.source[layer], &self.source_bias, gate, dropout)
     }
 }
 

@@ -1,7 +1,7 @@
 //! ViT, Dosovitskiy et al. (2021), <https://arxiv.org/abs/2010.11929>, and DeiT, Touvron et al. (2021),
 //! <https://arxiv.org/abs/2012.12877>: patches of an image with learned positions, normalisation before each sublayer, and a
 //! linear map of the first position. DeiT has a second position before the patches, whose output only its teacher's classifier
-//! reads. Its layers are those of a language model that sees both sides.
+//! reads. Its layers are the blocks of a language model without the causal mask.
 //!
 //! Names follow transformers' `ViTForImageClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/vit/modeling_vit.py>.
@@ -14,7 +14,9 @@ use crate::classifier::{
 use crate::language_model::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation};
 
 /// ViT.
-pub static VIT: ClassifierFamily = ClassifierFamily {
+pub static VIT: ClassifierFamily = LIKE_VIT;
+
+const LIKE_VIT: ClassifierFamily = ClassifierFamily {
     model_type: "vit",
     architecture: "ViTForImageClassification",
     keys: KEYS,
@@ -33,16 +35,10 @@ pub static VIT: ClassifierFamily = ClassifierFamily {
 pub static DEIT: ClassifierFamily = ClassifierFamily {
     model_type: "deit",
     architecture: "DeiTForImageClassification",
-    keys: KEYS,
     names: names("deit", &["embeddings.cls_token", "embeddings.distillation_token"]),
     stack: Some(&LAYERS_OF_DEIT),
-    storage: Storage::PLAIN,
-    shares_layers: false,
-    supported: "{}",
-    positions: PositionStart::Zero,
-    head: HEAD,
-    token_head: HEAD,
     unused: &["deit.pooler.", "deit.embeddings.mask_token", "decoder."],
+    ..LIKE_VIT
 };
 
 const HEAD: ClassifierHead = ClassifierHead {

@@ -5,7 +5,7 @@ use super::TranslatorConfig;
 use crate::attention::{MultiHeadAttention, Visible};
 use crate::block::{Block, Norms};
 use crate::gates::Gate;
-use crate::layers::Norm;
+use crate::layers::{Norm, normalised};
 use crate::weights::Inventory;
 use crate::{Attention, Dropout, Error, Gates, ModelDropout, Projections, Weights};
 
@@ -59,12 +59,8 @@ impl Embeddings {
         if let Some(positions) = &self.positions {
             x += positions.narrow(0, start, ids.size()[1]);
         }
-        normalised(self.norm.as_ref(), x)
+        normalised(self.norm.as_ref(), &x)
     }
-}
-
-fn normalised(norm: Option<&Norm>, x: Tensor) -> Tensor {
-    norm.map_or_else(|| x.shallow_clone(), |norm| norm.forward(&x))
 }
 
 impl Layers {
@@ -96,7 +92,7 @@ impl Layers {
     }
 
     /// Encoder states from the output of the last layer, both `[batch, source, d_model]`.
-    pub(super) fn encoder_states(&self, x: Tensor) -> Tensor {
+    pub(super) fn encoder_states(&self, x: &Tensor) -> Tensor {
         normalised(self.last_norms[0].as_ref(), x)
     }
 
@@ -120,7 +116,7 @@ impl Layers {
     }
 
     /// Input of the output layer from the output of the last decoder layer, both `[batch, query, d_model]`.
-    pub(super) fn decoder_states(&self, x: Tensor) -> Tensor {
+    pub(super) fn decoder_states(&self, x: &Tensor) -> Tensor {
         let x = normalised(self.last_norms[1].as_ref(), x);
         self.decoder_scale.map_or_else(|| x.shallow_clone(), |scale| &x * scale)
     }
@@ -161,35 +157,30 @@ pub(super) struct DecoderAttention<'a> {
 impl DecoderAttention<'_> {
     /// Attention of `x` to the target so far, itself included, or to the source; both `[batch, query, d_model]`.
     fn read(&mut self, kind: Attention, layer: usize, module: &MultiHeadAttention, x: &Tensor) -> Tensor {
-        let gate = self.gates.of(kind, layer);
+        let reader = Reader { layer, module, gate: self.gates.of(kind, layer), dropout: self.dropout };
         match kind {
-            Attention::EncDec => self.memory.of_source(layer, module, x, gate, self.dropout),
-            _ => self.memory.of_target(layer, module, x, gate, self.dropout),
+            Attention::EncDec => self.memory.of_source(reader, x),
+            _ => self.memory.of_target(reader, x),
         }
     }
+}
+
+/// An attention module of a decoder layer in one pass.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    pub(crate) layer: usize,
+    pub(crate) module: &'a MultiHeadAttention,
+    pub(crate) gate: Gate<'a>,
+    pub(crate) dropout: &'a Dropout,
 }
 
 /// Keys and values of the target so far and of the source, for all layers of a decoder.
 pub(crate) trait DecoderMemory {
     /// Context of `x` in the target so far, itself included, whose keys and values are kept; both `[batch, query, d_model]`.
-    fn of_target(
-        &mut self,
-        layer: usize,
-        attention: &MultiHeadAttention,
-        x: &Tensor,
-        gate: Gate<'_>,
-        dropout: &Dropout,
-    ) -> Tensor;
+    fn of_target(&mut self, reader: Reader<'_>, x: &Tensor) -> Tensor;
 
     /// Context of `x` in the source; the same shapes.
-    fn of_source(
-        &self,
-        layer: usize,
-        attention: &MultiHeadAttention,
-        x: &Tensor,
-        gate: Gate<'_>,
-        dropout: &Dropout,
-    ) -> Tensor;
+    fn of_source(&self, reader: Reader<'_>, x: &Tensor) -> Tensor;
 }
 
 /// All positions of a target at once, each of which sees itself and those before.
@@ -198,30 +189,16 @@ pub(super) struct TeacherForced<'a> {
     pub(super) states: &'a Tensor,
     /// `[batch, 1, 1, source]`
     pub(super) source_bias: &'a Tensor,
-    /// Padding stands on the right, so no real position sees it through this: `[1, 1, target, target]`.
+    /// Padding is on the right, so no real position sees it through this: `[1, 1, target, target]`.
     pub(super) causal_bias: Tensor,
 }
 
 impl DecoderMemory for TeacherForced<'_> {
-    fn of_target(
-        &mut self,
-        _: usize,
-        attention: &MultiHeadAttention,
-        x: &Tensor,
-        gate: Gate<'_>,
-        dropout: &Dropout,
-    ) -> Tensor {
-        attention.forward(x, x, &attention.with_distances(&self.causal_bias), gate, dropout)
+    fn of_target(&mut self, Reader { module, gate, dropout, .. }: Reader<'_>, x: &Tensor) -> Tensor {
+        module.forward(x, x, &module.with_distances(&self.causal_bias), gate, dropout)
     }
 
-    fn of_source(
-        &self,
-        _: usize,
-        attention: &MultiHeadAttention,
-        x: &Tensor,
-        gate: Gate<'_>,
-        dropout: &Dropout,
-    ) -> Tensor {
-        attention.forward(x, self.states, self.source_bias, gate, dropout)
+    fn of_source(&self, Reader { module, gate, dropout, .. }: Reader<'_>, x: &Tensor) -> Tensor {
+        module.forward(x, self.states, self.source_bias, gate, dropout)
     }
 }

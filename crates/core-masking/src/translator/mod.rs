@@ -18,8 +18,8 @@ use crate::{Attention, Error, Gates, ModelDropout, TokenBatch, Weights, causal_b
 
 pub use config::{FeedForwardProjection, RelativeEntries, TranslatorConfig};
 pub use family::{EmbeddingNames, Norms, Positions, Sinusoids, TranslatorFamily};
-pub(crate) use layers::DecoderMemory;
 pub use layers::{Architecture, Layers};
+pub(crate) use layers::{DecoderMemory, Reader};
 pub use relative::RELATIVE;
 pub use vaswani::VASWANI;
 
@@ -113,7 +113,7 @@ impl Translator {
         let x = (first..self.config.encoder_layers).fold(x, |x, layer| {
             self.layers.encoder_layer(layer, &x, bias, gates.of(Attention::EncEnc, layer), dropout)
         });
-        self.layers.encoder_states(x)
+        self.layers.encoder_states(&x)
     }
 
     /// Decoder states, teacher forced.
@@ -147,7 +147,7 @@ impl Translator {
         let mut attention = DecoderAttention { memory, gates, dropout: &dropout.attention };
         let layers = 0..self.config.decoder_layers;
         let x = layers.fold(x, |x, layer| self.layers.decoder_layer(layer, &x, &mut attention, dropout));
-        self.layers.decoder_states(x)
+        self.layers.decoder_states(&x)
     }
 
     /// Multiply-adds of translating one sentence, padded to `source` tokens, in `steps` steps of a beam: those of matrix

@@ -14,7 +14,7 @@ pub(super) enum Filter {
     Hamming,
 }
 
-/// Bits behind the point of a weight: 8 remain for a level, 2 for sums that overshoot.
+/// Fractional bits of a weight: 8 remain for a level, 2 for sums that overshoot.
 const PRECISION: u32 = 32 - 8 - 2;
 
 impl Filter {

@@ -3,9 +3,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::BadRows;
 use crate::grammar::{Domain, SplitSizes, generate, inference_splits, phrase_splits};
-use crate::labelled::{Example, Format};
+use crate::labelled::{self, Example, Format};
 use crate::trees::Tree;
+use crate::{Error, images};
 
 /// Examples of the demo grammar: the seed of their generator and the number in each split.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -114,8 +116,25 @@ impl SplitFile {
         }
     }
 
+    /// Reads the examples; absent if neither the file nor the data have a layout.
+    ///
+    /// - `common`: the layout of the data; `of_values`: labels are numbers
+    pub fn read(
+        &self,
+        folder: &Path,
+        common: Option<&Format>,
+        (of_values, bad): (bool, &mut BadRows),
+    ) -> Option<Result<Vec<Example>, Error>> {
+        let path = self.path(folder);
+        if let Self::Images(_) = self {
+            return Some(images::read_folder(&path));
+        }
+        let read = if of_values { labelled::read_values } else { labelled::read };
+        self.format(common).map(|format| read(&path, format, bad))
+    }
+
     /// Layout of the file; absent if neither it nor the data have one, and for images.
-    pub fn format<'a>(&'a self, common: Option<&'a Format>) -> Option<&'a Format> {
+    fn format<'a>(&'a self, common: Option<&'a Format>) -> Option<&'a Format> {
         match self {
             Self::Plain(_) => common,
             Self::Formatted(own) => Some(&own.format),

@@ -46,7 +46,7 @@ pub struct SplitFiles {
     /// Rule of choices, if not that of `[score]`.
     #[serde(default, skip_serializing)]
     pub rule: Option<ChoiceRule>,
-    /// Another split, whose entries are those of this one but for `rule`.
+    /// Another split, from which this one takes all entries but `rule`.
     #[serde(default, skip_serializing)]
     pub like: Option<String>,
     /// Name for `just fetch`, if it is not that of `[data]`; no part of the record that a trained model keeps.
@@ -171,7 +171,7 @@ fn scattered(questions: &[Choice]) -> Option<&str> {
 /// Reads splits, of which some are like others.
 ///
 /// # Errors
-/// If one is like a split that there is not or that is like another, or has entries of its own besides `rule`.
+/// If one is like an unknown split or like one that is itself like another, or has other entries besides `rule`.
 pub fn splits<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, SplitFiles>, D::Error> {
     let read = BTreeMap::<String, SplitFiles>::deserialize(from)?;
     let whole = |(name, own): (&String, &SplitFiles)| {

@@ -7,8 +7,7 @@ use crate::findings::{ResultFile, SubjectFile, SubjectResults};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use charts::table::{Row, Table};
 use corpus::checksum;
-use corpus::images;
-use corpus::labelled::{self, Example, Format, Input, Scheme};
+use corpus::labelled::{Example, Format, Input, Scheme};
 use corpus::parallel::ParallelText;
 use corpus::splits::language::Texts;
 use corpus::splits::{BadRowRule, BadRows, classification, language, translation};
@@ -163,13 +162,8 @@ fn own(task: Task, data: Files, folder: &Path, name: &str) -> Result<Option<Spli
         }
         Task::Classification => {
             let file: classification::SplitFile = split.try_into()?;
-            let path = file.path(folder);
-            let mut examples = if let classification::SplitFile::Images(_) = file {
-                images::read_folder(&path)?
-            } else {
-                let format = file.format(format.as_ref()).context("its file has no format")?;
-                labelled::read(&path, format, &mut bad)?
-            };
+            let read = file.read(folder, format.as_ref(), (false, &mut bad));
+            let mut examples = read.context("its file has no format")??;
             examples.iter_mut().for_each(|example| example.rename(&rename));
             if scheme == Some(Scheme::Iob1) {
                 let convert = |example| Scheme::Iob1.apply(example).map_err(anyhow::Error::msg);

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use corpus::images;
-use corpus::labelled::{self, Example, Input, Scheme};
+use corpus::labelled::{Example, Input, Scheme};
 use corpus::splits::BadRows;
 use corpus::splits::classification::{Grammar, SplitFile};
 use rand::SeedableRng;
@@ -143,14 +143,8 @@ fn read_whole(
     let file = &spec.splits[split];
     let path = file.path(folder);
     check_fetched(std::slice::from_ref(&path), file.fetch().or(spec.fetch.as_ref()))?;
-    if let SplitFile::Images(_) = file {
-        return Ok(images::read_folder(&path)?);
-    }
-    match file.format(spec.format.as_ref()) {
-        Some(format) if of_values => Ok(labelled::read_values(&path, format, bad)?),
-        Some(format) => Ok(labelled::read(&path, format, bad)?),
-        None => Err(no_format(split)),
-    }
+    let read = file.read(folder, spec.format.as_ref(), (of_values, bad));
+    Ok(read.ok_or_else(|| no_format(split))??)
 }
 
 /// What examples that stay together have in common: the first text, or the bytes of the image.

@@ -20,7 +20,7 @@ pub(super) const BATCH_TOKENS: usize = 2_048;
 pub(super) enum Answer {
     /// Its class, a count, or its value, a decimal.
     One(Cell),
-    /// The class of each word; of a model that of each token.
+    /// The class of each word; in a model's answer, of each token.
     Tags(Vec<u32>),
 }
 
