@@ -120,8 +120,9 @@ impl Block {
     /// - `queries`: number of positions with a query
     pub(crate) fn attending(&self, x: &Tensor, queries: i64, turns: Option<&Turns>) -> Attending {
         let x = self.attention_norms.read(x);
-        let mut memory = self.attention.keys_values(&x);
+        // queries first: gradients are summed up in the order of these maps, and training is to repeat to the last bit
         let mut queries = self.attention.queries(&x.narrow(1, 0, queries));
+        let mut memory = self.attention.keys_values(&x);
         if let Some(norms) = &self.head_norms {
             (queries, memory.key) = (norms.of_queries(&queries), norms.of_keys(&memory.key));
         }

@@ -2,7 +2,7 @@
 use tch::Tensor;
 
 use super::TranslatorConfig;
-use crate::attention::{MultiHeadAttention, Visible};
+use crate::attention::MultiHeadAttention;
 use crate::block::{Block, Norms};
 use crate::gates::Gate;
 use crate::layers::{Norm, normalised};
@@ -83,12 +83,11 @@ impl Layers {
         gate: Gate<'_>,
         dropout: &ModelDropout,
     ) -> Tensor {
-        let block = &self.encoder[layer];
-        let bias = block.attention.with_distances(bias);
-        let attending = block.attending(x, x.size()[1], None);
-        let context = block.context(attending, &Visible::Under(&bias), gate, dropout);
-        let attended = block.attended(x, &block.attention.merge(context, gate), dropout);
-        block.fed(x, &gate.passing(x, attended), dropout)
+        let (block, (module, norms)) = (&self.encoder[layer], self.sublayer(Attention::EncEnc, layer));
+        let read = norms.read(x);
+        let output = module.forward(&read, &read, &module.with_distances(bias), gate, &dropout.attention);
+        let attended = gate.passing(x, norms.add(x, &output, None, &dropout.hidden));
+        block.fed(&attended, &attended, dropout)
     }
 
     /// Encoder states from the output of the last layer, both `[batch, source, d_model]`.
