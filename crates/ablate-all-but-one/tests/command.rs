@@ -6,7 +6,7 @@ use assert_cmd::Command;
 use predicates::str::contains;
 use records::AblationRow;
 use tempfile::TempDir;
-use test_support::{CLASSIFIER, TRANSLATOR, rows, trained};
+use test_support::{CLASSIFIER, LANGUAGE_MODEL, TRANSLATOR, rows, trained};
 
 fn folder() -> TempDir {
     trained(TRANSLATOR, "ablate-all-but-one", &["--limit", "first:1", "--attention", "enc-enc"])
@@ -115,4 +115,25 @@ fn shards_become_the_file_of_one_machine_also_with_heads_that_are_chosen() {
     command(whole.path()).args(arguments).assert().success();
     let chosen = "results/tiny/ablate-all-but-one-selected-on-dev.csv";
     assert_eq!(test_support::read(apart.path(), chosen), test_support::read(whole.path(), chosen));
+}
+
+/// To first order, a set's effect is the sum over its heads: the effects that `ablate-one` has stored predict what the gradient does.
+#[test]
+fn stored_effects_of_heads_add_up() {
+    let find = |stores_heads: bool| -> Vec<AblationRow> {
+        let folder = trained(LANGUAGE_MODEL, "ablate-all-but-one", &["--resamples", "0"]);
+        let sweep = ["--split", "train", "--limit", "200", "--resamples", "99", "--until-decided"];
+        if stores_heads {
+            test_support::command("ablate-one", folder.path()).args(sweep).assert().success();
+        }
+        command(folder.path()).args(&sweep[..4]).args(["--until-decided", "--control-variate", "on"]).assert().success();
+        rows(folder.path(), "ablate-all-but-one-train-sample-200.csv")
+    };
+    let (summed, direct) = (find(true), find(false));
+    assert_eq!(summed.len(), 8);
+    for (summed, direct) in summed.iter().zip(&direct) {
+        let gap = (summed.delta_low.unwrap() - direct.delta_low.unwrap()).abs();
+        let apart = (summed.correlation.unwrap() - direct.correlation.unwrap()).abs();
+        assert!(gap < 1e-4 && apart < 1e-4, "{summed:?} instead of {direct:?}");
+    }
 }

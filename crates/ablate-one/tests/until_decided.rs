@@ -93,6 +93,26 @@ fn a_killed_sweep_and_one_without_budget_go_on_to_the_same_file() {
     }
 }
 
+/// A sweep with other rules uses the effects that an earlier sweep has stored, and finds what it would find alone: the budget pays for the
+/// full model and for 8 heads on 50 of 200 sentences, but not for the gradient.
+#[test]
+fn stored_gradients_serve_other_sweeps() {
+    let (alone, second) = (folder(), folder());
+    let pocock = ["--until-decided", "--bounds", "pocock"];
+    let poor = [&pocock[..], &["--budget", "600"]].concat();
+    command(alone.path()).args(&poor).assert().code(1);
+    let expected = sweep(alone.path(), &pocock);
+    let first = ["--until-decided", "--output", "results/tiny/first.csv"];
+    command(second.path()).args(first).assert().success();
+    sweep(second.path(), &poor);
+    let found = sweep(second.path(), &pocock);
+    for (found, expected) in found.iter().zip(&expected) {
+        assert_eq!((found.head_id(), found.looks()), (expected.head_id(), expected.looks()));
+        let gap = (found.delta_low.unwrap() - expected.delta_low.unwrap()).abs();
+        assert!(gap < 1e-9 && found.correlation == expected.correlation, "{found:?} instead of {expected:?}");
+    }
+}
+
 /// Intervals hold at every look, whatever the margin, so that tests of stored rows need no model.
 #[test]
 fn stored_rows_are_tested_again_without_the_model() {

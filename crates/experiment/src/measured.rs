@@ -45,7 +45,7 @@ pub struct RowPlan {
 /// Results that grow by measuring.
 #[derive(Debug)]
 pub struct MeasuredRows<R: TestedRow> {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Rows requested, where they are a shard's.
     pub(crate) part: Option<Part>,
     pub(crate) writer: RowWriter<R>,

@@ -1,5 +1,6 @@
 //! Rows that are measured on a growing sample of the segments, until their verdicts are known.
 mod args;
+mod stored;
 
 use std::time::{Duration, Instant};
 
@@ -148,7 +149,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         self.writer.signature_mut().testing.expect("measured rows are tested")
     }
 
-    /// Stores first-order predictions for rows that have none; returns false if all have.
+    /// Stores first-order predictions for rows that have none; returns false if none had to be computed.
     fn predict(
         &mut self,
         subject: &dyn Subject,
@@ -163,14 +164,24 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
             return Ok(false);
         }
         let masked: Vec<HeadSet> = missing.iter().map(|set| set.masked.clone()).collect();
-        let predicted = subject.first_order(scored, base, &masked)?.ok_or_else(|| {
-            Error::input("--control-variate: the gradient does not predict the metric of this split")
-        })?;
+        let known = stored::predictions(&self.path, &self.writer.signature_mut().identity, base, &masked)?;
+        let is_known = known.is_some();
+        let predicted = match known {
+            Some((path, predicted)) => {
+                if !self.quiet {
+                    words::say!("first-order effects: sums of those in `{}`", path.display());
+                }
+                predicted
+            }
+            None => subject.first_order(scored, base, &masked)?.ok_or_else(|| {
+                Error::input("--control-variate: the gradient does not predict the metric of this split")
+            })?,
+        };
         let base: Vec<_> = (0..base.len()).map(|place| base.cells(place)).collect();
         for (RowSet { rows, .. }, cells) in missing.into_iter().zip(predicted) {
             self.writer.store(Block::new(first_order_name(&rows[0].name()), &cells, Some(&base)))?;
         }
-        Ok(true)
+        Ok(!is_known)
     }
 
     /// A row with what is known of it.

@@ -1,0 +1,74 @@
+//! First-order effects of single heads that another sweep of the same model and segments has stored.
+use std::path::{Path, PathBuf};
+
+use core_masking::HeadSet;
+use heads::experiment::ABLATE_ONE;
+use records::{BASE, Blocks, Identity, Signature, UNTIL_DECIDED};
+use stats::predictions::Predictions;
+use stats::{Cell, Cells, Segments};
+
+use crate::error::Error;
+
+/// Returns the segments that effects from `ablate-one` predict for each of `sets`, and the file that contains the effects. A set's effect
+/// is the sum over its heads, to first order.
+///
+/// `None` if no complete sweep in the folder of `path` has them for the full model's `base`, or the metric is not a mean of real numbers.
+///
+/// # Errors
+/// If stored statistics are broken.
+pub(super) fn predictions(
+    path: &Path,
+    identity: &Identity,
+    base: &Segments,
+    sets: &[HeadSet],
+) -> Result<Option<(PathBuf, Vec<Vec<Cells>>)>, Error> {
+    let cells: Vec<Cells> = (0..base.len()).map(|place| base.cells(place)).collect();
+    for (path, signature) in sweeps(path, identity) {
+        let Some(blocks) = Blocks::beside(&path, &signature)? else { continue };
+        // batches of other sizes are rounded differently
+        if blocks.get(BASE) != Some(&significance::block(BASE.to_owned(), base, None)) {
+            continue;
+        }
+        let mut store = significance::Store::new(&blocks, base.metric());
+        let mut of_set = |set: &HeadSet| -> Result<Option<Vec<Cells>>, Error> {
+            let mut sums = vec![0.0; cells.len()];
+            for head in set.iter() {
+                let Some(Predictions::Changes(changes)) = store.first_order(&head.to_string(), BASE)? else {
+                    return Ok(None);
+                };
+                sums.iter_mut().zip(changes).for_each(|(sum, change)| *sum += change);
+            }
+            let mut predicted = cells.clone();
+            for (own, change) in predicted.iter_mut().zip(sums) {
+                own[0] = Cell::Decimal((f64::from(own[0].value()) + change) as f32);
+            }
+            Ok(Some(predicted))
+        };
+        if let Some(predicted) = sets.iter().map(&mut of_set).collect::<Result<Option<_>, _>>()? {
+            return Ok(Some((path, predicted)));
+        }
+    }
+    Ok(None)
+}
+
+/// Complete sweeps of single heads in the folder of `path` whose rules of stopping may differ and whose other inputs are those of
+/// `identity`. A file that cannot be read is no such sweep.
+fn sweeps(path: &Path, identity: &Identity) -> Vec<(PathBuf, Signature)> {
+    let folder = path.parent().map(std::fs::read_dir).and_then(Result::ok);
+    let mut files: Vec<PathBuf> = folder.into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
+    files.sort();
+    let without_rules = |identity: &Identity| {
+        let mut identity = Identity { experiment: ABLATE_ONE.name.to_owned(), ..identity.clone() };
+        identity.arguments.remove(UNTIL_DECIDED);
+        identity
+    };
+    let own = without_rules(identity);
+    let is_same = |file: PathBuf| {
+        let signature = Signature::read(&file).ok()??;
+        let stored = &signature.identity;
+        let is_sweep = stored.experiment == ABLATE_ONE.name && signature.complete.is_some();
+        (is_sweep && without_rules(stored) == own).then(|| (file.with_extension("csv"), signature))
+    };
+    files.into_iter().filter_map(is_same).collect()
+}
