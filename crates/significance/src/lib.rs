@@ -35,7 +35,7 @@ pub use error::Error;
 pub use file::{AGAINST_ARGUMENTS, Retested, Share, retest};
 pub use groups::{Change, Group, groups};
 pub use merge::{Merged, merge};
-pub use replay::{Replayed, replay};
+pub use replay::{Look, Replayed, replay};
 
 /// The experiments whose results are tested, which the names of their files begin with.
 pub fn tested() -> impl Iterator<Item = &'static str> {

@@ -17,7 +17,7 @@ const LOOKS: usize = 6;
 const SEED: u64 = 1;
 
 /// A sweep with and without stopping.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Replayed {
     /// Heads of the sweep.
     pub heads: usize,
@@ -29,6 +29,22 @@ pub struct Replayed {
     pub reversed: usize,
     /// Forward passes over a segment, including the gradient, as a share of all heads times all segments.
     pub share: f64,
+    /// The looks, ascending by segments.
+    pub looks: Vec<Look>,
+}
+
+/// What a replayed sweep has found after a look. Forward passes are over one segment, a backward pass counts two, and those of the full
+/// model and of the gradient are included.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Look {
+    /// Measured segments.
+    pub segments: usize,
+    /// Heads that this look or an earlier one has decided.
+    pub decided: usize,
+    /// Forward passes until then.
+    pub passes: usize,
+    /// Forward passes if no head leaves the sweep.
+    pub fixed: usize,
 }
 
 /// Replays a sweep from its stored statistics. A head that no early look decides keeps the verdict of the full sweep.
@@ -48,10 +64,12 @@ pub fn replay(path: &Path, bounds: Spending, is_helped: bool) -> Result<Option<R
     let order = sampling_order(base.len(), SEED);
     let rules = UntilDecided { bounds, seed: SEED, control_variate: is_helped };
     let mut found = Replayed { heads: rows.len(), segments: base.len(), ..Replayed::default() };
-    if is_helped {
-        found.share = passes(base.metric()) as f64 / found.heads as f64;
-    }
+    let gradient = if is_helped { passes(base.metric()) } else { 0 };
+    found.share = gradient as f64 / found.heads as f64;
     let sizes = look_sizes(&base, LOOKS);
+    let before = base.len() * (1 + gradient);
+    let empty = |&segments| Look { segments, decided: 0, passes: before, fixed: before + segments * found.heads };
+    found.looks = sizes.iter().map(empty).collect();
     for exact in rows {
         let expected = exact.verdict(testing.margin_percent).ok_or_else(incomplete)?;
         let whole = store.variant(&exact.name(), BASE)?;
@@ -72,6 +90,10 @@ pub fn replay(path: &Path, bounds: Spending, is_helped: bool) -> Result<Option<R
                 (verdict, sample) = (early, size);
                 break;
             }
+        }
+        for own in &mut found.looks {
+            own.passes += sample.min(own.segments);
+            own.decided += usize::from(verdict != Verdict::Undecided && sample <= own.segments);
         }
         found.equal += usize::from(verdict == expected);
         found.reversed += usize::from(verdict != expected && expected != Verdict::Undecided);

@@ -1,15 +1,16 @@
 //! Heads that are decided after each look of a sweep that stops, and how well the gradient predicts what masking them does (no such figure
 //! is in the papers).
-use charts::chart::{At, Axis, Chart, Entry, Layer, Mark, Panel, Shape, Style};
-use charts::palette::{BLUE, GREY, INK};
+use charts::chart::{At, Axis, Chart, Color, Entry, Layer, Mark, Panel, Shape, Style};
+use charts::palette::{BLUE, GREY, INK, ORANGE};
 use charts::table::{Cell, Table};
 use charts::write::Sheet;
 use records::{AblationRow, TestedRow as _, UntilDecided, Verdicts};
 use stats::predictions::passes;
+use stats::sequential::Spending;
 use words::count;
 
 use crate::artefact::{Artefact, Reads, chapter};
-use crate::findings::error::{no_looks, no_segments};
+use crate::findings::error::{no_looks, no_segments, within};
 use crate::findings::segments::stored;
 use crate::findings::{Ablations, Criterion, Judge, Result, Results, experiment};
 use crate::view::{by_name, mark, sheet, three};
@@ -58,31 +59,95 @@ fn looks(
     sizes.into_iter().map(of_size).collect()
 }
 
+/// A line of the figure: heads decided by the passes that it took.
+struct Line {
+    name: &'static str,
+    style: Style,
+    mark: Mark,
+    points: Vec<(f64, f64)>,
+}
+
+impl Line {
+    /// - `look`: passes and heads decided
+    fn new(name: &'static str, ink: Color, leaves: bool, looks: impl Iterator<Item = (usize, usize)>) -> Self {
+        let points = looks.map(|(passes, decided)| (passes as f64 / 1_000.0, decided as f64)).collect();
+        let (style, mark) = if leaves {
+            (Style::line(ink, 1.0), Mark::new(Shape::Circle, 1.7, ink))
+        } else {
+            (Style::dashed(ink, 0.7), Mark::new(Shape::Square, 1.5, ink).hollow())
+        };
+        Self { name, style, mark, points }
+    }
+}
+
 fn sheet_of(sweep: &Ablations, rules: UntilDecided, criterion: Criterion) -> Result<Sheet> {
     let (base, _) = stored(sweep, || no_segments(&sweep.file))?;
     let judge = sweep.judge(criterion);
+    let is_whole = |row: &AblationRow| row.looks().is_some_and(|looks| looks == [base.len()]);
+    if rules.control_variate && sweep.rows.iter().all(is_whole) {
+        return replayed(sweep, judge);
+    }
     let looks = looks(sweep, judge, (rules, base.metric(), base.len()));
-    let chart = figure(sweep, &looks, (rules, judge));
+    let decided = |look: &Look| look.verdicts.needed + look.verdicts.dispensable;
+    let lines = [
+        Line::new("heads leave once decided", BLUE, true, looks.iter().map(|own| (own.passes, decided(own)))),
+        Line::new("no head leaves", GREY, false, looks.iter().map(|own| (own.fixed, decided(own)))),
+    ];
+    let note = format!(
+        "solid: this sweep, whose heads leave it once they are decided ({}); dashed: the passes that samples of these sizes take if no head \
+         leaves",
+        bounds(rules)
+    );
+    let chart = figure(sweep, &lines, note, judge);
     Ok(sheet(&sweep.file, STEM, chart, [table(sweep, &looks, judge)]))
 }
 
-fn figure(sweep: &Ablations, looks: &[Look], (rules, judge): (UntilDecided, Judge)) -> Chart {
-    let heads = sweep.rows.len();
-    let thousands = |passes: usize| passes as f64 / 1_000.0;
-    let decided = |look: &Look| (look.verdicts.needed + look.verdicts.dispensable) as f64;
-    let stopping: Vec<(f64, f64)> =
-        looks.iter().map(|look| (thousands(look.passes), decided(look))).collect();
-    let fixed: Vec<(f64, f64)> = looks.iter().map(|look| (thousands(look.fixed), decided(look))).collect();
-    let most = stopping.iter().chain(&fixed).map(|&(passes, _)| passes).fold(0.0, f64::max);
-    let (own, other) = (Mark::new(Shape::Circle, 1.7, BLUE), Mark::new(Shape::Square, 1.5, GREY).hollow());
-    let (solid, dashed) = (Style::line(BLUE, 1.0), Style::dashed(GREY, 0.7));
-    let layers = vec![
-        Layer::Rule(At::Y(heads as f64), Style::line(GREY, 0.4)),
-        Layer::Line(fixed.clone(), dashed),
-        Layer::Points(fixed, other),
-        Layer::Line(stopping.clone(), solid),
-        Layer::Points(stopping, own),
+/// A sweep of all segments and its gradient, as if heads had left it with and without the gradient as a control variate.
+fn replayed(sweep: &Ablations, judge: Judge) -> Result<Sheet> {
+    let path = &sweep.file.path;
+    let unreadable = || format!("the segments of `{}` cannot be read", path.display());
+    let replay = |is_helped| {
+        let found = significance::replay(path, Spending::Pocock, is_helped).map_err(within(unreadable))?;
+        found.ok_or_else(|| no_segments(&sweep.file))
+    };
+    let (helped, alone) = (replay(true)?, replay(false)?);
+    let leaves = |own: &significance::Look| (own.passes, own.decided);
+    let stays = |own: &significance::Look| (own.fixed, own.decided);
+    let lines = [
+        Line::new("heads leave, gradient", BLUE, true, helped.looks.iter().map(leaves)),
+        Line::new("heads leave", ORANGE, true, alone.looks.iter().map(leaves)),
+        Line::new("no head leaves, gradient", BLUE, false, helped.looks.iter().map(stays)),
+        Line::new("no head leaves", GREY, false, alone.looks.iter().map(stays)),
     ];
+    let note = "replayed from a sweep of all segments, in one random order and by Pocock's bounds; gradient: as a control variate";
+    let chart = figure(sweep, &lines, note.to_owned(), judge);
+    let row = |(name, own): (&str, &significance::Look)| {
+        let share = 100.0 * own.passes as f64 / own.fixed as f64;
+        let cells = [
+            ("decided", Cell::from(own.decided)),
+            ("passes", Cell::from(own.passes)),
+            ("of those without stopping", Cell::printed(share, |share| format!("{share:.0}%"))),
+        ];
+        (format!("{}, {name}", count(own.segments, "segment")).into(), cells.into())
+    };
+    let with = |name, found: &significance::Replayed| {
+        found.looks.iter().map(|look| row((name, look))).collect::<Vec<_>>()
+    };
+    let rows = [with("with gradient", &helped), with("without", &alone)].concat();
+    let title = sweep.file.titled("Heads decided after each look, replayed");
+    let table = by_name(Table::new("Deciding", sweep.file.label(STEM), title), ["look", "heads"], rows.into_iter())
+        .note("passes: forward passes over a segment; a backward pass counts two")
+        .note(judge.of_verdicts());
+    Ok(sheet(&sweep.file, STEM, chart, [table]))
+}
+
+fn figure(sweep: &Ablations, lines: &[Line], note: String, judge: Judge) -> Chart {
+    let heads = sweep.rows.len();
+    let most = lines.iter().flat_map(|line| &line.points).map(|&(passes, _)| passes).fold(0.0, f64::max);
+    let mut layers = vec![Layer::Rule(At::Y(heads as f64), Style::line(GREY, 0.4))];
+    for Line { style, mark, points, .. } in lines.iter().rev() {
+        layers.extend([Layer::Line(points.clone(), *style), Layer::Points(points.clone(), *mark)]);
+    }
     let x = Axis::around("forward passes over a segment, in thousands", 0.0, most);
     let y = Axis::around("heads decided", 0.0, heads as f64);
     let mut panels = vec![Panel::new([x, y], 120.0, layers)];
@@ -90,20 +155,16 @@ fn figure(sweep: &Ablations, looks: &[Look], (rules, judge): (UntilDecided, Judg
     let title = sweep
         .file
         .titled(format!("Heads decided by the effect of masking each on {}", sweep.metric().label()));
-    let entry = |text: &str, style, mark| Entry { line: Some(style), ..Entry::mark(text, mark) };
+    let entry = |line: &Line| Entry { line: Some(line.style), ..Entry::mark(line.name, line.mark) };
     Chart::new("Deciding", sweep.file.label(STEM), title)
-        .note(format!(
-            "solid: this sweep, whose heads leave it once they are decided ({}); dashed: the passes that samples of these sizes take if no \
-             head leaves",
-            bounds(rules)
-        ))
+        .note(note)
         .note("a backward pass counts two forward passes")
         .note((panels.len() > 1).then_some(
-"right: correlation, over the segments that were measured, of what masking a head changes and what the gradient predicts; line: \
+            "right: correlation, over the segments that were measured, of what masking a head changes and what the gradient predicts; line: \
              medians of layers",
-))
+        ))
         .note(judge.of_verdicts())
-        .entries([entry("heads leave once decided", solid, own), entry("no head leaves", dashed, other)])
+        .entries(lines.iter().map(entry).collect::<Vec<_>>())
         .panels(panels.len(), panels)
 }
 
@@ -152,7 +213,6 @@ fn table(sweep: &Ablations, looks: &[Look], judge: Judge) -> Table {
 mod tests {
     use super::*;
     use crate::findings::{Adjustment, Source};
-    use stats::sequential::Spending;
 
     /// Of three heads one is decided on 50 of 200 segments, one on 100, and one never.
     #[test]
@@ -183,6 +243,20 @@ mod tests {
             assert_eq!([needed, dispensable, undecided], verdicts);
         }
         assert_eq!(found.len(), 3);
-        assert_eq!(charts::legible::fault(&figure(&sweep, &found, (rules, judge))), None);
+    }
+
+    /// All 1,725 pairs of MRPC with the gradient, as the file whose replay `significance` tests.
+    #[test]
+    fn whole_sweeps_with_predictions_are_replayed() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../significance/tests/minilm-mrpc/ablate-one-msr_test.csv");
+        let experiments = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments").into();
+        let file = Source::File { path: path.into(), experiments }.one(experiment::SWEEP).unwrap();
+        let sweep: Ablations = Results::read(file).unwrap();
+        let rules = sweep.file.signature.as_ref().unwrap().identity.until_decided().unwrap();
+        let sheet = sheet_of(&sweep, rules, Criterion { alpha: 0.01, adjustment: Adjustment::None }).unwrap();
+        // 72 heads on 863 and 1,725 pairs, each with and without gradient
+        let rows = &sheet.tables[0].rows;
+        assert_eq!(rows.len(), 4);
+        assert!(rows.iter().all(|row| format!("{row:?}").contains('%')));
     }
 }
