@@ -1,9 +1,8 @@
-//! Masking each head of a model in turn, beside plain forward passes and beside a loop over a model of transformers with a hook
-//! before the output projection. Language models make the nats of each text.
+//! Masking each head of a model in turn, compared with plain forward passes, and with a loop over a model of transformers with a hook
+//! before the output projection. Language models compute the nats of each text.
 //!
-//! One batch, all of whose products take all threads, as those of transformers do. Whichever head is masked, it costs the
-//! others the same, so they are timed on one head of each layer. Ours is timed on a third of the heads of each layer, which
-//! share less than all heads do.
+//! One batch, whose products use all threads on both sides. The other side takes equally long for every head and is timed on one head of
+//! each layer. Ours is timed on a third of the heads of each layer, which share less than all heads do.
 use serde_json::{Value, json};
 use tch::Device;
 
@@ -15,14 +14,14 @@ use crate::sweep::{one_by_one, together};
 use crate::{Context, Row};
 
 /// How a model is measured.
-struct Case {
-    name: &'static str,
-    config: Value,
+pub struct Case {
+    pub name: &'static str,
+    pub config: Value,
     /// Texts of the batch, and the length of each in tokens.
-    texts: usize,
-    length: u32,
-    /// On a CPU, beside plain passes and transformers.
-    wanted: [f64; 2],
+    pub texts: usize,
+    pub length: u32,
+    /// On a CPU, compared with plain passes and with transformers.
+    pub wanted: [f64; 2],
 }
 
 /// The same on a GPU, which small batches leave idle.
@@ -45,6 +44,17 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
 
 impl Case {
     fn measure<M: Timed>(self, model: &M, context: &Context, row: &mut dyn FnMut(Row)) {
+        let (plain, of_peer) = self.ratios(model, context);
+        let name = |other| {
+            format!("all heads of {} on all threads, one masked at a time, compared with {other}", self.name)
+        };
+        let wanted = if context.machine.device == Device::Cpu { self.wanted } else { WANTED_ON_GPU };
+        row(Row { name: name("plain forward passes"), ratio: Ok(plain), wanted: wanted[0] });
+        row(Row { name: name("transformers with a hook"), ratio: of_peer, wanted: wanted[1] });
+    }
+
+    /// Speed of masked passes as a multiple of that of plain passes, and of transformers with a hook.
+    pub fn ratios<M: Timed>(&self, model: &M, context: &Context) -> (f64, Result<f64, String>) {
         let batch = model.made_up(self.texts, self.length);
         let mut heads = model.layout().heads();
         let layers = 1 + heads.last().unwrap().layer_index();
@@ -61,13 +71,6 @@ impl Case {
             Err(fault) => why = fault,
         }
         let ratios = context.ratios(|| together(model, &batch, &heads), &mut theirs);
-
-        let name = |other| {
-            format!("all heads of {} on all threads, one masked at a time, beside {other}", self.name)
-        };
-        let wanted = if context.machine.device == Device::Cpu { self.wanted } else { WANTED_ON_GPU };
-        row(Row { name: name("plain forward passes"), ratio: Ok(ratios[0]), wanted: wanted[0] });
-        let of_peer = ratios.get(1).copied().ok_or(why);
-        row(Row { name: name("transformers with a hook"), ratio: of_peer, wanted: wanted[1] });
+        (ratios[0], ratios.get(1).copied().ok_or(why))
     }
 }

@@ -5,6 +5,7 @@
 //! (`--python`), which works on the same `--device`; CTranslate2 is for CPUs.
 #![expect(clippy::unwrap_used, reason = "a benchmark has no one to report an error to")]
 mod ablation;
+mod decide;
 mod decoding;
 mod hook;
 mod importance;
@@ -76,10 +77,11 @@ struct Row {
 
 type Measurement = fn(&Context, &mut dyn FnMut(Row));
 
-const MEASUREMENTS: [(&str, Measurement); 11] = [
+const MEASUREMENTS: [(&str, Measurement); 12] = [
     ("ablation", ablation::measure),
     ("sweep", sweep::measure),
     ("hook", hook::measure),
+    ("decide", decide::measure),
     ("precision", precision::measure),
     ("pruning", pruning::measure),
     ("decoding", decoding::measure),
