@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use words::excerpt;
 
 use crate::Error;
+use crate::parts::Inventory;
 use crate::tensor_file::TensorFile;
-use crate::weights::Inventory;
 
 /// Remedy for quantised weights.
 pub(crate) const DEQUANTISE: &str = "use the model that it was made from, or, where transformers can do it, python -c \"from \

@@ -4,26 +4,23 @@ use tch::{Kind, Tensor};
 
 use crate::Dropout;
 use crate::attention::MultiHeadAttention;
-use crate::layers::LayerNorm;
+use crate::layers::Norm;
 use crate::relative_positions::{DebertaBuckets, table};
 
 /// Embeddings of distances, which a layer maps as it maps contents to queries and keys (`share_att_key` of DeBERTa).
 #[derive(Debug)]
 pub(crate) struct Disentangled {
     embeddings: Tensor, // [2 * buckets, d_model]
-    norm: LayerNorm,
+    norm: Norm,
     buckets: DebertaBuckets,
     rows: Tensor, // of the embeddings, for distances `query - key` from -longest to longest
     longest: i64,
 }
 
 impl Disentangled {
-    /// Terms of a score, whose sum is divided by the square root of their number times the width of heads.
-    pub const TERMS: f64 = 3.0;
-
     /// - `embeddings`: `[2 * buckets, d_model]`
     /// - `longest`: positions of a text at most
-    pub fn new(embeddings: Tensor, norm: LayerNorm, buckets: DebertaBuckets, longest: i64) -> Self {
+    pub fn new(embeddings: Tensor, norm: Norm, buckets: DebertaBuckets, longest: i64) -> Self {
         let rows = table(longest, |distance| buckets.row(distance), embeddings.device());
         Self { embeddings, norm, buckets, rows, longest }
     }

@@ -3,6 +3,7 @@
 use tch::Tensor;
 
 use crate::layers::{FeedForward, Linear};
+use crate::parts;
 
 /// The feed-forward network of a block, or several.
 #[derive(Debug)]
@@ -19,6 +20,18 @@ pub(crate) struct Experts {
     pub(crate) chosen: i64,
     /// True if the shares of those that are chosen sum to 1.
     pub(crate) is_normalised: bool,
+}
+
+impl From<parts::FeedForwards<Tensor>> for FeedForwards {
+    fn from(networks: parts::FeedForwards<Tensor>) -> Self {
+        match networks {
+            parts::FeedForwards::One(network) => Self::One(network.into()),
+            parts::FeedForwards::Experts { router, experts, chosen, is_normalised } => {
+                let experts = experts.into_iter().map(FeedForward::from).collect();
+                Self::Experts(Experts { router: router.into(), experts, chosen, is_normalised })
+            }
+        }
+    }
 }
 
 impl FeedForwards {

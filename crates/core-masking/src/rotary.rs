@@ -135,13 +135,15 @@ const LOCAL_BASE: &str = "rope_local_base_freq";
 
 /// Rotary positions of a layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Turning {
+pub struct Turning {
     /// Numbers of a head that turn, the first ones.
-    pub(crate) width: i64,
+    pub width: i64,
     /// True if neighbouring dimensions are rotated together instead of two halves.
-    pub(crate) interleaved: bool,
-    pub(crate) theta: f64,
-    pub(crate) scaling: Option<RotaryScaling>,
+    pub interleaved: bool,
+    /// Base of the frequencies.
+    pub theta: f64,
+    /// Scaling of the frequencies.
+    pub scaling: Option<RotaryScaling>,
 }
 
 /// Angles by which positions turn.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use tch::Tensor;
 
 use crate::Weights;
-use crate::weights::Inventory;
+use crate::parts::Inventory;
 
 /// Storage of linear maps in a family's files, by the ends of their names. In memory each has a tensor of its own, `[out, in]`.
 #[derive(Debug, PartialEq)]

@@ -11,7 +11,7 @@ use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use tch::{Device, Kind, Tensor};
 use words::excerpt;
 
-use crate::weights::Inventory;
+use crate::parts::Inventory;
 use crate::{Error, Weights, checkpoint};
 
 /// Bytes of a header at most, as in the safetensors crate.

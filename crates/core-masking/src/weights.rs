@@ -12,31 +12,12 @@ use safetensors::tensor::{Dtype, View};
 use tch::{Device, Kind, Tensor};
 
 use crate::Error;
+use crate::parts::{Inventory, Tensors};
 use crate::tensor_file::{TensorFile, check_shapes};
 
 /// The tensors of one model by name.
 #[derive(Debug)]
 pub struct Weights(BTreeMap<String, Tensor>);
-
-/// Name and shape of each tensor that a checkpoint must hold by its configuration.
-pub type Inventory = Vec<(String, Vec<i64>)>;
-
-/// Adds a linear map with its bias.
-pub(crate) fn linear(inventory: &mut Inventory, name: &str, output: i64, input: i64) {
-    inventory.push((format!("{name}.weight"), vec![output, input]));
-    inventory.push((format!("{name}.bias"), vec![output]));
-}
-
-/// Adds a layer normalisation.
-pub(crate) fn norm(inventory: &mut Inventory, name: &str, width: i64) {
-    inventory.push((format!("{name}.weight"), vec![width]));
-    inventory.push((format!("{name}.bias"), vec![width]));
-}
-
-/// Adds a normalisation that has a weight alone.
-pub(crate) fn scale(inventory: &mut Inventory, name: &str, width: i64) {
-    inventory.push((format!("{name}.weight"), vec![width]));
-}
 
 /// Rows and columns of a table at most: sums and products of them stay far below an overflow.
 pub(crate) const MOST_ROWS: i64 = 1 << 28;
@@ -220,6 +201,22 @@ impl Weights {
     /// A copy with storage of its own.
     pub fn duplicate(&self) -> Self {
         Self::from_tensors(self.0.iter().map(|(name, tensor)| (name.clone(), tensor.detach().copy())))
+    }
+}
+
+impl Tensors for &Weights {
+    type Tensor = Tensor;
+    type Fault = Error;
+
+    fn take(&mut self, name: String, shape: Vec<i64>) -> Result<Tensor, Error> {
+        let tensor = self.get(&name)?;
+        let found = tensor.size();
+        if found != shape {
+            return Err(Error::Input(format!(
+                "tensor `{name}` is {found:?}, but the model asks for {shape:?}"
+            )));
+        }
+        Ok(tensor)
     }
 }
 

@@ -7,20 +7,17 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use words::excerpt;
 
-use super::embedding::{Embedding, ImageShape, ImageSize};
+use super::embedding::{ImageShape, ImageSize};
 use super::family::{Classified, ClassifierFamily, ClassifierHead, DistanceNames, PositionStart};
 use crate::families::{BERT, CLASSIFIERS};
-use crate::language_model::{LanguageConfig, Normalisation, SLIDING};
+use crate::language_model::{LanguageConfig, SLIDING};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, joined, named};
-use crate::relative_positions::{DebertaBuckets, T5Buckets};
+use crate::relative_positions::DebertaBuckets;
 use crate::rotary::of_one_age;
 use crate::storage::Storage;
-use crate::weights::{
-    EPSILONS, Inventory, check_counts, check_divides, check_inventory, check_range, check_rates, linear,
-    norm, scale,
-};
+use crate::weights::{EPSILONS, check_counts, check_divides, check_inventory, check_range, check_rates};
 use crate::{
     Attention, DropoutRates, Error, HeadId, HeadLayout, HeadSet, LayerShape, Projections, checkpoint,
 };
@@ -466,11 +463,6 @@ impl ClassifierConfig {
         ImageShape::of(&self.options)
     }
 
-    /// Returns true if its norms have no bias.
-    pub(super) fn has_bare_norms(&self) -> bool {
-        self.family.stack.is_some_and(|stack| stack.norm == Normalisation::LayerWithoutBias)
-    }
-
     /// The longest text, in tokens; the positions of an image.
     pub fn longest_text(&self) -> i64 {
         self.max_position_embeddings - self.first_position()
@@ -529,59 +521,6 @@ impl ClassifierConfig {
         let shape = LayerShape::plain(layers, heads, self.hidden_size);
         let layout = HeadLayout::new([(Attention::SelfAttention, shape)]);
         if self.family.shares_layers { layout.of_one_layer() } else { layout }
-    }
-
-    /// Name and shape of each tensor in `model.safetensors`.
-    pub fn inventory(&self) -> Inventory {
-        let (width, layout, names) = (self.hidden_size, self.layout(), &self.family.names);
-        let mut inventory = Embedding::inventory(self);
-        if let Some(stack) = self.stack() {
-            inventory.extend(stack.stack_inventory());
-            inventory.extend(self.head_inventory());
-            return inventory;
-        }
-        let mut by_bucket = |part, shape| inventory.push((format!("{}.weight", names.of(part)), shape));
-        match names.distances {
-            None => {}
-            Some(DistanceNames::Bias(part)) => {
-                by_bucket(part, vec![T5Buckets::MPNET.buckets, self.num_attention_heads as i64]);
-            }
-            Some(DistanceNames::Embeddings { table, norm: part }) => {
-                by_bucket(table, vec![2 * self.deberta_buckets().buckets, width]);
-                norm(&mut inventory, &names.of(part), width);
-            }
-        }
-        let stored = if self.family.shares_layers { 1 } else { self.num_hidden_layers };
-        for layer in 0..stored {
-            let heads = layout.module(Attention::SelfAttention, layer);
-            let kept = heads.width();
-            let names = names.layer(layer);
-            let Projections { query, key, value, output } = &names.projections;
-            [query, key, value].iter().for_each(|name| linear(&mut inventory, name, kept, width));
-            linear(&mut inventory, output, width, kept);
-            norm(&mut inventory, &names.attention_norm, width);
-            linear(&mut inventory, &names.inner, self.intermediate_size, width);
-            linear(&mut inventory, &names.outer, width, self.intermediate_size);
-            norm(&mut inventory, &names.norm, width);
-        }
-        inventory.extend(self.head_inventory());
-        inventory
-    }
-
-    /// The part of the inventory that a pretrained encoder may lack: the maps of the classification head.
-    pub(super) fn head_inventory(&self) -> Inventory {
-        let (head, width) = (self.head(), self.hidden_size);
-        let mut inventory = Vec::new();
-        match (head.first, head.norm) {
-            (Some(first), Some(norm)) => {
-                inventory.push((format!("{first}.weight"), vec![width, width]));
-                scale(&mut inventory, norm, width);
-            }
-            (Some(first), None) => linear(&mut inventory, first, width, width),
-            (None, _) => {}
-        }
-        linear(&mut inventory, head.last, self.id2label.len() as i64, width);
-        inventory
     }
 }
 

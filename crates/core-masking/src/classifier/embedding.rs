@@ -3,10 +3,9 @@
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
-use super::{ClassifierConfig, ClassifierOptions, norm};
-use crate::layers::{LayerNorm, Linear};
-use crate::weights::{Inventory, linear, scale};
-use crate::{Error, SegmentBatch, Weights};
+use super::{ClassifierConfig, ClassifierOptions, EmbeddingParts};
+use crate::layers::{Linear, Norm};
+use crate::{Error, SegmentBatch};
 
 /// Examples as a classifier reads them.
 #[derive(Debug)]
@@ -160,7 +159,7 @@ pub(super) struct TokenEmbedding {
     positions: Option<Tensor>, // [max_position, d_model]
     uncounted: Option<i64>,    // the symbol that positions skip
     segments: Option<Tensor>,  // [segments, d_model]
-    norm: LayerNorm,
+    norm: Norm,
     map: Option<Linear>, // from narrower embeddings
 }
 
@@ -173,35 +172,22 @@ pub(super) struct PatchEmbedding {
 }
 
 impl Embedding {
-    pub(super) fn new(config: &ClassifierConfig, weights: &Weights) -> Result<Self, Error> {
-        let names = &config.family.names;
-        let Some(PatchNames { first, projection, positions }) = names.patches else {
-            return Ok(Self::Tokens(TokenEmbedding::new(config, weights)?));
-        };
-        let of = |part: &str| weights.get(&names.of(part));
-        Ok(Self::Patches(PatchEmbedding {
-            first: first.iter().map(|name| of(name)).collect::<Result<_, _>>()?,
-            kernel: of(&format!("{projection}.weight"))?,
-            bias: of(&format!("{projection}.bias"))?,
-            positions: of(positions)?,
-        }))
-    }
-
-    /// Name and shape of its tensors.
-    pub(super) fn inventory(config: &ClassifierConfig) -> Inventory {
-        let (names, (Some(patches), Some(shape))) =
-            (&config.family.names, (config.family.names.patches, config.image()))
-        else {
-            return TokenEmbedding::inventory(config);
-        };
-        let (width, ImageShape { channels, patch, .. }) = (config.hidden_size, shape);
-        let mut inventory: Inventory =
-            patches.first.iter().map(|name| (names.of(name), vec![1, 1, width])).collect();
-        let projection = names.of(patches.projection);
-        inventory.push((format!("{projection}.weight"), vec![width, channels, patch, patch]));
-        inventory.push((format!("{projection}.bias"), vec![width]));
-        inventory.push((names.of(patches.positions), vec![1, config.longest_text(), width]));
-        inventory
+    pub(super) fn new(config: &ClassifierConfig, parts: EmbeddingParts<Tensor>) -> Self {
+        match parts {
+            EmbeddingParts::Tokens { words, positions, segments, norm, map } => {
+                Self::Tokens(TokenEmbedding {
+                    words,
+                    positions,
+                    uncounted: config.uncounted(),
+                    segments,
+                    norm: norm.into(),
+                    map: map.map(Linear::from),
+                })
+            }
+            EmbeddingParts::Patches { first, kernel, bias, positions } => {
+                Self::Patches(PatchEmbedding { first, kernel, bias, positions })
+            }
+        }
     }
 
     /// Returns `[batch, position, d_model]`.
@@ -237,38 +223,6 @@ impl Embedding {
 }
 
 impl TokenEmbedding {
-    fn new(config: &ClassifierConfig, weights: &Weights) -> Result<Self, Error> {
-        let names = &config.family.names;
-        let table = |part: &str| weights.get(&format!("{}.weight", names.of(part)));
-        let map = names.embedding_map.filter(|_| config.embedding_width().1);
-        let map = map.map(|part| Linear::new(weights, &names.of(part)));
-        Ok(Self {
-            words: table(names.words)?,
-            positions: names.positions.map(table).transpose()?,
-            uncounted: config.uncounted(),
-            segments: names.segments.map(table).transpose()?,
-            norm: norm(config, weights, &names.of(names.embedding_norm))?,
-            map: map.transpose()?,
-        })
-    }
-
-    fn inventory(config: &ClassifierConfig) -> Inventory {
-        let (names, (narrow, is_mapped)) = (&config.family.names, config.embedding_width());
-        let table = |part: &str, rows| (format!("{}.weight", names.of(part)), vec![rows, narrow]);
-        let mut inventory = vec![table(names.words, config.vocab_size)];
-        inventory.extend(names.positions.map(|part| table(part, config.max_position_embeddings)));
-        inventory.extend(names.segments.map(|part| table(part, config.type_vocab_size)));
-        let norm_name = names.of(names.embedding_norm);
-        match config.has_bare_norms() {
-            true => scale(&mut inventory, &norm_name, narrow),
-            false => crate::weights::norm(&mut inventory, &norm_name, narrow),
-        }
-        if let Some(map) = names.embedding_map.filter(|_| is_mapped) {
-            linear(&mut inventory, &names.of(map), config.hidden_size, narrow);
-        }
-        inventory
-    }
-
     fn forward(&self, batch: &SegmentBatch) -> Tensor {
         let look_up = |table, ids| Tensor::embedding(table, ids, -1, false, false);
         let words = look_up(&self.words, &batch.tokens.ids);

@@ -1,7 +1,6 @@
 //! Differences between families of classifiers: entries of `config.json`, names of tensors, a few choices.
 use super::embedding::PatchNames;
 use crate::Projections;
-use crate::block::BlockNames;
 use crate::families::ConfigKeys;
 use crate::language_model::LanguageFamily;
 use crate::storage::Storage;
@@ -140,6 +139,15 @@ pub enum HeadActivation {
     Gelu,
 }
 
+/// Names of a layer's tensors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlockNames {
+    pub(crate) projections: Projections,
+    pub(super) attention_norm: String,
+    pub(super) feed_forward: [String; 2],
+    pub(super) norm: String,
+}
+
 impl ClassifierHead {
     /// One map, from each token: the head of token classifiers in nearly all families.
     ///
@@ -190,12 +198,10 @@ impl ClassifierNames {
     /// The names of a layer, counted from 0.
     pub(crate) fn layer(&self, layer: usize) -> BlockNames {
         let of = |part: &str| format!("{}.{}.{layer}.{part}", self.prefix, self.layers);
-        let [inner, outer] = self.feed_forward.map(of);
         BlockNames {
             projections: Projections::new(self.projections.map(of)),
             attention_norm: of(self.attention_norm),
-            inner,
-            outer,
+            feed_forward: self.feed_forward.map(of),
             norm: of(self.norm),
         }
     }

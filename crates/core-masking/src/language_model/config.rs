@@ -5,16 +5,16 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::family::{Bias, HeadNorm, LanguageFamily, LayerNames, Normalisation, Windows};
+use super::family::{Bias, LanguageFamily, LayerNames, Windows};
 use crate::families::{LANGUAGE_MODELS, LLAMA};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
+use crate::parts::HeadNorm;
 use crate::pruning::{PrunedHeads, joined, named};
 use crate::rotary::{RotaryScaling, Turning, of_one_age};
 use crate::storage::Storage;
 use crate::weights::{
-    EPSILONS, Inventory, MOST_ROWS, check_counts, check_divides, check_inventory, check_range, check_rates,
-    scale,
+    EPSILONS, MOST_ROWS, check_counts, check_divides, check_inventory, check_range, check_rates,
 };
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
@@ -309,13 +309,13 @@ impl LanguageConfig {
         if self.head_dim.is_none() {
             check_divides(heads, (keys.own("hidden_size"), self.hidden_size))?;
         }
+        self.validate_options()?;
         check_inventory(&Self { pruned_heads: PrunedHeads::new(), ..self.clone() }.inventory())?;
         // rotary positions have no table
         if !(1..=MOST_ROWS).contains(&self.max_position_embeddings) {
             return Err(format!("{} must be from 1 to {MOST_ROWS}", keys.own("max_position_embeddings")));
         }
         self.validate_numbers()?;
-        self.validate_options()?;
         let widths = (0..self.num_hidden_layers).filter_map(|layer| self.turning(layer));
         if let Some(Turning { width, .. }) = widths.into_iter().find(|turning| turning.width % 2 != 0) {
             let share = self.options.partial_rotary_factor.map(|share| format!(", of which {share} turn,"));
@@ -499,102 +499,6 @@ impl LanguageConfig {
             d_head: self.d_head(),
         };
         HeadLayout::new([(Attention::SelfAttention, shape)])
-    }
-
-    fn has(&self, bias: Bias) -> bool {
-        match bias {
-            Bias::Always => true,
-            Bias::Never => false,
-            Bias::OfAttention => self.attention_bias,
-            Bias::OfFeedForward => self.mlp_bias,
-        }
-    }
-
-    /// Name and shape of each tensor in `model.safetensors`, before maps are fused.
-    pub fn inventory(&self) -> Inventory {
-        let (names, width) = (&self.family.names, self.hidden_size);
-        let mut inventory = vec![self.embeddings()];
-        let table = |part: &str| {
-            (
-                format!("{}.weight", names.of(part)),
-                vec![self.max_position_embeddings.saturating_add(names.rows_before), width],
-            )
-        };
-        inventory.extend(names.positions.map(table));
-        inventory.extend(self.stack_inventory());
-        if !self.tie_word_embeddings {
-            inventory.push(self.output());
-        }
-        inventory
-    }
-
-    /// The part of the inventory between embeddings and the output layer: the layers and the last norm.
-    pub(crate) fn stack_inventory(&self) -> Inventory {
-        let (layout, names) = (self.layout(), &self.family.names);
-        let mut inventory = Inventory::new();
-        for layer in 0..self.num_hidden_layers {
-            let heads = layout.module(Attention::SelfAttention, layer);
-            self.layer_inventory(layer, &heads, &mut inventory);
-        }
-        self.norm(&mut inventory, &names.of(names.norm), self.hidden_size);
-        inventory
-    }
-
-    fn layer_inventory(&self, layer: usize, heads: &heads::ModuleHeads, inventory: &mut Inventory) {
-        let (biases, width, d_head) = (self.family.biases, self.hidden_size, self.d_head());
-        let names = self.layer_names(layer);
-        let [queries, keys] = [heads.kept.len(), heads.kept_key_values().len()]
-            .map(|count| (count as i64).saturating_mul(d_head));
-        let shape = heads.shape;
-        let [all_queries, all_keys] = match self.queries_stay() {
-            true => [shape.heads, shape.key_value_heads].map(|count| (count as i64).saturating_mul(d_head)),
-            false => [queries, keys],
-        };
-        let mut map = |name: &str, output, input, bias| {
-            inventory.push((format!("{name}.weight"), vec![output, input]));
-            if self.has(bias) {
-                inventory.push((format!("{name}.bias"), vec![output]));
-            }
-        };
-        let Projections { query, key, value, output } = &names.projections;
-        map(query, all_queries, width, biases.inputs);
-        map(key, all_keys, width, biases.inputs);
-        map(value, keys, width, biases.inputs);
-        map(output, width, queries, biases.output);
-        let mut block = |names: &[String], inner| {
-            let (last, first) = names.split_last().expect("a feed-forward block has two maps or three");
-            first.iter().for_each(|name| map(name, inner, width, biases.feed_forward));
-            map(last, width, inner, biases.feed_forward);
-        };
-        let experts = self.experts(layer);
-        if experts == 0 {
-            block(&names.feed_forward, self.feed_forward_width());
-        }
-        for number in 0..experts {
-            let inner = self.options.moe_intermediate_size.unwrap_or(self.feed_forward_width());
-            block(&names.expert(number), inner);
-        }
-        if let (Some([router, _]), 1..) = (&names.experts, experts) {
-            map(router, experts as i64, width, Bias::Never);
-        }
-        let around = [&names.attention_norm, &names.feed_forward_norm];
-        for name in around.iter().flat_map(|norms| [&norms.before, &norms.after]).flatten() {
-            self.norm(inventory, name, width);
-        }
-        let shapes = match self.family.names.head_norm {
-            HeadNorm::Alike => [vec![d_head], vec![d_head]],
-            HeadNorm::Own => [shape.heads, shape.key_value_heads].map(|heads| vec![heads as i64, d_head]),
-            HeadNorm::Joined => [vec![all_queries], vec![all_keys]],
-        };
-        let norms = names.head_norms.iter().flatten().zip(shapes);
-        inventory.extend(norms.map(|(name, shape)| (format!("{name}.weight"), shape)));
-    }
-
-    fn norm(&self, inventory: &mut Inventory, name: &str, width: i64) {
-        match self.family.norm {
-            Normalisation::Layer => crate::weights::norm(inventory, name, width),
-            _ => scale(inventory, name, width),
-        }
     }
 
     /// The table of embeddings.

@@ -1,6 +1,7 @@
 //! Differences between families of language models: entries of `config.json`, names of tensors, a few choices.
 use crate::Projections;
 use crate::families::ConfigKeys;
+use crate::parts::{HeadNorm, Normalisation};
 use crate::storage::Storage;
 
 /// A family of decoders with normalisation before each sublayer, such as Llama.
@@ -72,17 +73,6 @@ pub struct LanguageNames {
     pub output: &'static str,
 }
 
-/// Normalisation of queries and keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HeadNorm {
-    /// Over each head; the heads share their factors.
-    Alike,
-    /// Over each head, with separate factors.
-    Own,
-    /// Over all heads together.
-    Joined,
-}
-
 /// What stands before and after a sublayer, within its residual connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Around<T> {
@@ -97,19 +87,6 @@ impl<T> Around<T> {
     pub(super) fn map<U>(self, make: impl Fn(T) -> U) -> Around<U> {
         Around { before: self.before.map(&make), after: self.after.map(make) }
     }
-}
-
-/// Kind of normalisation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Normalisation {
-    /// Layer normalisation, Ba et al. (2016), <https://arxiv.org/abs/1607.06450>.
-    Layer,
-    /// The same without a bias.
-    LayerWithoutBias,
-    /// Root mean square, Zhang and Sennrich (2019), <https://arxiv.org/abs/1910.07467>: no mean is taken away, no bias added.
-    RootMeanSquare,
-    /// The same with factors that are 1 more than the weights: Gemma.
-    ShiftedRootMeanSquare,
 }
 
 /// Which linear maps have a bias.

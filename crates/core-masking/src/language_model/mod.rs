@@ -8,6 +8,7 @@ mod family;
 mod generate;
 mod layer;
 mod nats;
+mod parts;
 mod sweep;
 
 use std::collections::BTreeMap;
@@ -23,16 +24,17 @@ use crate::model::GatedModel;
 use crate::rotary::{Rotary, Turning, Turns};
 use crate::{Attention, Error, Gates, HeadMeans, ModelDropout, Weights};
 
+pub use crate::parts::{HeadNorm, Normalisation};
 pub use crate::rotary::RotaryScaling;
 pub use attribution::{Attribution, Contrast};
 pub use batch::{ChoiceRows, PredictionBatch, Window};
 pub use config::{LanguageConfig, LanguageOptions, TokenIds};
-pub use family::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows};
+pub use family::{Around, Bias, Biases, LanguageFamily, LanguageNames, Windows};
 pub use generate::Stop;
 pub use nats::{LOGITS_AT_ONCE, training_loss};
+pub use parts::LanguageParts;
 
 pub(crate) use config::SLIDING;
-pub(crate) use layer::{block, norm};
 
 use nats::{Output, token_nats};
 
@@ -54,28 +56,21 @@ impl GatedModel for LanguageModel {
     type Examples = PredictionBatch;
 
     fn new(config: LanguageConfig, weights: Weights) -> Result<Self, Error> {
-        let names = &config.family.names;
-        let words = weights.get(&config.embeddings().0)?;
-        let positions = names.positions.map(|part| weights.get(&format!("{}.weight", names.of(part))));
-        let table = if config.tie_word_embeddings {
-            words.shallow_clone()
-        } else {
-            weights.get(&config.output().0)?
-        };
+        let LanguageParts { words, positions, blocks, norm, output } = config.parts(&mut &weights)?;
+        let layers: Vec<Block> = blocks.into_iter().map(Block::from).collect();
         let mut rotary: Vec<(Turning, Rotary)> = Vec::new();
-        for turning in (0..config.num_hidden_layers).filter_map(|layer| config.turning(layer)) {
+        for turning in layers.iter().filter_map(|layer| layer.turning) {
             if rotary.iter().all(|(known, _)| *known != turning) {
                 rotary.push((turning, Rotary::new(turning, words.device())));
             }
         }
+        let table = output.unwrap_or_else(|| words.shallow_clone());
         Ok(Self {
             output: Output { table, cap: config.options.final_logit_softcapping },
             rotary,
-            positions: positions.transpose()?,
-            layers: (0..config.num_hidden_layers)
-                .map(|layer| block(&config, &weights, layer))
-                .collect::<Result<_, _>>()?,
-            norm: norm(&config, &weights, &names.of(names.norm))?,
+            positions,
+            layers,
+            norm: norm.into(),
             words,
             config,
             weights,

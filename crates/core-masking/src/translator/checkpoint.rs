@@ -4,10 +4,10 @@ use std::path::Path;
 use tch::{Device, Kind, Tensor};
 
 use super::family::{Positions, Sinusoids};
-use super::vaswani::position_table;
+use super::parts::position_table;
 use super::{Translator, TranslatorConfig};
+use crate::parts::Inventory;
 use crate::tensor_file::TensorFile;
-use crate::weights::Inventory;
 use crate::{Error, GatedModel, Weights};
 
 impl Translator {
@@ -97,7 +97,7 @@ fn tied_inventory(config: &TranslatorConfig) -> Inventory {
     config.copies().into_iter().map(copy).chain(tables).collect()
 }
 
-const STACKS: [&str; 2] = ["encoder", "decoder"];
+const STACKS: [usize; 2] = [0, 1];
 
 /// Takes the copies out.
 fn drop_tied(weights: &mut Weights, config: &mut TranslatorConfig, path: &Path) -> Result<(), Error> {

@@ -10,7 +10,7 @@ use crate::families::{MARIAN, TRANSLATORS, assume};
 use crate::layers::Activation;
 use crate::model::ModelConfig;
 use crate::pruning::{PrunedHeads, by_layer, named};
-use crate::weights::{Inventory, check_counts, check_divides, check_inventory, check_rates};
+use crate::weights::{check_counts, check_divides, check_inventory, check_rates};
 use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
 
 /// Sizes and symbols of a translator, under the names that Hugging Face transformers has for Marian.
@@ -172,7 +172,7 @@ impl TranslatorConfig {
                 heads.into_iter().try_for_each(|heads| check_divides(heads, ("d_model", self.d_model)))?;
             }
         }
-        (self.family.layers.check)(self)?;
+        self.check_relative()?;
         check_inventory(&Self { pruned_attention_heads: BTreeMap::new(), ..self.clone() }.inventory())?;
         // The one table that is computed, so that no tensor of a file vouches for its size: 256 MB.
         let most = ((1 << 26) / self.d_model).max(1);
@@ -289,21 +289,6 @@ impl TranslatorConfig {
         let is_last = name.ends_with("out_proj.weight") || name.ends_with("fc2.weight");
         if is_last { 1.0 / (sublayers as f64).sqrt() } else { 1.0 }
     }
-
-    /// Name and shape of each tensor in `model.safetensors`.
-    pub fn inventory(&self) -> Inventory {
-        let names = self.embeddings();
-        let mut inventory = vec![(names.source.to_owned(), vec![self.vocab_size, self.d_model])];
-        if !self.shares_vocabulary() {
-            inventory.push((names.target.to_owned(), vec![self.target_vocabulary(), self.d_model]));
-        }
-        if self.output_layer() != self.target_embedding() {
-            inventory.push((self.output_layer().to_owned(), vec![self.target_vocabulary(), self.d_model]));
-        }
-        inventory.extend(names.bias.map(|name| (name.to_owned(), vec![1, self.target_vocabulary()])));
-        inventory.extend((self.family.layers.inventory)(self));
-        inventory
-    }
 }
 
 impl ModelConfig for TranslatorConfig {
@@ -326,7 +311,7 @@ impl ModelConfig for TranslatorConfig {
     }
 
     fn projections(&self, attention: Attention, layer: usize) -> Projections {
-        (self.family.layers.projections)(attention, layer)
+        self.family.layers.projections(attention, layer)
     }
 
     fn without_heads(&self, heads: &HeadSet) -> Self {

@@ -1,7 +1,7 @@
 //! Differences between families of translators: entries of `config.json`, embeddings, positions, places of normalisation.
 use tch::{Device, Kind, Tensor};
 
-use super::Architecture;
+use super::parts::Architecture;
 use crate::families::ConfigKeys;
 
 /// A family of encoder-decoder models, such as Marian.

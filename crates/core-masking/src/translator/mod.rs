@@ -3,9 +3,8 @@ mod checkpoint;
 mod config;
 mod family;
 mod layers;
-mod relative;
+mod parts;
 mod sweep;
-mod vaswani;
 
 use std::collections::BTreeMap;
 
@@ -18,10 +17,9 @@ use crate::{Attention, Error, Gates, ModelDropout, TokenBatch, Weights, causal_b
 
 pub use config::{FeedForwardProjection, RelativeEntries, TranslatorConfig};
 pub use family::{EmbeddingNames, Norms, Positions, Sinusoids, TranslatorFamily};
-pub use layers::{Architecture, Layers};
+pub use layers::Layers;
 pub(crate) use layers::{DecoderMemory, Reader};
-pub use relative::RELATIVE;
-pub use vaswani::VASWANI;
+pub use parts::{Architecture, RELATIVE, TranslatorParts, VASWANI};
 
 use layers::{DecoderAttention, TeacherForced};
 
@@ -38,7 +36,7 @@ impl GatedModel for Translator {
     type Examples = PairBatch;
 
     fn new(config: TranslatorConfig, weights: Weights) -> Result<Self, Error> {
-        let layers = (config.family.layers.build)(&config, &weights)?;
+        let layers = Layers::new(&config, config.parts(&mut &weights)?, weights.options());
         Ok(Self { config, weights, layers })
     }
 
