@@ -6,31 +6,12 @@ use tch::{Device, Kind, Tensor};
 
 use crate::gates::Gate;
 use crate::layers::Linear;
-use crate::{Dropout, causal_bias, parts};
+use crate::{Dropout, causal_bias};
+use families::parts;
 use heads::ModuleHeads;
 
 pub use scores::DistanceBias;
 pub(crate) use scores::Scores;
-
-/// Names of the four linear maps of an attention module.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Projections {
-    /// W_q
-    pub query: String,
-    /// W_k
-    pub key: String,
-    /// W_v
-    pub value: String,
-    /// W_o
-    pub output: String,
-}
-
-impl Projections {
-    /// From the names of query, key, value and output projection.
-    pub fn new([query, key, value, output]: [String; 4]) -> Self {
-        Self { query, key, value, output }
-    }
-}
 
 /// Attention whose heads can each be scaled by a gate.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! One block of a Transformer: self-attention, in a translator's decoder attention to the source, and a feed-forward network, each
 //! added to the residual stream. Every model here is a stack of these; families differ in the places of their norms.
+use families::parts::{self, FeedForwardInput};
+use families::rotary::Turning;
 use tch::Tensor;
 
 use crate::attention::{KeyValue, MultiHeadAttention, Visible};
@@ -7,8 +9,7 @@ use crate::experts::FeedForwards;
 use crate::gates::Gate;
 use crate::head_norms::HeadNorms;
 use crate::layers::{FeedForward, LayerNorm, Norm, normalised};
-use crate::parts::{self, FeedForwardInput};
-use crate::rotary::{Turning, Turns};
+use crate::rotary::Turns;
 use crate::{Dropout, ModelDropout};
 
 /// One block.

@@ -1,11 +1,11 @@
 //! Disentangled attention: He et al. (2021), <https://arxiv.org/abs/2006.03654>, Section 3.1. A score is the sum of content to
 //! content, content to position and position to content, where a position is an embedding of the distance between query and key.
-use tch::{Kind, Tensor};
+use families::buckets::DebertaBuckets;
+use tch::{Device, Kind, Tensor};
 
 use crate::Dropout;
 use crate::attention::MultiHeadAttention;
 use crate::layers::Norm;
-use crate::relative_positions::{DebertaBuckets, table};
 
 /// Embeddings of distances, which a layer maps as it maps contents to queries and keys (`share_att_key` of DeBERTa).
 #[derive(Debug)]
@@ -64,4 +64,9 @@ impl Disentangled {
         let (_, rows) = self.span(queries as i64, keys as i64);
         (queries + keys) * rows as u64 * module.query.size().0
     }
+}
+
+/// What `bucket` gives for all distances from `-reach` to `reach`: integers, `[2 * reach + 1]`.
+pub(crate) fn table(reach: i64, bucket: impl Fn(i64) -> i64, device: Device) -> Tensor {
+    Tensor::from_slice(&(-reach..=reach).map(bucket).collect::<Vec<_>>()).to_device(device)
 }

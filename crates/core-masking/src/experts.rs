@@ -1,9 +1,9 @@
 //! Feed-forward networks: one, or experts of which each position reads a few, Shazeer et al. (2017),
 //! <https://arxiv.org/abs/1701.06538>, as in Qwen3-MoE, <https://arxiv.org/abs/2505.09388>.
+use families::parts;
 use tch::Tensor;
 
 use crate::layers::{FeedForward, Linear};
-use crate::parts;
 
 /// The feed-forward network of a block, or several.
 #[derive(Debug)]

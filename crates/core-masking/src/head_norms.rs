@@ -1,8 +1,8 @@
 //! Norms of queries and keys: Henry et al. (2020), <https://arxiv.org/abs/2010.04245>.
+use families::parts::{self, HeadNorm};
 use tch::{Device, Tensor};
 
 use crate::layers::Norm;
-use crate::parts::{self, HeadNorm};
 use heads::ModuleHeads;
 
 /// Norms of queries and keys.

@@ -1,8 +1,7 @@
 //! Parts of a Transformer layer besides attention.
-use serde::{Deserialize, Serialize};
+use families::parts::{self, Activation, Normalisation};
 use tch::{Kind, Tensor};
 
-use crate::parts::{self, Normalisation};
 use crate::product;
 
 /// `x W^T + b`.
@@ -160,35 +159,13 @@ impl Norm {
     }
 }
 
-/// The nonlinearity of a feed-forward block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Activation {
-    /// x Φ(x), Hendrycks and Gimpel (2016), exactly.
-    #[serde(alias = "gelu_python")]
-    Gelu,
-    /// The same by its tanh approximation.
-    #[serde(alias = "gelu_fast", alias = "gelu_accurate", alias = "gelu_python_tanh")]
-    GeluNew,
-    /// The same, as Gemma calls it.
-    GeluPytorchTanh,
-    /// max(0, x), Vaswani et al. (2017)
-    Relu,
-    /// x * sigmoid(x), as in Llama
-    Silu,
-    /// The same, as the opus-mt models call it
-    Swish,
-}
-
-impl Activation {
-    /// Of each element.
-    pub fn apply(self, x: &Tensor) -> Tensor {
-        match self {
-            Self::Gelu => x.gelu("none"),
-            Self::GeluNew | Self::GeluPytorchTanh => x.gelu("tanh"),
-            Self::Relu => x.relu(),
-            Self::Silu | Self::Swish => x.silu(),
-        }
+/// A nonlinearity, of each element.
+fn activated(activation: Activation, x: &Tensor) -> Tensor {
+    match activation {
+        Activation::Gelu => x.gelu("none"),
+        Activation::GeluNew | Activation::GeluPytorchTanh => x.gelu("tanh"),
+        Activation::Relu => x.relu(),
+        Activation::Silu | Activation::Swish => x.silu(),
     }
 }
 
@@ -216,8 +193,8 @@ impl FeedForward {
     /// `x`: `[batch, position, d_model]`; returns the same shape.
     pub fn forward(&self, x: &Tensor) -> Tensor {
         let active = match &self.gate {
-            Some(gate) => self.activation.apply(&gate.forward(x)) * self.inner.forward(x), // [batch, position, d_ff]
-            None => self.activation.apply(&self.inner.forward(x)),
+            Some(gate) => activated(self.activation, &gate.forward(x)) * self.inner.forward(x), // [batch, position, d_ff]
+            None => activated(self.activation, &self.inner.forward(x)),
         };
         self.outer.forward(&active)
     }

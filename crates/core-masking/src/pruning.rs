@@ -21,31 +21,6 @@ pub enum Removal {
     Uniform,
 }
 
-/// Removed heads as transformers writes them in `config.json`: by layer, both counted from 0.
-pub type PrunedHeads = BTreeMap<usize, BTreeSet<usize>>;
-
-/// The heads of `pruned` as names.
-pub(crate) fn named(attention: Attention, pruned: &PrunedHeads) -> impl Iterator<Item = HeadId> + '_ {
-    let in_layer = move |(&layer, heads): (&usize, &BTreeSet<usize>)| {
-        heads.iter().map(move |&head| HeadId::from_index(attention, layer, head)).collect::<Vec<_>>()
-    };
-    pruned.iter().flat_map(in_layer)
-}
-
-/// The heads of one attention type by layer.
-pub(crate) fn by_layer(attention: Attention, heads: &HeadSet) -> PrunedHeads {
-    let mut layers = PrunedHeads::new();
-    for id in heads.iter().filter(|id| id.attention() == attention) {
-        layers.entry(id.layer_index()).or_default().insert(id.head_index());
-    }
-    layers
-}
-
-/// Heads of one attention type that are `pruned`, and these.
-pub(crate) fn joined(attention: Attention, pruned: &PrunedHeads, heads: &HeadSet) -> PrunedHeads {
-    by_layer(attention, &named(attention, pruned).chain(heads.iter()).collect())
-}
-
 /// The weights without `heads`. `projections` names the linear maps of a layer; `queries_stay` says that its maps of queries and
 /// keys are left as they are.
 ///

@@ -14,7 +14,7 @@ use crate::parts::Inventory;
 use crate::tensor_file::TensorFile;
 
 /// Remedy for quantised weights.
-pub(crate) const DEQUANTISE: &str = "use the model that it was made from, or, where transformers can do it, python -c \"from \
+pub const DEQUANTISE: &str = "use the model that it was made from, or, where transformers can do it, python -c \"from \
      transformers import AutoModelForCausalLM as M; M.from_pretrained('DIR').dequantize().save_pretrained('NEW')\"";
 
 /// Reads the `config.json` of a model of one of `families`, which it names by its `model_type` or else by the class in `architectures`.
@@ -22,7 +22,7 @@ pub(crate) const DEQUANTISE: &str = "use the model that it was made from, or, wh
 /// - `names`: both names of a family
 /// - `of_family`: the configuration of a model of this family, from the entries of the file
 /// - `inventory`: its tensors, so that an error can name the nearest family
-pub(crate) fn read_config<F, C>(
+pub fn read_config<F, C>(
     path: &Path,
     families: &[&'static F],
     names: impl Fn(&F) -> [&'static str; 2],
@@ -121,10 +121,7 @@ pub fn refuse_adapter(file: &Path) -> Result<(), Error> {
 }
 
 /// Refuses variants that are not supported: entries that a `config.json` may have, and the only value that each may have.
-pub(crate) fn check_supported(
-    json: &Map<String, Value>,
-    supported: &[(&'static str, bool)],
-) -> Result<(), String> {
+pub fn check_supported(json: &Map<String, Value>, supported: &[(&'static str, bool)]) -> Result<(), String> {
     for (name, wanted) in supported {
         if json.get(*name).and_then(Value::as_bool).is_some_and(|found| found != *wanted) {
             return Err(format!("{name} is {}, which is not supported", !wanted));
@@ -137,7 +134,7 @@ pub(crate) fn check_supported(
 const LONGEST_JSON: u64 = 1 << 24;
 
 /// Reads a JSON file.
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let mut text = Vec::new();
     open(path)?
         .take(LONGEST_JSON + 1)
@@ -151,17 +148,17 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
 }
 
 /// Reads a configuration from the JSON of a file.
-pub(crate) fn parse<T: DeserializeOwned>(path: &Path, json: Value) -> Result<T, Error> {
+pub fn parse<T: DeserializeOwned>(path: &Path, json: Value) -> Result<T, Error> {
     serde_json::from_value(json).map_err(|fault| Error::json(path, &fault))
 }
 
 /// Opens a file for reading, but nothing that never ends, such as a pipe or a device.
-pub(crate) fn open(path: &Path) -> Result<File, Error> {
+pub fn open(path: &Path) -> Result<File, Error> {
     durable::open_regular(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
 /// Writes a JSON file; it is there whole or not at all.
-pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
     let json = serde_json::to_string_pretty(value).map_err(|fault| Error::json(path, &fault))?;
     Ok(durable::write(path, json + "\n")?)
 }

@@ -17,7 +17,7 @@ pub struct ConfigKeys {
 
 impl ConfigKeys {
     /// The family's name of an entry.
-    pub(crate) fn own<'a>(&self, name: &'a str) -> &'a str {
+    pub fn own<'a>(&self, name: &'a str) -> &'a str {
         let entry = self.entries.iter().find(|(common, _)| *common == name);
         entry.and_then(|(_, own)| *own).unwrap_or(name)
     }
@@ -26,7 +26,7 @@ impl ConfigKeys {
     ///
     /// # Panics
     /// If the defaults are no JSON.
-    pub(crate) fn to_common(&self, mut json: Map<String, Value>) -> Map<String, Value> {
+    pub fn to_common(&self, mut json: Map<String, Value>) -> Map<String, Value> {
         // Where a family has no such entry, one of that name means nothing.
         rename(&mut json, self.entries.iter().map(|&(name, own)| (own, Some(name))));
         assume(&mut json, self.defaults);
@@ -34,14 +34,14 @@ impl ConfigKeys {
     }
 
     /// The defaults, under common names.
-    pub(crate) fn assumed(&self) -> Map<String, Value> {
+    pub fn assumed(&self) -> Map<String, Value> {
         let mut assumed = Map::new();
         assume(&mut assumed, self.defaults);
         assumed
     }
 
     /// Writes a configuration, whose entries have common names, under the family's names.
-    pub(crate) fn write(&self, path: &Path, config: &impl Serialize) -> Result<(), Error> {
+    pub fn write(&self, path: &Path, config: &impl Serialize) -> Result<(), Error> {
         if self.entries.is_empty() {
             return checkpoint::write_json(path, config); // in the order of its entries
         }
@@ -67,7 +67,7 @@ fn rename<'a>(
 ///
 /// # Panics
 /// If the defaults are no JSON.
-pub(crate) fn assume(json: &mut Map<String, Value>, defaults: &str) {
+pub fn assume(json: &mut Map<String, Value>, defaults: &str) {
     let defaults: Map<String, Value> = serde_json::from_str(defaults).expect("defaults are JSON");
     for (name, value) in defaults {
         json.entry(name).or_insert(value);

@@ -34,17 +34,18 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn file(path: &Path, fault: impl Into<String>) -> Self {
+    /// A fault of a file.
+    pub fn file(path: &Path, fault: impl Into<String>) -> Self {
         Self::File { path: path.to_owned(), fault: fault.into() }
     }
 
     /// A fault of one tensor of a file; its name comes from there.
-    pub(crate) fn tensor(path: &Path, name: &str, fault: &str) -> Self {
+    pub fn tensor(path: &Path, name: &str, fault: &str) -> Self {
         Self::file(path, format!("tensor `{}` {fault}", excerpt(name)))
     }
 
     /// JSON that is not what was expected, without control characters of the file and not longer than a line.
-    pub(crate) fn json(path: &Path, fault: &serde_json::Error) -> Self {
+    pub fn json(path: &Path, fault: &serde_json::Error) -> Self {
         Self::file(path, format!("cannot understand it: {}", excerpt(&fault.to_string())))
     }
 
@@ -56,7 +57,7 @@ impl Error {
     }
 
     /// A number of a `token` or `segment` that the embeddings have no row for.
-    pub(crate) fn out_of_table(what: &str, id: u32, rows: i64) -> Self {
+    pub fn out_of_table(what: &str, id: u32, rows: i64) -> Self {
         Self::Input(format!("{what} {id} lies outside the embeddings, which have {rows} rows"))
     }
 }

@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 
 use heads::ModuleHeads;
+use serde::{Deserialize, Serialize};
 
-use crate::Projections;
-use crate::layers::Activation;
-use crate::relative_positions::{DebertaBuckets, T5Buckets};
+use crate::buckets::{DebertaBuckets, T5Buckets};
 use crate::rotary::Turning;
 
 /// Name and shape of each tensor that a checkpoint must hold by its configuration.
@@ -322,5 +321,45 @@ impl<T> FeedForward<T> {
         let size = |place| if place + 1 == names.len() { [width, inner] } else { [inner, width] };
         let maps = names.iter().enumerate().map(|(place, name)| tensors.linear(name, size(place), has_bias));
         Ok(Self { maps: maps.collect::<Result<_, _>>()?, activation })
+    }
+}
+
+/// The nonlinearity of a feed-forward block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activation {
+    /// x Φ(x), Hendrycks and Gimpel (2016), exactly.
+    #[serde(alias = "gelu_python")]
+    Gelu,
+    /// The same by its tanh approximation.
+    #[serde(alias = "gelu_fast", alias = "gelu_accurate", alias = "gelu_python_tanh")]
+    GeluNew,
+    /// The same, as Gemma calls it.
+    GeluPytorchTanh,
+    /// max(0, x), Vaswani et al. (2017)
+    Relu,
+    /// x * sigmoid(x), as in Llama
+    Silu,
+    /// The same, as the opus-mt models call it
+    Swish,
+}
+
+/// Names of the four linear maps of an attention module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Projections {
+    /// W_q
+    pub query: String,
+    /// W_k
+    pub key: String,
+    /// W_v
+    pub value: String,
+    /// W_o
+    pub output: String,
+}
+
+impl Projections {
+    /// From the names of query, key, value and output projection.
+    pub fn new([query, key, value, output]: [String; 4]) -> Self {
+        Self { query, key, value, output }
     }
 }

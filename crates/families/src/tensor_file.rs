@@ -8,11 +8,10 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
-use tch::{Device, Kind, Tensor};
 use words::excerpt;
 
 use crate::parts::Inventory;
-use crate::{Error, Weights, checkpoint};
+use crate::{Error, checkpoint};
 
 /// Bytes of a header at most, as in the safetensors crate.
 const LONGEST_HEADER: u64 = 100_000_000;
@@ -25,7 +24,7 @@ const WRAPPERS: [(&str, &str); 3] =
 
 /// The tensors of a file, or of several shards, whose headers are read; the tensors are yet to be read.
 #[derive(Debug)]
-pub(crate) struct TensorFile {
+pub struct TensorFile {
     /// For messages: the file, or the index of the shards.
     path: PathBuf,
     shards: Vec<Shard>,
@@ -107,7 +106,7 @@ fn is_shard_name(name: &str) -> bool {
 
 impl TensorFile {
     /// Reads the headers of a folder: of `model.safetensors` or else of the shards that `model.safetensors.index.json` names.
-    pub(crate) fn open_folder(folder: &Path) -> Result<Self, Error> {
+    pub fn open_folder(folder: &Path) -> Result<Self, Error> {
         match &weight_files(folder)?[..] {
             [index, shards @ ..] if !shards.is_empty() => Self::open_shards(index, shards),
             files => Self::open(&files[0]),
@@ -115,7 +114,7 @@ impl TensorFile {
     }
 
     /// Reads the header of one file.
-    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+    pub fn open(path: &Path) -> Result<Self, Error> {
         Self::open_shards(path, &[path.to_owned()])
     }
 
@@ -148,14 +147,14 @@ impl TensorFile {
     }
 
     /// Gives the tensor `of` the name `name` too, if it is there and no other has that name.
-    pub(crate) fn alias(&mut self, name: &str, of: &str) {
+    pub fn alias(&mut self, name: &str, of: &str) {
         if let (false, Some(entry)) = (self.holds(name), self.tensors.get(of).cloned()) {
             self.tensors.insert(name.to_owned(), entry);
         }
     }
 
     /// The same file under the names that a model has for its tensors; a tensor without one is left out.
-    pub(crate) fn renamed(self, rename: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+    pub fn renamed(self, rename: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let mut tensors: BTreeMap<String, Entry> = BTreeMap::new();
         for (name, entry) in self.tensors {
             let Some(name) = rename(&name) else { continue };
@@ -170,22 +169,22 @@ impl TensorFile {
     }
 
     /// Looks for a tensor of that name.
-    pub(crate) fn holds(&self, name: &str) -> bool {
+    pub fn holds(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
     }
 
     /// Names of all tensors.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+    pub fn names(&self) -> impl Iterator<Item = &String> {
         self.tensors.keys()
     }
 
     /// The shape of a tensor, if it is there.
-    pub(crate) fn shape(&self, name: &str) -> Option<Vec<i64>> {
+    pub fn shape(&self, name: &str) -> Option<Vec<i64>> {
         self.tensors.get(name).map(Entry::shape)
     }
 
     /// Refuses a file with a missing, unexpected or wrongly shaped tensor, or one that holds no floating-point numbers.
-    pub(crate) fn check(&self, inventory: &Inventory) -> Result<(), Error> {
+    pub fn check(&self, inventory: &Inventory) -> Result<(), Error> {
         use Dtype::{F8_E4M3, F8_E5M2, I8, U8};
         let is_quantised = |(name, entry): &(&String, &Entry)| {
             matches!(entry.info.dtype, I8 | U8 | F8_E4M3 | F8_E5M2) || name.ends_with(".qweight")
@@ -196,15 +195,13 @@ impl TensorFile {
         }
         let found = self.tensors.iter().map(|(name, entry)| (name.as_str(), entry.shape())).collect();
         check_shapes(&self.path, &found, inventory)?;
-        self.tensors.iter().try_for_each(|(name, entry)| self.kind(name, entry).map(drop))
+        self.tensors.iter().try_for_each(|(name, entry)| self.check_type(name, entry))
     }
 
-    fn kind(&self, name: &str, entry: &Entry) -> Result<Kind, Error> {
+    /// Refuses elements that are no floating-point numbers.
+    fn check_type(&self, name: &str, entry: &Entry) -> Result<(), Error> {
         match entry.info.dtype {
-            Dtype::F64 => Ok(Kind::Double),
-            Dtype::F32 => Ok(Kind::Float),
-            Dtype::F16 => Ok(Kind::Half),
-            Dtype::BF16 => Ok(Kind::BFloat16),
+            Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16 => Ok(()),
             other => {
                 let fault = format!("has type {other:?}; F64, F32, F16 and BF16 are understood");
                 Err(Error::tensor(&self.path, name, &fault))
@@ -212,27 +209,33 @@ impl TensorFile {
         }
     }
 
-    /// Reads the tensors, converted to one kind.
-    pub(crate) fn read(mut self, options: (Kind, Device)) -> Result<Weights, Error> {
-        let mut tensors = Vec::new();
-        for (name, entry) in std::mem::take(&mut self.tensors) {
-            let kind = self.kind(&name, &entry)?;
-            let tensor = Tensor::f_empty(entry.shape(), options);
-            let tensor = tensor.map_err(|_| Error::tensor(&self.path, &name, "has an impossible shape"))?;
-            let flat = tensor.view([tensor.numel() as i64]);
-            let mut filled = 0;
-            self.shards[entry.shard].read(&entry.info, kind, |part| {
-                let part = part.to_kind(options.0);
-                if part.isfinite().all().int64_value(&[]) == 0 {
-                    return Err(Error::tensor(&self.path, &name, "holds NaN or infinite values"));
-                }
-                flat.narrow(0, filled, part.size()[0]).copy_(&part);
-                filled += part.size()[0];
-                Ok(())
-            })?;
-            tensors.push((name, tensor));
-        }
-        Ok(Weights::from_tensors(tensors))
+    /// Name, type of elements and shape of each tensor.
+    ///
+    /// # Errors
+    /// If the elements of one are no floating-point numbers.
+    pub fn entries(&self) -> Result<Vec<(String, Dtype, Vec<i64>)>, Error> {
+        let entry = |(name, entry): (&String, &Entry)| {
+            self.check_type(name, entry)?;
+            Ok((name.clone(), entry.info.dtype, entry.shape()))
+        };
+        self.tensors.iter().map(entry).collect()
+    }
+
+    /// Hands the elements of a tensor to `each`, some at a time, as they are stored.
+    ///
+    /// # Errors
+    /// If the file cannot be read, and those of `each`.
+    ///
+    /// # Panics
+    /// If there is no tensor of that name.
+    pub fn read(&mut self, name: &str, each: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        let entry = &self.tensors[name];
+        self.shards[entry.shard].read(&entry.info, each)
+    }
+
+    /// The file, or the index of the shards.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 }
 
@@ -252,23 +255,21 @@ impl Shard {
         Ok((Self { path: path.to_owned(), file, start }, metadata))
     }
 
-    /// Hands the numbers of a tensor to `each`, some at a time: `[part]`, of the kind that they are stored in.
     fn read(
         &mut self,
         info: &TensorInfo,
-        kind: Kind,
-        mut each: impl FnMut(Tensor) -> Result<(), Error>,
+        mut each: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let fault = |source| Error::Read { path: self.path.clone(), source };
         let (start, end) = info.data_offsets; // within the file, which `open` has seen to
         self.file.seek(SeekFrom::Start(self.start + start as u64)).map_err(fault)?;
-        let size = kind.elt_size_in_bytes();
+        let size = CHUNK * info.dtype.bitsize() / 8;
         let mut left = end - start;
-        let mut bytes = vec![0; left.min(CHUNK * size)];
+        let mut bytes = vec![0; left.min(size)];
         while left > 0 {
-            let part = &mut bytes[..left.min(CHUNK * size)];
+            let part = &mut bytes[..left.min(size)];
             self.file.read_exact(part).map_err(fault)?;
-            each(Tensor::from_data_size(part, &[(part.len() / size) as i64], kind))?;
+            each(part)?;
             left -= part.len();
         }
         Ok(())
@@ -284,7 +285,7 @@ fn read_header(file: &mut File) -> std::io::Result<(u64, Vec<u8>)> {
 }
 
 /// Refuses shapes other than those of `inventory`.
-pub(crate) fn check_shapes(
+pub fn check_shapes(
     path: &Path,
     found: &BTreeMap<&str, Vec<i64>>,
     inventory: &Inventory,

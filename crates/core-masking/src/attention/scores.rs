@@ -3,8 +3,8 @@ use tch::{Kind, Tensor};
 
 use super::MultiHeadAttention;
 use crate::Dropout;
-use crate::disentangled::Disentangled;
-use crate::parts::Distances;
+use crate::disentangled::{Disentangled, table};
+use families::parts::Distances;
 
 /// What is added to the products of queries and keys.
 #[derive(Debug)]
@@ -43,7 +43,9 @@ impl From<Distances<Tensor>> for Scores {
         match distances {
             Distances::None => Self::Plain,
             Distances::Bias(by_bucket, buckets) => {
-                let buckets = buckets.table(by_bucket.device());
+                // beyond this distance buckets do not change
+                let buckets =
+                    table(buckets.furthest, |distance| buckets.bucket(distance), by_bucket.device());
                 Self::Distances(DistanceBias { by_bucket, buckets })
             }
             Distances::Embeddings { table, norm, buckets, longest } => {

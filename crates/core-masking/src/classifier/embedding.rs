@@ -1,9 +1,8 @@
 //! Entry of a classifier's stack: embeddings of tokens with their positions and segments, or of the patches of an image
 //! (Dosovitskiy et al. 2021, <https://arxiv.org/abs/2010.11929>, Equation 1). The layers above see no difference.
-use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
-use super::{ClassifierConfig, ClassifierOptions, EmbeddingParts};
+use super::{ClassifierConfig, EmbeddingParts, ImageShape};
 use crate::layers::{Linear, Norm};
 use crate::{Error, SegmentBatch};
 
@@ -23,83 +22,6 @@ pub struct ImageBatch {
     pub pixels: Tensor,
     /// `[batch, 1, 1, position]`: zeros, since no position is padding.
     pub bias: Tensor,
-}
-
-/// Shape of the images that a model reads, in pixels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ImageShape {
-    /// 3 for RGB, 1 for greyscale.
-    pub channels: i64,
-    /// Rows.
-    pub height: i64,
-    /// Columns.
-    pub width: i64,
-    /// Side of a patch; rows and columns beyond the last whole patch are not read.
-    pub patch: i64,
-}
-
-/// Height and width of an image, in pixels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a number of pixels, or height and width")]
-pub enum ImageSize {
-    /// Both.
-    Square(i64),
-    /// Height, then width.
-    Sides([i64; 2]),
-}
-
-/// Pixels of the longest side of an image.
-const LONGEST_SIDE: i64 = 1 << 13;
-
-impl ImageShape {
-    /// The shape that a `config.json` describes; `None` if it describes none.
-    pub(super) fn of(options: &ClassifierOptions) -> Option<Self> {
-        let ClassifierOptions { image_size, patch_size, num_channels, .. } = options;
-        let [height, width] = match (*image_size)? {
-            ImageSize::Square(side) => [side; 2],
-            ImageSize::Sides(sides) => sides,
-        };
-        Some(Self { channels: (*num_channels)?, height, width, patch: (*patch_size)? })
-    }
-
-    /// Refuses an impossible shape: the fault, in words.
-    pub(super) fn validate(self) -> Result<(), String> {
-        let Self { channels, height, width, patch } = self;
-        let sides = [("image_size", height), ("image_size", width), ("patch_size", patch)];
-        if ![1, 3].contains(&channels) {
-            return Err(format!("num_channels is {channels}; it must be 1 (greyscale) or 3 (RGB)"));
-        }
-        for (name, number) in sides {
-            if !(1..=LONGEST_SIDE).contains(&number) {
-                return Err(format!("{name} is {number}; it must be from 1 to {LONGEST_SIDE}"));
-            }
-        }
-        if patch > height.min(width) {
-            return Err(format!("patch_size ({patch}) is more than image_size ({})", height.min(width)));
-        }
-        Ok(())
-    }
-
-    /// Patches of an image.
-    pub fn patches(self) -> i64 {
-        (self.height / self.patch) * (self.width / self.patch)
-    }
-
-    /// Numbers of an image.
-    pub fn values(self) -> i64 {
-        self.channels * self.height * self.width
-    }
-}
-
-/// Names of the tensors that make positions of an image; the prefix of the encoder is left out.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PatchNames {
-    /// Learned embeddings before the patches: the one that is classified, and those that are only attended to.
-    pub first: &'static [&'static str],
-    /// Convolution that makes an embedding of each patch.
-    pub projection: &'static str,
-    /// Embeddings of all positions.
-    pub positions: &'static str,
 }
 
 impl Inputs {

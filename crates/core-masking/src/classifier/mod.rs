@@ -1,12 +1,9 @@
 //! An encoder with a classifier of texts, of tokens or of images on top: an embedding, layers of self-attention, and a head that computes
 //! the logits. Families such as BERT and ViT say what the parts are called and how the head is built.
 mod checkpoint;
-mod config;
 mod embedding;
-mod family;
 mod head;
 mod layer;
-mod parts;
 mod sweep;
 
 use std::collections::BTreeMap;
@@ -22,16 +19,18 @@ use crate::model::GatedModel;
 use crate::{Attention, Error, Gates, ModelDropout, Weights};
 
 pub use checkpoint::Pretrained;
-pub use config::{ClassifierConfig, ClassifierOptions, Pooling};
 use embedding::Embedding;
-pub use embedding::{ImageBatch, ImageShape, ImageSize, Inputs, PatchNames};
-pub use family::{
-    Classified, ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation,
+pub use embedding::{ImageBatch, Inputs};
+pub use families::classifier::{
+    ClassifierConfig, ClassifierOptions, ClassifierParts, EmbeddingParts, HeadParts, ImageShape, ImageSize,
+    Pooling,
+};
+pub use families::tables::{
+    Classified, ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation, PatchNames,
     PositionStart,
 };
 use head::Head;
 pub(crate) use layer::Layer;
-pub use parts::{ClassifierParts, EmbeddingParts, HeadParts};
 
 /// An encoder with a classifier on top.
 #[derive(Debug)]

@@ -3,16 +3,14 @@
 mod attribution;
 mod batch;
 mod checkpoint;
-mod config;
-mod family;
 mod generate;
 mod layer;
 mod nats;
-mod parts;
 mod sweep;
 
 use std::collections::BTreeMap;
 
+use families::rotary::Turning;
 use tch::{Kind, Tensor};
 
 use crate::attention::Visible;
@@ -21,20 +19,18 @@ use crate::block::Block;
 use crate::importance::Attended;
 use crate::layers::Norm;
 use crate::model::GatedModel;
-use crate::rotary::{Rotary, Turning, Turns};
+use crate::rotary::{Rotary, Turns};
 use crate::{Attention, Error, Gates, HeadMeans, ModelDropout, Weights};
 
-pub use crate::parts::{HeadNorm, Normalisation};
-pub use crate::rotary::RotaryScaling;
 pub use attribution::{Attribution, Contrast};
 pub use batch::{ChoiceRows, PredictionBatch, Window};
-pub use config::{LanguageConfig, LanguageOptions, TokenIds};
-pub use family::{Around, Bias, Biases, LanguageFamily, LanguageNames, Windows};
+pub use families::language_model::{LanguageConfig, LanguageOptions, LanguageParts, TokenIds};
+pub use families::rotary::RotaryScaling;
+pub use families::tables::{
+    Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows,
+};
 pub use generate::Stop;
 pub use nats::{LOGITS_AT_ONCE, training_loss};
-pub use parts::LanguageParts;
-
-pub(crate) use config::SLIDING;
 
 use nats::{Output, token_nats};
 

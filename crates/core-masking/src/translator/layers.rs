@@ -1,12 +1,12 @@
 //! The layers of an encoder-decoder model, and what its decoder attends to.
+use families::parts;
 use tch::{Device, Kind, Tensor};
 
-use super::{Positions, TranslatorConfig, TranslatorParts};
+use super::{Positions, Sinusoids, TranslatorConfig, TranslatorParts};
 use crate::attention::MultiHeadAttention;
 use crate::block::{Block, Norms};
 use crate::gates::Gate;
 use crate::layers::{Norm, normalised};
-use crate::parts;
 use crate::{Attention, Dropout, Gates, ModelDropout};
 
 /// Embeddings, blocks and output layer of an encoder-decoder model. Layers are counted from 0.
@@ -50,6 +50,25 @@ impl Embeddings {
     }
 }
 
+/// Rows `first` to `first + rows` of a table of sinusoids: `[rows, d_model]`.
+pub(super) fn table(
+    sinusoids: Sinusoids,
+    first: i64,
+    rows: i64,
+    d_model: i64,
+    options: (Kind, Device),
+) -> Tensor {
+    let wide = (Kind::Double, Device::Cpu);
+    let step = match sinusoids {
+        Sinusoids::Vaswani => -2.0 / d_model as f64 * 10_000_f64.ln(),
+        Sinusoids::Fairseq => -(10_000_f64.ln()) / (d_model / 2 - 1) as f64,
+    };
+    let rate = (Tensor::arange(d_model / 2, wide) * step).exp();
+    let position = Tensor::arange_start(first, first + rows, wide);
+    let angle = position.unsqueeze(1) * rate; // [rows, d_model / 2]
+    Tensor::cat(&[angle.sin(), angle.cos()], 1).to_kind(options.0).to_device(options.1)
+}
+
 impl Layers {
     pub(super) fn new(
         config: &TranslatorConfig,
@@ -63,7 +82,7 @@ impl Layers {
                 Positions::Learned { first } => learned.map(|table| table.narrow(0, first, rows)),
                 Positions::Sinusoids(sinusoids) => {
                     let first = sinusoids.first_row(config.pad_token_id);
-                    Some(sinusoids.table(first, rows, config.d_model, options))
+                    Some(table(sinusoids, first, rows, config.d_model, options))
                 }
                 Positions::Nowhere => None,
             },

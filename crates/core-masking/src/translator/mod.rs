@@ -1,9 +1,6 @@
 //! Encoder-decoder models. Families such as Marian say what the parts are called; an [`Architecture`] makes their [`Layers`].
 mod checkpoint;
-mod config;
-mod family;
 mod layers;
-mod parts;
 mod sweep;
 
 use std::collections::BTreeMap;
@@ -15,11 +12,12 @@ use crate::loss::{PairBatch, token_losses};
 use crate::model::GatedModel;
 use crate::{Attention, Error, Gates, ModelDropout, TokenBatch, Weights, causal_bias, product};
 
-pub use config::{FeedForwardProjection, RelativeEntries, TranslatorConfig};
-pub use family::{EmbeddingNames, Norms, Positions, Sinusoids, TranslatorFamily};
+pub use families::tables::{
+    Architecture, EmbeddingNames, Norms, Positions, RELATIVE, Sinusoids, TranslatorFamily, VASWANI,
+};
+pub use families::translator::{FeedForwardProjection, RelativeEntries, TranslatorConfig, TranslatorParts};
 pub use layers::Layers;
 pub(crate) use layers::{DecoderMemory, Reader};
-pub use parts::{Architecture, RELATIVE, TranslatorParts, VASWANI};
 
 use layers::{DecoderAttention, TeacherForced};
 

@@ -2,25 +2,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use heads::{Attention, HeadId, HeadLayout, HeadSet, LayerShape};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use words::excerpt;
 
-use super::embedding::{ImageShape, ImageSize};
-use super::family::{Classified, ClassifierFamily, ClassifierHead, DistanceNames, PositionStart};
-use crate::families::{BERT, CLASSIFIERS};
+use super::{ImageShape, ImageSize};
+use crate::buckets::DebertaBuckets;
+use crate::config::ModelConfig;
 use crate::language_model::{LanguageConfig, SLIDING};
-use crate::layers::Activation;
-use crate::model::ModelConfig;
-use crate::pruning::{PrunedHeads, joined, named};
-use crate::relative_positions::DebertaBuckets;
+use crate::limits::{EPSILONS, check_counts, check_divides, check_inventory, check_range, check_rates};
+use crate::parts::{Activation, Projections};
+use crate::pruned_heads::{PrunedHeads, joined, named};
 use crate::rotary::of_one_age;
 use crate::storage::Storage;
-use crate::weights::{EPSILONS, check_counts, check_divides, check_inventory, check_range, check_rates};
-use crate::{
-    Attention, DropoutRates, Error, HeadId, HeadLayout, HeadSet, LayerShape, Projections, checkpoint,
-};
+use crate::tables::{BERT, CLASSIFIERS};
+use crate::tables::{Classified, ClassifierFamily, ClassifierHead, DistanceNames, PositionStart};
+use crate::{DropoutRates, Error, checkpoint};
 
 /// Sizes of a classifier, under the names that Hugging Face transformers has for BERT.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -228,10 +227,11 @@ impl ClassifierConfig {
         Self::read_with_labels(path, CLASSIFIERS)
     }
 
-    pub(super) fn read_with_labels(
-        path: &Path,
-        families: &[&'static ClassifierFamily],
-    ) -> Result<Self, Error> {
+    /// [`read`](Self::read) for one of these families.
+    ///
+    /// # Errors
+    /// As for `read`.
+    pub fn read_with_labels(path: &Path, families: &[&'static ClassifierFamily]) -> Result<Self, Error> {
         let config = Self::read_of(path, families)?;
         config.validate_labels().map_err(|fault| Error::file(path, fault))?;
         Ok(config)
@@ -423,7 +423,7 @@ impl ClassifierConfig {
     }
 
     /// Its classification head.
-    pub(super) fn head(&self) -> &'static ClassifierHead {
+    pub fn head(&self) -> &'static ClassifierHead {
         self.family.head_of(self.classified())
     }
 
@@ -449,7 +449,7 @@ impl ClassifierConfig {
     }
 
     /// The symbol that positions do not count, wherever it stands: it has the row before that of the first token.
-    pub(super) fn uncounted(&self) -> Option<i64> {
+    pub fn uncounted(&self) -> Option<i64> {
         match self.family.positions {
             PositionStart::Zero => None,
             PositionStart::AfterPadding => Some(i64::from(self.pad_token_id)),
@@ -469,7 +469,7 @@ impl ClassifierConfig {
     }
 
     /// Buckets of distances of a family that has embeddings of them.
-    pub(super) fn deberta_buckets(&self) -> DebertaBuckets {
+    pub fn deberta_buckets(&self) -> DebertaBuckets {
         let furthest = self.max_relative_positions.filter(|&furthest| furthest > 0);
         DebertaBuckets {
             buckets: self.position_buckets.unwrap_or(-1),
@@ -478,7 +478,7 @@ impl ClassifierConfig {
     }
 
     /// Width of embeddings, and true if a map takes them to that of the residual stream.
-    pub(super) fn embedding_width(&self) -> (i64, bool) {
+    pub fn embedding_width(&self) -> (i64, bool) {
         let (own, width) = (self.embedding_size.unwrap_or(self.hidden_size), self.hidden_size);
         match self.family.names.embedding_map {
             // a family with one layer for all has the map always
@@ -488,7 +488,7 @@ impl ClassifierConfig {
     }
 
     /// The layers as those of a language model, whose entries have the same names.
-    pub(super) fn stack(&self) -> Option<LanguageConfig> {
+    pub fn stack(&self) -> Option<LanguageConfig> {
         let family = self.family.stack?;
         let mut json = serde_json::to_value(self).expect("a configuration is JSON");
         json["rms_norm_eps"] = self.layer_norm_eps.into();
@@ -512,7 +512,7 @@ impl ClassifierConfig {
     }
 
     /// The number in tensors' names of a layer, counted from 0.
-    pub(super) fn stored_layer(&self, layer: usize) -> usize {
+    pub fn stored_layer(&self, layer: usize) -> usize {
         if self.family.shares_layers { 0 } else { layer }
     }
 

@@ -1,13 +1,13 @@
 //! The tensors of a classifier, and what its blocks make of them.
 use super::config::ClassifierConfig;
-use super::family::{ClassifierHead, DistanceNames};
-use crate::model::ModelConfig;
+use crate::buckets::T5Buckets;
+use crate::config::ModelConfig;
 use crate::parts::{
     self, Block, Distances, FeedForward, Inventory, Linear, Module, Norm, NormKind, Normalisation, Norms,
     Taken, Tensors,
 };
-use crate::relative_positions::T5Buckets;
-use crate::{Attention, HeadLayout};
+use crate::tables::{ClassifierHead, DistanceNames};
+use heads::{Attention, HeadLayout};
 
 /// Parts of a classifier.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl ClassifierConfig {
     }
 
     /// The part of the inventory that a pretrained encoder may lack: the classification head.
-    pub(super) fn head_inventory(&self) -> Inventory {
+    pub fn head_inventory(&self) -> Inventory {
         parts::inventory(|tensors| self.head_parts(tensors))
     }
 

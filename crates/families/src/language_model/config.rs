@@ -2,21 +2,21 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use heads::{Attention, HeadLayout, HeadSet, LayerShape};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::family::{Bias, LanguageFamily, LayerNames, Windows};
-use crate::families::{LANGUAGE_MODELS, LLAMA};
-use crate::layers::Activation;
-use crate::model::ModelConfig;
-use crate::parts::HeadNorm;
-use crate::pruning::{PrunedHeads, joined, named};
-use crate::rotary::{RotaryScaling, Turning, of_one_age};
-use crate::storage::Storage;
-use crate::weights::{
+use crate::config::ModelConfig;
+use crate::limits::{
     EPSILONS, MOST_ROWS, check_counts, check_divides, check_inventory, check_range, check_rates,
 };
-use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
+use crate::parts::{Activation, HeadNorm, Projections};
+use crate::pruned_heads::{PrunedHeads, joined, named};
+use crate::rotary::{RotaryScaling, Turning, of_one_age};
+use crate::storage::Storage;
+use crate::tables::{Bias, LanguageFamily, LayerNames, Windows};
+use crate::tables::{LANGUAGE_MODELS, LLAMA};
+use crate::{DropoutRates, Error, checkpoint};
 
 /// Sizes of a language model, under the names that Hugging Face transformers has for Llama.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -249,7 +249,7 @@ fn initializer_range() -> f64 {
 }
 
 /// The layers of transformers that look at the nearest tokens alone.
-pub(crate) const SLIDING: &str = "sliding_attention";
+pub const SLIDING: &str = "sliding_attention";
 
 impl LanguageConfig {
     /// Reads and validates a `config.json` of a family that is known.
@@ -412,7 +412,7 @@ impl LanguageConfig {
     }
 
     /// Returns true if a layer looks at the nearest tokens alone, should there be a window.
-    pub(crate) fn is_local(&self, layer: usize) -> bool {
+    pub fn is_local(&self, layer: usize) -> bool {
         let named = self.layer_types.as_ref().map(|types| types[layer] == SLIDING);
         let every = |period| self.options.sliding_window_pattern.unwrap_or(period);
         match self.family.windows {
@@ -428,7 +428,7 @@ impl LanguageConfig {
     }
 
     /// Rotary positions of a layer, if it has any.
-    pub(super) fn turning(&self, layer: usize) -> Option<Turning> {
+    pub fn turning(&self, layer: usize) -> Option<Turning> {
         let options = &self.options;
         let turns = match (&options.no_rope_layers, options.no_rope_layer_interval) {
             (Some(listed), _) => listed[layer] != 0,
@@ -446,32 +446,32 @@ impl LanguageConfig {
     }
 
     /// Divisor of the scores of attention.
-    pub(super) fn divisor(&self) -> f64 {
+    pub fn divisor(&self) -> f64 {
         let factor = self.options.attention_multiplier;
         let square = self.options.query_pre_attn_scalar.unwrap_or(self.d_head() as f64);
         factor.map_or_else(|| square.sqrt(), f64::recip)
     }
 
     /// Divisor of logits, if they have one.
-    pub(super) fn logit_divisor(&self) -> Option<f64> {
+    pub fn logit_divisor(&self) -> Option<f64> {
         self.options.logits_scaling.or(self.options.logit_scale.map(f64::recip))
     }
 
     /// Factor of embeddings, if they have one.
-    pub(super) fn word_factor(&self) -> Option<f64> {
+    pub fn word_factor(&self) -> Option<f64> {
         let root = self.family.scales_words.then(|| (self.hidden_size as f64).sqrt());
         root.or(self.options.embedding_multiplier)
     }
 
     /// Names of a layer's tensors, counted from 0.
-    pub(super) fn layer_names(&self, layer: usize) -> LayerNames {
+    pub fn layer_names(&self, layer: usize) -> LayerNames {
         let names = self.family.names.layer(layer);
         let has_head_norms = self.options.use_qk_norm != Some(false);
         LayerNames { head_norms: names.head_norms.filter(|_| has_head_norms), ..names }
     }
 
     /// Experts of a layer; 0 if it has a plain feed-forward block.
-    pub(super) fn experts(&self, layer: usize) -> usize {
+    pub fn experts(&self, layer: usize) -> usize {
         let options = &self.options;
         let is_plain = self.family.names.experts.is_none()
             || options.mlp_only_layers.as_ref().is_some_and(|layers| layers.contains(&layer))
@@ -480,7 +480,7 @@ impl LanguageConfig {
     }
 
     /// A tensor of the last expert, if there are experts.
-    pub(super) fn last_expert(&self) -> Option<String> {
+    pub fn last_expert(&self) -> Option<String> {
         let layer = (0..self.num_hidden_layers).find(|&layer| self.experts(layer) > 0)?;
         let names = self.family.names.layer(layer).expert(self.experts(layer) - 1);
         names.first().map(|name| format!("{name}.weight"))
@@ -502,13 +502,13 @@ impl LanguageConfig {
     }
 
     /// The table of embeddings.
-    pub(super) fn embeddings(&self) -> (String, Vec<i64>) {
+    pub fn embeddings(&self) -> (String, Vec<i64>) {
         let names = &self.family.names;
         (format!("{}.weight", names.of(names.words)), vec![self.vocab_size, self.hidden_size])
     }
 
     /// The output layer, where it is a tensor of its own.
-    pub(super) fn output(&self) -> (String, Vec<i64>) {
+    pub fn output(&self) -> (String, Vec<i64>) {
         (format!("{}.weight", self.family.names.output), vec![self.vocab_size, self.hidden_size])
     }
 }

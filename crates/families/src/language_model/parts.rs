@@ -1,12 +1,12 @@
 //! The tensors of a language model, and what its blocks make of them.
 use super::config::LanguageConfig;
-use super::family::{Around, Bias, LayerNames};
-use crate::model::ModelConfig;
+use crate::config::ModelConfig;
 use crate::parts::{
     self, Block, FeedForward, FeedForwardInput, FeedForwards, HeadNorm, Inventory, Module, Norm, NormKind,
     Norms, Taken, Tensors,
 };
-use crate::{Attention, HeadLayout};
+use crate::tables::{Around, Bias, LayerNames};
+use heads::{Attention, HeadLayout};
 
 /// Parts of a language model.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl LanguageConfig {
     ///
     /// # Errors
     /// If a tensor is missing.
-    pub(crate) fn blocks<S: Tensors>(&self, tensors: &mut S) -> Taken<Vec<Block<S::Tensor>>, S> {
+    pub fn blocks<S: Tensors>(&self, tensors: &mut S) -> Taken<Vec<Block<S::Tensor>>, S> {
         let layout = self.layout();
         (0..self.num_hidden_layers).map(|layer| self.block(tensors, &layout, layer)).collect()
     }
@@ -61,7 +61,7 @@ impl LanguageConfig {
     ///
     /// # Errors
     /// If a tensor is missing.
-    pub(crate) fn last_norm<S: Tensors>(&self, tensors: &mut S) -> Taken<Norm<S::Tensor>, S> {
+    pub fn last_norm<S: Tensors>(&self, tensors: &mut S) -> Taken<Norm<S::Tensor>, S> {
         let names = &self.family.names;
         tensors.norm(&names.of(names.norm), &[self.hidden_size], self.norm_kind())
     }

@@ -3,9 +3,9 @@
 //!
 //! Names follow transformers' `AlbertForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/albert/modeling_albert.py>.
+use super::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
 use super::{ConfigKeys, bert};
-use crate::Storage;
-use crate::classifier::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
+use crate::storage::Storage;
 
 /// ALBERT.
 pub static ALBERT: ClassifierFamily = ClassifierFamily {

@@ -7,7 +7,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/bart/modeling_bart.py>.
 use super::ConfigKeys;
 use super::marian::SHARED;
-use crate::translator::{EmbeddingNames, Norms, Positions, Sinusoids, TranslatorFamily, VASWANI};
+use super::{EmbeddingNames, Norms, Positions, Sinusoids, TranslatorFamily, VASWANI};
 
 /// BART.
 pub static BART: TranslatorFamily = LIKE_BART;

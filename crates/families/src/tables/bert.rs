@@ -4,8 +4,8 @@
 //! Names follow transformers' `BertForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/bert/modeling_bert.py>.
 use super::ConfigKeys;
-use crate::Storage;
-use crate::classifier::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
+use super::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
+use crate::storage::Storage;
 
 /// BERT.
 pub static BERT: ClassifierFamily = ClassifierFamily {

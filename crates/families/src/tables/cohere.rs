@@ -5,7 +5,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/cohere/modeling_cohere.py>.
 use super::ConfigKeys;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use crate::language_model::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation};
+use super::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation};
 
 /// Cohere's Command R.
 pub static COHERE: LanguageFamily = LanguageFamily {

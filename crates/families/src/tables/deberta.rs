@@ -4,11 +4,11 @@
 //! Names follow transformers' `DebertaV2ForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/deberta_v2/modeling_deberta_v2.py>.
 use super::llama::REMOVED;
-use super::{ConfigKeys, bert};
-use crate::Storage;
-use crate::classifier::{
+use super::{
     ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation, PositionStart,
 };
+use super::{ConfigKeys, bert};
+use crate::storage::Storage;
 
 /// DeBERTa-v2 and v3.
 pub static DEBERTA_V2: ClassifierFamily = ClassifierFamily {

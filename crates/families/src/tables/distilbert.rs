@@ -4,8 +4,8 @@
 //! Names follow transformers' `DistilBertForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/distilbert/modeling_distilbert.py>.
 use super::ConfigKeys;
-use crate::Storage;
-use crate::classifier::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
+use super::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
+use crate::storage::Storage;
 
 /// DistilBERT.
 pub static DISTILBERT: ClassifierFamily = ClassifierFamily {

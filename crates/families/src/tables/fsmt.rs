@@ -4,7 +4,7 @@
 //! Names follow transformers' `FSMTForConditionalGeneration`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/fsmt/modeling_fsmt.py>.
 use super::ConfigKeys;
-use crate::translator::{EmbeddingNames, Norms, Positions, Sinusoids, TranslatorFamily, VASWANI};
+use super::{EmbeddingNames, Norms, Positions, Sinusoids, TranslatorFamily, VASWANI};
 
 /// fairseq's translators.
 pub static FSMT: TranslatorFamily = TranslatorFamily {

@@ -7,7 +7,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/gemma/modeling_gemma.py>.
 use super::ConfigKeys;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use crate::language_model::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
+use super::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
 
 /// Gemma. Its activation is the tanh approximation of GELU, whatever its `hidden_act` says: that of the first files says `gelu`.
 pub static GEMMA: LanguageFamily = LanguageFamily {

@@ -5,8 +5,8 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/glm4/modeling_glm4.py>.
 use super::ConfigKeys;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use crate::language_model::{Around, Bias, Biases, LanguageFamily, LanguageNames};
-use crate::{Fused, Storage};
+use super::{Around, Bias, Biases, LanguageFamily, LanguageNames};
+use crate::storage::{Fused, Storage};
 
 /// GLM-4.
 pub static GLM4: LanguageFamily = LanguageFamily {

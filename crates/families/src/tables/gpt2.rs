@@ -4,10 +4,8 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/gpt2/modeling_gpt2.py>. There query, key
 //! and value have no names of their own; here they are `q`, `k` and `v` beside `c_attn`.
 use super::ConfigKeys;
-use crate::language_model::{
-    Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows,
-};
-use crate::{Fused, Storage};
+use super::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows};
+use crate::storage::{Fused, Storage};
 
 /// GPT-2.
 pub static GPT2: LanguageFamily = LanguageFamily {

@@ -5,8 +5,8 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/gpt_neox/modeling_gpt_neox.py>.
 use super::ConfigKeys;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use crate::language_model::{Bias, Biases, LanguageFamily, LanguageNames, Normalisation};
-use crate::{Fused, Storage};
+use super::{Bias, Biases, LanguageFamily, LanguageNames, Normalisation};
+use crate::storage::{Fused, Storage};
 
 /// GPT-NeoX.
 pub static GPT_NEOX: LanguageFamily = LanguageFamily {

@@ -3,8 +3,8 @@
 //! Names follow transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/granite/modeling_granite.py>.
 use super::ConfigKeys;
+use super::LanguageFamily;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use crate::language_model::LanguageFamily;
 
 /// Granite 3 and 4 without experts.
 pub static GRANITE: LanguageFamily = LanguageFamily {

@@ -6,10 +6,8 @@
 //! Names follow transformers' `LlamaForCausalLM`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/llama/modeling_llama.py>.
 use super::ConfigKeys;
-use crate::Storage;
-use crate::language_model::{
-    Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows,
-};
+use super::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows};
+use crate::storage::Storage;
 
 /// Heads that were cut out, under a name of our own: transformers refuses `pruned_heads` for these families.
 pub(super) const REMOVED: (&str, Option<&str>) = ("pruned_heads", Some("pruned_query_heads"));

@@ -5,7 +5,7 @@
 //! Names follow transformers' `MarianMTModel`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/marian/modeling_marian.py>.
 use super::ConfigKeys;
-use crate::translator::{EmbeddingNames, Norms, Positions, Sinusoids, TranslatorFamily, VASWANI};
+use super::{EmbeddingNames, Norms, Positions, Sinusoids, TranslatorFamily, VASWANI};
 
 /// Marian.
 pub static MARIAN: TranslatorFamily = TranslatorFamily {

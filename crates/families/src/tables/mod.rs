@@ -4,7 +4,6 @@ mod bart;
 mod bert;
 mod camembert;
 mod cohere;
-mod config_keys;
 mod deberta;
 mod distilbert;
 mod electra;
@@ -18,6 +17,9 @@ mod llama;
 mod marian;
 mod modernbert;
 mod mpnet;
+mod of_classifiers;
+mod of_language_models;
+mod of_translators;
 mod olmo2;
 mod opt;
 mod phi3;
@@ -27,17 +29,13 @@ mod starcoder2;
 mod t5;
 mod vit;
 
-use crate::classifier::ClassifierFamily;
-use crate::language_model::LanguageFamily;
-use crate::translator::TranslatorFamily;
-
+pub use crate::config_keys::ConfigKeys;
+pub use crate::parts::{HeadNorm, Normalisation};
 pub use albert::ALBERT;
 pub use bart::{BART, M2M100, MBART, PEGASUS};
 pub use bert::BERT;
 pub use camembert::CAMEMBERT;
 pub use cohere::COHERE;
-pub use config_keys::ConfigKeys;
-pub(crate) use config_keys::assume;
 pub use deberta::DEBERTA_V2;
 pub use distilbert::DISTILBERT;
 pub use electra::ELECTRA;
@@ -51,6 +49,15 @@ pub use llama::{LLAMA, MISTRAL, QWEN2, QWEN3, QWEN3_MOE};
 pub use marian::MARIAN;
 pub use modernbert::MODERNBERT;
 pub use mpnet::MPNET;
+pub use of_classifiers::{
+    BlockNames, Classified, ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation,
+    PatchNames, PositionStart,
+};
+pub use of_language_models::{Around, Bias, Biases, LanguageFamily, LanguageNames, LayerNames, Windows};
+pub use of_translators::{
+    Architecture, EmbeddingNames, Norms, Positions, RELATIVE, Sinusoids, TranslatorFamily, VASWANI,
+    position_table, stack,
+};
 pub use olmo2::OLMO2;
 pub use opt::OPT;
 pub use phi3::PHI3;

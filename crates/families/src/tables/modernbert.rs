@@ -6,10 +6,10 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/modernbert/modeling_modernbert.py>. There
 //! the maps that share a tensor have no names of their own; here they are `q`, `k` and `v`, `active` and `factor`.
 use super::llama::{LIKE_LLAMA, REMOVED};
+use super::{Around, LanguageFamily, LanguageNames, Normalisation, Windows};
+use super::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
 use super::{ConfigKeys, bert};
-use crate::classifier::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PositionStart};
-use crate::language_model::{Around, LanguageFamily, LanguageNames, Normalisation, Windows};
-use crate::{Fused, Storage};
+use crate::storage::{Fused, Storage};
 
 /// ModernBERT.
 pub static MODERNBERT: ClassifierFamily = ClassifierFamily {

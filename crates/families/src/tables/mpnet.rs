@@ -4,11 +4,11 @@
 //! Names follow transformers' `MPNetForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/mpnet/modeling_mpnet.py>.
 use super::llama::REMOVED;
-use super::{ConfigKeys, bert};
-use crate::Storage;
-use crate::classifier::{
+use super::{
     ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation, PositionStart,
 };
+use super::{ConfigKeys, bert};
+use crate::storage::Storage;
 
 /// MPNet.
 pub static MPNET: ClassifierFamily = ClassifierFamily {

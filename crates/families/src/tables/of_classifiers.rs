@@ -1,8 +1,7 @@
 //! Differences between families of classifiers: entries of `config.json`, names of tensors, a few choices.
-use super::embedding::PatchNames;
-use crate::Projections;
-use crate::families::ConfigKeys;
-use crate::language_model::LanguageFamily;
+use super::LanguageFamily;
+use crate::config_keys::ConfigKeys;
+use crate::parts::Projections;
 use crate::storage::Storage;
 use serde_json::{Map, Value};
 
@@ -64,6 +63,17 @@ pub struct ClassifierNames {
     pub feed_forward: [&'static str; 2],
     /// Normalisation after it.
     pub norm: &'static str,
+}
+
+/// Names of the tensors that make positions of an image; the prefix of the encoder is left out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PatchNames {
+    /// Learned embeddings before the patches: the one that is classified, and those that are only attended to.
+    pub first: &'static [&'static str],
+    /// Convolution that makes an embedding of each patch.
+    pub projection: &'static str,
+    /// Embeddings of all positions.
+    pub positions: &'static str,
 }
 
 /// Tables by the bucket of the distance between query and key.
@@ -141,11 +151,15 @@ pub enum HeadActivation {
 
 /// Names of a layer's tensors.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BlockNames {
-    pub(crate) projections: Projections,
-    pub(super) attention_norm: String,
-    pub(super) feed_forward: [String; 2],
-    pub(super) norm: String,
+pub struct BlockNames {
+    /// Maps of attention.
+    pub projections: Projections,
+    /// Norm after attention.
+    pub attention_norm: String,
+    /// The two maps of the feed-forward block.
+    pub feed_forward: [String; 2],
+    /// Norm after it.
+    pub norm: String,
 }
 
 impl ClassifierHead {
@@ -162,18 +176,19 @@ impl ClassifierHead {
     };
 
     /// Names of its maps and its normalisation.
-    pub(crate) fn maps(&self) -> impl Iterator<Item = &'static str> {
+    pub fn maps(&self) -> impl Iterator<Item = &'static str> {
         self.first.into_iter().chain(self.norm).chain([self.last])
     }
 }
 
 impl ClassifierFamily {
     /// The class that transformers loads a folder into.
-    pub(crate) fn architecture_of(&self, classified: Classified) -> String {
+    pub fn architecture_of(&self, classified: Classified) -> String {
         self.architecture.replace(Classified::Texts.suffix(), classified.suffix())
     }
 
-    pub(crate) fn head_of(&self, classified: Classified) -> &ClassifierHead {
+    /// The classification head of a model that classifies these.
+    pub fn head_of(&self, classified: Classified) -> &ClassifierHead {
         match classified {
             Classified::Texts | Classified::Images => &self.head,
             Classified::Tokens => &self.token_head,
@@ -184,19 +199,19 @@ impl ClassifierFamily {
     ///
     /// # Panics
     /// If they are no JSON.
-    pub(crate) fn supported(&self) -> Map<String, Value> {
+    pub fn supported(&self) -> Map<String, Value> {
         serde_json::from_str(self.supported).expect("supported values are JSON")
     }
 }
 
 impl ClassifierNames {
     /// The name of a part of the encoder.
-    pub(crate) fn of(&self, part: &str) -> String {
+    pub fn of(&self, part: &str) -> String {
         format!("{}.{part}", self.prefix)
     }
 
     /// The names of a layer, counted from 0.
-    pub(crate) fn layer(&self, layer: usize) -> BlockNames {
+    pub fn layer(&self, layer: usize) -> BlockNames {
         let of = |part: &str| format!("{}.{}.{layer}.{part}", self.prefix, self.layers);
         BlockNames {
             projections: Projections::new(self.projections.map(of)),
@@ -207,7 +222,7 @@ impl ClassifierNames {
     }
 
     /// A tensor's name with the prefix, which an encoder that was saved by itself lacks.
-    pub(crate) fn with_prefix(&self, name: String) -> String {
+    pub fn with_prefix(&self, name: String) -> String {
         let first = |path: &'static str| path.split('.').next().unwrap_or(path);
         let parts =
             [first(self.words), first(self.layers), self.embedding_map.map_or("pooler", first), "pooler"];

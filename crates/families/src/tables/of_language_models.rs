@@ -1,7 +1,6 @@
 //! Differences between families of language models: entries of `config.json`, names of tensors, a few choices.
-use crate::Projections;
-use crate::families::ConfigKeys;
-use crate::parts::{HeadNorm, Normalisation};
+use crate::config_keys::ConfigKeys;
+use crate::parts::{HeadNorm, Normalisation, Projections};
 use crate::storage::Storage;
 
 /// A family of decoders with normalisation before each sublayer, such as Llama.
@@ -13,7 +12,7 @@ pub struct LanguageFamily {
     pub architecture: &'static str,
     /// Entries of `config.json` that Llama calls otherwise, and what transformers assumes of those that are not there.
     pub keys: ConfigKeys,
-    /// Entries of `config.json` beyond those that all have: dropout, windows, and the [options](super::LanguageOptions).
+    /// Entries of `config.json` beyond those that all have: dropout, windows, and the `LanguageOptions`.
     pub optional: &'static [&'static str],
     /// Names of its tensors.
     pub names: LanguageNames,
@@ -84,7 +83,7 @@ pub struct Around<T> {
 
 impl<T> Around<T> {
     /// Both made anew.
-    pub(super) fn map<U>(self, make: impl Fn(T) -> U) -> Around<U> {
+    pub fn map<U>(self, make: impl Fn(T) -> U) -> Around<U> {
         Around { before: self.before.map(&make), after: self.after.map(make) }
     }
 }
@@ -130,20 +129,24 @@ pub enum Windows {
 
 /// Names of a layer's tensors.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LayerNames {
-    pub(super) attention_norm: Around<String>,
-    pub(crate) projections: Projections,
-    pub(super) head_norms: Option<[String; 2]>,
-    pub(super) feed_forward_norm: Around<String>,
+pub struct LayerNames {
+    /// Norms around attention.
+    pub attention_norm: Around<String>,
+    /// Maps of attention.
+    pub projections: Projections,
+    /// Norms of queries and keys.
+    pub head_norms: Option<[String; 2]>,
+    /// Norms around the feed-forward block.
+    pub feed_forward_norm: Around<String>,
     /// Two maps, or three if they are gated.
-    pub(super) feed_forward: Vec<String>,
+    pub feed_forward: Vec<String>,
     /// The map that chooses among experts, and what stands before an expert's number.
-    pub(super) experts: Option<[String; 2]>,
+    pub experts: Option<[String; 2]>,
 }
 
 impl LayerNames {
     /// The names of an expert's maps.
-    pub(super) fn expert(&self, number: usize) -> Vec<String> {
+    pub fn expert(&self, number: usize) -> Vec<String> {
         let before = self.experts.as_ref().map_or("", |[_, expert]| expert);
         let last = |name: &String| format!("{before}.{number}.{}", name.rsplit('.').next().unwrap_or(name));
         self.feed_forward.iter().map(last).collect()
@@ -152,7 +155,7 @@ impl LayerNames {
 
 impl LanguageFamily {
     /// Returns true if the entry, by its common name, is one of the family's.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.optional.contains(&name)
             || self.keys.entries.iter().any(|(common, own)| *common == name && own.is_some())
     }
@@ -160,12 +163,12 @@ impl LanguageFamily {
 
 impl LanguageNames {
     /// The name of a part of the decoder.
-    pub(crate) fn of(&self, part: &str) -> String {
+    pub fn of(&self, part: &str) -> String {
         format!("{}.{part}", self.prefix)
     }
 
     /// The names of a layer, counted from 0.
-    pub(crate) fn layer(&self, layer: usize) -> LayerNames {
+    pub fn layer(&self, layer: usize) -> LayerNames {
         let of = |part: &str| format!("{}.{}.{layer}.{part}", self.prefix, self.layers);
         let is_bare = layer == 0 && self.bare_first;
         LayerNames {
@@ -183,7 +186,7 @@ impl LanguageNames {
     }
 
     /// A tensor's name with the prefix, which a decoder that was saved by itself lacks.
-    pub(crate) fn with_prefix(&self, name: &str) -> String {
+    pub fn with_prefix(&self, name: &str) -> String {
         let parts = [Some(self.words), self.positions, Some(self.layers), Some(self.norm)];
         // part of a model that reads pictures too
         let name = name.strip_prefix("language_model.").unwrap_or(name);

@@ -1,8 +1,8 @@
 //! Differences between families of translators: entries of `config.json`, embeddings, positions, places of normalisation.
-use tch::{Device, Kind, Tensor};
+use heads::Attention;
 
-use super::parts::Architecture;
-use crate::families::ConfigKeys;
+use crate::config_keys::ConfigKeys;
+use crate::parts::Projections;
 
 /// A family of encoder-decoder models, such as Marian.
 #[derive(Debug)]
@@ -55,6 +55,83 @@ pub struct EmbeddingNames {
     pub copies: &'static [(&'static str, &'static str)],
 }
 
+/// Layers of a kind: the names of their tensors, encoder before decoder and self-attention before attention to the source.
+#[derive(Debug)]
+pub struct Architecture {
+    /// Prefixes of the names in a stack.
+    pub stacks: [&'static str; 2],
+    /// Prefix of a layer's names, before its number.
+    pub layers: &'static str,
+    /// Attention modules.
+    pub modules: [&'static str; 2],
+    /// Query, key, value and output projection of a module.
+    pub projections: [&'static str; 4],
+    /// Norms of the modules.
+    pub norms: [&'static str; 2],
+    /// Prefixes of the maps of the feed-forward network.
+    pub feed_forward: [&'static str; 2],
+    /// Its norms.
+    pub feed_forward_norms: [&'static str; 2],
+    /// Norm at the end of a stack.
+    pub last_norm: &'static str,
+    /// Bias of each head by distance, which all layers of a stack share. Layers that have it are T5's.
+    pub distances: Option<&'static str>,
+}
+
+/// Layers of self-attention, attention to the source, and feed-forward networks: Marian, fairseq's translators, BART, mBART, M2M100
+/// and Pegasus are built of them.
+pub static VASWANI: Architecture = Architecture {
+    stacks: ["model.encoder", "model.decoder"],
+    layers: "layers",
+    modules: ["self_attn", "encoder_attn"],
+    projections: ["q_proj", "k_proj", "v_proj", "out_proj"],
+    norms: ["self_attn_layer_norm", "encoder_attn_layer_norm"],
+    feed_forward: ["fc", "fc"],
+    feed_forward_norms: ["final_layer_norm"; 2],
+    last_norm: "layer_norm",
+    distances: None,
+};
+
+/// The layers of T5, Raffel et al. (2020), <https://arxiv.org/abs/1910.10683>: normalisation by the root mean square before each
+/// sublayer and at the end of each stack, no biases, scores that are not divided, and a bias of each head on those of
+/// self-attention by distance.
+pub static RELATIVE: Architecture = Architecture {
+    stacks: ["encoder", "decoder"],
+    layers: "block",
+    modules: ["layer.0.SelfAttention", "layer.1.EncDecAttention"],
+    projections: ["q", "k", "v", "o"],
+    norms: ["layer.0.layer_norm", "layer.1.layer_norm"],
+    feed_forward: ["layer.1.DenseReluDense.", "layer.2.DenseReluDense."],
+    feed_forward_norms: ["layer.1.layer_norm", "layer.2.layer_norm"],
+    last_norm: "final_layer_norm",
+    distances: Some("block.0.layer.0.SelfAttention.relative_attention_bias"),
+};
+
+impl Architecture {
+    /// Names of the linear maps of an attention module; layers are counted from 0.
+    pub fn projections(&self, attention: Attention, layer: usize) -> Projections {
+        let module = self.modules[usize::from(attention == Attention::EncDec)];
+        Projections::new(
+            self.projections.map(|map| self.in_layer(attention, layer, &format!("{module}.{map}"))),
+        )
+    }
+
+    /// The name of a part of a layer.
+    pub fn in_layer(&self, attention: Attention, layer: usize, part: &str) -> String {
+        format!("{}.{}.{layer}.{part}", self.stacks[stack(attention)], self.layers)
+    }
+}
+
+/// 0 for a module of the encoder, 1 for one of the decoder.
+pub fn stack(attention: Attention) -> usize {
+    usize::from(attention != Attention::EncEnc)
+}
+
+/// Name of a table of positions. `stack`: 0 or 1
+pub fn position_table(stack: usize) -> String {
+    format!("{}.embed_positions.weight", VASWANI.stacks[stack])
+}
+
 /// What is added to embeddings for their positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Positions {
@@ -91,23 +168,10 @@ pub enum Sinusoids {
 
 impl Sinusoids {
     /// The rows of the table in a checkpoint before that of the first token.
-    pub(super) fn first_row(self, padding: u32) -> i64 {
+    pub fn first_row(self, padding: u32) -> i64 {
         match self {
             Self::Vaswani => 0,
             Self::Fairseq => i64::from(padding) + 1,
         }
-    }
-
-    /// Rows `first` to `first + rows` of the table: `[rows, d_model]`.
-    pub(super) fn table(self, first: i64, rows: i64, d_model: i64, options: (Kind, Device)) -> Tensor {
-        let wide = (Kind::Double, Device::Cpu);
-        let step = match self {
-            Self::Vaswani => -2.0 / d_model as f64 * 10_000_f64.ln(),
-            Self::Fairseq => -(10_000_f64.ln()) / (d_model / 2 - 1) as f64,
-        };
-        let rate = (Tensor::arange(d_model / 2, wide) * step).exp();
-        let position = Tensor::arange_start(first, first + rows, wide);
-        let angle = position.unsqueeze(1) * rate; // [rows, d_model / 2]
-        Tensor::cat(&[angle.sin(), angle.cos()], 1).to_kind(options.0).to_device(options.1)
     }
 }

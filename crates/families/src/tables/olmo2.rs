@@ -5,7 +5,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/olmo2/modeling_olmo2.py>.
 use super::ConfigKeys;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use crate::language_model::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames};
+use super::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames};
 
 /// OLMo 2.
 pub static OLMO2: LanguageFamily = LanguageFamily {

@@ -5,7 +5,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/opt/modeling_opt.py>.
 use super::ConfigKeys;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use crate::language_model::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation};
+use super::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation};
 
 /// OPT.
 pub static OPT: LanguageFamily = LanguageFamily {

@@ -5,8 +5,8 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/phi3/modeling_phi3.py>.
 use super::ConfigKeys;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use crate::language_model::{Bias, Biases, LanguageFamily, Windows};
-use crate::{Fused, Storage};
+use super::{Bias, Biases, LanguageFamily, Windows};
+use crate::storage::{Fused, Storage};
 
 /// Phi-3 and what is built like it.
 pub static PHI3: LanguageFamily = LanguageFamily {

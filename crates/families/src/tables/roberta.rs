@@ -4,9 +4,9 @@
 //!
 //! Names follow transformers' `RobertaForSequenceClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.46.0/src/transformers/models/roberta/modeling_roberta.py>.
+use super::{ClassifierFamily, ClassifierHead, HeadActivation, PositionStart};
 use super::{ConfigKeys, bert};
-use crate::Storage;
-use crate::classifier::{ClassifierFamily, ClassifierHead, HeadActivation, PositionStart};
+use crate::storage::Storage;
 
 pub(super) const FAMILY: ClassifierFamily = ClassifierFamily {
     model_type: "roberta",

@@ -3,8 +3,8 @@
 //! Names follow transformers:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/smollm3/modeling_smollm3.py>.
 use super::ConfigKeys;
+use super::LanguageFamily;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use crate::language_model::LanguageFamily;
 
 /// SmolLM3.
 pub static SMOLLM3: LanguageFamily = LanguageFamily {

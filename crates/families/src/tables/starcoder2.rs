@@ -5,7 +5,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/starcoder2/modeling_starcoder2.py>.
 use super::ConfigKeys;
 use super::llama::{LIKE_LLAMA, REMOVED};
-use crate::language_model::{Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
+use super::{Bias, Biases, LanguageFamily, LanguageNames, Normalisation, Windows};
 
 /// StarCoder 2.
 pub static STARCODER2: LanguageFamily = LanguageFamily {

@@ -6,7 +6,7 @@
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/t5/modeling_t5.py>. Files of transformers 5
 //! say `tie_word_embeddings` also where the output layer is its own: the file of tensors decides.
 use super::ConfigKeys;
-use crate::translator::{EmbeddingNames, Norms, Positions, RELATIVE, TranslatorFamily};
+use super::{EmbeddingNames, Norms, Positions, RELATIVE, TranslatorFamily};
 
 /// T5, T5 1.1, Flan-T5.
 pub static T5: TranslatorFamily = LIKE_T5;

@@ -6,12 +6,10 @@
 //! Names follow transformers' `ViTForImageClassification`:
 //! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/vit/modeling_vit.py>.
 use super::llama::LIKE_LLAMA;
+use super::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation};
+use super::{ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PatchNames, PositionStart};
 use super::{ConfigKeys, bert};
-use crate::Storage;
-use crate::classifier::{
-    ClassifierFamily, ClassifierHead, ClassifierNames, HeadActivation, PatchNames, PositionStart,
-};
-use crate::language_model::{Around, Bias, Biases, LanguageFamily, LanguageNames, Normalisation};
+use crate::storage::Storage;
 
 /// ViT.
 pub static VIT: ClassifierFamily = LIKE_VIT;

@@ -2,16 +2,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use heads::{Attention, HeadLayout, HeadSet, LayerShape};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::family::{EmbeddingNames, Positions, TranslatorFamily};
-use crate::families::{MARIAN, TRANSLATORS, assume};
-use crate::layers::Activation;
-use crate::model::ModelConfig;
-use crate::pruning::{PrunedHeads, by_layer, named};
-use crate::weights::{check_counts, check_divides, check_inventory, check_rates};
-use crate::{Attention, DropoutRates, Error, HeadLayout, HeadSet, LayerShape, Projections, checkpoint};
+use crate::config::ModelConfig;
+use crate::config_keys::assume;
+use crate::limits::{check_counts, check_divides, check_inventory, check_rates};
+use crate::parts::{Activation, Projections};
+use crate::pruned_heads::{PrunedHeads, by_layer, named};
+use crate::tables::{EmbeddingNames, Positions, TranslatorFamily};
+use crate::tables::{MARIAN, TRANSLATORS};
+use crate::{DropoutRates, Error, checkpoint};
 
 /// Sizes and symbols of a translator, under the names that Hugging Face transformers has for Marian.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -224,7 +226,7 @@ impl TranslatorConfig {
     }
 
     /// Names of embeddings and output layer.
-    pub(super) fn embeddings(&self) -> &'static EmbeddingNames {
+    pub fn embeddings(&self) -> &'static EmbeddingNames {
         let separate = self.family.separate.as_ref().filter(|_| self.is_separate());
         separate.unwrap_or(&self.family.embeddings)
     }
@@ -234,7 +236,7 @@ impl TranslatorConfig {
     }
 
     /// Embeddings of target tokens.
-    pub(super) fn target_embedding(&self) -> &'static str {
+    pub fn target_embedding(&self) -> &'static str {
         let names = self.embeddings();
         if self.tie_word_embeddings == Some(true) && !self.is_separate() {
             names.source
@@ -244,7 +246,7 @@ impl TranslatorConfig {
     }
 
     /// The output layer: that of its own, or the embeddings of target tokens.
-    pub(super) fn output_layer(&self) -> &'static str {
+    pub fn output_layer(&self) -> &'static str {
         let own = self.embeddings().output.filter(|_| self.tie_word_embeddings == Some(false));
         own.unwrap_or_else(|| self.target_embedding())
     }
@@ -255,7 +257,7 @@ impl TranslatorConfig {
     }
 
     /// Tensors that a folder may hold beside that which they are copies of.
-    pub(super) fn copies(&self) -> Vec<(&'static str, &'static str)> {
+    pub fn copies(&self) -> Vec<(&'static str, &'static str)> {
         let (names, target) = (self.embeddings(), self.target_embedding());
         let tied = (names.target != target).then_some((names.target, target));
         let output = names.output.filter(|_| self.output_layer() == target).map(|output| (output, target));
@@ -283,7 +285,7 @@ impl TranslatorConfig {
     }
 
     /// Factor of the initial weights of a linear map: below 1 for the last map of a sublayer.
-    pub(super) fn initial_scale(&self, name: &str) -> f64 {
+    pub fn initial_scale(&self, name: &str) -> f64 {
         let sublayers =
             if name.contains(".encoder.") { 2 * self.encoder_layers } else { 3 * self.decoder_layers };
         let is_last = name.ends_with("out_proj.weight") || name.ends_with("fc2.weight");

@@ -1,95 +1,18 @@
 //! The tensors of an encoder-decoder model, and what its blocks make of them: the layers of Vaswani et al. (2017), with layer
 //! normalisation after each sublayer or before it, and those of T5.
 use super::config::{FeedForwardProjection, TranslatorConfig};
-use super::family::Positions;
-use crate::layers::Activation;
-use crate::model::ModelConfig;
+use crate::buckets::T5Buckets;
+use crate::config::ModelConfig;
+use crate::limits::{EPSILONS, check_range};
 use crate::parts::{
-    self, Block, Distances, FeedForward, Inventory, Module, Norm, NormKind, Normalisation, Norms, Taken,
-    Tensors,
+    self, Activation, Block, Distances, FeedForward, Inventory, Module, Norm, NormKind, Normalisation, Norms,
+    Taken, Tensors,
 };
-use crate::relative_positions::T5Buckets;
-use crate::weights::{EPSILONS, check_range};
-use crate::{Attention, Projections};
-
-/// Layers of a kind: the names of their tensors, encoder before decoder and self-attention before attention to the source.
-#[derive(Debug)]
-pub struct Architecture {
-    /// Prefixes of the names in a stack.
-    pub stacks: [&'static str; 2],
-    /// Prefix of a layer's names, before its number.
-    pub layers: &'static str,
-    /// Attention modules.
-    pub modules: [&'static str; 2],
-    /// Query, key, value and output projection of a module.
-    pub projections: [&'static str; 4],
-    /// Norms of the modules.
-    pub norms: [&'static str; 2],
-    /// Prefixes of the maps of the feed-forward network.
-    pub feed_forward: [&'static str; 2],
-    /// Its norms.
-    pub feed_forward_norms: [&'static str; 2],
-    /// Norm at the end of a stack.
-    pub last_norm: &'static str,
-    /// Bias of each head by distance, which all layers of a stack share. Layers that have it are T5's.
-    pub distances: Option<&'static str>,
-}
-
-/// Layers of self-attention, attention to the source, and feed-forward networks: Marian, fairseq's translators, BART, mBART, M2M100
-/// and Pegasus are built of them.
-pub static VASWANI: Architecture = Architecture {
-    stacks: ["model.encoder", "model.decoder"],
-    layers: "layers",
-    modules: ["self_attn", "encoder_attn"],
-    projections: ["q_proj", "k_proj", "v_proj", "out_proj"],
-    norms: ["self_attn_layer_norm", "encoder_attn_layer_norm"],
-    feed_forward: ["fc", "fc"],
-    feed_forward_norms: ["final_layer_norm"; 2],
-    last_norm: "layer_norm",
-    distances: None,
-};
-
-/// The layers of T5, Raffel et al. (2020), <https://arxiv.org/abs/1910.10683>: normalisation by the root mean square before each
-/// sublayer and at the end of each stack, no biases, scores that are not divided, and a bias of each head on those of
-/// self-attention by distance.
-pub static RELATIVE: Architecture = Architecture {
-    stacks: ["encoder", "decoder"],
-    layers: "block",
-    modules: ["layer.0.SelfAttention", "layer.1.EncDecAttention"],
-    projections: ["q", "k", "v", "o"],
-    norms: ["layer.0.layer_norm", "layer.1.layer_norm"],
-    feed_forward: ["layer.1.DenseReluDense.", "layer.2.DenseReluDense."],
-    feed_forward_norms: ["layer.1.layer_norm", "layer.2.layer_norm"],
-    last_norm: "final_layer_norm",
-    distances: Some("block.0.layer.0.SelfAttention.relative_attention_bias"),
-};
+use crate::tables::{Positions, position_table, stack};
+use heads::Attention;
 
 /// Added to the variance in layer normalisation: PyTorch's default, which all families but T5 use.
 const EPSILON: f64 = 1e-5;
-
-impl Architecture {
-    /// Names of the linear maps of an attention module; layers are counted from 0.
-    pub(super) fn projections(&self, attention: Attention, layer: usize) -> Projections {
-        let module = self.modules[usize::from(attention == Attention::EncDec)];
-        Projections::new(
-            self.projections.map(|map| self.in_layer(attention, layer, &format!("{module}.{map}"))),
-        )
-    }
-
-    fn in_layer(&self, attention: Attention, layer: usize, part: &str) -> String {
-        format!("{}.{}.{layer}.{part}", self.stacks[stack(attention)], self.layers)
-    }
-}
-
-/// 0 for a module of the encoder, 1 for one of the decoder.
-fn stack(attention: Attention) -> usize {
-    usize::from(attention != Attention::EncEnc)
-}
-
-/// Name of a table of positions. `stack`: 0 or 1
-pub(super) fn position_table(stack: usize) -> String {
-    format!("{}.embed_positions.weight", VASWANI.stacks[stack])
-}
 
 /// Parts of an encoder-decoder model; of pairs, the source's or the encoder's is the first.
 #[derive(Debug)]
@@ -238,7 +161,7 @@ impl TranslatorConfig {
     }
 
     /// Factor of decoder states, if there is one.
-    pub(super) fn decoder_scale(&self) -> Option<f64> {
+    pub fn decoder_scale(&self) -> Option<f64> {
         let is_scaled =
             self.relative.scale_decoder_outputs.unwrap_or(self.tie_word_embeddings != Some(false));
         let is_scaled = is_scaled && self.family.layers.distances.is_some();
@@ -252,7 +175,7 @@ impl TranslatorConfig {
     }
 
     /// Refuses settings that T5's layers cannot have: the fault, in words.
-    pub(super) fn check_relative(&self) -> Result<(), String> {
+    pub fn check_relative(&self) -> Result<(), String> {
         if self.family.layers.distances.is_none() {
             return Ok(());
         }

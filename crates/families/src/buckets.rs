@@ -1,5 +1,4 @@
 //! Buckets of distances between positions: near ones have a bucket each, far ones share buckets that widen with the logarithm.
-use tch::{Device, Tensor};
 
 /// The buckets of Raffel et al. (2020), Section 2.1, <https://arxiv.org/abs/1910.10683>: T5's, and MPNet's with
 /// [`MPNET`](Self::MPNET).
@@ -31,12 +30,6 @@ impl T5Buckets {
         let share = distance.ln() / furthest.ln();
         side + (exact + (share * (buckets - exact) as f64) as i64).min(buckets - 1)
     }
-
-    /// Buckets of all distances from `-furthest` to `furthest`, beyond which they do not change: what
-    /// [`DistanceBias`](crate::attention::DistanceBias) looks up.
-    pub fn table(self, device: Device) -> Tensor {
-        table(self.furthest, |distance| self.bucket(distance), device)
-    }
 }
 
 /// The buckets of He et al. (2021), <https://arxiv.org/abs/2111.09543>, as DeBERTa's own code has them.
@@ -64,11 +57,6 @@ impl DebertaBuckets {
     pub fn row(self, distance: i64) -> i64 {
         (self.bucket(distance) + self.buckets).clamp(0, 2 * self.buckets - 1)
     }
-}
-
-/// What `bucket` gives for all distances from `-reach` to `reach`: integers, `[2 * reach + 1]`.
-pub fn table(reach: i64, bucket: impl Fn(i64) -> i64, device: Device) -> Tensor {
-    Tensor::from_slice(&(-reach..=reach).map(bucket).collect::<Vec<_>>()).to_device(device)
 }
 
 #[cfg(test)]
