@@ -160,7 +160,7 @@ impl Norm {
 }
 
 /// A nonlinearity, of each element.
-fn activated(activation: Activation, x: &Tensor) -> Tensor {
+pub(crate) fn activated(activation: Activation, x: &Tensor) -> Tensor {
     match activation {
         Activation::Gelu => x.gelu("none"),
         Activation::GeluNew | Activation::GeluPytorchTanh => x.gelu("tanh"),

@@ -2,11 +2,11 @@
 //!
 //! A head at gate 0 adds nothing, so the model without its weights gives the same outputs. The bias of W_o belongs to
 //! no head and stays, also in a layer that loses all its heads.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use tch::{Device, Tensor};
 
-use crate::{Attention, Error, HeadId, HeadLayout, HeadSet, Projections, Weights};
+use crate::{Attention, Error, HeadLayout, HeadSet, Projections, Weights};
 use heads::ModuleHeads;
 
 /// Fate of the weights of a removed head.

@@ -21,7 +21,8 @@ fn layer(weights: &Weights) -> MultiHeadAttention {
     let heads = HeadLayout::new([(Attention::SelfAttention, LayerShape::plain(1, 3, 12))]);
     let heads = heads.module(Attention::SelfAttention, 0);
     let projections = Projections::new(["q", "k", "v", "out"].map(|part| format!("a.{part}_proj")));
-    let module = parts::Module::take(&mut &*weights, &projections, heads, 12, ([true; 2], false)).unwrap();
+    let module =
+        families::parts::Module::take(&mut &*weights, &projections, heads, 12, ([true; 2], false)).unwrap();
     MultiHeadAttention::new(module.maps, &module.heads)
 }
 

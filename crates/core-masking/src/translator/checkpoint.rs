@@ -6,7 +6,7 @@ use families::parts::Inventory;
 use families::tables::{Positions, Sinusoids, position_table};
 use tch::{Device, Kind, Tensor};
 
-use super::layers::table;
+use super::layers::sinusoid_table;
 use super::{Translator, TranslatorConfig};
 use crate::{Error, GatedModel, Weights};
 
@@ -118,7 +118,8 @@ fn drop_tied(weights: &mut Weights, config: &mut TranslatorConfig, path: &Path) 
     for name in STACKS.map(position_table) {
         if let Some(table) = weights.remove(&name) {
             let options = (table.kind(), table.device());
-            let expected = table(sinusoids, first, config.max_position_embeddings, config.d_model, options);
+            let expected =
+                sinusoid_table(sinusoids, first, config.max_position_embeddings, config.d_model, options);
             let used = table.narrow(0, first, config.max_position_embeddings);
             // The table may have been rounded to bf16, which keeps 8 bits: by 1/512 just below 1.
             if !used.allclose(&expected, 0.0, 2.5e-3, false) {

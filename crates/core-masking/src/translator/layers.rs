@@ -51,7 +51,7 @@ impl Embeddings {
 }
 
 /// Rows `first` to `first + rows` of a table of sinusoids: `[rows, d_model]`.
-pub(super) fn table(
+pub(super) fn sinusoid_table(
     sinusoids: Sinusoids,
     first: i64,
     rows: i64,
@@ -82,7 +82,7 @@ impl Layers {
                 Positions::Learned { first } => learned.map(|table| table.narrow(0, first, rows)),
                 Positions::Sinusoids(sinusoids) => {
                     let first = sinusoids.first_row(config.pad_token_id);
-                    Some(table(sinusoids, first, rows, config.d_model, options))
+                    Some(sinusoid_table(sinusoids, first, rows, config.d_model, options))
                 }
                 Positions::Nowhere => None,
             },
