@@ -6,31 +6,12 @@ use tch::{Device, Kind, Tensor};
 
 use crate::gates::Gate;
 use crate::layers::Linear;
-use crate::{Dropout, Error, Weights, causal_bias};
+use crate::{Dropout, causal_bias};
+use families::parts;
 use heads::ModuleHeads;
 
 pub use scores::DistanceBias;
 pub(crate) use scores::Scores;
-
-/// Names of the four linear maps of an attention module.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Projections {
-    /// W_q
-    pub query: String,
-    /// W_k
-    pub key: String,
-    /// W_v
-    pub value: String,
-    /// W_o
-    pub output: String,
-}
-
-impl Projections {
-    /// From the names of query, key, value and output projection.
-    pub fn new([query, key, value, output]: [String; 4]) -> Self {
-        Self { query, key, value, output }
-    }
-}
 
 /// Attention whose heads can each be scaled by a gate.
 #[derive(Debug)]
@@ -69,18 +50,15 @@ pub(crate) enum Visible<'a> {
 }
 
 impl MultiHeadAttention {
-    /// Takes `{name}.weight` and, if there is one, `{name}.bias` of each projection; they hold the heads that are kept.
-    ///
-    /// # Errors
-    /// If a weight is missing.
-    pub fn new(weights: &Weights, names: &Projections, heads: &ModuleHeads) -> Result<Self, Error> {
-        let output = Linear::new(weights, &names.output)?; // [d_model, kept * d_head]
+    /// Attention with the maps of queries, keys and values, of the heads that are kept, and the output projection.
+    pub fn new(maps: [parts::Linear<Tensor>; 4], heads: &ModuleHeads) -> Self {
+        let [query, key, value, output] = maps.map(Linear::from);
         let places = |places: &[i64]| Tensor::from_slice(places).to_device(output.weight().device());
         let key_values = heads.kept_key_values();
         let of_head =
             |&head: &i64| key_values.partition_point(|&kept| kept < heads.key_value_of(head)) as i64;
         let key_of: Vec<i64> = heads.kept.iter().map(of_head).collect();
-        Ok(Self {
+        Self {
             heads: heads.shape.heads as i64,
             kept: (heads.kept.len() < heads.shape.heads).then(|| places(&heads.kept)),
             key_of: (key_values.len() < heads.kept.len()).then(|| places(&key_of)),
@@ -88,11 +66,11 @@ impl MultiHeadAttention {
             divisor: (heads.shape.d_head as f64).sqrt(),
             scores: Scores::Plain,
             cap: None,
-            query: Linear::new(weights, &names.query)?,
-            key: Linear::new(weights, &names.key)?,
-            value: Linear::new(weights, &names.value)?,
+            query,
+            key,
+            value,
             output,
-        })
+        }
     }
 
     /// The module with scores that are divided by `divisor`, and not by the square root of the width of heads, and with what `scores`

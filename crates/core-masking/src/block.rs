@@ -1,14 +1,16 @@
 //! One block of a Transformer: self-attention, in a translator's decoder attention to the source, and a feed-forward network, each
 //! added to the residual stream. Every model here is a stack of these; families differ in the places of their norms.
+use families::parts::{self, FeedForwardInput};
+use families::rotary::Turning;
 use tch::Tensor;
 
 use crate::attention::{KeyValue, MultiHeadAttention, Visible};
 use crate::experts::FeedForwards;
 use crate::gates::Gate;
 use crate::head_norms::HeadNorms;
-use crate::layers::{Activation, FeedForward, LayerNorm, Norm, normalised};
-use crate::rotary::{Turning, Turns};
-use crate::{Dropout, Error, ModelDropout, Projections, Weights};
+use crate::layers::{FeedForward, LayerNorm, Norm, normalised};
+use crate::rotary::Turns;
+use crate::{Dropout, ModelDropout};
 
 /// One block.
 #[derive(Debug)]
@@ -30,34 +32,22 @@ pub(crate) struct Block {
     pub(crate) turning: Option<Turning>,
 }
 
-/// What the feed-forward network reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FeedForwardInput {
-    /// The residual stream after attention.
-    AfterAttention,
-    /// The block's input, as attention does, with a separate norm: GPT-NeoX.
-    BlockInput,
-    /// The normalised input of attention: Cohere.
-    AttentionInput,
-}
-
-/// Norms of a sublayer f, each of which may be missing: `after(x + inside(f(before(x))))`. Vaswani et al. (2017) normalise after the
-/// sum, Xiong et al. (2020), <https://arxiv.org/abs/2002.04745>, before the sublayer, Gemma 2 and GLM-4 also inside the residual
-/// connection.
-#[derive(Debug, Default)]
+/// Norms of a sublayer: [`parts::Norms`].
+#[derive(Debug)]
 pub(crate) struct Norms {
     pub(crate) before: Option<Norm>,
     pub(crate) inside: Option<Norm>,
     pub(crate) after: Option<Norm>,
 }
 
-impl Norms {
-    /// One norm: before the sublayer, or after the sum.
-    pub(crate) fn one(norm: Norm, is_before: bool) -> Self {
-        let (before, after) = if is_before { (Some(norm), None) } else { (None, Some(norm)) };
-        Self { before, inside: None, after }
+impl From<parts::Norms<Tensor>> for Norms {
+    fn from(parts::Norms { before, inside, after }: parts::Norms<Tensor>) -> Self {
+        let [before, inside, after] = [before, inside, after].map(|norm| norm.map(Norm::from));
+        Self { before, inside, after }
     }
+}
 
+impl Norms {
     /// What the sublayer reads of the residual stream `x`, `[.., d_model]`.
     pub(crate) fn read(&self, x: &Tensor) -> Tensor {
         normalised(self.before.as_ref(), x)
@@ -92,23 +82,35 @@ pub(crate) struct PostNorm<'a> {
     pub(crate) feed_forward: (&'a FeedForward, &'a LayerNorm),
 }
 
-impl Block {
-    /// A block without norms of heads, attention to a source, windows and rotary positions.
-    pub(crate) fn new(attention: (MultiHeadAttention, Norms), feed_forward: (FeedForwards, Norms)) -> Self {
+impl From<parts::Block<Tensor>> for Block {
+    fn from(parts: parts::Block<Tensor>) -> Self {
+        let module = |parts: parts::Module<Tensor>| {
+            let attention = MultiHeadAttention::new(parts.maps, &parts.heads)
+                .with_scores(parts.divisor, parts.distances.into())
+                .with_cap(parts.cap);
+            let device = attention.output.weight().device();
+            let head_norms = parts.head_norms;
+            let head_norms =
+                head_norms.map(|(norms, kind)| HeadNorms::new(norms, kind, &parts.heads, device));
+            (attention, Norms::from(parts.norms), head_norms)
+        };
+        let (attention, attention_norms, head_norms) = module(parts.attention);
         Self {
-            attention: attention.0,
-            attention_norms: attention.1,
-            head_norms: None,
-            cross: None,
-            feed_forward: feed_forward.0,
-            feed_forward_norms: feed_forward.1,
-            feed_forward_input: FeedForwardInput::AfterAttention,
-            residual: None,
-            window: None,
-            turning: None,
+            attention,
+            attention_norms,
+            head_norms,
+            cross: parts.cross.map(module).map(|(attention, norms, _)| (attention, norms)),
+            feed_forward: parts.feed_forward.into(),
+            feed_forward_norms: parts.feed_forward_norms.into(),
+            feed_forward_input: parts.feed_forward_input,
+            residual: parts.residual,
+            window: parts.window,
+            turning: parts.turning,
         }
     }
+}
 
+impl Block {
     /// The rotary positions of this block among those of the model.
     pub(crate) fn turns<'a>(&self, all: &'a [(Turning, Turns)]) -> Option<&'a Turns> {
         all.iter().find(|(turning, _)| Some(*turning) == self.turning).map(|(_, turns)| turns)
@@ -197,46 +199,5 @@ impl Block {
             feed_forward: (feed_forward, self.feed_forward_norms.as_post_norm()?),
         })
         .filter(|_| is_plain)
-    }
-}
-
-/// Names of the tensors of a block with one norm for each sublayer, but for those of attention to a source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BlockNames {
-    /// Query, key, value and output projection.
-    pub(crate) projections: Projections,
-    /// Norm of self-attention.
-    pub(crate) attention_norm: String,
-    /// First map of the feed-forward network.
-    pub(crate) inner: String,
-    /// Its second map.
-    pub(crate) outer: String,
-    /// Norm of the feed-forward network.
-    pub(crate) norm: String,
-}
-
-impl BlockNames {
-    /// The block on the tensors of these names.
-    ///
-    /// - `epsilon`: added to the variance in layer normalisation
-    /// - `is_before`: norms are before the sublayers, not after the sums
-    ///
-    /// # Errors
-    /// If a tensor is missing.
-    pub(crate) fn block(
-        &self,
-        weights: &Weights,
-        attention: MultiHeadAttention,
-        (activation, epsilon): (Activation, f64),
-        is_before: bool,
-    ) -> Result<Block, Error> {
-        let norms = |name: &str| {
-            Ok::<_, Error>(Norms::one(Norm::Layer(LayerNorm::new(weights, name, epsilon)?), is_before))
-        };
-        let feed_forward = FeedForward::new(weights, &[&self.inner, &self.outer], activation)?;
-        Ok(Block::new(
-            (attention, norms(&self.attention_norm)?),
-            (FeedForwards::One(feed_forward), norms(&self.norm)?),
-        ))
     }
 }

@@ -1,29 +1,26 @@
 //! Disentangled attention: He et al. (2021), <https://arxiv.org/abs/2006.03654>, Section 3.1. A score is the sum of content to
 //! content, content to position and position to content, where a position is an embedding of the distance between query and key.
-use tch::{Kind, Tensor};
+use families::buckets::DebertaBuckets;
+use tch::{Device, Kind, Tensor};
 
 use crate::Dropout;
 use crate::attention::MultiHeadAttention;
-use crate::layers::LayerNorm;
-use crate::relative_positions::{DebertaBuckets, table};
+use crate::layers::Norm;
 
 /// Embeddings of distances, which a layer maps as it maps contents to queries and keys (`share_att_key` of DeBERTa).
 #[derive(Debug)]
 pub(crate) struct Disentangled {
     embeddings: Tensor, // [2 * buckets, d_model]
-    norm: LayerNorm,
+    norm: Norm,
     buckets: DebertaBuckets,
     rows: Tensor, // of the embeddings, for distances `query - key` from -longest to longest
     longest: i64,
 }
 
 impl Disentangled {
-    /// Terms of a score, whose sum is divided by the square root of their number times the width of heads.
-    pub const TERMS: f64 = 3.0;
-
     /// - `embeddings`: `[2 * buckets, d_model]`
     /// - `longest`: positions of a text at most
-    pub fn new(embeddings: Tensor, norm: LayerNorm, buckets: DebertaBuckets, longest: i64) -> Self {
+    pub fn new(embeddings: Tensor, norm: Norm, buckets: DebertaBuckets, longest: i64) -> Self {
         let rows = table(longest, |distance| buckets.row(distance), embeddings.device());
         Self { embeddings, norm, buckets, rows, longest }
     }
@@ -67,4 +64,9 @@ impl Disentangled {
         let (_, rows) = self.span(queries as i64, keys as i64);
         (queries + keys) * rows as u64 * module.query.size().0
     }
+}
+
+/// What `bucket` gives for all distances from `-reach` to `reach`: integers, `[2 * reach + 1]`.
+pub(crate) fn table(reach: i64, bucket: impl Fn(i64) -> i64, device: Device) -> Tensor {
+    Tensor::from_slice(&(-reach..=reach).map(bucket).collect::<Vec<_>>()).to_device(device)
 }

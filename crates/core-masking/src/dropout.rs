@@ -4,6 +4,7 @@
 //! it costs a tenth of a training step.
 use std::cell::RefCell;
 
+use families::DropoutRates;
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tch::{Device, Tensor};
@@ -42,17 +43,6 @@ impl Dropout {
             Some(thinning) => thinning.apply(&x),
         }
     }
-}
-
-/// Probabilities with which elements are dropped, from 0 to below 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct DropoutRates {
-    /// Of embeddings and of the output of each sublayer.
-    pub hidden: f64,
-    /// Of attention weights.
-    pub attention: f64,
-    /// Of what a classifier sees.
-    pub classifier: f64,
 }
 
 /// Where training thins out a model's activations; [`ModelDropout::OFF`] in evaluation.

@@ -1,5 +1,6 @@
 //! Feed-forward networks: one, or experts of which each position reads a few, Shazeer et al. (2017),
 //! <https://arxiv.org/abs/1701.06538>, as in Qwen3-MoE, <https://arxiv.org/abs/2505.09388>.
+use families::parts;
 use tch::Tensor;
 
 use crate::layers::{FeedForward, Linear};
@@ -19,6 +20,18 @@ pub(crate) struct Experts {
     pub(crate) chosen: i64,
     /// True if the shares of those that are chosen sum to 1.
     pub(crate) is_normalised: bool,
+}
+
+impl From<parts::FeedForwards<Tensor>> for FeedForwards {
+    fn from(networks: parts::FeedForwards<Tensor>) -> Self {
+        match networks {
+            parts::FeedForwards::One(network) => Self::One(network.into()),
+            parts::FeedForwards::Experts { router, experts, chosen, is_normalised } => {
+                let experts = experts.into_iter().map(FeedForward::from).collect();
+                Self::Experts(Experts { router: router.into(), experts, chosen, is_normalised })
+            }
+        }
+    }
 }
 
 impl FeedForwards {

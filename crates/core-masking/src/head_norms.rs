@@ -1,4 +1,5 @@
 //! Norms of queries and keys: Henry et al. (2020), <https://arxiv.org/abs/2010.04245>.
+use families::parts::{self, HeadNorm};
 use tch::{Device, Tensor};
 
 use crate::layers::Norm;
@@ -22,24 +23,22 @@ struct AllHeads {
 }
 
 impl HeadNorms {
-    /// Norms of each head, which share their factors.
-    pub(crate) fn shared([query, key]: [Norm; 2]) -> Self {
-        Self { query, key, all: None }
-    }
-
-    /// Norms with factors of each head, over each head or, if `is_joined`, over all heads together.
-    pub(crate) fn of_all_heads(
-        [query, key]: [Norm; 2],
-        is_joined: bool,
+    pub(crate) fn new(
+        norms: [parts::Norm<Tensor>; 2],
+        kind: HeadNorm,
         heads: &ModuleHeads,
         device: Device,
     ) -> Self {
+        let [query, key] = norms.map(Norm::from);
+        if kind == HeadNorm::Alike {
+            return Self { query, key, all: None };
+        }
         let kept =
             |kept: &[i64], all: usize| (kept.len() < all).then(|| Tensor::from_slice(kept).to_device(device));
         let shape = heads.shape;
         let queries = kept(&heads.kept, shape.heads);
         let keys = kept(&heads.kept_key_values(), shape.key_value_heads);
-        Self { query, key, all: Some(AllHeads { is_joined, queries, keys }) }
+        Self { query, key, all: Some(AllHeads { is_joined: kind == HeadNorm::Joined, queries, keys }) }
     }
 
     /// `x`: `[batch, heads, position, d_head]`, of all heads if these have factors of their own; returns those that are kept.

@@ -1,8 +1,8 @@
 //! Parts of a Transformer layer besides attention.
-use serde::{Deserialize, Serialize};
+use families::parts::{self, Activation, Normalisation};
 use tch::{Kind, Tensor};
 
-use crate::{Error, Weights, product};
+use crate::product;
 
 /// `x W^T + b`.
 #[derive(Debug)]
@@ -11,18 +11,13 @@ pub struct Linear {
     bias: Option<Tensor>,
 }
 
-impl Linear {
-    /// Takes `{name}.weight` `[out, in]` and, if there is one, `{name}.bias` `[out]`.
-    ///
-    /// # Errors
-    /// If the weight is missing.
-    pub fn new(weights: &Weights, name: &str) -> Result<Self, Error> {
-        Ok(Self {
-            weight: weights.get(&format!("{name}.weight"))?,
-            bias: weights.get(&format!("{name}.bias")).ok(),
-        })
+impl From<parts::Linear<Tensor>> for Linear {
+    fn from(parts::Linear { weight, bias }: parts::Linear<Tensor>) -> Self {
+        Self { weight, bias }
     }
+}
 
+impl Linear {
     /// Outputs and inputs.
     pub fn size(&self) -> (u64, u64) {
         let size = self.weight.size();
@@ -62,23 +57,9 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// Takes `{name}.weight` and `{name}.bias`, both `[d_model]`; `epsilon` is added to the variance.
-    ///
-    /// # Errors
-    /// If one of them is missing.
-    pub fn new(weights: &Weights, name: &str, epsilon: f64) -> Result<Self, Error> {
-        let [weight, bias] = ["weight", "bias"].map(|part| weights.get(&format!("{name}.{part}")));
-        Ok(Self { weight: weight?, bias: bias?, epsilon })
-    }
-
-    /// The same with zeros in place of a bias, of which there is none.
-    ///
-    /// # Errors
-    /// If the weight is missing.
-    pub fn without_bias(weights: &Weights, name: &str, epsilon: f64) -> Result<Self, Error> {
-        let weight = weights.get(&format!("{name}.weight"))?;
-        let bias = weight.detach().zeros_like();
-        Ok(Self { weight, bias, epsilon })
+    /// From γ and β, both `[d_model]`, or zeros in the place of β; `epsilon` is added to the variance.
+    pub fn new(weight: Tensor, bias: Option<Tensor>, epsilon: f64) -> Self {
+        Self { bias: bias.unwrap_or_else(|| weight.detach().zeros_like()), weight, epsilon }
     }
 
     /// γ and β, both `[d_model]`, and what is added to the variance.
@@ -107,20 +88,6 @@ pub struct RmsNorm {
 }
 
 impl RmsNorm {
-    /// Takes `{name}.weight`, `[width]`; `epsilon` is added to the mean square.
-    ///
-    /// # Errors
-    /// If it is missing.
-    pub fn new(weights: &Weights, name: &str, epsilon: f64) -> Result<Self, Error> {
-        Ok(Self { weight: weights.get(&format!("{name}.weight"))?, epsilon, is_shifted: false })
-    }
-
-    /// The same with factors that are 1 more than the weight, as Gemma has them.
-    #[must_use]
-    pub fn shifted(self) -> Self {
-        Self { is_shifted: true, ..self }
-    }
-
     /// Factors, `[width]`, and what is added to the mean square.
     pub(crate) fn parts(&self) -> (Tensor, f64) {
         let factors = if self.is_shifted { &self.weight + 1.0 } else { self.weight.shallow_clone() };
@@ -139,6 +106,20 @@ impl RmsNorm {
 pub(crate) enum Norm {
     Layer(LayerNorm),
     RootMeanSquare(RmsNorm),
+}
+
+impl From<parts::Norm<Tensor>> for Norm {
+    fn from(parts::Norm { weight, bias, kind: (kind, epsilon) }: parts::Norm<Tensor>) -> Self {
+        match kind {
+            Normalisation::Layer | Normalisation::LayerWithoutBias => {
+                Self::Layer(LayerNorm::new(weight, bias, epsilon))
+            }
+            Normalisation::RootMeanSquare | Normalisation::ShiftedRootMeanSquare => {
+                let is_shifted = kind == Normalisation::ShiftedRootMeanSquare;
+                Self::RootMeanSquare(RmsNorm { weight, epsilon, is_shifted })
+            }
+        }
+    }
 }
 
 /// `norm` of `x`, `[.., d_model]`; `x` itself without a norm.
@@ -178,35 +159,13 @@ impl Norm {
     }
 }
 
-/// The nonlinearity of a feed-forward block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Activation {
-    /// x Φ(x), Hendrycks and Gimpel (2016), exactly.
-    #[serde(alias = "gelu_python")]
-    Gelu,
-    /// The same by its tanh approximation.
-    #[serde(alias = "gelu_fast", alias = "gelu_accurate", alias = "gelu_python_tanh")]
-    GeluNew,
-    /// The same, as Gemma calls it.
-    GeluPytorchTanh,
-    /// max(0, x), Vaswani et al. (2017)
-    Relu,
-    /// x * sigmoid(x), as in Llama
-    Silu,
-    /// The same, as the opus-mt models call it
-    Swish,
-}
-
-impl Activation {
-    /// Of each element.
-    pub fn apply(self, x: &Tensor) -> Tensor {
-        match self {
-            Self::Gelu => x.gelu("none"),
-            Self::GeluNew | Self::GeluPytorchTanh => x.gelu("tanh"),
-            Self::Relu => x.relu(),
-            Self::Silu | Self::Swish => x.silu(),
-        }
+/// A nonlinearity, of each element.
+pub(crate) fn activated(activation: Activation, x: &Tensor) -> Tensor {
+    match activation {
+        Activation::Gelu => x.gelu("none"),
+        Activation::GeluNew | Activation::GeluPytorchTanh => x.gelu("tanh"),
+        Activation::Relu => x.relu(),
+        Activation::Silu | Activation::Swish => x.silu(),
     }
 }
 
@@ -220,33 +179,22 @@ pub struct FeedForward {
     pub(crate) outer: Linear,
 }
 
-impl FeedForward {
-    /// Takes the linear maps of these names: inner and outer, behind the gate if there is one.
-    ///
-    /// # Errors
-    /// If one of them is missing.
-    ///
-    /// # Panics
-    /// If there are not two names or three.
-    pub fn new(weights: &Weights, names: &[&str], activation: Activation) -> Result<Self, Error> {
-        let (gate, inner, outer) = match names {
-            [inner, outer] => (None, inner, outer),
-            [gate, inner, outer] => (Some(gate), inner, outer),
-            _ => panic!("a feed-forward block has two maps or three"),
-        };
-        Ok(Self {
-            activation,
-            gate: gate.map(|name| Linear::new(weights, name)).transpose()?,
-            inner: Linear::new(weights, inner)?,
-            outer: Linear::new(weights, outer)?,
-        })
+impl From<parts::FeedForward<Tensor>> for FeedForward {
+    fn from(parts::FeedForward { maps, activation }: parts::FeedForward<Tensor>) -> Self {
+        let mut maps: Vec<Linear> = maps.into_iter().map(Linear::from).collect();
+        let (outer, inner) = (maps.pop(), maps.pop());
+        let [outer, inner] =
+            [outer, inner].map(|map| map.expect("a feed-forward network has two maps or three"));
+        Self { activation, gate: maps.pop(), inner, outer }
     }
+}
 
+impl FeedForward {
     /// `x`: `[batch, position, d_model]`; returns the same shape.
     pub fn forward(&self, x: &Tensor) -> Tensor {
         let active = match &self.gate {
-            Some(gate) => self.activation.apply(&gate.forward(x)) * self.inner.forward(x), // [batch, position, d_ff]
-            None => self.activation.apply(&self.inner.forward(x)),
+            Some(gate) => activated(self.activation, &gate.forward(x)) * self.inner.forward(x), // [batch, position, d_ff]
+            None => activated(self.activation, &self.inner.forward(x)),
         };
         self.outer.forward(&active)
     }

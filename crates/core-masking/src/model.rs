@@ -7,64 +7,14 @@ use tch::{Device, Kind, Tensor, no_grad};
 
 use crate::ablation::{fold, with_zero_biases};
 use crate::importance::{Attended, Measured, Measuring};
-use crate::pruning::{by_layer, without_heads};
+use crate::pruning::without_heads;
+use crate::storage::pack;
 use crate::{
-    Attention, AttentionRecord, ContextSums, DropoutRates, Error, Gates, HeadId, HeadLayout, HeadMeans,
-    HeadSet, Measure, ModelDropout, Moments, Projections, RecordedWeights, Removal, Replacement, Storage,
-    Weights,
+    Attention, AttentionRecord, ContextSums, Error, Gates, HeadId, HeadLayout, HeadMeans, HeadSet, Measure,
+    ModelConfig, ModelDropout, Moments, RecordedWeights, Removal, Replacement, Weights,
 };
-
-/// Heads and sizes in a `config.json`.
-pub trait ModelConfig: Debug + Clone {
-    /// The heads of the model whose `config.json` this is, whatever it is trained to.
-    ///
-    /// # Errors
-    /// If the file is missing, no JSON, of another model type, or describes an impossible model.
-    fn read_layout(path: &Path) -> Result<HeadLayout, Error>;
-
-    /// Writes it under the family's names.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    fn write(&self, path: &Path) -> Result<(), Error>;
-
-    /// The heads of the model.
-    fn layout(&self) -> HeadLayout;
-
-    /// Dropout in training.
-    fn dropout(&self) -> DropoutRates;
-
-    /// The names of an attention module's linear maps; layers are counted from 0.
-    fn projections(&self, attention: Attention, layer: usize) -> Projections;
-
-    /// True if a removed head's queries and keys stay, since they are normalised together with those of the others.
-    fn queries_stay(&self) -> bool {
-        false
-    }
-
-    /// Storage of linear maps in the family's files.
-    fn storage(&self) -> &'static Storage {
-        &Storage::PLAIN
-    }
-
-    /// The same model with these heads cut out, of which it has all.
-    fn without_heads(&self, heads: &HeadSet) -> Self;
-
-    /// The same model with biases in its attention modules, which it can hold but does not have; `None` where its family has no
-    /// entry for them.
-    fn with_attention_bias(&self) -> Option<Self> {
-        None
-    }
-
-    /// The same weights as a model that never had the heads that were cut out: those that are left are numbered anew.
-    ///
-    /// # Errors
-    /// If layers or groups have unequal numbers of heads left, or the family knows no other width of heads than their share
-    /// of the residual stream: what, in words.
-    fn uniform(&self) -> Result<Self, String> {
-        Err("this family has no entry for the width of a head".to_owned())
-    }
-}
+use families::config::d_head;
+use families::pruned_heads::by_layer;
 
 /// An attention module: its type, and its layer counted from 0.
 pub type Module = (Attention, usize);
@@ -170,9 +120,7 @@ pub trait GatedModel: Debug + Send + Sized {
     /// If a file cannot be written.
     fn save(&self, folder: &Path) -> Result<(), Error> {
         self.config().write(&folder.join("config.json"))?;
-        self.config()
-            .storage()
-            .pack(self.weights(), d_head(self.config()))
+        pack(self.config().storage(), self.weights(), d_head(self.config()))
             .write(&folder.join("model.safetensors"))
     }
 
@@ -312,11 +260,6 @@ pub trait GatedModel: Debug + Send + Sized {
         }
         Ok(())
     }
-}
-
-/// Width of a head.
-pub(crate) fn d_head(config: &impl ModelConfig) -> i64 {
-    config.layout().types().next().map_or(1, |(_, shape)| shape.d_head)
 }
 
 /// Refuses heads that are not the same in all layers of a model whose layers share their weights.

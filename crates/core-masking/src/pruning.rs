@@ -2,11 +2,11 @@
 //!
 //! A head at gate 0 adds nothing, so the model without its weights gives the same outputs. The bias of W_o belongs to
 //! no head and stays, also in a layer that loses all its heads.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use tch::{Device, Tensor};
 
-use crate::{Attention, Error, HeadId, HeadLayout, HeadSet, Projections, Weights};
+use crate::{Attention, Error, HeadLayout, HeadSet, Projections, Weights};
 use heads::ModuleHeads;
 
 /// Fate of the weights of a removed head.
@@ -19,31 +19,6 @@ pub enum Removal {
     /// They are cut out, and the heads that are left are numbered anew: a smaller model of the same kind, if every layer
     /// loses as many.
     Uniform,
-}
-
-/// Removed heads as transformers writes them in `config.json`: by layer, both counted from 0.
-pub type PrunedHeads = BTreeMap<usize, BTreeSet<usize>>;
-
-/// The heads of `pruned` as names.
-pub(crate) fn named(attention: Attention, pruned: &PrunedHeads) -> impl Iterator<Item = HeadId> + '_ {
-    let in_layer = move |(&layer, heads): (&usize, &BTreeSet<usize>)| {
-        heads.iter().map(move |&head| HeadId::from_index(attention, layer, head)).collect::<Vec<_>>()
-    };
-    pruned.iter().flat_map(in_layer)
-}
-
-/// The heads of one attention type by layer.
-pub(crate) fn by_layer(attention: Attention, heads: &HeadSet) -> PrunedHeads {
-    let mut layers = PrunedHeads::new();
-    for id in heads.iter().filter(|id| id.attention() == attention) {
-        layers.entry(id.layer_index()).or_default().insert(id.head_index());
-    }
-    layers
-}
-
-/// Heads of one attention type that are `pruned`, and these.
-pub(crate) fn joined(attention: Attention, pruned: &PrunedHeads, heads: &HeadSet) -> PrunedHeads {
-    by_layer(attention, &named(attention, pruned).chain(heads.iter()).collect())
 }
 
 /// The weights without `heads`. `projections` names the linear maps of a layer; `queries_stay` says that its maps of queries and

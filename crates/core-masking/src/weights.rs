@@ -3,7 +3,6 @@
 //! Names and shapes are those of Hugging Face transformers, so a folder goes both ways.
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -11,99 +10,15 @@ use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, View};
 use tch::{Device, Kind, Tensor};
 
+use families::TensorFile;
+use families::parts::{Inventory, Tensors};
+use families::tensor_file::check_shapes;
+
 use crate::Error;
-use crate::tensor_file::{TensorFile, check_shapes};
 
 /// The tensors of one model by name.
 #[derive(Debug)]
 pub struct Weights(BTreeMap<String, Tensor>);
-
-/// Name and shape of each tensor that a checkpoint must hold by its configuration.
-pub type Inventory = Vec<(String, Vec<i64>)>;
-
-/// Adds a linear map with its bias.
-pub(crate) fn linear(inventory: &mut Inventory, name: &str, output: i64, input: i64) {
-    inventory.push((format!("{name}.weight"), vec![output, input]));
-    inventory.push((format!("{name}.bias"), vec![output]));
-}
-
-/// Adds a layer normalisation.
-pub(crate) fn norm(inventory: &mut Inventory, name: &str, width: i64) {
-    inventory.push((format!("{name}.weight"), vec![width]));
-    inventory.push((format!("{name}.bias"), vec![width]));
-}
-
-/// Adds a normalisation that has a weight alone.
-pub(crate) fn scale(inventory: &mut Inventory, name: &str, width: i64) {
-    inventory.push((format!("{name}.weight"), vec![width]));
-}
-
-/// Rows and columns of a table at most: sums and products of them stay far below an overflow.
-pub(crate) const MOST_ROWS: i64 = 1 << 28;
-/// Layers of a model at most, and heads of a layer: lists of tensors and heads are made of them before shapes are compared.
-const MOST_LAYERS: usize = 1 << 10;
-
-/// Refuses numbers of layers and heads, of which there is one at least: name and number.
-pub(crate) fn check_counts<const N: usize>(counts: [(&str, usize); N]) -> Result<(), String> {
-    match counts.iter().find(|(_, count)| !(1..=MOST_LAYERS).contains(count)) {
-        Some((name, _)) => Err(format!("{name} must be from 1 to {MOST_LAYERS}")),
-        None => Ok(()),
-    }
-}
-
-/// Refuses a width that does not part into heads: names and numbers of the heads and of the width.
-pub(crate) fn check_divides((name, heads): (&str, usize), (of, width): (&str, i64)) -> Result<(), String> {
-    if width % heads as i64 == 0 {
-        Ok(())
-    } else {
-        Err(format!("{name} ({heads}) does not divide {of} ({width})"))
-    }
-}
-
-/// Refuses dropout rates that are none: name and rate.
-pub(crate) fn check_rates<const N: usize>(rates: [(&str, f64); N]) -> Result<(), String> {
-    match rates.iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
-        Some((name, rate)) => Err(format!("{name} ({rate}) must be at least 0 and below 1")),
-        None => Ok(()),
-    }
-}
-
-/// Range of the number that is added to a variance; single precision still tells its least from 0.
-pub(crate) const EPSILONS: RangeInclusive<f64> = 1e-30..=1.0;
-
-/// Refuses numbers outside of a range: name and number.
-pub(crate) fn check_range<const N: usize>(
-    range: RangeInclusive<f64>,
-    numbers: [(&str, f64); N],
-) -> Result<(), String> {
-    match numbers.iter().find(|(_, number)| !range.contains(number)) {
-        Some((name, number)) => {
-            Err(format!("{name} ({number:?}) must be from {:?} to {:?}", range.start(), range.end()))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Parameters of a model at most, far beyond any with heads to be masked one by one.
-const MOST_PARAMETERS: f64 = (1_u64 << 37) as f64;
-
-/// Refuses sizes that no tensor has, and a model that no memory holds, since new weights have no file that bounds them. Of the
-/// model with all its heads: one without may have empty tensors.
-pub(crate) fn check_inventory(inventory: &Inventory) -> Result<(), String> {
-    let is_size = |extent: &i64| (1..=MOST_ROWS).contains(extent);
-    if let Some((name, shape)) = inventory.iter().find(|(_, shape)| !shape.iter().all(is_size)) {
-        return Err(format!(
-            "tensor `{name}` would be {shape:?}, but sizes are from 1 to {MOST_ROWS}: \
-             they follow from `config.json`, or from `[model]` for a new model"
-        ));
-    }
-    let size = |shape: &[i64]| shape.iter().map(|&extent| extent as f64).product::<f64>();
-    let parameters: f64 = inventory.iter().map(|(_, shape)| size(shape)).sum();
-    if parameters > MOST_PARAMETERS {
-        return Err(format!("a model of {parameters} parameters; at most {MOST_PARAMETERS} are allowed"));
-    }
-    Ok(())
-}
 
 impl Weights {
     /// Collects tensors that are made, not read.
@@ -130,7 +45,33 @@ impl Weights {
     /// # Errors
     /// If the file is missing or torn, or a tensor is no floating-point number or holds NaN or infinity.
     pub fn read(path: &Path, options: (Kind, Device)) -> Result<Self, Error> {
-        TensorFile::open(path)?.read(options)
+        Self::of_file(TensorFile::open(path)?, options)
+    }
+
+    /// Reads the tensors of a file whose headers are read; they are converted to one kind.
+    pub(crate) fn of_file(mut file: TensorFile, (kind, device): (Kind, Device)) -> Result<Self, Error> {
+        let path = file.path().to_owned();
+        let fault = |name: &str, fault: &str| Error::tensor(&path, name, fault);
+        let mut tensors = Vec::new();
+        for (name, dtype, shape) in file.entries()? {
+            let stored = kind_of(dtype);
+            let tensor = Tensor::f_empty(shape, (kind, device));
+            let tensor = tensor.map_err(|_| fault(&name, "has an impossible shape"))?;
+            let flat = tensor.view([tensor.numel() as i64]);
+            let mut filled = 0;
+            file.read(&name, |bytes| {
+                let count = (bytes.len() / stored.elt_size_in_bytes()) as i64;
+                let part = Tensor::from_data_size(bytes, &[count], stored).to_kind(kind);
+                if part.isfinite().all().int64_value(&[]) == 0 {
+                    return Err(fault(&name, "holds NaN or infinite values"));
+                }
+                flat.narrow(0, filled, count).copy_(&part);
+                filled += count;
+                Ok(())
+            })?;
+            tensors.push((name, tensor));
+        }
+        Ok(Self::from_tensors(tensors))
     }
 
     /// Writes a safetensors file that transformers reads; it is there whole or not at all.
@@ -220,6 +161,32 @@ impl Weights {
     /// A copy with storage of its own.
     pub fn duplicate(&self) -> Self {
         Self::from_tensors(self.0.iter().map(|(name, tensor)| (name.clone(), tensor.detach().copy())))
+    }
+}
+
+/// The kind of tensors with elements of this type, of which [`TensorFile::entries`] lets no other through.
+fn kind_of(dtype: Dtype) -> Kind {
+    match dtype {
+        Dtype::F64 => Kind::Double,
+        Dtype::F16 => Kind::Half,
+        Dtype::BF16 => Kind::BFloat16,
+        _ => Kind::Float,
+    }
+}
+
+impl Tensors for &Weights {
+    type Tensor = Tensor;
+    type Fault = Error;
+
+    fn take(&mut self, name: String, shape: Vec<i64>) -> Result<Tensor, Error> {
+        let tensor = self.get(&name)?;
+        let found = tensor.size();
+        if found != shape {
+            return Err(Error::Input(format!(
+                "tensor `{name}` is {found:?}, but the model asks for {shape:?}"
+            )));
+        }
+        Ok(tensor)
     }
 }
 

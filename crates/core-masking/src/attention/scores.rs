@@ -3,7 +3,8 @@ use tch::{Kind, Tensor};
 
 use super::MultiHeadAttention;
 use crate::Dropout;
-use crate::disentangled::Disentangled;
+use crate::disentangled::{Disentangled, table};
+use families::parts::Distances;
 
 /// What is added to the products of queries and keys.
 #[derive(Debug)]
@@ -34,6 +35,23 @@ impl DistanceBias {
         let places = distances.clamp(-reach, reach) + reach;
         let buckets = self.buckets.take(&places); // [query, key]
         Tensor::embedding(&self.by_bucket, &buckets, -1, false, false).permute([2, 0, 1]).unsqueeze(0)
+    }
+}
+
+impl From<Distances<Tensor>> for Scores {
+    fn from(distances: Distances<Tensor>) -> Self {
+        match distances {
+            Distances::None => Self::Plain,
+            Distances::Bias(by_bucket, buckets) => {
+                // beyond this distance buckets do not change
+                let buckets =
+                    table(buckets.furthest, |distance| buckets.bucket(distance), by_bucket.device());
+                Self::Distances(DistanceBias { by_bucket, buckets })
+            }
+            Distances::Embeddings { table, norm, buckets, longest } => {
+                Self::Disentangled(Disentangled::new(table, norm.into(), buckets, longest))
+            }
+        }
     }
 }
 

@@ -18,9 +18,12 @@ fn fixture() -> (Weights, Tensor, Tensor, Tensor) {
 }
 
 fn layer(weights: &Weights) -> MultiHeadAttention {
-    let layout = HeadLayout::new([(Attention::SelfAttention, LayerShape::plain(1, 3, 12))]);
+    let heads = HeadLayout::new([(Attention::SelfAttention, LayerShape::plain(1, 3, 12))]);
+    let heads = heads.module(Attention::SelfAttention, 0);
     let projections = Projections::new(["q", "k", "v", "out"].map(|part| format!("a.{part}_proj")));
-    MultiHeadAttention::new(weights, &projections, &layout.module(Attention::SelfAttention, 0)).unwrap()
+    let module =
+        families::parts::Module::take(&mut &*weights, &projections, heads, 12, ([true; 2], false)).unwrap();
+    MultiHeadAttention::new(module.maps, &module.heads)
 }
 
 fn gap(left: &Tensor, right: &Tensor) -> f64 {

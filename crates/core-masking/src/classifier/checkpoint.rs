@@ -1,12 +1,13 @@
 //! Classifiers' folders as they come: with or without a head, and with the tensor names of all ages.
 use std::path::Path;
 
+use families::TensorFile;
+use families::config::d_head;
 use tch::{Device, Kind, Tensor};
 
 use super::{Classified, Classifier, ClassifierConfig, ClassifierFamily, ClassifierHead};
 use crate::families::CLASSIFIERS;
-use crate::model::d_head;
-use crate::tensor_file::TensorFile;
+use crate::storage::unpack;
 use crate::{Error, GatedModel, Weights};
 
 /// A pretrained encoder made ready for fine-tuning.
@@ -53,7 +54,7 @@ impl Classifier {
         let file = open(folder, &config)?;
         let (storage, inventory) = (&config.family.storage, config.inventory());
         file.check(&storage.inventory(&inventory))?;
-        let weights = storage.unpack(file.read(options)?, &inventory, d_head(&config));
+        let weights = unpack(storage, Weights::of_file(file, options)?, &inventory, d_head(&config));
         Self::new(config, weights)
     }
 
@@ -90,7 +91,7 @@ impl Classifier {
         file.check(&storage.inventory(&there))?;
 
         let draw = |name: &str, shape: &[i64]| initial(&config, name, shape, options);
-        let mut weights = storage.unpack(file.read(options)?, &there, d_head(&config));
+        let mut weights = unpack(storage, Weights::of_file(file, options)?, &there, d_head(&config));
         weights.extend(Weights::drawn(missing, seed, draw));
         Ok(Pretrained { model: Self::new(config, weights)?, new })
     }

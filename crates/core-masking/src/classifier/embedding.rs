@@ -1,12 +1,10 @@
 //! Entry of a classifier's stack: embeddings of tokens with their positions and segments, or of the patches of an image
 //! (Dosovitskiy et al. 2021, <https://arxiv.org/abs/2010.11929>, Equation 1). The layers above see no difference.
-use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
-use super::{ClassifierConfig, ClassifierOptions, norm};
-use crate::layers::{LayerNorm, Linear};
-use crate::weights::{Inventory, linear, scale};
-use crate::{Error, SegmentBatch, Weights};
+use super::{ClassifierConfig, EmbeddingParts, ImageShape};
+use crate::layers::{Linear, Norm};
+use crate::{Error, SegmentBatch};
 
 /// Examples as a classifier reads them.
 #[derive(Debug)]
@@ -24,83 +22,6 @@ pub struct ImageBatch {
     pub pixels: Tensor,
     /// `[batch, 1, 1, position]`: zeros, since no position is padding.
     pub bias: Tensor,
-}
-
-/// Shape of the images that a model reads, in pixels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ImageShape {
-    /// 3 for RGB, 1 for greyscale.
-    pub channels: i64,
-    /// Rows.
-    pub height: i64,
-    /// Columns.
-    pub width: i64,
-    /// Side of a patch; rows and columns beyond the last whole patch are not read.
-    pub patch: i64,
-}
-
-/// Height and width of an image, in pixels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a number of pixels, or height and width")]
-pub enum ImageSize {
-    /// Both.
-    Square(i64),
-    /// Height, then width.
-    Sides([i64; 2]),
-}
-
-/// Pixels of the longest side of an image.
-const LONGEST_SIDE: i64 = 1 << 13;
-
-impl ImageShape {
-    /// The shape that a `config.json` describes; `None` if it describes none.
-    pub(super) fn of(options: &ClassifierOptions) -> Option<Self> {
-        let ClassifierOptions { image_size, patch_size, num_channels, .. } = options;
-        let [height, width] = match (*image_size)? {
-            ImageSize::Square(side) => [side; 2],
-            ImageSize::Sides(sides) => sides,
-        };
-        Some(Self { channels: (*num_channels)?, height, width, patch: (*patch_size)? })
-    }
-
-    /// Refuses an impossible shape: the fault, in words.
-    pub(super) fn validate(self) -> Result<(), String> {
-        let Self { channels, height, width, patch } = self;
-        let sides = [("image_size", height), ("image_size", width), ("patch_size", patch)];
-        if ![1, 3].contains(&channels) {
-            return Err(format!("num_channels is {channels}; it must be 1 (greyscale) or 3 (RGB)"));
-        }
-        for (name, number) in sides {
-            if !(1..=LONGEST_SIDE).contains(&number) {
-                return Err(format!("{name} is {number}; it must be from 1 to {LONGEST_SIDE}"));
-            }
-        }
-        if patch > height.min(width) {
-            return Err(format!("patch_size ({patch}) is more than image_size ({})", height.min(width)));
-        }
-        Ok(())
-    }
-
-    /// Patches of an image.
-    pub fn patches(self) -> i64 {
-        (self.height / self.patch) * (self.width / self.patch)
-    }
-
-    /// Numbers of an image.
-    pub fn values(self) -> i64 {
-        self.channels * self.height * self.width
-    }
-}
-
-/// Names of the tensors that make positions of an image; the prefix of the encoder is left out.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PatchNames {
-    /// Learned embeddings before the patches: the one that is classified, and those that are only attended to.
-    pub first: &'static [&'static str],
-    /// Convolution that makes an embedding of each patch.
-    pub projection: &'static str,
-    /// Embeddings of all positions.
-    pub positions: &'static str,
 }
 
 impl Inputs {
@@ -160,7 +81,7 @@ pub(super) struct TokenEmbedding {
     positions: Option<Tensor>, // [max_position, d_model]
     uncounted: Option<i64>,    // the symbol that positions skip
     segments: Option<Tensor>,  // [segments, d_model]
-    norm: LayerNorm,
+    norm: Norm,
     map: Option<Linear>, // from narrower embeddings
 }
 
@@ -173,35 +94,22 @@ pub(super) struct PatchEmbedding {
 }
 
 impl Embedding {
-    pub(super) fn new(config: &ClassifierConfig, weights: &Weights) -> Result<Self, Error> {
-        let names = &config.family.names;
-        let Some(PatchNames { first, projection, positions }) = names.patches else {
-            return Ok(Self::Tokens(TokenEmbedding::new(config, weights)?));
-        };
-        let of = |part: &str| weights.get(&names.of(part));
-        Ok(Self::Patches(PatchEmbedding {
-            first: first.iter().map(|name| of(name)).collect::<Result<_, _>>()?,
-            kernel: of(&format!("{projection}.weight"))?,
-            bias: of(&format!("{projection}.bias"))?,
-            positions: of(positions)?,
-        }))
-    }
-
-    /// Name and shape of its tensors.
-    pub(super) fn inventory(config: &ClassifierConfig) -> Inventory {
-        let (names, (Some(patches), Some(shape))) =
-            (&config.family.names, (config.family.names.patches, config.image()))
-        else {
-            return TokenEmbedding::inventory(config);
-        };
-        let (width, ImageShape { channels, patch, .. }) = (config.hidden_size, shape);
-        let mut inventory: Inventory =
-            patches.first.iter().map(|name| (names.of(name), vec![1, 1, width])).collect();
-        let projection = names.of(patches.projection);
-        inventory.push((format!("{projection}.weight"), vec![width, channels, patch, patch]));
-        inventory.push((format!("{projection}.bias"), vec![width]));
-        inventory.push((names.of(patches.positions), vec![1, config.longest_text(), width]));
-        inventory
+    pub(super) fn new(config: &ClassifierConfig, parts: EmbeddingParts<Tensor>) -> Self {
+        match parts {
+            EmbeddingParts::Tokens { words, positions, segments, norm, map } => {
+                Self::Tokens(TokenEmbedding {
+                    words,
+                    positions,
+                    uncounted: config.uncounted(),
+                    segments,
+                    norm: norm.into(),
+                    map: map.map(Linear::from),
+                })
+            }
+            EmbeddingParts::Patches { first, kernel, bias, positions } => {
+                Self::Patches(PatchEmbedding { first, kernel, bias, positions })
+            }
+        }
     }
 
     /// Returns `[batch, position, d_model]`.
@@ -237,38 +145,6 @@ impl Embedding {
 }
 
 impl TokenEmbedding {
-    fn new(config: &ClassifierConfig, weights: &Weights) -> Result<Self, Error> {
-        let names = &config.family.names;
-        let table = |part: &str| weights.get(&format!("{}.weight", names.of(part)));
-        let map = names.embedding_map.filter(|_| config.embedding_width().1);
-        let map = map.map(|part| Linear::new(weights, &names.of(part)));
-        Ok(Self {
-            words: table(names.words)?,
-            positions: names.positions.map(table).transpose()?,
-            uncounted: config.uncounted(),
-            segments: names.segments.map(table).transpose()?,
-            norm: norm(config, weights, &names.of(names.embedding_norm))?,
-            map: map.transpose()?,
-        })
-    }
-
-    fn inventory(config: &ClassifierConfig) -> Inventory {
-        let (names, (narrow, is_mapped)) = (&config.family.names, config.embedding_width());
-        let table = |part: &str, rows| (format!("{}.weight", names.of(part)), vec![rows, narrow]);
-        let mut inventory = vec![table(names.words, config.vocab_size)];
-        inventory.extend(names.positions.map(|part| table(part, config.max_position_embeddings)));
-        inventory.extend(names.segments.map(|part| table(part, config.type_vocab_size)));
-        let norm_name = names.of(names.embedding_norm);
-        match config.has_bare_norms() {
-            true => scale(&mut inventory, &norm_name, narrow),
-            false => crate::weights::norm(&mut inventory, &norm_name, narrow),
-        }
-        if let Some(map) = names.embedding_map.filter(|_| is_mapped) {
-            linear(&mut inventory, &names.of(map), config.hidden_size, narrow);
-        }
-        inventory
-    }
-
     fn forward(&self, batch: &SegmentBatch) -> Tensor {
         let look_up = |table, ids| Tensor::embedding(table, ids, -1, false, false);
         let words = look_up(&self.words, &batch.tokens.ids);

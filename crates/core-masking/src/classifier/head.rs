@@ -1,9 +1,9 @@
 //! The classification head: logits of a text, or of each of its tokens, from what leaves the last layer.
 use tch::Tensor;
 
-use super::{Classified, ClassifierConfig, ClassifierHead, HeadActivation, Pooling, norm};
-use crate::layers::{LayerNorm, Linear, Norm, normalised};
-use crate::{Error, ModelDropout, Weights};
+use super::{Classified, ClassifierConfig, ClassifierHead, HeadActivation, HeadParts, Pooling};
+use crate::ModelDropout;
+use crate::layers::{Linear, Norm, normalised};
 
 /// A classification head.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(crate) struct Head {
     reads: Reads,
     first: Option<Linear>,
     activation: HeadActivation,
-    norm: Option<LayerNorm>,
+    norm: Option<Norm>,
     pub(crate) last: Linear,
     drops_input: bool,
 }
@@ -29,26 +29,23 @@ enum Reads {
 }
 
 impl Head {
-    pub(super) fn new(config: &ClassifierConfig, weights: &Weights) -> Result<Self, Error> {
-        let &ClassifierHead { first, activation, norm, last, drops_input } = config.head();
-        let entering = config.stack().map(|stack| {
-            let names = &stack.family.names;
-            crate::language_model::norm(&stack, weights, &names.of(names.norm))
-        });
+    /// `entering`: the norm after the last layer
+    pub(super) fn new(config: &ClassifierConfig, entering: Option<Norm>, parts: HeadParts<Tensor>) -> Self {
+        let &ClassifierHead { activation, drops_input, .. } = config.head();
         let reads = match (config.classified(), config.options.classifier_pooling) {
             (Classified::Tokens, _) => Reads::Each,
             (Classified::Texts, Some(Pooling::Mean)) => Reads::Mean,
             _ => Reads::First,
         };
-        Ok(Self {
-            entering: entering.transpose()?,
+        Self {
+            entering,
             reads,
-            first: first.map(|name| Linear::new(weights, name)).transpose()?,
+            first: parts.first.map(Linear::from),
             activation,
-            norm: norm.map(|name| self::norm(config, weights, name)).transpose()?,
-            last: Linear::new(weights, last)?,
+            norm: parts.norm.map(Norm::from),
+            last: parts.last.into(),
             drops_input,
-        })
+        }
     }
 
     /// True if it reads the first position alone.
@@ -86,7 +83,7 @@ impl Head {
             Some(first) => self.activate(&first.forward(&read)),
             None => read,
         };
-        let mapped = self.norm.as_ref().map_or_else(|| mapped.shallow_clone(), |norm| norm.forward(&mapped));
+        let mapped = normalised(self.norm.as_ref(), &mapped);
         self.last.forward(&dropout.classifier.apply(mapped))
     }
 

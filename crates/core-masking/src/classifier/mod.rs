@@ -1,9 +1,7 @@
 //! An encoder with a classifier of texts, of tokens or of images on top: an embedding, layers of self-attention, and a head that computes
 //! the logits. Families such as BERT and ViT say what the parts are called and how the head is built.
 mod checkpoint;
-mod config;
 mod embedding;
-mod family;
 mod head;
 mod layer;
 mod sweep;
@@ -12,24 +10,23 @@ use std::collections::BTreeMap;
 
 use tch::Tensor;
 
-use crate::attention::{DistanceBias, MultiHeadAttention, Scores};
 use crate::batch::SegmentBatch;
 use crate::block::Block;
-use crate::disentangled::Disentangled;
 use crate::importance::Attended;
-use crate::language_model::block;
-use crate::layers::LayerNorm;
+use crate::layers::Norm;
 use crate::loss::of_labels;
-use crate::model::{GatedModel, ModelConfig};
-use crate::relative_positions::T5Buckets;
+use crate::model::GatedModel;
 use crate::{Attention, Error, Gates, ModelDropout, Weights};
 
 pub use checkpoint::Pretrained;
-pub use config::{ClassifierConfig, ClassifierOptions, Pooling};
 use embedding::Embedding;
-pub use embedding::{ImageBatch, ImageShape, ImageSize, Inputs, PatchNames};
-pub use family::{
-    Classified, ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation,
+pub use embedding::{ImageBatch, Inputs};
+pub use families::classifier::{
+    ClassifierConfig, ClassifierOptions, ClassifierParts, EmbeddingParts, HeadParts, ImageShape, ImageSize,
+    Pooling,
+};
+pub use families::tables::{
+    Classified, ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation, PatchNames,
     PositionStart,
 };
 use head::Head;
@@ -55,55 +52,17 @@ pub struct LabelledBatch {
     pub labels: Tensor,
 }
 
-/// A norm besides those of the layers, with a bias as they have it.
-fn norm(config: &ClassifierConfig, weights: &Weights, name: &str) -> Result<LayerNorm, Error> {
-    let new = if config.has_bare_norms() { LayerNorm::without_bias } else { LayerNorm::new };
-    new(weights, name, config.layer_norm_eps)
-}
-
-/// Layer `layer` of BERT and those like it, counted from 0.
-fn post_norm_block(config: &ClassifierConfig, weights: &Weights, layer: usize) -> Result<Block, Error> {
-    let names = &config.family.names;
-    let heads = config.layout().module(Attention::SelfAttention, layer);
-    let of_layer = names.layer(config.stored_layer(layer));
-    let attention = MultiHeadAttention::new(weights, &of_layer.projections, &heads)?;
-    let table = |part| weights.get(&format!("{}.weight", names.of(part)));
-    let (divisor, scores) = match names.distances {
-        None => (1.0, Scores::Plain),
-        Some(DistanceNames::Bias(part)) => {
-            let by_bucket = table(part)?;
-            let buckets = T5Buckets::MPNET.table(by_bucket.device());
-            (1.0, Scores::Distances(DistanceBias { by_bucket, buckets }))
-        }
-        Some(DistanceNames::Embeddings { table: part, norm }) => {
-            let norm = LayerNorm::new(weights, &names.of(norm), config.layer_norm_eps)?;
-            let (buckets, longest) = (config.deberta_buckets(), config.longest_text());
-            let distances = Disentangled::new(table(part)?, norm, buckets, longest);
-            (Disentangled::TERMS.sqrt(), Scores::Disentangled(distances))
-        }
-    };
-    let divisor = divisor * attention.divisor;
-    let attention = attention.with_scores(divisor, scores);
-    of_layer.block(weights, attention, (config.hidden_act, config.layer_norm_eps), false)
-}
-
 impl GatedModel for Classifier {
     type Config = ClassifierConfig;
     type Examples = LabelledBatch;
 
     fn new(config: ClassifierConfig, weights: Weights) -> Result<Self, Error> {
-        let stack = config.stack();
-        let layer = |layer| {
-            let block = match &stack {
-                Some(stack) => block(stack, &weights, layer)?,
-                None => post_norm_block(&config, &weights, layer)?,
-            };
-            Ok(Layer::new(block, &weights))
-        };
+        let parts = config.parts(&mut &weights)?;
+        let layer = |parts| Layer::new(Block::from(parts), &weights);
         Ok(Self {
-            embedding: Embedding::new(&config, &weights)?,
-            layers: (0..config.num_hidden_layers).map(layer).collect::<Result<_, Error>>()?,
-            head: Head::new(&config, &weights)?,
+            embedding: Embedding::new(&config, parts.embedding),
+            layers: parts.blocks.into_iter().map(layer).collect(),
+            head: Head::new(&config, parts.last_norm.map(Norm::from), parts.head),
             config,
             weights,
         })

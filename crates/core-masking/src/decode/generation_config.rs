@@ -5,15 +5,16 @@
 //! <https://github.com/huggingface/transformers/blob/v4.46.3/src/transformers/generation/configuration_utils.py#L96>.
 use std::path::{Path, PathBuf};
 
+use families::checkpoint;
+use families::config_keys::assume;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use words::excerpt;
 
 use super::{BeamSearch, OutputRules, Stopping};
 
-use crate::families::assume;
+use crate::Error;
 use crate::translator::TranslatorConfig;
-use crate::{Error, checkpoint};
 
 /// The entries that we follow, of an object without null.
 #[derive(Deserialize)]

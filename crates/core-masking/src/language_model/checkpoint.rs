@@ -1,12 +1,13 @@
 //! Language models' folders as they come, and models that begin anew.
 use std::path::Path;
 
+use families::TensorFile;
+use families::config::d_head;
+use families::storage::is_called;
 use tch::{Device, Kind, Tensor};
 
 use super::{LanguageConfig, LanguageModel};
-use crate::model::d_head;
-use crate::storage::is_called;
-use crate::tensor_file::TensorFile;
+use crate::storage::unpack;
 use crate::{Error, GatedModel, Weights};
 
 impl LanguageModel {
@@ -61,7 +62,7 @@ impl LanguageModel {
             return Err(Error::file(folder, fault));
         }
         file.check(&stored)?;
-        let mut tensors = file.read(options)?;
+        let mut tensors = Weights::of_file(file, options)?;
         if let Some((name, _)) = copy {
             let of = config.embeddings().0;
             if tensors.remove(name) != Some(tensors.get(&of)?) {
@@ -69,7 +70,7 @@ impl LanguageModel {
                 return Err(Error::tensor(folder, name, &fault));
             }
         }
-        let weights = family.storage.unpack(tensors, &inventory, d_head(&config));
+        let weights = unpack(&family.storage, tensors, &inventory, d_head(&config));
         Self::new(config, weights)
     }
 }

@@ -3,8 +3,6 @@
 mod attribution;
 mod batch;
 mod checkpoint;
-mod config;
-mod family;
 mod generate;
 mod layer;
 mod nats;
@@ -12,6 +10,7 @@ mod sweep;
 
 use std::collections::BTreeMap;
 
+use families::rotary::Turning;
 use tch::{Kind, Tensor};
 
 use crate::attention::Visible;
@@ -20,19 +19,18 @@ use crate::block::Block;
 use crate::importance::Attended;
 use crate::layers::Norm;
 use crate::model::GatedModel;
-use crate::rotary::{Rotary, Turning, Turns};
+use crate::rotary::{Rotary, Turns};
 use crate::{Attention, Error, Gates, HeadMeans, ModelDropout, Weights};
 
-pub use crate::rotary::RotaryScaling;
 pub use attribution::{Attribution, Contrast};
 pub use batch::{ChoiceRows, PredictionBatch, Window};
-pub use config::{LanguageConfig, LanguageOptions, TokenIds};
-pub use family::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows};
+pub use families::language_model::{LanguageConfig, LanguageOptions, LanguageParts, TokenIds};
+pub use families::rotary::RotaryScaling;
+pub use families::tables::{
+    Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows,
+};
 pub use generate::Stop;
 pub use nats::{LOGITS_AT_ONCE, training_loss};
-
-pub(crate) use config::SLIDING;
-pub(crate) use layer::{block, norm};
 
 use nats::{Output, token_nats};
 
@@ -54,28 +52,21 @@ impl GatedModel for LanguageModel {
     type Examples = PredictionBatch;
 
     fn new(config: LanguageConfig, weights: Weights) -> Result<Self, Error> {
-        let names = &config.family.names;
-        let words = weights.get(&config.embeddings().0)?;
-        let positions = names.positions.map(|part| weights.get(&format!("{}.weight", names.of(part))));
-        let table = if config.tie_word_embeddings {
-            words.shallow_clone()
-        } else {
-            weights.get(&config.output().0)?
-        };
+        let LanguageParts { words, positions, blocks, norm, output } = config.parts(&mut &weights)?;
+        let layers: Vec<Block> = blocks.into_iter().map(Block::from).collect();
         let mut rotary: Vec<(Turning, Rotary)> = Vec::new();
-        for turning in (0..config.num_hidden_layers).filter_map(|layer| config.turning(layer)) {
+        for turning in layers.iter().filter_map(|layer| layer.turning) {
             if rotary.iter().all(|(known, _)| *known != turning) {
                 rotary.push((turning, Rotary::new(turning, words.device())));
             }
         }
+        let table = output.unwrap_or_else(|| words.shallow_clone());
         Ok(Self {
             output: Output { table, cap: config.options.final_logit_softcapping },
             rotary,
-            positions: positions.transpose()?,
-            layers: (0..config.num_hidden_layers)
-                .map(|layer| block(&config, &weights, layer))
-                .collect::<Result<_, _>>()?,
-            norm: norm(&config, &weights, &names.of(names.norm))?,
+            positions,
+            layers,
+            norm: norm.into(),
             words,
             config,
             weights,

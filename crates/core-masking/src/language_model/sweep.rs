@@ -1,10 +1,11 @@
 //! One batch of texts under many head sets. The output layer, a good part of the work, can be shared by no two sets.
+use families::rotary::Turning;
 use tch::Tensor;
 
 use super::nats::token_nats;
 use super::{LanguageModel, PredictionBatch};
 use crate::attention::MultiHeadAttention;
-use crate::rotary::{Turning, Turns};
+use crate::rotary::Turns;
 use crate::sweep::{Stack, Trunk, Variants, Walk};
 use crate::{Attention, Error, GatedModel, Gates, HeadSet, ModelDropout};
 

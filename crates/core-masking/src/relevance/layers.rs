@@ -6,7 +6,7 @@ use super::attention::AttentionTrace;
 use crate::Dropout;
 use crate::batch::causal_bias;
 use crate::block::PostNorm;
-use crate::layers::{FeedForward, LayerNorm};
+use crate::layers::{FeedForward, LayerNorm, activated};
 
 /// Intermediate values of an encoder layer for one example.
 pub(super) struct EncoderTrace<'a> {
@@ -130,7 +130,7 @@ struct FedTrace<'a> {
 
 impl<'a> FedTrace<'a> {
     fn new((block, norm): (&'a FeedForward, &'a LayerNorm), x: &Tensor) -> Self {
-        let active = block.activation.apply(&block.inner.forward(x));
+        let active = activated(block.activation, &block.inner.forward(x));
         let norm = NormTrace::new(norm, x, &block.outer.forward(&active));
         Self { block, x: x.shallow_clone(), active, norm }
     }

@@ -198,8 +198,7 @@ mod tests {
         let (zero, bias) = (x.zeros_like(), Tensor::from_slice(&[7.0, -1.0]));
         let weight = Tensor::from_slice2(&[[3.0, 1.0], [1.0, -1.0]]);
         assert_equal(&Rule::Paper.affine(&given, &zero, &weight, &bias), &half, "linear");
-        let parts = ["norm.weight", "norm.bias"].map(|name| (name.to_owned(), bias.shallow_clone()));
-        let norm = LayerNorm::new(&crate::Weights::from_tensors(parts), "norm", 1e-12).unwrap();
+        let norm = LayerNorm::new(bias.shallow_clone(), Some(bias.shallow_clone()), 1e-12);
         assert_equal(&Rule::Paper.norm(&given, &zero, &norm), &half, "norm");
     }
 

@@ -1,13 +1,13 @@
 //! Translators' folders as they come, and models that begin anew.
 use std::path::Path;
 
+use families::TensorFile;
+use families::parts::Inventory;
+use families::tables::{Positions, Sinusoids, position_table};
 use tch::{Device, Kind, Tensor};
 
-use super::family::{Positions, Sinusoids};
-use super::vaswani::position_table;
+use super::layers::sinusoid_table;
 use super::{Translator, TranslatorConfig};
-use crate::tensor_file::TensorFile;
-use crate::weights::Inventory;
 use crate::{Error, GatedModel, Weights};
 
 impl Translator {
@@ -67,7 +67,7 @@ impl Translator {
         let expected = config.inventory().into_iter().filter(|(name, _)| Some(&**name) != bias);
         let tied = tied_inventory(&config).into_iter().filter(|(name, _)| file.holds(name));
         file.check(&expected.chain(tied).collect())?;
-        let mut weights = file.read(options)?;
+        let mut weights = Weights::of_file(file, options)?;
         if let Some(bias) = bias {
             weights.insert(bias.to_owned(), Tensor::zeros([1, config.target_vocabulary()], options));
         }
@@ -97,7 +97,7 @@ fn tied_inventory(config: &TranslatorConfig) -> Inventory {
     config.copies().into_iter().map(copy).chain(tables).collect()
 }
 
-const STACKS: [&str; 2] = ["encoder", "decoder"];
+const STACKS: [usize; 2] = [0, 1];
 
 /// Takes the copies out.
 fn drop_tied(weights: &mut Weights, config: &mut TranslatorConfig, path: &Path) -> Result<(), Error> {
@@ -118,7 +118,8 @@ fn drop_tied(weights: &mut Weights, config: &mut TranslatorConfig, path: &Path) 
     for name in STACKS.map(position_table) {
         if let Some(table) = weights.remove(&name) {
             let options = (table.kind(), table.device());
-            let expected = sinusoids.table(first, config.max_position_embeddings, config.d_model, options);
+            let expected =
+                sinusoid_table(sinusoids, first, config.max_position_embeddings, config.d_model, options);
             let used = table.narrow(0, first, config.max_position_embeddings);
             // The table may have been rounded to bf16, which keeps 8 bits: by 1/512 just below 1.
             if !used.allclose(&expected, 0.0, 2.5e-3, false) {

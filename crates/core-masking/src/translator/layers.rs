@@ -1,26 +1,13 @@
 //! The layers of an encoder-decoder model, and what its decoder attends to.
-use tch::Tensor;
+use families::parts;
+use tch::{Device, Kind, Tensor};
 
-use super::TranslatorConfig;
+use super::{Positions, Sinusoids, TranslatorConfig, TranslatorParts};
 use crate::attention::MultiHeadAttention;
 use crate::block::{Block, Norms};
 use crate::gates::Gate;
 use crate::layers::{Norm, normalised};
-use crate::weights::Inventory;
-use crate::{Attention, Dropout, Error, Gates, ModelDropout, Projections, Weights};
-
-/// An architecture: the tensors that its layers have, and how to build a model on them.
-#[derive(Debug)]
-pub struct Architecture {
-    /// Names of the linear maps of an attention module; layers are counted from 0.
-    pub projections: fn(Attention, usize) -> Projections,
-    /// Refuses settings that these layers cannot have: the fault, in words.
-    pub check: fn(&TranslatorConfig) -> Result<(), String>,
-    /// Names and shapes of all tensors but embeddings and output layer.
-    pub inventory: fn(&TranslatorConfig) -> Inventory,
-    /// The layers on these tensors.
-    pub build: fn(&TranslatorConfig, &Weights) -> Result<Layers, Error>,
-}
+use crate::{Attention, Dropout, Gates, ModelDropout};
 
 /// Embeddings, blocks and output layer of an encoder-decoder model. Layers are counted from 0.
 ///
@@ -63,7 +50,61 @@ impl Embeddings {
     }
 }
 
+/// Rows `first` to `first + rows` of a table of sinusoids: `[rows, d_model]`.
+pub(super) fn sinusoid_table(
+    sinusoids: Sinusoids,
+    first: i64,
+    rows: i64,
+    d_model: i64,
+    options: (Kind, Device),
+) -> Tensor {
+    let wide = (Kind::Double, Device::Cpu);
+    let step = match sinusoids {
+        Sinusoids::Vaswani => -2.0 / d_model as f64 * 10_000_f64.ln(),
+        Sinusoids::Fairseq => -(10_000_f64.ln()) / (d_model / 2 - 1) as f64,
+    };
+    let rate = (Tensor::arange(d_model / 2, wide) * step).exp();
+    let position = Tensor::arange_start(first, first + rows, wide);
+    let angle = position.unsqueeze(1) * rate; // [rows, d_model / 2]
+    Tensor::cat(&[angle.sin(), angle.cos()], 1).to_kind(options.0).to_device(options.1)
+}
+
 impl Layers {
+    pub(super) fn new(
+        config: &TranslatorConfig,
+        parts: TranslatorParts<Tensor>,
+        options: (Kind, Device),
+    ) -> Self {
+        let rows = config.max_position_embeddings;
+        let embeddings = |table, learned: Option<Tensor>, norm: Option<parts::Norm<Tensor>>| Embeddings {
+            table,
+            positions: match config.family.positions {
+                Positions::Learned { first } => learned.map(|table| table.narrow(0, first, rows)),
+                Positions::Sinusoids(sinusoids) => {
+                    let first = sinusoids.first_row(config.pad_token_id);
+                    Some(sinusoid_table(sinusoids, first, rows, config.d_model, options))
+                }
+                Positions::Nowhere => None,
+            },
+            scale: config.scale_embedding.then(|| (config.d_model as f64).sqrt()),
+            norm: norm.map(Norm::from),
+        };
+        let ([source, target], [of_source, of_target]) = (parts.tables, parts.positions);
+        let ([norm_of_source, norm_of_target], output) = (parts.embedding_norms, parts.output);
+        let zeros = || Tensor::zeros([output.size()[0]], options);
+        let [encoder, decoder] = parts.stacks.map(|blocks| blocks.into_iter().map(Block::from).collect());
+        Self {
+            source: embeddings(source, of_source, norm_of_source),
+            target: embeddings(target, of_target, norm_of_target),
+            logits_bias: parts.logits_bias.map_or_else(zeros, |bias| bias.view([-1])),
+            output,
+            encoder,
+            decoder,
+            last_norms: parts.last_norms.map(|norm| norm.map(Norm::from)),
+            decoder_scale: config.decoder_scale(),
+        }
+    }
+
     /// Embeds source ids, `[batch, source]`: `[batch, source, d_model]`.
     pub(crate) fn embed_source(&self, ids: &Tensor) -> Tensor {
         self.source.of(ids, 0)

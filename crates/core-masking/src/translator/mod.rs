@@ -1,11 +1,7 @@
 //! Encoder-decoder models. Families such as Marian say what the parts are called; an [`Architecture`] makes their [`Layers`].
 mod checkpoint;
-mod config;
-mod family;
 mod layers;
-mod relative;
 mod sweep;
-mod vaswani;
 
 use std::collections::BTreeMap;
 
@@ -16,12 +12,12 @@ use crate::loss::{PairBatch, token_losses};
 use crate::model::GatedModel;
 use crate::{Attention, Error, Gates, ModelDropout, TokenBatch, Weights, causal_bias, product};
 
-pub use config::{FeedForwardProjection, RelativeEntries, TranslatorConfig};
-pub use family::{EmbeddingNames, Norms, Positions, Sinusoids, TranslatorFamily};
-pub use layers::{Architecture, Layers};
+pub use families::tables::{
+    Architecture, EmbeddingNames, Norms, Positions, RELATIVE, Sinusoids, TranslatorFamily, VASWANI,
+};
+pub use families::translator::{FeedForwardProjection, RelativeEntries, TranslatorConfig, TranslatorParts};
+pub use layers::Layers;
 pub(crate) use layers::{DecoderMemory, Reader};
-pub use relative::RELATIVE;
-pub use vaswani::VASWANI;
 
 use layers::{DecoderAttention, TeacherForced};
 
@@ -38,7 +34,7 @@ impl GatedModel for Translator {
     type Examples = PairBatch;
 
     fn new(config: TranslatorConfig, weights: Weights) -> Result<Self, Error> {
-        let layers = (config.family.layers.build)(&config, &weights)?;
+        let layers = Layers::new(&config, config.parts(&mut &weights)?, weights.options());
         Ok(Self { config, weights, layers })
     }
 

@@ -1,0 +1,8 @@
+//! Encoders with a classifier on top.
+mod config;
+mod image;
+mod parts;
+
+pub use config::{ClassifierConfig, ClassifierOptions, Pooling};
+pub use image::{ImageShape, ImageSize};
+pub use parts::{ClassifierParts, EmbeddingParts, HeadParts};

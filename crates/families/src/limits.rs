@@ -1,0 +1,71 @@
+//! Bounds of numbers in a `config.json`, which hold before anything of their size is made.
+use std::ops::RangeInclusive;
+
+use crate::parts::Inventory;
+
+/// Rows and columns of a table at most: sums and products of them stay far below an overflow.
+pub const MOST_ROWS: i64 = 1 << 28;
+/// Layers of a model at most, and heads of a layer: lists of tensors and heads are made of them before shapes are compared.
+const MOST_LAYERS: usize = 1 << 10;
+
+/// Refuses numbers of layers and heads, of which there is one at least: name and number.
+pub fn check_counts<const N: usize>(counts: [(&str, usize); N]) -> Result<(), String> {
+    match counts.iter().find(|(_, count)| !(1..=MOST_LAYERS).contains(count)) {
+        Some((name, _)) => Err(format!("{name} must be from 1 to {MOST_LAYERS}")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a width that does not part into heads: names and numbers of the heads and of the width.
+pub fn check_divides((name, heads): (&str, usize), (of, width): (&str, i64)) -> Result<(), String> {
+    if width % heads as i64 == 0 {
+        Ok(())
+    } else {
+        Err(format!("{name} ({heads}) does not divide {of} ({width})"))
+    }
+}
+
+/// Refuses dropout rates that are none: name and rate.
+pub fn check_rates<const N: usize>(rates: [(&str, f64); N]) -> Result<(), String> {
+    match rates.iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
+        Some((name, rate)) => Err(format!("{name} ({rate}) must be at least 0 and below 1")),
+        None => Ok(()),
+    }
+}
+
+/// Range of the number that is added to a variance; single precision still tells its least from 0.
+pub const EPSILONS: RangeInclusive<f64> = 1e-30..=1.0;
+
+/// Refuses numbers outside of a range: name and number.
+pub fn check_range<const N: usize>(
+    range: RangeInclusive<f64>,
+    numbers: [(&str, f64); N],
+) -> Result<(), String> {
+    match numbers.iter().find(|(_, number)| !range.contains(number)) {
+        Some((name, number)) => {
+            Err(format!("{name} ({number:?}) must be from {:?} to {:?}", range.start(), range.end()))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Parameters of a model at most, far beyond any with heads to be masked one by one.
+const MOST_PARAMETERS: f64 = (1_u64 << 37) as f64;
+
+/// Refuses sizes that no tensor has, and a model that no memory holds, since new weights have no file that bounds them. Of the
+/// model with all its heads: one without may have empty tensors.
+pub fn check_inventory(inventory: &Inventory) -> Result<(), String> {
+    let is_size = |extent: &i64| (1..=MOST_ROWS).contains(extent);
+    if let Some((name, shape)) = inventory.iter().find(|(_, shape)| !shape.iter().all(is_size)) {
+        return Err(format!(
+            "tensor `{name}` would be {shape:?}, but sizes are from 1 to {MOST_ROWS}: \
+             they follow from `config.json`, or from `[model]` for a new model"
+        ));
+    }
+    let size = |shape: &[i64]| shape.iter().map(|&extent| extent as f64).product::<f64>();
+    let parameters: f64 = inventory.iter().map(|(_, shape)| size(shape)).sum();
+    if parameters > MOST_PARAMETERS {
+        return Err(format!("a model of {parameters} parameters; at most {MOST_PARAMETERS} are allowed"));
+    }
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! Command R, <https://arxiv.org/abs/2504.00698>: one layer normalisation without bias for attention and the feed-forward block, which run
+//! in parallel; neighbouring numbers of a head turn in rotary positions; logits have a factor.
+//!
+//! Names follow transformers:
+//! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/cohere/modeling_cohere.py>.
+use super::ConfigKeys;
+use super::llama::{LIKE_LLAMA, REMOVED};
+use super::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation};
+
+/// Cohere's Command R.
+pub static COHERE: LanguageFamily = LanguageFamily {
+    model_type: "cohere",
+    architecture: "CohereForCausalLM",
+    keys: ConfigKeys {
+        entries: &[REMOVED, ("rms_norm_eps", Some("layer_norm_eps")), ("mlp_bias", None)],
+        defaults: r#"{"hidden_act": "silu", "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "logit_scale": 0.0625,
+            "use_qk_norm": false, "tie_word_embeddings": true}"#,
+    },
+    optional: &["logit_scale", "use_qk_norm"],
+    names: LanguageNames {
+        head_norms: Some(["self_attn.q_norm", "self_attn.k_norm"]),
+        head_norm: HeadNorm::Own,
+        feed_forward_norm: Around { before: None, after: None },
+        ..LIKE_LLAMA.names
+    },
+    norm: Normalisation::LayerWithoutBias,
+    biases: Biases { inputs: Bias::OfAttention, output: Bias::OfAttention, feed_forward: Bias::Never },
+    shared_norm: true,
+    interleaved_rotary: true,
+    ..LIKE_LLAMA
+};

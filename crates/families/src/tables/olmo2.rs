@@ -1,0 +1,27 @@
+//! OLMo 2, <https://arxiv.org/abs/2501.00656>: what a sublayer adds is normalised, and not what it reads; queries and keys of all
+//! heads are normalised together, so that those of a removed head stay.
+//!
+//! Names follow transformers:
+//! <https://github.com/huggingface/transformers/blob/v4.57.1/src/transformers/models/olmo2/modeling_olmo2.py>.
+use super::ConfigKeys;
+use super::llama::{LIKE_LLAMA, REMOVED};
+use super::{Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames};
+
+/// OLMo 2.
+pub static OLMO2: LanguageFamily = LanguageFamily {
+    model_type: "olmo2",
+    architecture: "Olmo2ForCausalLM",
+    keys: ConfigKeys {
+        entries: &[REMOVED],
+        defaults: r#"{"hidden_act": "silu", "max_position_embeddings": 2048, "rms_norm_eps": 1e-5}"#,
+    },
+    names: LanguageNames {
+        attention_norm: Around { before: None, after: Some("post_attention_layernorm") },
+        head_norms: Some(["self_attn.q_norm", "self_attn.k_norm"]),
+        head_norm: HeadNorm::Joined,
+        feed_forward_norm: Around { before: None, after: Some("post_feedforward_layernorm") },
+        ..LIKE_LLAMA.names
+    },
+    biases: Biases { inputs: Bias::OfAttention, output: Bias::OfAttention, feed_forward: Bias::Never },
+    ..LIKE_LLAMA
+};
