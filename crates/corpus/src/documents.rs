@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::markup;
 use crate::pairs::{self, Member};
-use crate::rows::{self, BadRows, Column, Layout, RowKind};
+use crate::rows::{self, BadRows, Column, Layout, RowKind, Source};
 
 /// A text that is read from its beginning, without what stands before it in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,6 +127,10 @@ pub enum DocumentKind {
     Tsv,
     /// A column of a table whose cells are separated by commas.
     Csv,
+    /// A column of a Parquet file.
+    Parquet,
+    /// A column of an Arrow IPC file or stream, of Feather, or of a folder of `save_to_disk`.
+    Arrow,
 }
 
 /// Documents that are drawn at random. All splits of one file with one seed are parts of one order, so those that do not
@@ -185,6 +189,8 @@ impl DocumentFormat {
             DocumentKind::Tsv => RowKind::Tsv,
             DocumentKind::Csv => RowKind::Csv,
             DocumentKind::Jsonl => RowKind::Jsonl,
+            DocumentKind::Parquet => RowKind::Parquet,
+            DocumentKind::Arrow => RowKind::Arrow,
             DocumentKind::Lines | DocumentKind::Paragraphs | DocumentKind::Text | DocumentKind::Wikitext => {
                 return None;
             }
@@ -193,7 +199,7 @@ impl DocumentFormat {
     }
 }
 
-/// Reads the documents of files that follow each other: UTF-8, plain, gzip (`.gz`) or in a zip archive (`.zip`), with or
+/// Reads the documents of files that follow each other: UTF-8, plain, gzip, zstd or in a zip archive (`.zip`), with or
 /// without byte-order mark and carriage returns. Blank documents are left out; which are distinct, and which are drawn, is
 /// said of all files together.
 ///
@@ -211,13 +217,9 @@ pub fn read<P: AsRef<Path>>(
     format.validate()?;
     let mut all = Vec::new();
     for path in files {
-        let Member { path, bytes } = pairs::content(path.as_ref(), format.inside.as_deref())?;
+        let Member { path, source } = pairs::content(path.as_ref(), format.inside.as_deref())?;
         let blank = || Error::Invalid(format!("`{}` holds no documents but blank ones", path.display()));
-        let content = rows::text(bytes, &path)?;
-        if content.trim().is_empty() {
-            return Err(blank());
-        }
-        let mut texts = texts(&content, &path, format, bad)?;
+        let mut texts = texts(source, &path, format, bad)?;
         texts.retain(|text| !text.trim().is_empty());
         if texts.is_empty() {
             return Err(blank());
@@ -251,23 +253,22 @@ const UNTITLED: &str = "`wikitext` expects articles that begin with a line ` = T
                         `kind` can also be \"text\", \"paragraphs\" or \"lines\"";
 
 fn texts(
-    content: &str,
+    source: Source,
     path: &Path,
     format: &DocumentFormat,
     bad: &mut BadRows,
 ) -> Result<Vec<String>, Error> {
-    if format.kind == DocumentKind::Lines {
-        markup::refuse(content, path)?;
-    }
-    let content = format.share.map_or(content, |share| cut::share(content, share));
     if let (Some(layout), Some(column)) = (format.layout(), &format.text) {
         let key = column.key();
-        let rows = layout.read(content, path, &[column])?;
-        let text = |record: rows::Record| {
-            record.text(&key).map_err(|reason| Error::of_line(path, record.line, reason))
-        };
-        return bad.sift_all(rows.into_iter().map(|row| row.and_then(text)));
+        let rows = layout.read(&source, path, &[column])?;
+        let text = |record: rows::Record| record.text(&key).map_err(|reason| record.fault(path, reason));
+        return bad.sift_all(rows.map(|row| row.and_then(text)));
     }
+    let content = source.into_text(path)?;
+    if format.kind == DocumentKind::Lines {
+        markup::refuse(&content, path)?;
+    }
+    let content = format.share.map_or(&content[..], |share| cut::share(&content, share));
     let texts = match format.kind {
         DocumentKind::Lines => cut::lines(content).collect(),
         DocumentKind::Paragraphs => cut::paragraphs(content),

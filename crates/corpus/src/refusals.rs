@@ -39,7 +39,7 @@ impl Reader {
             }
             Pairs(columns) => {
                 let [source, target] = columns.map(Column::Number);
-                let table = PairTable { path: path.to_owned(), inside: None, kind: None, source, target };
+                let table = PairTable { path: path.to_owned(), inside: None, kind: None, source, target, others: Vec::new() };
                 table.read(&mut bad).map(drop)
             }
             Lines => parallel::read_lines(path).map(drop),
