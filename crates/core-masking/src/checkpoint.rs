@@ -38,7 +38,8 @@ pub(crate) fn read_config<F, C>(
         let settings = excerpt(&settings.to_string()).to_string();
         return Err(Error::file(path, format!("its weights are quantised ({settings}): {DEQUANTISE}")));
     }
-    if let Some(entry) = BY_LAYER.iter().find(|entry| json.get(**entry).is_some_and(|value| !value.is_null())) {
+    if let Some(entry) = BY_LAYER.iter().find(|entry| json.get(**entry).is_some_and(|value| !value.is_null()))
+    {
         let fault = format!(
             "`{entry}` gives layers sizes of their own, which is not supported: all layers have the same heads, but for those in \
              `pruned_heads`"

@@ -238,7 +238,7 @@ fn read_checked(
 ) -> Result<Vec<Example>, Error> {
     format.validate()?;
     let columns: Vec<&Column> = format.columns().collect();
-    let rows = match format.layout() {
+    let rows: Box<dyn Iterator<Item = Result<Record, Error>>> = match format.layout() {
         Some(layout) => layout.read(&Source::open(path)?, path, &columns)?,
         None => Box::new(conll::sentences(&rows::read_text(path)?, path, &columns).into_iter()),
     };

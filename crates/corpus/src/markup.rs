@@ -72,9 +72,13 @@ pub(crate) fn sides(content: &str, path: &Path) -> Result<Option<Vec<Side>>, Err
             Ok(Event::GeneralRef(name)) => found.push(&letter(&name)),
             Ok(_) => {}
             Err(error) => {
-                let before = &content[..(reader.error_position() as usize).min(content.len())];
-                let line = 1 + before.matches('\n').count();
-                return Err(Error::of_line(path, line, format!("not valid SGML or XML ({})", excerpt(&error.to_string()))));
+                let before = content.bytes().take(reader.error_position() as usize);
+                let line = 1 + before.filter(|&byte| byte == b'\n').count();
+                return Err(Error::of_line(
+                    path,
+                    line,
+                    format!("not valid SGML or XML ({})", excerpt(&error.to_string())),
+                ));
             }
         }
     }
@@ -83,7 +87,9 @@ pub(crate) fn sides(content: &str, path: &Path) -> Result<Option<Vec<Side>>, Err
 /// The letter that an entity stands for; one that is not XML's stays as it is.
 fn letter(name: &BytesRef<'_>) -> String {
     let by_number = name.resolve_char_ref().ok().flatten().map(String::from);
-    by_number.or_else(|| resolve_predefined_entity(name).map(str::to_owned)).unwrap_or_else(|| format!("&{};", &**name))
+    by_number
+        .or_else(|| resolve_predefined_entity(name).map(str::to_owned))
+        .unwrap_or_else(|| format!("&{};", &**name))
 }
 
 /// What was read of a test set.
@@ -101,8 +107,9 @@ struct Found {
 impl Found {
     fn start(&mut self, tag: &BytesStart<'_>) {
         let attribute = |name: &str| {
-            let mut all = tag.html_attributes().with_checks(false).flatten();
-            let own = all.find(|own| own.key.as_ref().eq_ignore_ascii_case(name))?;
+            let mut all = tag.html_attributes();
+            all.with_checks(false); // of names that occur twice
+            let own = all.flatten().find(|own| own.key.as_ref().eq_ignore_ascii_case(name))?;
             Some(own.unescape_value().map_or_else(|_| String::new(), |value| value.into_owned()))
         };
         match tag.name().as_ref().to_ascii_lowercase().as_str() {

@@ -216,7 +216,8 @@ mod tests {
         let [source, target] = columns.map(Column::Number);
         let inside = inside.map(str::to_owned);
         read_as(name, content, |path| {
-            let table = PairTable { path: path.to_owned(), inside, kind: None, source, target, others: Vec::new() };
+            let table =
+                PairTable { path: path.to_owned(), inside, kind: None, source, target, others: Vec::new() };
             table.read(&mut BadRows::default())
         })
     }
@@ -251,8 +252,14 @@ mod tests {
         ] {
             let [source, target] = [source, target].map(|name| Column::Name(name.to_owned()));
             let read = read_as("a", content, |path| {
-                let table =
-                    PairTable { path: path.to_owned(), inside: None, kind: Some(kind), source, target, others: Vec::new() };
+                let table = PairTable {
+                    path: path.to_owned(),
+                    inside: None,
+                    kind: Some(kind),
+                    source,
+                    target,
+                    others: Vec::new(),
+                };
                 table.read(&mut BadRows::default())
             });
             assert_eq!(read, Ok(text(&["Go."], &["Va, va"])));
@@ -285,7 +292,11 @@ mod tests {
     /// 40 pairs; the source of pair n has n words.
     fn staircase() -> ParallelText {
         let source = (1..=40).map(|words| vec!["word"; words].join(" ")).collect();
-        ParallelText { source, target: (1..=40).map(|number| number.to_string()).collect(), ..ParallelText::default() }
+        ParallelText {
+            source,
+            target: (1..=40).map(|number| number.to_string()).collect(),
+            ..ParallelText::default()
+        }
     }
 
     fn sample(count: usize, seed: u64) -> Vec<String> {
@@ -315,7 +326,11 @@ mod tests {
         let path = Path::new("a.tsv");
         let kept = selection(3).choose(&staircase(), path).unwrap();
         assert_eq!(kept.target, ["1", "2", "3"]);
-        let swapped = ParallelText { source: staircase().target, target: staircase().source, ..ParallelText::default() };
+        let swapped = ParallelText {
+            source: staircase().target,
+            target: staircase().source,
+            ..ParallelText::default()
+        };
         assert_eq!(selection(3).choose(&swapped, path).unwrap().source, ["1", "2", "3"]);
         assert!(selection(0).choose(&staircase(), path).unwrap().is_empty());
         assert_eq!(Selection::default().choose(&staircase(), path).unwrap(), staircase());

@@ -38,10 +38,15 @@ impl ParallelText {
         let source = Side::source(source)?;
         let targets = targets.iter().map(|target| Side::references(target.as_ref(), translators));
         let targets = targets.collect::<Result<Vec<_>, _>>()?.concat();
-        let lengths = (0..source.sentences.len()).chain(targets.iter().flat_map(|own| 0..own.sentences.len()));
+        let lengths =
+            (0..source.sentences.len()).chain(targets.iter().flat_map(|own| 0..own.sentences.len()));
         let rows = (0..lengths.max().map_or(0, |last| last + 1)).map(|row| {
-            let texts = [&source].into_iter().chain(&targets).filter_map(|side| Some((side, side.sentences.get(row)?)));
-            let texts = texts.map(|(side, sentence)| sentence.clone().map_err(|(line, reason)| side.fault(line, reason)));
+            let texts = [&source]
+                .into_iter()
+                .chain(&targets)
+                .filter_map(|side| Some((side, side.sentences.get(row)?)));
+            let texts = texts
+                .map(|(side, sentence)| sentence.clone().map_err(|(line, reason)| side.fault(line, reason)));
             Ok((texts.collect::<Result<Vec<_>, Error>>()?, source.ids.get(row).map(|id| id.0)))
         });
         let rows = bad.sift_all(rows)?;
@@ -146,7 +151,7 @@ impl Side {
     /// The references of a file, of all translators unless some are named.
     fn references(path: &Path, translators: &[String]) -> Result<Vec<Self>, Error> {
         let mut sides = sides(path)?;
-        if sides.iter().all(|(_, side)| side.ids.is_empty()) {
+        if matches!(&sides[..], [(None, side)] if side.ids.is_empty() && !side.sentences.is_empty()) {
             return Ok(sides.into_iter().map(|(_, side)| side).collect());
         }
         sides.retain(|(translator, _)| translator.is_some());
@@ -158,7 +163,9 @@ impl Side {
             let lacking = excerpt(lacking);
             return Err(Error::of(path, format!("no translator `{lacking}`: there are {}", listed(&names))));
         }
-        sides.retain(|(name, _)| translators.is_empty() || name.as_ref().is_some_and(|name| translators.contains(name)));
+        sides.retain(|(name, _)| {
+            translators.is_empty() || name.as_ref().is_some_and(|name| translators.contains(name))
+        });
         Ok(sides.into_iter().map(|(_, side)| side).collect())
     }
 
@@ -175,9 +182,13 @@ impl Side {
     /// Refuses a reference that is not of the same sentences.
     fn check(&self, source: &Self) -> Result<(), Error> {
         check_lengths((&source.path, source.sentences.len()), (&self.path, self.sentences.len()))?;
-        let other = |((one, other), row): ((&(usize, [String; 2]), &(usize, [String; 2])), usize)| (one.1 != other.1).then_some(row);
+        let other = |((one, other), row): ((&(usize, [String; 2]), &(usize, [String; 2])), usize)| {
+            (one.1 != other.1).then_some(row)
+        };
         match source.ids.iter().zip(&self.ids).zip(1..).find_map(other) {
-            Some(row) => Err(source.fault(row, format!("`{}` has another segment in its place", self.path.display()))),
+            Some(row) => {
+                Err(source.fault(row, format!("`{}` has another segment in its place", self.path.display())))
+            }
             None => Ok(()),
         }
     }
@@ -253,7 +264,6 @@ mod tests {
     use super::*;
     use crate::test_files::{gzip, read_as};
     use std::fs;
-    use tempfile::TempDir;
 
     fn lines_of(name: &str, content: impl AsRef<[u8]>) -> Result<Vec<String>, String> {
         read_as(name, content, read_lines)
@@ -270,19 +280,6 @@ mod tests {
         assert_eq!(lines_of("a.de.gz", [gzip(first), gzip(second)].concat()), expected, "two members");
     }
 
-    #[test]
-    fn markup_is_refused_in_either_file_even_if_bad_rows_are_left_out() {
-        let folder = TempDir::new().unwrap();
-        let [plain, markup] = ["a.txt", "a.sgm.gz"].map(|name| folder.path().join(name));
-        fs::write(&plain, "A dog.\nIt sleeps.\n").unwrap();
-        fs::write(&markup, gzip(b"\xef\xbb\xbf<refset>\r\n<seg id=\"1\">Ein Hund.</seg>\r\n")).unwrap();
-        for (source, target) in [(&plain, &markup), (&markup, &plain)] {
-            let mut bad = BadRows::new(crate::rows::BadRowRule::Skip);
-            let error = ParallelText::read(source, &[target], &[], &mut bad).unwrap_err().to_string();
-            let start = format!("`{}`, line 1: `<refset` is SGML or XML", markup.display());
-            assert!(error.starts_with(&start) && !error.contains('\n'), "{error}");
-        }
-    }
     #[test]
     fn files_of_different_length_are_refused() {
         let read = read_as("a.en", "A.\nB.\nC.\n", |en| {

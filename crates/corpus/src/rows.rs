@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use words::excerpt;
 
 pub(crate) use self::record::Record;
+use crate::Error;
 use crate::compressed::{self, Content};
 use crate::foreign::listed;
-use crate::Error;
 
 /// Kind of rows in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
@@ -64,6 +64,11 @@ impl BadRows {
     /// None so far.
     pub fn new(rule: BadRowRule) -> Self {
         Self { rule, ..Self::default() }
+    }
+
+    /// None so far, by the same rule.
+    pub(crate) fn again(&self) -> Self {
+        Self::new(self.rule)
     }
 
     /// The rows that are not left out.
@@ -177,7 +182,7 @@ impl Layout {
             }
             (Source::Text(text), RowKind::Jsonl) => Box::new(json::objects(text, path).into_iter()),
             (Source::Text(_), RowKind::Parquet | RowKind::Arrow) => {
-                return Err(Error::of(path, "neither Parquet nor Arrow, which `kind` says it is"));
+                return Err(Error::of(path, "it is neither Parquet nor Arrow, as its kind or its name says"));
             }
         })
     }

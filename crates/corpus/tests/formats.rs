@@ -67,28 +67,37 @@ fn columns_of_all_types_serve_all_tasks() {
         // pandas keeps the numbers alone
         assert_eq!(tags[0].label, if name == "pandas.parquet" { "1 0" } else { "B-PER O" });
         let scores = labelled(&path, "kind = 'parquet'\ntext = 1\nlabel = 'score'").unwrap();
-        assert_eq!(scores.iter().map(|own| own.label.as_str()).collect::<Vec<_>>(), ["0.1", "3.8", "5.0", "1.25", "-2.5"]);
+        assert_eq!(
+            scores.iter().map(|own| own.label.as_str()).collect::<Vec<_>>(),
+            ["0.1", "3.8", "5.0", "1.25", "-2.5"]
+        );
         let truths = labelled(&path, "kind = 'parquet'\ntext = 'text'\nlabel = 'right'").unwrap();
         assert_eq!(truths[1].label, "false");
         let format = "kind = 'arrow'\ncontext = '{text}'\nchoices = 'choices.text'\nfirst = 3\n\
                       answer = { field = 'key', within = 'choices.label' }";
-        let questions = choices::read(&path, &toml::from_str(format).unwrap(), &mut BadRows::default()).unwrap();
+        let questions =
+            choices::read(&path, &toml::from_str(format).unwrap(), &mut BadRows::default()).unwrap();
         assert_eq!((questions.len(), questions[1].choices.len(), questions[1].answer), (3, 3, 1));
         // a class is a number where the answer is one
         let format = "kind = 'arrow'\nchoices = ['text', 'other']\nanswer = { field = 'label', first = 0 }";
         if name != "pandas.parquet" {
-            let questions = choices::read(&path, &toml::from_str(format).unwrap(), &mut BadRows::default()).unwrap();
+            let questions =
+                choices::read(&path, &toml::from_str(format).unwrap(), &mut BadRows::default()).unwrap();
             assert_eq!(questions.iter().map(|own| own.answer).collect::<Vec<_>>(), [0, 1, 0, 1, 0]);
         }
         let format = toml::from_str("kind = 'parquet'\ntext = 'choices.label'").unwrap();
         let fault = documents::read(&[&path], &format, &mut BadRows::default()).unwrap_err();
-        assert!(fault.to_string().contains("row 1: field `choices.label` is a list, but text is needed"), "{fault}");
+        assert!(
+            fault.to_string().contains("row 1: field `choices.label` is a list, but text is needed"),
+            "{fault}"
+        );
         for (kind, [source, target]) in [
             (None, [1, 2].map(Column::Number)),
             (Some(RowKind::Parquet), ["text", "other"].map(|name| Column::Name(name.to_owned()))),
         ] {
             let others = vec![source.clone()];
-            let table = PairTable { path: path.clone(), inside: None, kind, source, target, others: Vec::new() };
+            let table =
+                PairTable { path: path.clone(), inside: None, kind, source, target, others: Vec::new() };
             let text = table.read(&mut BadRows::default()).unwrap();
             assert_eq!(text.references(4), ["Été 4"]);
             let fault = PairTable { others, ..table }.read(&mut BadRows::default()).unwrap_err();
@@ -104,12 +113,24 @@ fn columns_of_all_types_serve_all_tasks() {
 fn binary_tables_at_fault_are_refused_in_one_line() {
     let text = "kind = 'parquet'\ntext = 'text'\nlabel = 'label'";
     for (name, format, expected) in [
-        ("hub.parquet", "kind = 'csv'\ntext = 'text'\nlabel = 'nothing'", "`hub.parquet` has no column `nothing`: its header names"),
-        ("hub.parquet", "kind = 'csv'\ntext = 'text'\nlabel = 'blob'", "column `blob` is of type Binary, but texts"),
+        (
+            "hub.parquet",
+            "kind = 'csv'\ntext = 'text'\nlabel = 'nothing'",
+            "`hub.parquet` has no column `nothing`: its header names",
+        ),
+        (
+            "hub.parquet",
+            "kind = 'csv'\ntext = 'text'\nlabel = 'blob'",
+            "column `blob` is of type Binary, but texts",
+        ),
         ("hub.parquet", "kind = 'conll'\ntext = 1\nlabel = 2", "it is a table in Parquet or Arrow, not text"),
-        ("pandas.parquet", "kind = 'parquet'\ntext = 'text'\nlabel = 'gap'", "row 1: field `gap` is missing (null or NaN)"),
+        (
+            "pandas.parquet",
+            "kind = 'parquet'\ntext = 'text'\nlabel = 'gap'",
+            "row 1: field `gap` is missing (null or NaN)",
+        ),
         ("splits", text, "a folder of several splits"),
-        ("rows.jsonl.zst", text, "neither Parquet nor Arrow, which `kind` says it is"),
+        ("rows.jsonl.zst", text, "neither Parquet nor Arrow, as its kind or its name says"),
     ] {
         let refusal = labelled(&fixture(name), format).unwrap_err();
         assert!(refusal.contains(expected), "{name}: {refusal}");
@@ -150,7 +171,11 @@ fn files_are_known_by_their_first_bytes() {
     for (name, bytes, expected) in [
         ("a.xlsx", &b"PK\x03\x04..."[..], "an Excel workbook: python3 -c \"import pandas"),
         ("a.csv", b"PK\x03\x04...", "a zip archive, whose name must end in .zip"),
-        ("a.jsonl", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "a Git LFS pointer"),
+        (
+            "a.jsonl",
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+            "a Git LFS pointer",
+        ),
         ("a.jsonl.zst", b"{}", "cannot read `a.jsonl.zst`"),
         ("b.jsonl", b"\x28\xb5\x2f\xfd\x24", "cannot read `b.jsonl`"),
         ("c.jsonl", b"PAR1", "it is not a whole Parquet or Arrow file"),
@@ -172,27 +197,34 @@ fn json_is_read_as_python_writes_it() {
         labelled(&path, &format!("kind = 'jsonl'\ntext = 't'\nlabel = '{label}'"))
     };
     for text in [
-        r#"[{"t": "a", "l": 0}, {"t": "b", "l": 1}]"#,
-        "[\n {\n  \"t\": \"a\",\n  \"l\": 0\n },\n {\n  \"t\": \"b\",\n  \"l\": 1\n }\n]\n",
-        r#"{"t": ["a", "b"], "l": [0, 1]}"#,
-        r#"{"t": {"0": "a", "1": "b"}, "l": {"0": 0, "1": 1}}"#,
-        r#"{"data": [{"t": "a", "l": 0}, {"t": "b", "l": 1}]}"#,
-        "{\"t\": \"a\", \"l\": 0, \"x\": NaN}\n{\"t\": \"b\", \"l\": 1, \"x\": -Infinity}\n",
+        r#"[{"t": "a", "l": 0}, {"t": "b c", "l": 1}]"#,
+        "[\n {\n  \"t\": \"a\",\n  \"l\": 0\n },\n {\n  \"t\": \"b c\",\n  \"l\": 1\n }\n]\n",
+        r#"{"t": ["a", "b c"], "l": [0, 1]}"#,
+        r#"{"t": {"0": "a", "1": "b c"}, "l": {"0": 0, "1": 1}}"#,
+        r#"{"data": [{"t": "a", "l": 0}, {"t": "b c", "l": 1}]}"#,
+        "{\"t\": \"a\", \"l\": 0, \"x\": NaN}\n{\"t\": \"b c\", \"l\": 1, \"x\": -Infinity}\n",
     ] {
         let found = read(text, "l").unwrap();
-        let found: Vec<_> = found.iter().map(|own| (own.input.first().into_owned(), own.label.clone())).collect();
-        assert_eq!(found, [("a".to_owned(), "0".to_owned()), ("b".to_owned(), "1".to_owned())], "{text}");
+        let found: Vec<_> =
+            found.iter().map(|own| (own.input.first().into_owned(), own.label.clone())).collect();
+        assert_eq!(found, [("a".to_owned(), "0".to_owned()), ("b c".to_owned(), "1".to_owned())], "{text}");
     }
     let whole = "\\ud83d\\ude00";
     let halves = format!(r#"{{"t": "\"NaN\" \ud83d {whole} \\", "l": true}}"#);
     let found = read(&halves, "l").unwrap();
-    assert_eq!((found[0].input.first().as_ref(), found[0].label.as_str()), ("\"NaN\" \u{fffd} \u{1f600} \\", "true"));
+    assert_eq!(
+        (found[0].input.first().as_ref(), found[0].label.as_str()),
+        ("\"NaN\" \u{fffd} \u{1f600} \\", "true")
+    );
     for (text, expected) in [
         (r#"{"t": "a", "l": NaN}"#, "line 1: field `l` is missing (null or NaN), but text is needed"),
         (r#"[{"t": "a", "l": 0}, {"t": "b", "l": null}]"#, "row 2: field `l` is missing (null or NaN)"),
         ("[{\"t\": \"a\", \"l\": 0}, 7]", "row 2: a number instead of a JSON object"),
         ("[{\"t\": \"a\"", "line 1: not valid JSON (EOF"),
-        ("{'t': 'a', 'l': 0}", "line 1: a dictionary as Python prints it, not JSON: write it with `json.dumps`"),
+        (
+            "{'t': 'a', 'l': 0}",
+            "line 1: a dictionary as Python prints it, not JSON: write it with `json.dumps`",
+        ),
         ("[]", "holds no examples"),
     ] {
         let refusal = read(text, "l").unwrap_err();
@@ -243,7 +275,12 @@ fn test_sets_of_wmt_give_segments_references_and_documents() {
     let torn = write("torn.sgm", &SGML[1][..SGML[1].len() - 40]);
     for (source, target, translators, expected) in [
         (&source, &short, &[][..], "`src.sgm` has 3 lines, but `short.txt` has 2"),
-        (&source, &other, &[], "`src.sgm`: segment `1` of document `b`: `other.sgm` has another segment in its place"),
+        (
+            &source,
+            &other,
+            &[],
+            "`src.sgm`: segment `1` of document `b`: `other.sgm` has another segment in its place",
+        ),
         (&source, &empty, &[], "`empty.sgm`: segment `2` of document `a`: it is empty"),
         (&source, &torn, &[], "`torn.sgm`: it ends within a segment"),
         (&source, &source, &[], "`src.sgm`: it has no references"),

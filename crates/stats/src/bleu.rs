@@ -30,7 +30,8 @@ impl BleuStatistics {
 
     /// The counts of a text of several segments.
     pub(crate) fn sum(segments: &[Self]) -> Self {
-        let add = |one: [u32; ORDERS], other: [u32; ORDERS]| std::array::from_fn(|order| one[order] + other[order]);
+        let add =
+            |one: [u32; ORDERS], other: [u32; ORDERS]| std::array::from_fn(|order| one[order] + other[order]);
         segments.iter().fold(Self::default(), |sum, own| Self {
             hypothesis_length: sum.hypothesis_length + own.hypothesis_length,
             reference_length: sum.reference_length + own.reference_length,

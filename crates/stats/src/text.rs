@@ -140,9 +140,9 @@ impl TextMetric {
     pub fn segment_of(self, hypothesis: &str, references: &[&str]) -> Vec<u32> {
         let all = references.iter().map(|reference| self.segment(hypothesis, reference));
         if self == Self::Ter {
-            let (edits, lengths) = all.map(|own| (own[0], own[1])).fold((u32::MAX, 0), |(least, sum), (edits, length)| {
-                (least.min(edits), sum + length)
-            });
+            let (edits, lengths) = all
+                .map(|own| (own[0], own[1]))
+                .fold((u32::MAX, 0), |(least, sum), (edits, length)| (least.min(edits), sum + length));
             return vec![edits.saturating_mul(references.len() as u32), lengths];
         }
         let scored = all.map(|own| (self.counted(std::slice::from_ref(&own)).score(), own));

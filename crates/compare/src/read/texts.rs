@@ -76,9 +76,10 @@ fn counted(own: &[String], references: &[Vec<String>], metric: Metric) -> Segmen
     let of = |place: usize| references.iter().map(|all| all[place].as_str()).collect::<Vec<_>>();
     let both = own.iter().enumerate().map(|(place, text)| (text.as_str(), of(place)));
     match metric {
-        Metric::Texts(metric) => {
-            Segments::Texts(both.map(|(text, references)| metric.segment_of(text, &references)).collect(), metric)
-        }
+        Metric::Texts(metric) => Segments::Texts(
+            both.map(|(text, references)| metric.segment_of(text, &references)).collect(),
+            metric,
+        ),
         _ => {
             let bleu = Bleu::new();
             Segments::Bleu(both.map(|(text, references)| bleu.segment_of(text, &references)).collect())

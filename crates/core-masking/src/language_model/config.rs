@@ -284,7 +284,9 @@ impl LanguageConfig {
         let config: Self = checkpoint::parse(path, Value::Object(json))?;
         let config = Self { family, ..config };
         if let Some(width) = config.stored_width(path).filter(|width| *width != config.d_head()) {
-            let fault = format!("it lacks `head_dim`: add the line \"head_dim\": {width}, the width of the heads in its tensors");
+            let fault = format!(
+                "it lacks `head_dim`: add the line \"head_dim\": {width}, the width of the heads in its tensors"
+            );
             return Err(refusal(fault));
         }
         config.validate().map_err(refusal)?;

@@ -47,7 +47,8 @@ pub(super) fn rows(
 fn saved(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let state = folder.join("state.json");
     if !state.is_file() {
-        let reason = "it is a folder of several splits, as `save_to_disk` writes it: name one of the folders in it";
+        let reason =
+            "it is a folder of several splits, as `save_to_disk` writes it: name one of the folders in it";
         return Err(Error::of(folder, reason));
     }
     let state: Value = foreign::read_json(&state)?;
@@ -70,11 +71,13 @@ struct Table {
 
 impl Table {
     fn open(path: &Path, columns: &[&Column]) -> Result<Self, Error> {
-        let fault = |reason: String| Error::of(path, words::excerpt(&reason));
         let open = |projection: Option<&[usize]>| {
             let content = Content::of(path)?;
             guarded(|| batches(path, content, projection).map_err(|error| error.to_string()), |reason| reason)
-                .map_err(|reason| fault(format!("it is not a whole Parquet or Arrow file ({reason})")))
+                .map_err(|reason| {
+                    let reason = words::excerpt(&reason);
+                    Error::of(path, format!("it is not a whole Parquet or Arrow file ({reason})"))
+                })
         };
         let schema = open(None)?.schema();
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
@@ -88,18 +91,17 @@ impl Table {
         for (_, place) in &chosen {
             let field = schema.field(*place);
             if !is_readable(field.data_type()) {
-                return Err(fault(format!(
-                    "column `{}` is of type {}, but texts, numbers, true and false, and lists and structures of them are read",
-                    field.name(),
-                    field.data_type()
-                )));
+                let (name, found) = (field.name(), words::excerpt(&field.data_type().to_string()));
+                let allowed = "texts, numbers, true and false, and lists and structures of them are read";
+                return Err(Error::of(path, format!("column `{name}` is of type {found}, but {allowed}")));
             }
         }
         let mut projection: Vec<usize> = chosen.iter().map(|(_, place)| *place).collect();
         projection.sort_unstable();
         projection.dedup();
         let all = features(&schema);
-        let features = chosen.iter().filter_map(|(key, place)| Some((key.clone(), all.get(&names[*place])?.clone())));
+        let features =
+            chosen.iter().filter_map(|(key, place)| Some((key.clone(), all.get(&names[*place])?.clone())));
         let features = Arc::new(features.collect());
         let rank = |place: usize| projection.partition_point(|other| *other < place);
         let places = chosen.into_iter().map(|(key, place)| (key, rank(place))).collect();
@@ -127,7 +129,12 @@ impl Table {
     }
 }
 
-fn record(batch: &RecordBatch, row: usize, places: &[(String, usize)], features: &Arc<Map<String, Value>>) -> Record {
+fn record(
+    batch: &RecordBatch,
+    row: usize,
+    places: &[(String, usize)],
+    features: &Arc<Map<String, Value>>,
+) -> Record {
     let field = |(key, place): &(String, usize)| (key.clone(), value(batch.column(*place), row));
     Record { features: Some(features.clone()), ..Record::numbered(0, places.iter().map(field).collect()) }
 }
@@ -153,7 +160,8 @@ fn batches(path: &Path, content: Content, projection: Option<&[usize]>) -> Resul
         Content::Parquet => {
             let builder = ParquetRecordBatchReaderBuilder::try_new(file)?.with_batch_size(BATCH);
             let schema = builder.parquet_schema();
-            let mask = projected.map_or(ProjectionMask::all(), |places| ProjectionMask::roots(schema, places));
+            let mask =
+                projected.map_or(ProjectionMask::all(), |places| ProjectionMask::roots(schema, places));
             Box::new(builder.with_projection(mask).build()?)
         }
         Content::Arrow => Box::new(FileReader::try_new(BufReader::new(file), projected)?),
@@ -173,7 +181,9 @@ fn features(schema: &Schema) -> Map<String, Value> {
 
 /// True if [`value`] can read the type.
 fn is_readable(kind: &DataType) -> bool {
-    use DataType::{Boolean, Dictionary, FixedSizeList, LargeList, LargeUtf8, List, Null, Struct, Utf8, Utf8View};
+    use DataType::{
+        Boolean, Dictionary, FixedSizeList, LargeList, LargeUtf8, List, Null, Struct, Utf8, Utf8View,
+    };
     match kind {
         Null | Boolean | Utf8 | LargeUtf8 | Utf8View => true,
         Dictionary(_, kind) => is_readable(kind),
@@ -206,9 +216,12 @@ fn value(array: &dyn Array, row: usize) -> Value {
         DataType::UInt64 => number!(UInt64Type),
         DataType::Float16 => array.as_primitive::<Float16Type>().value(row).to_f64().into(),
         // by its shortest digits: 0.1 stays 0.1
-        DataType::Float32 => {
-            array.as_primitive::<Float32Type>().value(row).to_string().parse::<f64>().map_or(Value::Null, Value::from)
-        }
+        DataType::Float32 => array
+            .as_primitive::<Float32Type>()
+            .value(row)
+            .to_string()
+            .parse::<f64>()
+            .map_or(Value::Null, Value::from),
         DataType::Float64 => number!(Float64Type),
         DataType::Utf8 => array.as_string::<i32>().value(row).into(),
         DataType::LargeUtf8 => array.as_string::<i64>().value(row).into(),

@@ -24,7 +24,8 @@ pub(super) fn objects(text: &str, path: &Path) -> Vec<Result<Record, Error>> {
 
 /// The rows of a whole file; `None` if it is a row itself.
 fn all(whole: Value) -> Option<Vec<Value>> {
-    let is_object_list = |value: &Value| matches!(value, Value::Array(rows) if rows.iter().all(Value::is_object));
+    let is_object_list =
+        |value: &Value| matches!(value, Value::Array(rows) if rows.iter().all(Value::is_object));
     match whole {
         Value::Array(rows) => Some(rows),
         // `{"data": [{…}, …]}`
@@ -36,9 +37,12 @@ fn all(whole: Value) -> Option<Vec<Value>> {
     }
 }
 
-/// The rows of lists of equal length, or of pandas' objects with a number for each row.
+/// The rows of lists of equal length, or of pandas' objects with a number for each row. Lists of words and of their tags are one row:
+/// in columns of texts one has white space.
 fn transposed(columns: Map<String, Value>) -> Option<Vec<Value>> {
     let mut rows: Vec<Map<String, Value>> = Vec::new();
+    let has_space = |cell: &Value| cell.as_str().is_some_and(|text| text.trim().contains(char::is_whitespace));
+    let mut has_texts = false;
     for (name, column) in columns {
         let cells: Vec<Value> = match column {
             Value::Array(cells) => cells,
@@ -52,6 +56,7 @@ fn transposed(columns: Map<String, Value>) -> Option<Vec<Value>> {
             }
             _ => return None,
         };
+        has_texts |= cells.iter().any(has_space);
         if rows.is_empty() {
             rows.resize(cells.len(), Map::new());
         }
@@ -60,7 +65,7 @@ fn transposed(columns: Map<String, Value>) -> Option<Vec<Value>> {
         }
         rows.iter_mut().zip(cells).for_each(|(row, cell)| drop(row.insert(name.clone(), cell)));
     }
-    Some(rows.into_iter().map(Value::Object).collect())
+    has_texts.then(|| rows.into_iter().map(Value::Object).collect())
 }
 
 fn row_of(path: &Path, number: usize, row: Value) -> Result<Record, Error> {

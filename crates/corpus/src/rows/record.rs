@@ -14,8 +14,8 @@ pub(crate) struct Record {
     /// Its line, or its number where rows have no lines, counted from 1.
     pub(super) line: usize,
     /// What `line` counts.
-    unit: &'static str,
-    fields: Map<String, Value>,
+    pub(super) unit: &'static str,
+    pub(super) fields: Map<String, Value>,
     /// Descriptions of fields by Hugging Face datasets; `None` if the file has none.
     pub(super) features: Option<Arc<Map<String, Value>>>,
 }

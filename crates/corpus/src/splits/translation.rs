@@ -145,7 +145,14 @@ impl FilePair {
                 let columns = |side: &Side| side.columns(kind.is_some());
                 let mut targets = columns(target)?.into_iter();
                 let ([source], target) = (columns(source)?.try_into().ok()?, targets.next()?);
-                Some(Place::Table(PairTable { path, inside, kind, source, target, others: targets.collect() }))
+                Some(Place::Table(PairTable {
+                    path,
+                    inside,
+                    kind,
+                    source,
+                    target,
+                    others: targets.collect(),
+                }))
             }
             (None, ..) if self.kind.is_some() => None,
             (None, source, target) => {

@@ -170,7 +170,8 @@ fn fine_tuning(toml: &mut TomlText, splits: &Splits) -> Result<(), Error> {
 }
 
 fn not_a_table(file: &Path) -> Error {
-    let allowed = "a classifier needs .csv, .tsv, .jsonl, .parquet or .arrow with a text and a class in each row";
+    let allowed =
+        "a classifier needs .csv, .tsv, .jsonl, .parquet or .arrow with a text and a class in each row";
     Error::Invalid(format!("`{}` is not a supported table: {allowed}", file.display()))
 }
 

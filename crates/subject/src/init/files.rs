@@ -162,9 +162,8 @@ fn expand(path: &Path, machine: &Machine) -> Result<Vec<DataFile>, Error> {
     if path.is_dir() {
         let entries = std::fs::read_dir(path).map_err(|source| Error::read(path, source))?;
         let entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        let is_data_set = |path: &PathBuf| {
-            images::list(path).is_ok() || path.is_dir() && tables::kind_of(path).is_some()
-        };
+        let is_data_set =
+            |path: &PathBuf| images::list(path).is_ok() || path.is_dir() && tables::kind_of(path).is_some();
         paths = paths.into_iter().chain(entries.clone()).filter(is_data_set).collect();
         if paths.is_empty() {
             paths = entries.into_iter().filter(|path| path.is_file() && is_data(path)).collect();

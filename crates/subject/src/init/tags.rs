@@ -106,11 +106,7 @@ fn columns(words: usize, tags: usize) -> Format {
 }
 
 /// Fields that are named, or have usual names in the first row.
-fn of_lists(
-    path: &Path,
-    kind: FileKind,
-    told: Option<(&str, &str)>,
-) -> Result<(Format, Because), Error> {
+fn of_lists(path: &Path, kind: FileKind, told: Option<(&str, &str)>) -> Result<(Format, Because), Error> {
     let fields = tables::fields(path)?;
     let is_there = |name: &&&str| fields.iter().any(|field| field == **name);
     let [words, tags] = LISTS.map(|names| names.iter().find(is_there).copied());
