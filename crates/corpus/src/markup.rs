@@ -2,9 +2,9 @@
 //! contain one segment per line they are refused, since markup would otherwise be scored.
 use std::path::Path;
 
-use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
 use words::excerpt;
 
 use crate::Error;
@@ -110,7 +110,8 @@ impl Found {
             let mut all = tag.html_attributes();
             all.with_checks(false); // of names that occur twice
             let own = all.flatten().find(|own| own.key.as_ref().eq_ignore_ascii_case(name))?;
-            Some(own.unescape_value().map_or_else(|_| String::new(), |value| value.into_owned()))
+            let value = own.normalized_value(XmlVersion::Implicit1_0);
+            Some(value.map_or_else(|_| String::new(), |value| value.into_owned()))
         };
         match tag.name().as_ref().to_ascii_lowercase().as_str() {
             "src" | "srcset" => self.turn_to(None),

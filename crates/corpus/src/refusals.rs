@@ -126,7 +126,11 @@ fn files_at_fault_are_refused_by_name_and_line() {
         (LIST, br#"{"c": ["x", "y"], "n": 0}"#, ", line 1: no field `q`: there are `c`, `n`"),
         (LIST, br#"{"q": "?", "c": ["x"]}"#, ", line 1: its choices are 1, but at least 2 are needed"),
         (LIST, br#"{"q": "?", "c": "xy"}"#, ", line 1: field `c` is text, but a list is needed"),
-        (LIST, br#"{"q": "?", "c": ["x", null]}"#, ", line 1: field `c` is missing (null or NaN), but text is needed"),
+        (
+            LIST,
+            br#"{"q": "?", "c": ["x", null]}"#,
+            ", line 1: field `c` is missing (null or NaN), but text is needed",
+        ),
         (
             LIST,
             br#"{"q": "?", "c": ["x", "y"], "n": -1}"#,

@@ -41,7 +41,8 @@ fn all(whole: Value) -> Option<Vec<Value>> {
 /// in columns of texts one has white space.
 fn transposed(columns: Map<String, Value>) -> Option<Vec<Value>> {
     let mut rows: Vec<Map<String, Value>> = Vec::new();
-    let has_space = |cell: &Value| cell.as_str().is_some_and(|text| text.trim().contains(char::is_whitespace));
+    let has_space =
+        |cell: &Value| cell.as_str().is_some_and(|text| text.trim().contains(char::is_whitespace));
     let mut has_texts = false;
     for (name, column) in columns {
         let cells: Vec<Value> = match column {
