@@ -43,7 +43,7 @@ pub(super) fn read_columns(path: &Path, kind: RowKind, args: &Args) -> Result<Ou
     let column = |name: &str| {
         let place = names.iter().position(|own| own == name);
         let names = || names.iter().map(String::as_str).collect::<Vec<_>>();
-        Ok(&table.columns[place.ok_or_else(|| no_column(path, name, &names()))?].cells)
+        place.map(|place| &table.columns[place].cells).ok_or_else(|| no_column(path, name, &names()))
     };
     let metric = args.score.as_deref().unwrap_or(SCORE);
     let (id, score) = (column(&args.id)?, column(metric)?);
