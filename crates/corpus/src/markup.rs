@@ -59,7 +59,10 @@ pub(crate) fn sides(content: &str, path: &Path) -> Result<Option<Vec<Side>>, Err
     let mut found = Found::default();
     loop {
         match reader.read_event() {
-            Ok(Event::Eof) if found.open.is_none() => return Ok(Some(found.sides)),
+            Ok(Event::Eof) if found.open.is_none() => {
+                found.sides.retain(|side| !side.segments.is_empty());
+                return Ok(Some(found.sides));
+            }
             Ok(Event::Eof) => return Err(Error::of(path, "it ends within a segment: it is not whole")),
             Ok(Event::Start(tag)) => found.start(&tag),
             Ok(Event::Empty(tag)) => {

@@ -11,7 +11,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::{FileReader, StreamReader};
-use arrow_schema::{ArrowError, DataType, Schema};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value};
@@ -79,7 +79,7 @@ impl Table {
                     Error::of(path, format!("it is not a whole Parquet or Arrow file ({reason})"))
                 })
         };
-        let schema = open(None)?.schema();
+        let (schema, _) = open(None)?;
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
         let chosen: Vec<(String, usize)> = if columns.is_empty() {
             let is_readable = |(_, place): &(String, usize)| is_readable(schema.field(*place).data_type());
@@ -105,7 +105,8 @@ impl Table {
         let features = Arc::new(features.collect());
         let rank = |place: usize| projection.partition_point(|other| *other < place);
         let places = chosen.into_iter().map(|(key, place)| (key, rank(place))).collect();
-        Ok(Self { path: path.to_owned(), batches: open(Some(&projection))?, places, features })
+        let (_, batches) = open(Some(&projection))?;
+        Ok(Self { path: path.to_owned(), batches, places, features })
     }
 
     /// The rows, all of them with the number 0.
@@ -150,23 +151,30 @@ fn chosen(column: &Column, names: &[String]) -> Result<(String, usize), String> 
     Ok((column.key(), place(&column, names)?))
 }
 
-/// Opens a file.
+/// Opens a file; returns its columns, with the metadata, and batches of those that are decoded.
 ///
 /// - `projection`: places of the columns to decode, in ascending order; all if absent
-fn batches(path: &Path, content: Content, projection: Option<&[usize]>) -> Result<Batches, ArrowError> {
+fn batches(
+    path: &Path,
+    content: Content,
+    projection: Option<&[usize]>,
+) -> Result<(SchemaRef, Batches), ArrowError> {
     let file = durable::open_regular(path)?;
     let projected = projection.map(<[usize]>::to_vec);
-    Ok(match content {
+    let batches: Batches = match content {
         Content::Parquet => {
             let builder = ParquetRecordBatchReaderBuilder::try_new(file)?.with_batch_size(BATCH);
-            let schema = builder.parquet_schema();
+            let columns = builder.parquet_schema();
             let mask =
-                projected.map_or(ProjectionMask::all(), |places| ProjectionMask::roots(schema, places));
-            Box::new(builder.with_projection(mask).build()?)
+                projected.map_or(ProjectionMask::all(), |places| ProjectionMask::roots(columns, places));
+            // the reader itself knows no metadata
+            let schema = builder.schema().clone();
+            return Ok((schema, Box::new(builder.with_projection(mask).build()?)));
         }
         Content::Arrow => Box::new(FileReader::try_new(BufReader::new(file), projected)?),
         _ => Box::new(StreamReader::try_new(BufReader::new(file), projected)?),
-    })
+    };
+    Ok((batches.schema(), batches))
 }
 
 /// Hugging Face's descriptions of the columns, by name; none if the file is from elsewhere.
