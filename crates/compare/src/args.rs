@@ -10,7 +10,7 @@ use crate::Error;
 /// Compares runs of an evaluation document by document: is B worse than A, no worse, or undecided?
 ///
 /// Runs are logs of lm-evaluation-harness (samples_*.jsonl, or a folder of them), logs of Inspect (.eval or .json, or a folder), tables
-/// (.csv, .tsv, .jsonl) with a score per document, or plain translations with --reference. No model is run.
+/// (.csv, .tsv, .jsonl, .parquet) with a score per document, or plain translations with --reference. No model is run.
 #[derive(Debug, Parser)]
 #[command(name = "compare", version)]
 pub(crate) struct Args {

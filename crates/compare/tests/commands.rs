@@ -304,7 +304,7 @@ fn what_cannot_be_compared_is_refused_in_one_line() {
         (&["a.csv", "a.csv", "--score", "f1"], "`a.csv`: no column `f1`: it has id, score"),
         (&["a.json", "a.json"], "`a.json`: no log of Inspect: missing field `task`"),
         (&["a.eval", "a.eval"], "`a.eval`: not a complete zip archive"),
-        (&["a.parquet", "a.parquet"], "Parquet is not read"),
+        (&["a.parquet", "a.parquet"], "`a.parquet`: it is neither Parquet nor Arrow"),
         (&["three.txt", "three.txt"], "plain translations need --reference"),
         (
             &["three.txt", "two.txt", "--reference", "three.txt"],

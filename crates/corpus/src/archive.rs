@@ -18,7 +18,7 @@ pub(crate) struct Archive<'a> {
 
 impl<'a> Archive<'a> {
     pub(crate) fn open(path: &'a Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::reading(path))?;
+        let file = durable::open_regular(path).map_err(Error::reading(path))?;
         let zip = ZipArchive::new(BufReader::new(file))
             .map_err(|error| Error::of(path, format!("not a complete zip archive ({error})")))?;
         Ok(Self { path, zip })

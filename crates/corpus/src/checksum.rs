@@ -31,10 +31,13 @@ pub(crate) fn of_file(path: &Path, is_gzip: bool) -> Result<String, Error> {
 /// Of sentences with their translations.
 pub fn of_pairs(text: &ParallelText) -> String {
     let mut hasher = Sha256::new();
-    for (source, target) in text.source.iter().zip(&text.target) {
-        for part in [source, "\t", target, "\n"] {
-            hasher.update(part);
+    for (row, source) in text.source.iter().enumerate() {
+        hasher.update(source);
+        for reference in text.references(row) {
+            hasher.update("\t");
+            hasher.update(reference);
         }
+        hasher.update("\n");
     }
     format!("{:x}", hasher.finalize())
 }

@@ -15,7 +15,7 @@ use words::excerpt;
 
 use crate::Error;
 use crate::parallel;
-use crate::rows::{self, BadRows, Column, Record};
+use crate::rows::{BadRows, Column, Record, Source};
 
 /// A question, its possible answers, and the right one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,27 +74,32 @@ impl Choice {
 /// answer, has fewer than two choices, a blank one, or an answer that is none of them. Each names the file and the row.
 pub fn read(path: &Path, format: &ChoiceFormat, bad: &mut BadRows) -> Result<Vec<Choice>, Error> {
     let template = format.template()?;
-    let text = rows::read_text(path)?;
     let columns = format.columns(&template);
-    let records = format.layout().read(&text, path, &columns.iter().collect::<Vec<&Column>>())?;
-    if records.is_empty() {
+    let columns: Vec<&Column> = columns.iter().collect();
+    let open = || Source::open(path).and_then(|source| format.layout().read(&source, path, &columns));
+    let mut records = open()?.peekable();
+    if records.peek().is_none() {
         return Err(Error::no_examples(path));
     }
-    let answers = answers(path, format, records.len())?;
+    let answers = answers(path, format, || Ok(open()?.count()))?;
     let choice = |(place, record): (usize, Result<Record, Error>)| {
         let (record, answer) = (record?, answers.as_ref().map(|answers| answers[place].as_str()));
-        format.choice(&record, &template, answer).map_err(|reason| Error::of_line(path, record.line, reason))
+        format.choice(&record, &template, answer).map_err(|reason| record.fault(path, reason))
     };
     let first = format.first.unwrap_or(usize::MAX);
-    bad.sift_all(records.into_iter().enumerate().take(first).map(choice))
+    bad.sift_all(records.enumerate().take(first).map(choice))
 }
 
 /// The lines of the file of answers beside the questions, if the format names one.
-fn answers(path: &Path, format: &ChoiceFormat, questions: usize) -> Result<Option<Vec<String>>, Error> {
+fn answers(
+    path: &Path,
+    format: &ChoiceFormat,
+    questions: impl Fn() -> Result<usize, Error>,
+) -> Result<Option<Vec<String>>, Error> {
     let Answer::File { file, .. } = &format.answer else { return Ok(None) };
     let beside = path.with_file_name(file);
     let lines = parallel::read_lines(&beside)?;
-    parallel::check_lengths((path, questions), (&beside, lines.len()))?;
+    parallel::check_lengths((path, questions()?), (&beside, lines.len()))?;
     // Here, since the fault is not in the file of the questions.
     if let Some((line, place)) = lines.iter().zip(1..).find(|(line, _)| line.trim().parse::<usize>().is_err())
     {

@@ -1,9 +1,12 @@
-//! Compressed files, which may claim to hold more than any machine has room for.
+//! What a file is by its first bytes, whatever its name: text, compressed text, a table in binary, or something to refuse. Compressed
+//! files may claim to hold more than any machine has room for.
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
+
+use crate::Error;
 
 /// The most bytes that a compressed file may hold: more than any data set of this project.
 const MOST: u64 = 4 << 30;
@@ -12,6 +15,87 @@ const ALWAYS: u64 = 64 << 20;
 /// The most bytes for each compressed one, beyond [`ALWAYS`]. Text comes to 10 at most; 1,000 is what gzip can do.
 const RATIO: u64 = 200;
 
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Bytes as they are.
+    Plain,
+    Gzip,
+    Zstd,
+    Parquet,
+    /// An Arrow IPC file, which Feather is too.
+    Arrow,
+    /// An Arrow IPC stream, as `save_to_disk` writes it.
+    ArrowStream,
+    /// A folder of `save_to_disk`.
+    Saved,
+    /// What nobody reads here, and what to do.
+    Other(&'static str),
+}
+
+/// First bytes of files.
+const BEGINNINGS: [(&[u8], Content); 8] = [
+    (b"\x1f\x8b", Content::Gzip),
+    (b"\x28\xb5\x2f\xfd", Content::Zstd),
+    (b"PAR1", Content::Parquet),
+    (b"ARROW1", Content::Arrow),
+    (b"\xff\xff\xff\xff", Content::ArrowStream),
+    (b"PK\x03\x04", Content::Other(ZIP)),
+    (b"\xd0\xcf\x11\xe0", Content::Other(EXCEL)),
+    (b"FEA1", Content::Other("Feather of version 1: write it again with pandas' `to_feather`")),
+];
+/// `{}` is the path.
+const EXCEL: &str = "an Excel workbook: python3 -c \"import pandas, sys; pandas.read_excel(sys.argv[1]).to_csv(sys.argv[2], \
+                     index=False)\" '{}' table.csv converts it";
+const ZIP: &str = "a zip archive, whose name must end in .zip";
+
+impl Content {
+    /// Finds out what the file or folder at `path` is.
+    pub(crate) fn of(path: &Path) -> Result<Self, Error> {
+        if path.join("state.json").is_file() || path.join("dataset_dict.json").is_file() {
+            return Ok(Self::Saved);
+        }
+        let mut start = Vec::new();
+        let file = durable::open_regular(path).map_err(Error::reading(path))?;
+        file.take(32).read_to_end(&mut start).map_err(Error::reading(path))?;
+        let found = BEGINNINGS.iter().find(|(bytes, _)| start.starts_with(bytes));
+        let is_workbook = path.extension().is_some_and(|ending| ending.to_string_lossy().starts_with("xls"));
+        Ok(match found {
+            Some((_, Self::Other(ZIP))) if is_workbook => Self::Other(EXCEL),
+            Some((_, content)) => *content,
+            // torn, or not compressed
+            None if path.extension().is_some_and(|ending| ending == "gz") => Self::Gzip,
+            None if path.extension().is_some_and(|ending| ending == "zst") => Self::Zstd,
+            None => Self::Plain,
+        })
+    }
+
+    /// True for tables in binary, whose columns have names and types.
+    pub(crate) fn is_columnar(self) -> bool {
+        matches!(self, Self::Parquet | Self::Arrow | Self::ArrowStream | Self::Saved)
+    }
+}
+
+/// Reads a file of bytes, decompressed if it is gzip or zstd.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    let read = match Content::of(path)? {
+        Content::Plain => durable::open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes)),
+        Content::Gzip => gzip(path).and_then(|mut content| content.read_to_end(&mut bytes)),
+        Content::Zstd => zstd(path).and_then(|mut content| content.read_to_end(&mut bytes)),
+        Content::Other(what) => {
+            let shown = path.display().to_string();
+            return Err(Error::of(path, format!("it is {}", what.replace("{}", &shown))));
+        }
+        _ => {
+            let reason = "it is a table in Parquet or Arrow, not text: with `kind = \"parquet\"` or `kind = \"arrow\"` its columns \
+                          are read by name";
+            return Err(Error::of(path, reason));
+        }
+    };
+    read.map(|_| bytes).map_err(Error::reading(path))
+}
+
 /// The most bytes that `compressed` bytes may become.
 pub(crate) fn most(compressed: u64) -> u64 {
     compressed.saturating_mul(RATIO).clamp(ALWAYS, MOST)
@@ -19,11 +103,22 @@ pub(crate) fn most(compressed: u64) -> u64 {
 
 /// The content of the gzip file at `path`, which ends with an error where it is too long.
 pub(crate) fn gzip(path: &Path) -> io::Result<impl Read + use<>> {
-    let file = File::open(path)?;
-    let most = most(file.metadata()?.len());
-    Ok(Bounded { inner: MultiGzDecoder::new(BufReader::new(file)), left: most, most })
+    bounded(path, |file| Ok(MultiGzDecoder::new(file)))
 }
 
+/// The content of the zstd file at `path`, as [`gzip`].
+fn zstd(path: &Path) -> io::Result<impl Read + use<>> {
+    bounded(path, zstd::Decoder::with_buffer)
+}
+
+fn bounded<R: Read>(
+    path: &Path,
+    decoder: impl FnOnce(BufReader<File>) -> io::Result<R>,
+) -> io::Result<Bounded<R>> {
+    let file = durable::open_regular(path)?;
+    let most = most(file.metadata()?.len());
+    Ok(Bounded { inner: decoder(BufReader::new(file))?, left: most, most })
+}
 /// `inner`, but for an error after `most` bytes.
 struct Bounded<R> {
     inner: R,

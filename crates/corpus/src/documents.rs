@@ -6,15 +6,16 @@ mod cut;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::Error;
 use crate::markup;
 use crate::pairs::{self, Member};
-use crate::rows::{self, BadRows, Column, Layout, RowKind};
+use crate::rows::{self, BadRows, Column, Layout, RowKind, Source};
 
 /// A text that is read from its beginning, without what stands before it in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,6 +128,10 @@ pub enum DocumentKind {
     Tsv,
     /// A column of a table whose cells are separated by commas.
     Csv,
+    /// A column of a Parquet file.
+    Parquet,
+    /// A column of an Arrow IPC file or stream, of Feather, or of a folder of `save_to_disk`.
+    Arrow,
 }
 
 /// Documents that are drawn at random. All splits of one file with one seed are parts of one order, so those that do not
@@ -185,6 +190,8 @@ impl DocumentFormat {
             DocumentKind::Tsv => RowKind::Tsv,
             DocumentKind::Csv => RowKind::Csv,
             DocumentKind::Jsonl => RowKind::Jsonl,
+            DocumentKind::Parquet => RowKind::Parquet,
+            DocumentKind::Arrow => RowKind::Arrow,
             DocumentKind::Lines | DocumentKind::Paragraphs | DocumentKind::Text | DocumentKind::Wikitext => {
                 return None;
             }
@@ -193,7 +200,7 @@ impl DocumentFormat {
     }
 }
 
-/// Reads the documents of files that follow each other: UTF-8, plain, gzip (`.gz`) or in a zip archive (`.zip`), with or
+/// Reads the documents of files that follow each other: UTF-8, plain, gzip, zstd or in a zip archive (`.zip`), with or
 /// without byte-order mark and carriage returns. Blank documents are left out; which are distinct, and which are drawn, is
 /// said of all files together.
 ///
@@ -210,29 +217,24 @@ pub fn read<P: AsRef<Path>>(
 ) -> Result<Vec<Document>, Error> {
     format.validate()?;
     let mut all = Vec::new();
-    for path in files {
-        let Member { path, bytes } = pairs::content(path.as_ref(), format.inside.as_deref())?;
-        let blank = || Error::Invalid(format!("`{}` holds no documents but blank ones", path.display()));
-        let content = rows::text(bytes, &path)?;
-        if content.trim().is_empty() {
-            return Err(blank());
-        }
-        let mut texts = texts(&content, &path, format, bad)?;
-        texts.retain(|text| !text.trim().is_empty());
-        if texts.is_empty() {
-            return Err(blank());
-        }
-        all.append(&mut texts);
-    }
-    if format.distinct == Some(true) {
-        let mut seen = HashSet::new();
-        all.retain(|text| seen.insert(text.clone()));
-    }
-    if let Some(sample) = format.sample {
+    if let Some(DocumentSample { count, seed, skip }) = format.sample {
+        // read twice, so that memory never holds more than the sample
+        let mut found = 0;
+        each_text(files, format, bad, &mut |_| found += 1)?;
+        let mut places: Vec<usize> = (0..found).collect();
         let last = files.last().expect("documents come from files").as_ref();
-        let DocumentSample { count, seed, skip } = sample;
-        pairs::draw(&mut all, (skip.saturating_add(count), seed), last, "documents")?;
-        all.drain(..skip);
+        pairs::draw(&mut places, (skip.saturating_add(count), seed), last, "documents")?;
+        let slots: HashMap<usize, usize> = places.drain(..).skip(skip).zip(0..).collect();
+        all.resize(slots.len(), String::new());
+        let mut place = 0;
+        each_text(files, format, &mut bad.again(), &mut |text| {
+            if let Some(&slot) = slots.get(&place) {
+                all[slot] = text;
+            }
+            place += 1;
+        })?;
+    } else {
+        each_text(files, format, bad, &mut |text| all.push(text))?;
     }
     let documents = |(source, text)| match format.predict {
         Some(predicted) => predicted.of(source, text),
@@ -250,29 +252,63 @@ pub fn words(text: &str) -> usize {
 const UNTITLED: &str = "`wikitext` expects articles that begin with a line ` = Title = `, and there is no such line: \
                         `kind` can also be \"text\", \"paragraphs\" or \"lines\"";
 
+/// Calls `each` with the texts that count, but for blank ones and, if asked for, repeated ones.
+fn each_text<P: AsRef<Path>>(
+    files: &[P],
+    format: &DocumentFormat,
+    bad: &mut BadRows,
+    each: &mut dyn FnMut(String),
+) -> Result<(), Error> {
+    let mut seen = HashSet::new();
+    for path in files {
+        let Member { path, source } = pairs::content(path.as_ref(), format.inside.as_deref())?;
+        let mut is_blank = true;
+        let mut keep = |text: String| {
+            if !text.trim().is_empty() {
+                is_blank = false;
+                if format.distinct != Some(true) || seen.insert(Sha256::digest(&text)) {
+                    each(text);
+                }
+            }
+        };
+        texts(source, &path, format, bad, &mut keep)?;
+        if is_blank {
+            return Err(Error::Invalid(format!("`{}` holds no documents but blank ones", path.display())));
+        }
+    }
+    Ok(())
+}
+
 fn texts(
-    content: &str,
+    source: Source,
     path: &Path,
     format: &DocumentFormat,
     bad: &mut BadRows,
-) -> Result<Vec<String>, Error> {
-    if format.kind == DocumentKind::Lines {
-        markup::refuse(content, path)?;
-    }
-    let content = format.share.map_or(content, |share| cut::share(content, share));
+    keep: &mut dyn FnMut(String),
+) -> Result<(), Error> {
     if let (Some(layout), Some(column)) = (format.layout(), &format.text) {
+        if matches!(&source, Source::Text(text) if text.trim().is_empty()) {
+            return Ok(());
+        }
         let key = column.key();
-        let rows = layout.read(content, path, &[column])?;
-        let text = |record: rows::Record| {
-            record.text(&key).map_err(|reason| Error::of_line(path, record.line, reason))
-        };
-        return bad.sift_all(rows.into_iter().map(|row| row.and_then(text)));
+        let rows = layout.read(&source, path, &[column])?;
+        let text = |record: rows::Record| record.text(&key).map_err(|reason| record.fault(path, reason));
+        return bad.sift_all(rows.map(|row| row.and_then(text).map(&mut *keep))).map(drop);
     }
+    let content = source.into_text(path)?;
+    if content.trim().is_empty() {
+        return Ok(());
+    }
+    if format.kind == DocumentKind::Lines {
+        markup::refuse(&content, path)?;
+    }
+    let content = format.share.map_or(&content[..], |share| cut::share(&content, share));
     let texts = match format.kind {
         DocumentKind::Lines => cut::lines(content).collect(),
         DocumentKind::Paragraphs => cut::paragraphs(content),
         DocumentKind::Wikitext => cut::articles(content).ok_or_else(|| Error::of(path, UNTITLED))?,
         _ => vec![content],
     };
-    Ok(texts.into_iter().map(str::to_owned).collect())
+    texts.into_iter().map(str::to_owned).for_each(keep);
+    Ok(())
 }

@@ -15,7 +15,7 @@ use words::excerpt;
 
 use crate::Error;
 use crate::images::ImageFile;
-use crate::rows::{self, BadRows, Layout, Record};
+use crate::rows::{self, BadRows, Layout, Record, Source};
 pub use crate::rows::{Column, RowKind};
 pub use scheme::Scheme;
 
@@ -120,8 +120,12 @@ pub enum FileKind {
     Tsv,
     /// A table whose cells are separated by commas.
     Csv,
-    /// A JSON object a line.
+    /// A JSON object a line, or all in a list.
     Jsonl,
+    /// A Parquet file.
+    Parquet,
+    /// An Arrow IPC file or stream, Feather, or a folder of `save_to_disk`.
+    Arrow,
     /// Sentences with a word a line, and a blank line after each: CoNLL-2003, CoNLL-U and the like.
     Conll,
 }
@@ -139,7 +143,7 @@ pub struct Format {
     /// files of GLUE use them as plain characters, often an odd number in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoting: Option<bool>,
-    /// Column of the text, or of the first of two; or of the words: lists in `jsonl`, in `conll` one a line.
+    /// Column of the text, or of the first of two; or of the words: lists, or in `conll` one a line.
     pub text: Column,
     /// Column of the second of two texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,6 +182,8 @@ impl Format {
             FileKind::Tsv => RowKind::Tsv,
             FileKind::Csv => RowKind::Csv,
             FileKind::Jsonl => RowKind::Jsonl,
+            FileKind::Parquet => RowKind::Parquet,
+            FileKind::Arrow => RowKind::Arrow,
             FileKind::Conll => return None,
         };
         Some(Layout { kind, header: self.header, quoting: self.quoting })
@@ -185,19 +191,21 @@ impl Format {
 
     /// The example of a row, or none if its label is one of those that are left out. The error says what is wrong with it.
     fn example(&self, record: &Record) -> Result<Option<Example>, String> {
+        let class = |label| record.class(&self.label.key(), label);
         if record.is_list(&self.text.key()) {
             if self.pair.is_some() || !self.skip_labels.is_empty() {
                 return Err(OF_TEXTS.to_owned());
             }
             let list = |column: &Column| record.texts(&column.key());
-            return Example::tagged(list(&self.text)?, &list(&self.label)?).map(Some);
+            let tags: Vec<String> = list(&self.label)?.into_iter().map(class).collect();
+            return Example::tagged(list(&self.text)?, &tags).map(Some);
         }
-        let label = record.text(&self.label.key())?;
+        let label = class(record.text(&self.label.key())?);
         if self.skip_labels.contains(&label) {
             return Ok(None);
         }
         let filled = |column| record.filled(column);
-        let (text, label) = (filled(&self.text)?, filled(&self.label)?);
+        let (text, label) = (filled(&self.text)?, class(filled(&self.label)?));
         let input = match &self.pair {
             Some(pair) => Input::Pair(text, filled(pair)?),
             None => Input::Text(text),
@@ -229,13 +237,13 @@ fn read_checked(
     check: impl Fn(&Example) -> Result<(), String>,
 ) -> Result<Vec<Example>, Error> {
     format.validate()?;
-    let text = rows::read_text(path)?;
     let columns: Vec<&Column> = format.columns().collect();
-    let rows = match format.layout() {
-        Some(layout) => layout.read(&text, path, &columns)?,
-        None => conll::sentences(&text, path, &columns),
+    let rows: Box<dyn Iterator<Item = Result<Record, Error>>> = match format.layout() {
+        Some(layout) => layout.read(&Source::open(path)?, path, &columns)?,
+        None => Box::new(conll::sentences(&rows::read_text(path)?, path, &columns).into_iter()),
     };
-    if rows.is_empty() {
+    let mut rows = rows.peekable();
+    if rows.peek().is_none() {
         return Err(Error::no_examples(path));
     }
     let example = |record: Record| {
@@ -243,9 +251,9 @@ fn read_checked(
             example.iter().try_for_each(&check)?;
             Ok(example)
         });
-        example.map_err(|reason| Error::of_line(path, record.line, reason))
+        example.map_err(|reason| record.fault(path, reason))
     };
-    let kept = bad.sift_all(rows.into_iter().filter_map(|row| row.and_then(example).transpose()))?;
+    let kept = bad.sift_all(rows.filter_map(|row| row.and_then(example).transpose()))?;
     if kept.is_empty() {
         let left_out = match &bad.first {
             Some(fault) => format!("at fault, the first: {fault}"),

@@ -1,6 +1,11 @@
-//! Refusal of SGML and XML where a file must contain one segment per line: the test sets of WMT come with markup, which would
-//! otherwise be translated and scored.
+//! Test sets of WMT and NIST in SGML and XML: segments with their documents, of the source and of each translator. Where a file must
+//! contain one segment per line they are refused, since markup would otherwise be scored.
 use std::path::Path;
+
+use quick_xml::escape::resolve_predefined_entity;
+use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
+use words::excerpt;
 
 use crate::Error;
 
@@ -19,12 +24,148 @@ fn opening(line: &str) -> Option<&str> {
     ELEMENTS.iter().chain(&DECLARATIONS).any(is_known).then(|| &line[..=name.len()])
 }
 
+/// The markup that the first line that is not blank begins with, and the number of that line; `None` if the file is plain text.
+fn beginning(content: &str) -> Option<(&str, usize)> {
+    let (line, number) = content.split('\n').zip(1..).find(|(line, _)| !line.trim().is_empty())?;
+    Some((opening(line)?, number))
+}
+
+/// One side of a test set.
+pub(crate) struct Side {
+    /// `None` for the source; of a reference its translator, empty if the file does not tell.
+    pub(crate) translator: Option<String>,
+    pub(crate) segments: Vec<Segment>,
+}
+
+/// A segment of a side.
+pub(crate) struct Segment {
+    /// Number of its document, counted from 0.
+    pub(crate) document: usize,
+    /// Names of the document and of the segment in it, by which sides are aligned.
+    pub(crate) id: [String; 2],
+    /// Its text; white space of any length is one space.
+    pub(crate) text: String,
+}
+
+/// The sides of a test set, without outputs of systems; `None` if the file is plain text.
+pub(crate) fn sides(content: &str, path: &Path) -> Result<Option<Vec<Side>>, Error> {
+    if beginning(content).is_none() {
+        return Ok(None);
+    }
+    let mut reader = Reader::from_str(content);
+    let config = reader.config_mut();
+    // SGML closes no tag that it need not close, and has `&` as it is
+    (config.check_end_names, config.allow_unmatched_ends, config.allow_dangling_amp) = (false, true, true);
+    let mut found = Found::default();
+    loop {
+        match reader.read_event() {
+            Ok(Event::Eof) if found.open.is_none() => {
+                found.sides.retain(|side| !side.segments.is_empty());
+                return Ok(Some(found.sides));
+            }
+            Ok(Event::Eof) => return Err(Error::of(path, "it ends within a segment: it is not whole")),
+            Ok(Event::Start(tag)) => found.start(&tag),
+            Ok(Event::Empty(tag)) => {
+                found.start(&tag);
+                found.end(tag.name().as_ref());
+            }
+            Ok(Event::End(tag)) => found.end(tag.name().as_ref()),
+            Ok(Event::Text(text)) => found.push(&text),
+            Ok(Event::CData(text)) => found.push(&text),
+            Ok(Event::GeneralRef(name)) => found.push(&letter(&name)),
+            Ok(_) => {}
+            Err(error) => {
+                let before = content.bytes().take(reader.error_position() as usize);
+                let line = 1 + before.filter(|&byte| byte == b'\n').count();
+                return Err(Error::of_line(
+                    path,
+                    line,
+                    format!("not valid SGML or XML ({})", excerpt(&error.to_string())),
+                ));
+            }
+        }
+    }
+}
+
+/// The letter that an entity stands for; one that is not XML's stays as it is.
+fn letter(name: &BytesRef<'_>) -> String {
+    let by_number = name.resolve_char_ref().ok().flatten().map(String::from);
+    by_number
+        .or_else(|| resolve_predefined_entity(name).map(str::to_owned))
+        .unwrap_or_else(|| format!("&{};", &**name))
+}
+
+/// What was read of a test set.
+#[derive(Default)]
+struct Found {
+    sides: Vec<Side>,
+    /// Place among the sides of the one that is read; `None` in outputs of systems.
+    side: Option<usize>,
+    /// Number of documents so far, and the name of the last one.
+    documents: (usize, String),
+    /// The segment that is read: its name and its text.
+    open: Option<(String, String)>,
+}
+
+impl Found {
+    fn start(&mut self, tag: &BytesStart<'_>) {
+        let attribute = |name: &str| {
+            let mut all = tag.html_attributes();
+            all.with_checks(false); // of names that occur twice
+            let own = all.flatten().find(|own| own.key.as_ref().eq_ignore_ascii_case(name))?;
+            let value = own.normalized_value(XmlVersion::Implicit1_0);
+            Some(value.map_or_else(|_| String::new(), |value| value.into_owned()))
+        };
+        match tag.name().as_ref().to_ascii_lowercase().as_str() {
+            "src" | "srcset" => self.turn_to(None),
+            "ref" | "refset" => self.turn_to(Some(attribute("translator").unwrap_or_default())),
+            "hyp" | "tstset" => self.side = None,
+            "doc" => {
+                let is_reference = self.side.is_some_and(|side| self.sides[side].translator.is_some());
+                if let Some(system) = attribute("sysid").filter(|_| is_reference) {
+                    self.turn_to(Some(system));
+                }
+                let name = attribute("docid").or_else(|| attribute("id")).unwrap_or_default();
+                self.documents = (self.documents.0 + 1, name);
+            }
+            "seg" => self.open = Some((attribute("id").unwrap_or_default(), String::new())),
+            _ => {}
+        }
+    }
+
+    /// Reads a side from here on.
+    fn turn_to(&mut self, translator: Option<String>) {
+        let known = self.sides.iter().position(|side| side.translator == translator);
+        self.side = Some(known.unwrap_or_else(|| {
+            self.sides.push(Side { translator, segments: Vec::new() });
+            self.sides.len() - 1
+        }));
+    }
+
+    fn push(&mut self, text: &str) {
+        if let Some((_, open)) = &mut self.open {
+            open.push_str(text);
+        }
+    }
+
+    fn end(&mut self, name: &str) {
+        if !name.eq_ignore_ascii_case("seg") {
+            return;
+        }
+        if let (Some((name, text)), Some(side)) = (self.open.take(), self.side) {
+            let (number, document) = &self.documents;
+            self.sides[side].segments.push(Segment {
+                document: number.saturating_sub(1),
+                id: [document.clone(), name],
+                text: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            });
+        }
+    }
+}
+
 /// Refuses a file of one segment per line whose first line that is not blank begins with markup.
 pub(crate) fn refuse(content: &str, path: &Path) -> Result<(), Error> {
-    let Some((line, number)) = content.split('\n').zip(1..).find(|(line, _)| !line.trim().is_empty()) else {
-        return Ok(());
-    };
-    let Some(markup) = opening(line) else { return Ok(()) };
+    let Some((markup, number)) = beginning(content) else { return Ok(()) };
     let has = |element: &str| {
         content.contains(&format!("<{element} ")) || content.contains(&format!("<{element}>"))
     };

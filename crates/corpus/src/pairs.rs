@@ -14,13 +14,13 @@ use words::excerpt;
 use crate::Error;
 use crate::archive::Archive;
 use crate::foreign::listed;
-use crate::parallel::{self, ParallelText};
-use crate::rows::{self, BadRows, Column, Layout, Record, RowKind};
+use crate::parallel::ParallelText;
+use crate::rows::{self, BadRows, Column, Layout, Record, RowKind, Source};
 
 /// A file of sentence pairs, and where the two sides are in its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairTable {
-    /// The file: plain, gzip (`.gz`), or in a zip archive (`.zip`).
+    /// The file, or a zip archive with it (`.zip`).
     pub path: PathBuf,
     /// The name of the table in the archive; not needed if a single `.txt` or `.tsv` there has tabs.
     pub inside: Option<String>,
@@ -30,15 +30,17 @@ pub struct PairTable {
     pub source: Column,
     /// The column of their translations.
     pub target: Column,
+    /// Columns of other references.
+    pub others: Vec<Column>,
 }
 
 impl PairTable {
     /// Finds what is wrong with the description itself, before there is a file.
     pub fn validate(&self) -> Result<(), Error> {
-        let Self { path, source, target, .. } = self;
-        let reason = if let Some(fault) = self.layout().fault([source, target].into_iter()) {
+        let Self { path, source, .. } = self;
+        let reason = if let Some(fault) = self.layout().fault([source].into_iter().chain(self.targets())) {
             fault
-        } else if source == target {
+        } else if self.targets().any(|target| target == source) {
             format!("source and target are both column {source}")
         } else if self.inside.is_some() && !is_zip(path) {
             format!("`inside` is for archives, but `{}` is no .zip", path.display())
@@ -48,12 +50,16 @@ impl PairTable {
         Err(Error::of_format(reason))
     }
 
+    fn targets(&self) -> impl Iterator<Item = &Column> {
+        [&self.target].into_iter().chain(&self.others)
+    }
+
     /// Columns with names need a header.
     fn layout(&self) -> Layout {
         let is_named = matches!(self.source, Column::Name(_));
         match self.kind {
             None => Layout { kind: RowKind::Tsv, header: Some(false), quoting: Some(false) },
-            Some(RowKind::Jsonl) => Layout { kind: RowKind::Jsonl, header: None, quoting: None },
+            Some(kind) if kind.has_lists() => Layout { kind, header: None, quoting: None },
             Some(kind) => Layout { kind, header: Some(is_named), quoting: None },
         }
     }
@@ -62,22 +68,25 @@ impl PairTable {
     /// weighs more than another.
     pub fn read(&self, bad: &mut BadRows) -> Result<ParallelText, Error> {
         self.validate()?;
-        let Member { path, bytes } = content(&self.path, self.inside.as_deref())?;
-        let columns = [&self.source, &self.target];
-        let rows = self.layout().read(&rows::text(bytes, &path)?, &path, &columns)?;
-        if rows.is_empty() {
+        let Member { path, source } = content(&self.path, self.inside.as_deref())?;
+        let columns: Vec<&Column> = [&self.source].into_iter().chain(self.targets()).collect();
+        let mut rows = self.layout().read(&source, &path, &columns)?.peekable();
+        if rows.peek().is_none() {
             return Err(Error::no_examples(&path));
         }
         let mut text = ParallelText::default();
         let mut seen = HashSet::new();
         let pair = |row: Record| {
-            let cell = |column| row.filled(column).map_err(|reason| Error::of_line(&path, row.line, reason));
-            Ok((cell(columns[0])?, cell(columns[1])?))
+            let cell = |column| row.filled(column).map_err(|reason| row.fault(&path, reason));
+            columns.iter().map(|column| cell(column)).collect::<Result<Vec<_>, _>>()
         };
-        for (source, target) in bad.sift_all(rows.into_iter().map(|row| row.and_then(pair)))? {
-            if seen.insert(source.clone()) {
-                text.source.push(source);
-                text.target.push(target);
+        for mut texts in bad.sift_all(rows.map(|row| row.and_then(pair)))? {
+            if seen.insert(texts[0].clone()) {
+                if !self.others.is_empty() {
+                    text.others.push(texts.split_off(2));
+                }
+                text.target.extend(texts.pop());
+                text.source.extend(texts.pop());
             }
         }
         Ok(text)
@@ -89,10 +98,10 @@ pub(crate) struct Member {
     /// Its name in messages.
     pub(crate) path: PathBuf,
     /// Its content.
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) source: Source,
 }
 
-/// Reads a file: plain, gzip (`.gz`), or the table of this name in a zip archive (`.zip`), the only one if no name is given.
+/// Reads a file, or the table of this name in a zip archive (`.zip`), the only one if no name is given.
 pub(crate) fn content(path: &Path, inside: Option<&str>) -> Result<Member, Error> {
     if is_zip(path) {
         return zipped(path, inside);
@@ -101,7 +110,7 @@ pub(crate) fn content(path: &Path, inside: Option<&str>) -> Result<Member, Error
         let path = path.display();
         return Err(Error::of_format(format!("`inside` is for archives, but `{path}` is no .zip")));
     }
-    Ok(Member { path: path.to_owned(), bytes: parallel::read_bytes(path)? })
+    Ok(Member { path: path.to_owned(), source: Source::open(path)? })
 }
 
 fn zipped(path: &Path, inside: Option<&str>) -> Result<Member, Error> {
@@ -110,7 +119,8 @@ fn zipped(path: &Path, inside: Option<&str>) -> Result<Member, Error> {
         Some(member) => (member.to_owned(), archive.read(member)?),
         None => only_table(path, &mut archive)?,
     };
-    Ok(Member { path: PathBuf::from(format!("{}:{}", path.display(), excerpt(&member))), bytes })
+    let path = PathBuf::from(format!("{}:{}", path.display(), excerpt(&member)));
+    Ok(Member { source: Source::Text(rows::text(bytes, &path)?), path })
 }
 
 /// Returns true if a file is a zip archive, by its name.
@@ -194,7 +204,7 @@ mod tests {
     }
 
     fn text(source: &[&str], target: &[&str]) -> ParallelText {
-        ParallelText { source: side(source), target: side(target) }
+        ParallelText { source: side(source), target: side(target), ..ParallelText::default() }
     }
 
     fn read(
@@ -206,7 +216,8 @@ mod tests {
         let [source, target] = columns.map(Column::Number);
         let inside = inside.map(str::to_owned);
         read_as(name, content, |path| {
-            let table = PairTable { path: path.to_owned(), inside, kind: None, source, target };
+            let table =
+                PairTable { path: path.to_owned(), inside, kind: None, source, target, others: Vec::new() };
             table.read(&mut BadRows::default())
         })
     }
@@ -241,8 +252,14 @@ mod tests {
         ] {
             let [source, target] = [source, target].map(|name| Column::Name(name.to_owned()));
             let read = read_as("a", content, |path| {
-                let table =
-                    PairTable { path: path.to_owned(), inside: None, kind: Some(kind), source, target };
+                let table = PairTable {
+                    path: path.to_owned(),
+                    inside: None,
+                    kind: Some(kind),
+                    source,
+                    target,
+                    others: Vec::new(),
+                };
                 table.read(&mut BadRows::default())
             });
             assert_eq!(read, Ok(text(&["Go."], &["Va, va"])));
@@ -275,7 +292,11 @@ mod tests {
     /// 40 pairs; the source of pair n has n words.
     fn staircase() -> ParallelText {
         let source = (1..=40).map(|words| vec!["word"; words].join(" ")).collect();
-        ParallelText { source, target: (1..=40).map(|number| number.to_string()).collect() }
+        ParallelText {
+            source,
+            target: (1..=40).map(|number| number.to_string()).collect(),
+            ..ParallelText::default()
+        }
     }
 
     fn sample(count: usize, seed: u64) -> Vec<String> {
@@ -305,7 +326,11 @@ mod tests {
         let path = Path::new("a.tsv");
         let kept = selection(3).choose(&staircase(), path).unwrap();
         assert_eq!(kept.target, ["1", "2", "3"]);
-        let swapped = ParallelText { source: staircase().target, target: staircase().source };
+        let swapped = ParallelText {
+            source: staircase().target,
+            target: staircase().source,
+            ..ParallelText::default()
+        };
         assert_eq!(selection(3).choose(&swapped, path).unwrap().source, ["1", "2", "3"]);
         assert!(selection(0).choose(&staircase(), path).unwrap().is_empty());
         assert_eq!(Selection::default().choose(&staircase(), path).unwrap(), staircase());

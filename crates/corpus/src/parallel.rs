@@ -1,35 +1,86 @@
-//! Line-parallel text: line n of one file translates line n of the other.
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+//! Parallel text: line n of one file translates line n of the other, or segments are aligned in WMT's SGML and XML.
+use std::path::{Path, PathBuf};
+
+use words::excerpt;
 
 use crate::Error;
 use crate::compressed;
+use crate::foreign::listed;
 use crate::markup;
 use crate::rows::BadRows;
 
-/// Sentences and their translations; both sides are equally long.
+/// Sentences and their translations; all sides are equally long.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ParallelText {
     /// Sentences of the source language.
     pub source: Vec<String>,
-    /// Sentences of the target language.
+    /// Sentences of the target language: the first reference, which models are trained on.
     pub target: Vec<String>,
+    /// The other references of each sentence; empty if no sentence has any.
+    pub others: Vec<Vec<String>>,
+    /// Number of the document of each sentence, in ascending order; empty if the files do not tell.
+    pub documents: Vec<usize>,
 }
 
 impl ParallelText {
-    /// Reads two files with one sentence a line, plain or gzip (`.gz`), and checks that they fit.
+    /// Reads a file of sentences and one or more of references: one sentence a line, or WMT's SGML or XML, in which all translators
+    /// count, or those that are named. Checks that they fit.
     ///
     /// # Errors
-    /// If a file is missing, torn, empty, SGML, XML or not UTF-8, has an empty line, or is longer than the other.
-    pub fn read(source: &Path, target: &Path, bad: &mut BadRows) -> Result<Self, Error> {
-        let [sources, targets] = [lines(source)?, lines(target)?];
-        let lengths = [sources.len(), targets.len()];
-        let pairs =
-            bad.sift_all(sources.into_iter().zip(targets).map(|(source, target)| Ok((source?, target?))))?;
-        check_lengths((source, lengths[0]), (target, lengths[1]))?;
-        let (source, target) = pairs.into_iter().unzip();
-        Ok(Self { source, target })
+    /// If a file is missing, torn, empty or not UTF-8, has an empty line, is longer than another, has other segments, or lacks a
+    /// translator.
+    pub fn read(
+        source: &Path,
+        targets: &[impl AsRef<Path>],
+        translators: &[String],
+        bad: &mut BadRows,
+    ) -> Result<Self, Error> {
+        let source = Side::source(source)?;
+        let targets = targets.iter().map(|target| Side::references(target.as_ref(), translators));
+        let targets = targets.collect::<Result<Vec<_>, _>>()?.concat();
+        let lengths =
+            (0..source.sentences.len()).chain(targets.iter().flat_map(|own| 0..own.sentences.len()));
+        let rows = (0..lengths.max().map_or(0, |last| last + 1)).map(|row| {
+            let texts = [&source]
+                .into_iter()
+                .chain(&targets)
+                .filter_map(|side| Some((side, side.sentences.get(row)?)));
+            let texts = texts
+                .map(|(side, sentence)| sentence.clone().map_err(|(line, reason)| side.fault(line, reason)));
+            Ok((texts.collect::<Result<Vec<_>, Error>>()?, source.ids.get(row).map(|id| id.0)))
+        });
+        let rows = bad.sift_all(rows)?;
+        targets.iter().try_for_each(|target| target.check(&source))?;
+        let mut text = Self::default();
+        for (mut texts, document) in rows {
+            text.others.push(texts.split_off(2));
+            text.target.extend(texts.pop());
+            text.source.extend(texts.pop());
+            text.documents.extend(document);
+        }
+        if targets.len() == 1 {
+            text.others.clear();
+        }
+        Ok(text)
+    }
+
+    /// The references of a sentence.
+    ///
+    /// # Panics
+    /// If there is no such sentence.
+    pub fn references(&self, row: usize) -> Vec<&str> {
+        let others = self.others.get(row).into_iter().flatten();
+        [&self.target[row]].into_iter().chain(others).map(String::as_str).collect()
+    }
+
+    /// Number of references of each sentence; the largest if they have different numbers.
+    pub fn reference_count(&self) -> usize {
+        1 + self.others.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// Numbers of neighbouring sentences that are of one document; empty if the files do not tell.
+    pub fn document_lengths(&self) -> Vec<usize> {
+        self.documents.chunk_by(|one, next| one == next).map(<[_]>::len).collect()
     }
 
     /// Number of sentence pairs.
@@ -44,6 +95,20 @@ impl ParallelText {
 
     /// Adds pairs behind those that are there.
     pub fn append(&mut self, more: Self) {
+        let (own, added) = (self.len(), more.len());
+        if own == 0 {
+            self.documents = more.documents;
+        } else if self.documents.is_empty() || more.documents.is_empty() {
+            self.documents.clear();
+        } else {
+            let next = self.documents.last().map_or(0, |last| last + 1);
+            self.documents.extend(more.documents.into_iter().map(|document| next + document));
+        }
+        if !(self.others.is_empty() && more.others.is_empty()) {
+            self.others.resize(own, Vec::new());
+            self.others.extend(more.others);
+            self.others.resize(own + added, Vec::new());
+        }
         self.source.extend(more.source);
         self.target.extend(more.target);
     }
@@ -53,36 +118,127 @@ impl ParallelText {
     /// # Panics
     /// If there are fewer pairs.
     pub fn select(&self, places: &[usize]) -> Self {
-        let side = |lines: &[String]| places.iter().map(|&place| lines[place].clone()).collect();
-        Self { source: side(&self.source), target: side(&self.target) }
+        fn side<T: Clone>(all: &[T], places: &[usize]) -> Vec<T> {
+            places.iter().filter(|_| !all.is_empty()).map(|&place| all[place].clone()).collect()
+        }
+        Self {
+            source: side(&self.source, places),
+            target: side(&self.target, places),
+            others: side(&self.others, places),
+            documents: side(&self.documents, places),
+        }
     }
 }
 
-/// Reads one sentence a line: UTF-8, plain or gzip (`.gz`), with or without byte-order mark and
+/// A sentence, or its line or number and its fault.
+type Sentence = Result<String, (usize, String)>;
+
+/// One side of a file.
+#[derive(Clone)]
+struct Side {
+    path: PathBuf,
+    sentences: Vec<Sentence>,
+    /// Number of the document, and names of document and segment; empty for lines.
+    ids: Vec<(usize, [String; 2])>,
+}
+
+impl Side {
+    fn source(path: &Path) -> Result<Self, Error> {
+        let mut sides = sides(path)?.into_iter().filter(|(translator, _)| translator.is_none());
+        sides.next().map(|(_, side)| side).ok_or_else(|| Error::of(path, "it has no source segments"))
+    }
+
+    /// The references of a file, of all translators unless some are named.
+    fn references(path: &Path, translators: &[String]) -> Result<Vec<Self>, Error> {
+        let mut sides = sides(path)?;
+        if matches!(&sides[..], [(None, side)] if side.ids.is_empty() && !side.sentences.is_empty()) {
+            return Ok(sides.into_iter().map(|(_, side)| side).collect());
+        }
+        sides.retain(|(translator, _)| translator.is_some());
+        let names: Vec<String> = sides.iter().filter_map(|(translator, _)| translator.clone()).collect();
+        if names.is_empty() {
+            return Err(Error::of(path, "it has no references"));
+        }
+        if let Some(lacking) = translators.iter().find(|wanted| !names.contains(wanted)) {
+            let lacking = excerpt(lacking);
+            return Err(Error::of(path, format!("no translator `{lacking}`: there are {}", listed(&names))));
+        }
+        sides.retain(|(name, _)| {
+            translators.is_empty() || name.as_ref().is_some_and(|name| translators.contains(name))
+        });
+        Ok(sides.into_iter().map(|(_, side)| side).collect())
+    }
+
+    fn fault(&self, line: usize, reason: String) -> Error {
+        match self.ids.get(line.wrapping_sub(1)) {
+            Some((_, [document, segment])) => {
+                let [document, segment] = [document, segment].map(|name| excerpt(name));
+                Error::of(&self.path, format!("segment `{segment}` of document `{document}`: {reason}"))
+            }
+            None => Error::of_line(&self.path, line, reason),
+        }
+    }
+
+    /// Refuses a reference that is not of the same sentences.
+    fn check(&self, source: &Self) -> Result<(), Error> {
+        check_lengths((&source.path, source.sentences.len()), (&self.path, self.sentences.len()))?;
+        let other = |((one, other), row): ((&(usize, [String; 2]), &(usize, [String; 2])), usize)| {
+            (one.1 != other.1).then_some(row)
+        };
+        match source.ids.iter().zip(&self.ids).zip(1..).find_map(other) {
+            Some(row) => {
+                Err(source.fault(row, format!("`{}` has another segment in its place", self.path.display())))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The sides of a file, each with its translator: `None` for the source, and for lines.
+fn sides(path: &Path) -> Result<Vec<(Option<String>, Side)>, Error> {
+    let bytes = compressed::read(path)?;
+    let whole = String::from_utf8_lossy(&bytes);
+    let Some(sides) = markup::sides(whole.trim_start_matches('\u{feff}'), path)? else {
+        let sentences = sentences(&bytes, path)?;
+        return Ok(vec![(None, Side { path: path.to_owned(), sentences, ids: Vec::new() })]);
+    };
+    let side = |own: markup::Side| {
+        let segments = (1..).zip(own.segments).map(|(number, segment)| {
+            let is_empty = segment.text.is_empty();
+            let sentence = if is_empty { Err((number, "it is empty".to_owned())) } else { Ok(segment.text) };
+            ((segment.document, segment.id), sentence)
+        });
+        let (ids, sentences) = segments.unzip();
+        (own.translator, Side { path: path.to_owned(), sentences, ids })
+    };
+    Ok(sides.into_iter().map(side).collect())
+}
+
+/// Reads one sentence a line: UTF-8, plain, gzip or zstd, with or without byte-order mark and
 /// carriage returns.
 ///
 /// Lines end at `\n` only: other line breaks of Unicode occur inside sentences of web text, and a
 /// reader that split there would lose the alignment. SGML and XML are refused.
 pub fn read_lines(path: &Path) -> Result<Vec<String>, Error> {
-    lines(path)?.into_iter().collect()
+    let bytes = compressed::read(path)?;
+    markup::refuse(String::from_utf8_lossy(&bytes).trim_start_matches('\u{feff}'), path)?;
+    let sentence = |sentence: Sentence| sentence.map_err(|(line, reason)| Error::of_line(path, line, reason));
+    sentences(&bytes, path)?.into_iter().map(sentence).collect()
 }
 
 /// The sentences of lines, or their faults.
-fn lines(path: &Path) -> Result<Vec<Result<String, Error>>, Error> {
-    let bytes = read_bytes(path)?;
-    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
+fn sentences(bytes: &[u8], path: &Path) -> Result<Vec<Sentence>, Error> {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     if bytes.is_empty() {
         let path = path.display();
         return Err(Error::Invalid(format!("`{path}` is empty: it must hold one sentence a line")));
     }
-    markup::refuse(&String::from_utf8_lossy(bytes), path)?;
     let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let sentence = |(bytes, line)| {
-        let text = std::str::from_utf8(bytes).map_err(|_| Error::of_line(path, line, "not valid UTF-8"))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| (line, "not valid UTF-8".to_owned()))?;
         let text = text.strip_suffix('\r').unwrap_or(text);
         if text.trim().is_empty() {
-            let reason = "empty line, but every line must hold one sentence";
-            return Err(Error::of_line(path, line, reason));
+            return Err((line, "empty line, but every line must hold one sentence".to_owned()));
         }
         Ok(text.to_owned())
     };
@@ -103,23 +259,11 @@ pub(crate) fn check_lengths(
     )))
 }
 
-/// The content of a file, decompressed if it is gzip (`.gz`).
-pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    let read = if path.extension().is_some_and(|extension| extension == "gz") {
-        compressed::gzip(path).and_then(|mut content| content.read_to_end(&mut bytes))
-    } else {
-        File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
-    };
-    read.map(|_| bytes).map_err(Error::reading(path))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::test_files::{gzip, read_as};
     use std::fs;
-    use tempfile::TempDir;
 
     fn lines_of(name: &str, content: impl AsRef<[u8]>) -> Result<Vec<String>, String> {
         read_as(name, content, read_lines)
@@ -137,24 +281,11 @@ mod tests {
     }
 
     #[test]
-    fn markup_is_refused_in_either_file_even_if_bad_rows_are_left_out() {
-        let folder = TempDir::new().unwrap();
-        let [plain, markup] = ["a.txt", "a.sgm.gz"].map(|name| folder.path().join(name));
-        fs::write(&plain, "A dog.\nIt sleeps.\n").unwrap();
-        fs::write(&markup, gzip(b"\xef\xbb\xbf<refset>\r\n<seg id=\"1\">Ein Hund.</seg>\r\n")).unwrap();
-        for (source, target) in [(&plain, &markup), (&markup, &plain)] {
-            let mut bad = BadRows::new(crate::rows::BadRowRule::Skip);
-            let error = ParallelText::read(source, target, &mut bad).unwrap_err().to_string();
-            let start = format!("`{}`, line 1: `<refset` is SGML or XML", markup.display());
-            assert!(error.starts_with(&start) && !error.contains('\n'), "{error}");
-        }
-    }
-    #[test]
     fn files_of_different_length_are_refused() {
         let read = read_as("a.en", "A.\nB.\nC.\n", |en| {
             let fr = en.with_file_name("a.fr");
             fs::write(&fr, "A.\nB.\n").unwrap();
-            ParallelText::read(en, &fr, &mut BadRows::default())
+            ParallelText::read(en, &[fr], &[], &mut BadRows::default())
         });
         let expected = "`a.en` has 3 lines, but `a.fr` has 2: parallel files must have equally many";
         assert_eq!(read.unwrap_err(), expected);

@@ -39,7 +39,14 @@ impl Reader {
             }
             Pairs(columns) => {
                 let [source, target] = columns.map(Column::Number);
-                let table = PairTable { path: path.to_owned(), inside: None, kind: None, source, target };
+                let table = PairTable {
+                    path: path.to_owned(),
+                    inside: None,
+                    kind: None,
+                    source,
+                    target,
+                    others: Vec::new(),
+                };
                 table.read(&mut bad).map(drop)
             }
             Lines => parallel::read_lines(path).map(drop),
@@ -82,16 +89,22 @@ fn files_at_fault_are_refused_by_name_and_line() {
             ", line 2: 1 column, but the header has 2; if quotation marks are part of the text, set `quoting = false`",
         ),
         (JSONL, b"\n{\"te\\u001bxt\": 1}", r", line 2: no field `n`: there are `te\u{1b}xt`"),
-        (JSONL, b"\n[1]", ", line 2: a list instead of a JSON object"),
+        (JSONL, b"\n{}\n[1]", ", line 2: no field `n`: there are "),
+        (JSONL, b"{\"t\": 1, \"n\": 1}\n[1]", ", line 2: a list instead of a JSON object"),
+        (JSONL, b"\n[1]", ", row 1: a number instead of a JSON object"),
         (JSONL, b"\n{\"t\"", ", line 2: not valid JSON (EOF while parsing an object at column 4)"),
-        (JSONL, b"{\"n\": true}", ", line 1: field `n` is true or false, but text is needed"),
+        (JSONL, b"{\"n\": {}}", ", line 1: field `n` is an object, but text is needed"),
         (WORDS, br#"{"tokens": [], "tags": []}"#, ", line 1: the sentence has no words"),
         (
             WORDS,
             br#"{"tokens": ["a", "b"], "tags": ["O"]}"#,
             ", line 1: 2 words, but 1 tag: each word needs one tag, also if the model cuts it into pieces",
         ),
-        (WORDS, br#"{"tokens": ["a", " "], "tags": [0, 1]}"#, ", line 1: word 2 is blank"),
+        (
+            WORDS,
+            b"{\"tokens\": [\"a\"], \"tags\": [0]}\n{\"tokens\": [\"a\", \" \"], \"tags\": [0, 1]}",
+            ", line 2: word 2 is blank",
+        ),
         (
             WORDS,
             br#"{"tokens": ["a"], "tags": ["B PER"]}"#,
@@ -113,7 +126,11 @@ fn files_at_fault_are_refused_by_name_and_line() {
         (LIST, br#"{"c": ["x", "y"], "n": 0}"#, ", line 1: no field `q`: there are `c`, `n`"),
         (LIST, br#"{"q": "?", "c": ["x"]}"#, ", line 1: its choices are 1, but at least 2 are needed"),
         (LIST, br#"{"q": "?", "c": "xy"}"#, ", line 1: field `c` is text, but a list is needed"),
-        (LIST, br#"{"q": "?", "c": ["x", null]}"#, ", line 1: field `c` is null, but text is needed"),
+        (
+            LIST,
+            br#"{"q": "?", "c": ["x", null]}"#,
+            ", line 1: field `c` is missing (null or NaN), but text is needed",
+        ),
         (
             LIST,
             br#"{"q": "?", "c": ["x", "y"], "n": -1}"#,
@@ -187,7 +204,7 @@ fn descriptions_that_contradict_themselves_are_refused_before_there_is_a_file() 
         ),
         (
             Labelled("kind = 'jsonl'\ntext = 't'\nlabel = 'n'\nheader = true"),
-            "`header` and `quoting` are for tables, not for `jsonl`",
+            "`header` and `quoting` are for `tsv` and `csv`",
         ),
         (
             Choices("kind = 'tsv'\ncontext = '{'\nchoices = ['a', 'b']\nanswer = { always = 1 }"),

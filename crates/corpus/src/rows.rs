@@ -1,17 +1,18 @@
-//! Rows of data sets, for all that are read from tables or from JSON objects, one a line.
+//! Rows of data sets: of text, in tables or JSON, and of Parquet and Arrow.
+mod columnar;
+mod json;
 mod record;
 
 use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use words::excerpt;
 
 pub(crate) use self::record::Record;
-use self::record::type_of;
+use crate::Error;
+use crate::compressed::{self, Content};
 use crate::foreign::listed;
-use crate::{Error, parallel};
 
 /// Kind of rows in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
@@ -21,8 +22,19 @@ pub enum RowKind {
     Tsv,
     /// A table whose cells are separated by commas.
     Csv,
-    /// A JSON object a line.
+    /// A JSON object a line, or all in a list.
     Jsonl,
+    /// A Parquet file.
+    Parquet,
+    /// An Arrow IPC file or stream, Feather, or a folder of `save_to_disk`.
+    Arrow,
+}
+
+impl RowKind {
+    /// True if fields may be lists.
+    pub(crate) fn has_lists(self) -> bool {
+        !matches!(self, Self::Tsv | Self::Csv)
+    }
 }
 
 /// Treatment of rows at fault: those with missing, empty or surplus cells, or values of another kind.
@@ -54,6 +66,11 @@ impl BadRows {
         Self { rule, ..Self::default() }
     }
 
+    /// None so far, by the same rule.
+    pub(crate) fn again(&self) -> Self {
+        Self::new(self.rule)
+    }
+
     /// The rows that are not left out.
     pub(crate) fn sift_all<T>(
         &mut self,
@@ -62,7 +79,8 @@ impl BadRows {
         let sift = |row| {
             self.rows += 1;
             match row {
-                Err(fault) if self.rule == BadRowRule::Skip => {
+                // a file that cannot be read further is no row at fault
+                Err(fault @ Error::Invalid(_)) if self.rule == BadRowRule::Skip => {
                     self.skipped += 1;
                     self.first.get_or_insert(fault);
                     None
@@ -116,7 +134,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     fn is_table(self) -> bool {
-        self.kind != RowKind::Jsonl
+        !self.kind.has_lists()
     }
 
     fn has_header(self) -> bool {
@@ -130,10 +148,10 @@ impl Layout {
     /// A contradiction between this and the columns that are asked for.
     pub(crate) fn fault<'a>(self, mut columns: impl Iterator<Item = &'a Column>) -> Option<String> {
         if !self.is_table() && (self.header.is_some() || self.quoting.is_some()) {
-            return Some("`header` and `quoting` are for tables, not for `jsonl`".to_owned());
+            return Some("`header` and `quoting` are for `tsv` and `csv`".to_owned());
         }
         columns.find_map(|column| match column {
-            Column::Number(_) if !self.is_table() => {
+            Column::Number(_) if self.kind == RowKind::Jsonl => {
                 Some(format!("`jsonl` has named fields, but column {column} is asked for"))
             }
             Column::Number(0) => Some("there is no column 0: columns are counted from 1".to_owned()),
@@ -149,16 +167,33 @@ impl Layout {
         Rows::new(text, self).next().map(|row| row.cells.len())
     }
 
-    /// Reads the rows of `text`, with these columns if it is a table, and the faults of others; `path` is for messages.
+    /// Reads the rows of a file, with these columns unless it is JSON, and the faults of others. Parquet and Arrow are read as what
+    /// they are, whatever the kind; `path` is for messages about text.
     pub(crate) fn read(
+        self,
+        source: &Source,
+        path: &Path,
+        columns: &[&Column],
+    ) -> Result<Box<dyn Iterator<Item = Result<Record, Error>>>, Error> {
+        Ok(match (source, self.kind) {
+            (Source::Columns(content), _) => Box::new(columnar::rows(path, *content, columns)?),
+            (Source::Text(text), RowKind::Tsv | RowKind::Csv) => {
+                Box::new(self.cells(text, path, columns)?.into_iter())
+            }
+            (Source::Text(text), RowKind::Jsonl) => Box::new(json::objects(text, path).into_iter()),
+            (Source::Text(_), RowKind::Parquet | RowKind::Arrow) => {
+                return Err(Error::of(path, "it is neither Parquet nor Arrow, as its kind or its name says"));
+            }
+        })
+    }
+
+    /// Reads the rows of a table of text.
+    pub(crate) fn cells(
         self,
         text: &str,
         path: &Path,
         columns: &[&Column],
     ) -> Result<Vec<Result<Record, Error>>, Error> {
-        if !self.is_table() {
-            return Ok(objects(text, path));
-        }
         let mut rows = Rows::new(text, self);
         let header = match self.has_header() {
             true => rows.next().ok_or_else(|| Error::no_examples(path))?.cells,
@@ -184,9 +219,32 @@ impl Layout {
     }
 }
 
-/// Reads a file of UTF-8, plain or gzip (`.gz`), and leaves out a byte-order mark.
+/// A file of rows.
+pub(crate) enum Source {
+    Text(String),
+    /// Parquet or Arrow, which is read as rows are needed.
+    Columns(Content),
+}
+
+impl Source {
+    /// Reads a file of text; opens one of columns.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let content = Content::of(path)?;
+        if content.is_columnar() { Ok(Self::Columns(content)) } else { read_text(path).map(Self::Text) }
+    }
+
+    /// The text; columns are refused.
+    pub(crate) fn into_text(self, path: &Path) -> Result<String, Error> {
+        match self {
+            Self::Text(text) => Ok(text),
+            Self::Columns(_) => read_text(path),
+        }
+    }
+}
+
+/// Reads a file of UTF-8, plain, gzip or zstd, and leaves out a byte-order mark.
 pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
-    text(parallel::read_bytes(path)?, path)
+    text(compressed::read(path)?, path)
 }
 
 /// The same of the content of a file, decompressed; `path` is for messages.
@@ -243,26 +301,6 @@ fn misfit(found: usize, header: usize, least: usize, layout: Layout) -> Option<S
     };
     let hint = "; if quotation marks are part of the text, set `quoting = false`";
     Some(fault + if layout.is_quoting() { hint } else { "" })
-}
-
-/// The objects of `text`, one a line; blank lines do not count.
-fn objects(text: &str, path: &Path) -> Vec<Result<Record, Error>> {
-    let lines = text.split('\n').zip(1..).filter(|(text, _)| !text.trim().is_empty());
-    lines.map(|(text, line)| object(text, path, line)).collect()
-}
-
-fn object(text: &str, path: &Path, line: usize) -> Result<Record, Error> {
-    let value: Value = serde_json::from_str(text)
-        .map_err(|error| Error::of_line(path, line, format!("not valid JSON ({})", json_reason(&error))))?;
-    match value {
-        Value::Object(fields) => Ok(Record::new(line, fields)),
-        other => Err(Error::of_line(path, line, format!("{} instead of a JSON object", type_of(&other)))),
-    }
-}
-
-/// Fault of a line, without the number that a line has within itself.
-fn json_reason(error: &serde_json::Error) -> String {
-    error.to_string().replace(" at line 1 column ", " at column ")
 }
 
 /// The rows of a table, each with the number of its line, counted from 1.

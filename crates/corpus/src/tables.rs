@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::Error;
-use crate::rows::{self, Column, Layout, RowKind};
+use crate::rows::{self, Column, Layout, RowKind, Source};
 
 /// Values of a column that repeat this rarely on average are texts or numbers, not classes.
 const REPEATS: usize = 2;
@@ -26,7 +26,7 @@ pub struct Table {
 pub struct TableColumn {
     /// Its name, or its number where there is no header; `a.b` is field `b` in field `a` of JSON objects.
     pub column: Column,
-    /// Its cells; empty where a JSON object lacks the field, or it is no text or number.
+    /// Its cells; empty where a JSON object lacks the field, or it is a list or missing.
     pub cells: Vec<String>,
 }
 
@@ -57,26 +57,31 @@ pub enum Header {
     Absent,
 }
 
-/// The kind of rows of a file, by its name; `None` if it is no table. Ends in `.gz` if the file is compressed.
+/// The kind of rows of a file, by its name before `.gz` or `.zst`, or of a folder of `save_to_disk`; `None` if it is no table.
 pub fn kind_of(path: &Path) -> Option<RowKind> {
+    if path.join("state.json").is_file() {
+        return Some(RowKind::Arrow);
+    }
     let name = path.file_name()?.to_string_lossy().to_lowercase();
-    let name = name.trim_end_matches(".gz");
+    let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
     match name.rsplit_once('.')?.1 {
         "csv" => Some(RowKind::Csv),
         "tsv" => Some(RowKind::Tsv),
         "jsonl" | "ndjson" | "json" => Some(RowKind::Jsonl),
+        "parquet" => Some(RowKind::Parquet),
+        "arrow" | "feather" => Some(RowKind::Arrow),
         _ => None,
     }
 }
 
-/// Reads a table, plain or gzip (`.gz`).
+/// Reads a table.
 ///
 /// The first row of a CSV or TSV file is a header unless one of its cells occurs again in a column with few values, as a class does.
 pub fn read(path: &Path, kind: RowKind, header: Header) -> Result<Table, Error> {
-    let text = rows::read_text(path)?;
-    let found = match kind {
-        RowKind::Jsonl => of_objects(&text, path)?,
-        _ => of_cells(&text, path, (kind, header))?,
+    let source = Source::open(path)?;
+    let found = match &source {
+        Source::Text(text) if !kind.has_lists() => of_cells(text, path, (kind, header))?,
+        _ => of_objects(&source, path, kind)?,
     };
     match found.columns.first() {
         Some(column) if !column.cells.is_empty() => Ok(found),
@@ -94,7 +99,7 @@ fn of_cells(text: &str, path: &Path, (kind, header): (RowKind, Header)) -> Resul
     let layout = Layout { kind, header: Some(false), quoting: None };
     let Some(width) = layout.width(text) else { return Err(Error::no_examples(path)) };
     let numbers: Vec<Column> = (1..=width).map(Column::Number).collect();
-    let rows = layout.read(text, path, &numbers.iter().collect::<Vec<_>>())?;
+    let rows = layout.cells(text, path, &numbers.iter().collect::<Vec<_>>())?;
     let rows = rows.into_iter().collect::<Result<Vec<_>, _>>()?;
     let cell = |row: &rows::Record, column: &Column| row.text(&column.key()).unwrap_or_default();
     let of = |column: Column| {
@@ -117,12 +122,20 @@ fn is_class(cells: &[String]) -> bool {
     !cells[0].is_empty() && cells[1..].contains(&cells[0]) && distinct.len() * REPEATS <= cells.len()
 }
 
-fn of_objects(text: &str, path: &Path) -> Result<Table, Error> {
+/// The names of the fields of the first row, of a file of JSON objects, Parquet or Arrow.
+pub fn fields(path: &Path) -> Result<Vec<String>, Error> {
     let layout = Layout { kind: RowKind::Jsonl, header: None, quoting: None };
-    let rows = layout.read(text, path, &[])?.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let first = layout.read(&Source::open(path)?, path, &[])?.next().transpose()?;
+    Ok(first.map(|row| row.fields().keys().cloned().collect()).unwrap_or_default())
+}
+
+fn of_objects(source: &Source, path: &Path, kind: RowKind) -> Result<Table, Error> {
+    let layout = Layout { kind, header: None, quoting: None };
+    let rows = layout.read(source, path, &[])?.collect::<Result<Vec<_>, _>>()?;
     let mut columns: Vec<TableColumn> = Vec::new();
     for (number, row) in rows.iter().enumerate() {
         for (name, cell) in flat("", row.fields()) {
+            let cell = row.class(&name, cell);
             let place = columns.iter().position(|column| column.name() == name).unwrap_or_else(|| {
                 columns.push(TableColumn { column: Column::Name(name), cells: Vec::new() });
                 columns.len() - 1
@@ -132,15 +145,16 @@ fn of_objects(text: &str, path: &Path) -> Result<Table, Error> {
         }
     }
     columns.iter_mut().for_each(|column| column.cells.resize(rows.len(), String::new()));
-    Ok(Table { kind: RowKind::Jsonl, has_header: true, columns })
+    Ok(Table { kind, has_header: true, columns })
 }
 
-/// Texts and numbers among the fields of an object, those of objects within it too.
+/// Texts, numbers and truth values among the fields of an object, those of objects within it too.
 fn flat(prefix: &str, fields: &Map<String, Value>) -> Vec<(String, String)> {
     let of = |(name, value): (&String, &Value)| match value {
         Value::Object(inner) => flat(&format!("{prefix}{name}."), inner),
         Value::String(text) => vec![(format!("{prefix}{name}"), text.clone())],
         Value::Number(number) => vec![(format!("{prefix}{name}"), number.to_string())],
+        Value::Bool(value) => vec![(format!("{prefix}{name}"), value.to_string())],
         _ => Vec::new(),
     };
     fields.iter().flat_map(of).collect()

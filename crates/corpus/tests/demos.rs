@@ -26,7 +26,7 @@ fn the_demo_of_translators_is_that_of_the_committed_results() {
     let Splits { train, dev, test, shifted } = demo_splits(sizes, 1);
     let [train, dev, test, shifted] = [train, dev, test, shifted].map(|samples| {
         let (source, target) = samples.into_iter().map(|sample| (sample.source, sample.target)).unzip();
-        ParallelText { source, target }
+        ParallelText { source, target, ..ParallelText::default() }
     });
     for (text, sum) in [
         (&dev, "77e1325e3e93c748de9581778c2fec59fe4ce42911ccde437cdc193c07a29ff9"),

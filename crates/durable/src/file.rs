@@ -1,19 +1,29 @@
 //! Single files.
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use crate::{Error, parent, partial, rename};
 
 const NOT_REGULAR: &str = "not a regular file";
+/// What git writes in the place of a large file where git-lfs is not installed, and what to say of it.
+const POINTER: [&str; 2] =
+    ["version https://git-lfs", "a Git LFS pointer in the place of the file: `git lfs pull` brings it"];
 
-/// Opens a file for reading, but nothing that never ends, such as a pipe or a device.
+/// Opens a file for reading, but nothing that never ends, such as a pipe or a device, and no pointer of Git LFS.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     // Before it is opened: opening a pipe waits for someone to write to it.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other(NOT_REGULAR));
     }
-    File::open(path)
+    let mut file = File::open(path)?;
+    let mut start = Vec::new();
+    (&mut file).take(POINTER[0].len() as u64).read_to_end(&mut start)?;
+    if start == POINTER[0].as_bytes() {
+        return Err(io::Error::other(POINTER[1]));
+    }
+    file.rewind()?;
+    Ok(file)
 }
 
 /// Replaces the file at `path`, or creates it with its folders: all of it or, on error, nothing.

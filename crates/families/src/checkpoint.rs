@@ -17,6 +17,9 @@ use crate::tensor_file::TensorFile;
 pub const DEQUANTISE: &str = "use the model that it was made from, or, where transformers can do it, python -c \"from \
      transformers import AutoModelForCausalLM as M; M.from_pretrained('DIR').dequantize().save_pretrained('NEW')\"";
 
+/// Entries by which other tools give layers sizes of their own: layers that are skipped or narrower, as in DeciLM and Nemotron.
+const BY_LAYER: [&str; 3] = ["per_layer_config", "layer_head_num", "block_configs"];
+
 /// Reads the `config.json` of a model of one of `families`, which it names by its `model_type` or else by the class in `architectures`.
 ///
 /// - `names`: both names of a family
@@ -34,6 +37,14 @@ pub fn read_config<F, C>(
     if let Some(settings) = json.get("quantization_config").filter(|settings| !settings.is_null()) {
         let settings = excerpt(&settings.to_string()).to_string();
         return Err(Error::file(path, format!("its weights are quantised ({settings}): {DEQUANTISE}")));
+    }
+    if let Some(entry) = BY_LAYER.iter().find(|entry| json.get(**entry).is_some_and(|value| !value.is_null()))
+    {
+        let fault = format!(
+            "`{entry}` gives layers sizes of their own, which is not supported: all layers have the same heads, but for those in \
+             `pruned_heads`"
+        );
+        return Err(Error::file(path, fault));
     }
     if json.contains_key("vision_config") {
         let fault = "it reads pictures (`vision_config`), and text alone is supported: save its language model by itself";

@@ -28,6 +28,18 @@ impl BleuStatistics {
         Self { hypothesis_length, reference_length, correct, total }
     }
 
+    /// The counts of a text of several segments.
+    pub(crate) fn sum(segments: &[Self]) -> Self {
+        let add =
+            |one: [u32; ORDERS], other: [u32; ORDERS]| std::array::from_fn(|order| one[order] + other[order]);
+        segments.iter().fold(Self::default(), |sum, own| Self {
+            hypothesis_length: sum.hypothesis_length + own.hypothesis_length,
+            reference_length: sum.reference_length + own.reference_length,
+            correct: add(sum.correct, own.correct),
+            total: add(sum.total, own.total),
+        })
+    }
+
     pub(crate) fn counts(&self) -> [f64; 2 + 2 * ORDERS] {
         let [c1, c2, c3, c4] = self.correct;
         let [t1, t2, t3, t4] = self.total;

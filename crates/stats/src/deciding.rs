@@ -290,7 +290,7 @@ pub fn test_clusters(
     clusters: &[usize],
     (testing, margin): (Testing, f64),
 ) -> Result<Vec<Comparison>, Error> {
-    if !are_enough(clusters) || !matches!(base, Segments::Nats(_)) {
+    if !are_enough(clusters) || !matches!(base, Segments::Nats(_) | Segments::Bleu(_)) {
         return test_family(base, variants, testing, margin);
     }
     let texts: Vec<Segments> = variants.iter().map(|own| own.clustered(clusters)).collect();

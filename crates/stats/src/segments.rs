@@ -196,7 +196,7 @@ impl Segments {
         }
     }
 
-    /// Returns texts of which neighbouring segments are parts, as one segment each. Of nats alone; other segments stay.
+    /// Returns texts of which neighbouring segments are parts, as one segment each. Of nats and BLEU alone; other segments stay.
     ///
     /// - `clusters`: numbers of segments of the texts
     ///
@@ -204,15 +204,21 @@ impl Segments {
     /// If they are not those of all segments.
     #[must_use]
     pub fn clustered(&self, clusters: &[usize]) -> Self {
-        let Self::Nats(all) = self else { return self.clone() };
-        assert_eq!(clusters.iter().sum::<usize>(), all.len(), "clusters of all segments");
-        let mut rest = &all[..];
-        let of_text = |&size: &usize| {
-            let (own, others) = rest.split_at(size);
-            rest = others;
-            NatsStatistics::sum(own)
-        };
-        Self::Nats(clusters.iter().map(of_text).collect())
+        fn summed<T>(all: &[T], clusters: &[usize], sum: impl Fn(&[T]) -> T) -> Vec<T> {
+            assert_eq!(clusters.iter().sum::<usize>(), all.len(), "clusters of all segments");
+            let mut rest = all;
+            let of_text = |&size: &usize| {
+                let (own, others) = rest.split_at(size);
+                rest = others;
+                sum(own)
+            };
+            clusters.iter().map(of_text).collect()
+        }
+        match self {
+            Self::Nats(all) => Self::Nats(summed(all, clusters, NatsStatistics::sum)),
+            Self::Bleu(all) => Self::Bleu(summed(all, clusters, BleuStatistics::sum)),
+            other => other.clone(),
+        }
     }
 
     /// Number of segments.
@@ -401,6 +407,10 @@ mod tests {
         assert_eq!(found, documents(&[(0.5, 1), (1.0, 2), (9.0, 4)]));
         assert_eq!((found.at(&[0, 2]), all.clone().with(&[1], &all.at(&[1]))), (others, all.clone()));
         assert_eq!(all.clustered(&[1, 2]), documents(&[(7.0, 3), (3.0, 7)]));
+        let bleu = |own: u32| BleuStatistics::new(own, own + 1, [own, 1, 0, 0]);
+        let of_texts = Segments::Bleu([4, 5, 6].map(bleu).to_vec()).clustered(&[1, 2]);
+        assert_eq!(of_texts.len(), 2);
+        assert_eq!(of_texts.score(), Segments::Bleu([4, 5, 6].map(bleu).to_vec()).score(), "sums of sums");
     }
 
     /// Adding what a variant changes to the sums of its base rounds otherwise than adding up the variant.

@@ -135,6 +135,21 @@ impl TextMetric {
         counts.into_iter().map(|count| u32::try_from(count).unwrap_or(u32::MAX)).collect()
     }
 
+    /// Counts a text next to several references, as sacreBLEU and `rouge-score` do: next to the one with the best score, the first of
+    /// equals. TER takes the fewest edits and the mean length of the references; both are stored times the number of references.
+    pub fn segment_of(self, hypothesis: &str, references: &[&str]) -> Vec<u32> {
+        let all = references.iter().map(|reference| self.segment(hypothesis, reference));
+        if self == Self::Ter {
+            let (edits, lengths) = all
+                .map(|own| (own[0], own[1]))
+                .fold((u32::MAX, 0), |(least, sum), (edits, length)| (least.min(edits), sum + length));
+            return vec![edits.saturating_mul(references.len() as u32), lengths];
+        }
+        let scored = all.map(|own| (self.counted(std::slice::from_ref(&own)).score(), own));
+        let best = scored.reduce(|best, own| if own.0 > best.0 { own } else { best });
+        best.map(|(_, own)| own).unwrap_or_default()
+    }
+
     pub(crate) fn counted(self, segments: &[Vec<u32>]) -> Counted {
         let f1 = |own: u32, other: u32, common: u32| match f64::from(own) + f64::from(other) {
             0.0 => 0.0,
@@ -274,6 +289,34 @@ mod tests {
             let pairs: Vec<_> = pairs.iter().map(|(own, other)| (own.as_str(), other.as_str())).collect();
             prop_assert!((score(TextMetric::Chrf, &pairs) - expected).abs() < 1e-9);
         }
+    }
+
+    /// By sacreBLEU 2.6.0: `BLEU()`, `CHRF()` and `TER()`, each `.corpus_score(hypotheses, references)`.
+    #[test]
+    fn several_references_equal_sacrebleu() {
+        let hypotheses =
+            ["the cat sat on the mat", "a dog runs home quickly today", "she reads", "no match here"];
+        let references = [
+            ["a cat is on the mat", "the cat sat upon a mat"],
+            ["the dog runs home", "a dog ran quickly home today now"],
+            ["she is reading books", "she read it"],
+            ["entirely other words", "nothing is alike in this long one"],
+        ];
+        let both = || hypotheses.iter().zip(&references);
+        let bleu = crate::bleu::Bleu::new();
+        let bleu = Segments::Bleu(both().map(|(own, all)| bleu.segment_of(own, all)).collect());
+        let of = |metric: TextMetric| {
+            Segments::Texts(both().map(|(own, all)| metric.segment_of(own, all)).collect(), metric)
+        };
+        for (segments, expected) in [
+            (bleu, 28.49723077835397),
+            (of(TextMetric::Chrf), 45.58752368208486),
+            (of(TextMetric::Ter), 50.0),
+        ] {
+            let found = segments.score().unwrap();
+            assert!((found - expected).abs() < 1e-9, "{:?}: {found}", segments.metric());
+        }
+        assert_eq!(TextMetric::ExactMatch.segment_of("b", &["a", " b"]), [1]);
     }
 
     #[test]

@@ -100,8 +100,11 @@ impl CheckpointSpec {
             check_fetched(std::slice::from_ref(&config), self.fetch.as_ref())?;
             refuse_adapter(&config)?;
             if !config.exists() {
-                let allowed = "it must be a Hugging Face folder with a config.json";
-                return Err(Error::Invalid(format!("no model in `{}`: {allowed}", folder.display())));
+                return Err(Error::Invalid(format!(
+                    "no model in `{}`: {}",
+                    folder.display(),
+                    no_model(&folder)
+                )));
             }
             return Ok(Checkpoint { name: public_name(from), folder });
         };
@@ -114,6 +117,29 @@ impl CheckpointSpec {
     /// The folder, if that can be said without asking a hub.
     pub(crate) fn at_hand(&self, machine: &Machine) -> Option<PathBuf> {
         (!self.from.starts_with(PREFIX)).then(|| machine.data.join(&self.from))
+    }
+}
+
+/// What to do about a folder without a `config.json`.
+fn no_model(folder: &Path) -> String {
+    let cached = folder.file_name().and_then(|name| name.to_str()?.strip_prefix("models--"));
+    let snapshot = std::fs::read_dir(folder.join("snapshots")).ok().and_then(|mut all| all.next()?.ok());
+    if let (Some(name), Some(snapshot)) = (cached, snapshot) {
+        let (name, snapshot) = (name.replacen("--", "/", 1), snapshot.file_name());
+        let snapshot = snapshot.to_string_lossy();
+        return format!(
+            "it is the hub's cache of a model: name \"{PREFIX}{name}\", or the folder `snapshots/{snapshot}` in it"
+        );
+    }
+    if folder.components().any(|part| part.as_os_str() == "~") {
+        return "`~` is not expanded here: name the whole path of your home folder".to_owned();
+    }
+    match ["0_Transformer", "transformer"]
+        .iter()
+        .find(|inner| folder.join(inner).join("config.json").exists())
+    {
+        Some(inner) => format!("it is a folder of several modules, of which `{inner}` is the transformer"),
+        None => "it must be a Hugging Face folder with a config.json".to_owned(),
     }
 }
 

@@ -69,7 +69,7 @@ fn a_tagger_is_described_by_columns_or_lists() {
     let folder = with_model(TAGGER);
     let conll = "format = { kind = \"conll\", text = 1, label = 3 }   # found: the model's tags in the last column that has them";
     let lists =
-        "format = { kind = \"jsonl\", text = \"tokens\", label = \"ner_tags\" }   # found: the first line";
+        "format = { kind = \"jsonl\", text = \"tokens\", label = \"ner_tags\" }   # found: the first row";
     for (file, text, expected) in [
         ("a.conll", "the DT B-SUBJ x\ndog NN I-SUBJ y\nsleeps VB O z\n\nit PR B-SUBJ x\n", &[conll][..]),
         (

@@ -11,6 +11,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use corpus::labelled::RowKind;
 pub(crate) use outcomes::{Document, Outcomes};
 pub(crate) use texts::Texts;
 
@@ -30,7 +31,7 @@ const UNNAMED: &str = "";
 
 /// Suffixes of files that are runs.
 const ALLOWED: &str = "a run is a folder of logs, samples_*.jsonl of lm-evaluation-harness, .eval or .json of Inspect, or a table in \
-                       .csv, .tsv or .jsonl; plain translations need --reference";
+                       .csv, .tsv, .jsonl, .parquet or .arrow; plain translations need --reference";
 
 /// Reads all runs. Each task has the metric of the first run.
 ///
@@ -140,6 +141,7 @@ enum Kind {
     InspectJson,
     InspectZip,
     Separated(u8),
+    Columns(RowKind),
     JsonTable,
 }
 
@@ -152,19 +154,15 @@ impl Kind {
             "json" => Self::InspectJson,
             "csv" => Self::Separated(b','),
             "tsv" => Self::Separated(b'\t'),
-            "parquet" => {
-                return Err(Error::of(
-                    path,
-                    "Parquet is not read: save the two columns as .csv (in pandas, `frame.to_csv`)",
-                ));
-            }
+            "parquet" => Self::Columns(RowKind::Parquet),
+            "arrow" | "feather" => Self::Columns(RowKind::Arrow),
             _ => return Err(Error::of(path, ALLOWED)),
         })
     }
 
     /// The name of the task, and what reads its outcomes by the metric or scorer, if that is known.
     fn read<'a>(self, path: &'a Path, args: &'a Args) -> Result<(String, ReadOutcomes<'a>), Error> {
-        let is_table = matches!(self, Self::Separated(_) | Self::JsonTable);
+        let is_table = matches!(self, Self::Separated(_) | Self::Columns(_) | Self::JsonTable);
         if is_table && (args.metric.is_some() || args.filter.is_some()) {
             let fault = "--metric and --filter are for logs: --score names a column of a table";
             return Err(Error::of(path, fault));
@@ -185,6 +183,7 @@ impl Kind {
             Self::Separated(delimiter) => {
                 (unnamed(), Box::new(move |_| table::read_separated(path, delimiter, args)))
             }
+            Self::Columns(kind) => (unnamed(), Box::new(move |_| table::read_columns(path, kind, args))),
             Self::JsonTable => (unnamed(), Box::new(move |_| table::read_json(path, args))),
         })
     }

@@ -1,5 +1,8 @@
-//! Tables with a row for each document: CSV, TSV and JSON lines.
+//! Tables with a row for each document: CSV, TSV, JSON lines, Parquet and Arrow.
 use std::path::Path;
+
+use corpus::labelled::RowKind;
+use corpus::tables::{self, Header, TableColumn};
 
 use super::fields::{Lines, at, cluster, fields, named, number, root};
 use super::outcomes::{Outcomes, Sample};
@@ -15,10 +18,8 @@ pub(super) fn read_separated(path: &Path, delimiter: u8, args: &Args) -> Result<
     let fault = |error: csv::Error| Error::of(path, format!("no table: {error}"));
     let headers = reader.headers().map_err(fault)?.clone();
     let column = |name: &str| {
-        headers.iter().position(|header| header.trim_start_matches('\u{feff}') == name).ok_or_else(|| {
-            let all = words::excerpt(&headers.iter().collect::<Vec<_>>().join(", "));
-            Error::of(path, format!("no column `{}`: it has {all}", words::excerpt(name)))
-        })
+        let place = headers.iter().position(|header| header.trim_start_matches('\u{feff}') == name);
+        place.ok_or_else(|| no_column(path, name, &headers.iter().collect::<Vec<_>>()))
     };
     let metric = args.score.as_deref().unwrap_or(SCORE);
     let (id, score) = (column(&args.id)?, column(metric)?);
@@ -27,26 +28,50 @@ pub(super) fn read_separated(path: &Path, delimiter: u8, args: &Args) -> Result<
     for row in reader.records() {
         let row = row.map_err(fault)?;
         let line = row.position().map_or(0, |place| place.line() as usize);
-        let text = &row[score];
-        let found = match text.trim() {
-            "True" | "true" => Ok(1.0),
-            "False" | "false" => Ok(0.0),
-            other => other.parse::<f64>(),
-        };
-        let found = found.map_err(|_| format!("`{metric}` is `{}`, not a number", words::excerpt(text)));
-        let cluster = cluster.map(|column| row[column].to_owned());
-        let sample = |score| Sample {
-            id: row[id].to_owned(),
-            repeat: None,
-            score,
-            content: None,
-            prompt: None,
-            cluster,
-        };
-        let added = found.and_then(|score| outcomes.add(sample(score)));
+        let added = add(&mut outcomes, [&row[id], &row[score]], cluster.map(|column| &row[column]));
         added.map_err(|fault| Error::of_line(path, line, fault))?;
     }
     outcomes.checked(path, true)
+}
+
+pub(super) fn read_columns(path: &Path, kind: RowKind, args: &Args) -> Result<Outcomes, Error> {
+    let table = tables::read(path, kind, Header::Likely).map_err(|error| {
+        let source = std::error::Error::source(&error).map_or(String::new(), |source| format!(": {source}"));
+        Error::Invalid(format!("{error}{source}"))
+    })?;
+    let names: Vec<String> = table.columns.iter().map(TableColumn::name).collect();
+    let column = |name: &str| {
+        let place = names.iter().position(|own| own == name);
+        let names = || names.iter().map(String::as_str).collect::<Vec<_>>();
+        place.map(|place| &table.columns[place].cells).ok_or_else(|| no_column(path, name, &names()))
+    };
+    let metric = args.score.as_deref().unwrap_or(SCORE);
+    let (id, score) = (column(&args.id)?, column(metric)?);
+    let cluster = args.cluster.as_deref().map(column).transpose()?;
+    let mut outcomes = Outcomes::new(metric);
+    for row in 0..score.len() {
+        let added = add(&mut outcomes, [&id[row], &score[row]], cluster.map(|cells| &*cells[row]));
+        added.map_err(|fault| Error::of(path, format!("row {}: {fault}", row + 1)))?;
+    }
+    outcomes.checked(path, true)
+}
+
+fn no_column(path: &Path, name: &str, names: &[&str]) -> Error {
+    let all = words::excerpt(&names.join(", "));
+    Error::of(path, format!("no column `{}`: it has {all}", words::excerpt(name)))
+}
+
+/// Adds a row: its id and its score, and the name of its cluster.
+fn add(outcomes: &mut Outcomes, [id, text]: [&str; 2], cluster: Option<&str>) -> Result<(), String> {
+    let score = match text.trim() {
+        "True" | "true" => Ok(1.0),
+        "False" | "false" => Ok(0.0),
+        other => other.parse::<f64>(),
+    };
+    let score =
+        score.map_err(|_| format!("`{}` is `{}`, not a number", outcomes.metric, words::excerpt(text)))?;
+    let (id, cluster) = (id.to_owned(), cluster.map(str::to_owned));
+    outcomes.add(Sample { id, repeat: None, score, content: None, prompt: None, cluster })
 }
 
 pub(super) fn read_json(path: &Path, args: &Args) -> Result<Outcomes, Error> {

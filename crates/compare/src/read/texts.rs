@@ -42,21 +42,15 @@ impl Texts {
 }
 
 fn metric(args: &Args) -> Result<Metric, Error> {
-    let metric = match args.metric.as_deref().unwrap_or("bleu") {
-        "bleu" => Metric::Bleu,
-        "chrf" => Metric::Texts(TextMetric::Chrf),
-        "ter" => Metric::Texts(TextMetric::Ter),
+    match args.metric.as_deref().unwrap_or("bleu") {
+        "bleu" => Ok(Metric::Bleu),
+        "chrf" => Ok(Metric::Texts(TextMetric::Chrf)),
+        "ter" => Ok(Metric::Texts(TextMetric::Ter)),
         other => {
             let shown = words::excerpt(other);
-            return Err(Error::Invalid(format!(
-                "no metric `{shown}` of translations: it is bleu, chrf or ter"
-            )));
+            Err(Error::Invalid(format!("no metric `{shown}` of translations: it is bleu, chrf or ter")))
         }
-    };
-    if metric == Metric::Texts(TextMetric::Ter) && args.reference.len() > 1 {
-        return Err(Error::Invalid("ter takes one --reference; bleu and chrf take several".to_owned()));
     }
-    Ok(metric)
 }
 
 fn lines(path: &Path) -> Result<Vec<String>, Error> {
@@ -82,25 +76,13 @@ fn counted(own: &[String], references: &[Vec<String>], metric: Metric) -> Segmen
     let of = |place: usize| references.iter().map(|all| all[place].as_str()).collect::<Vec<_>>();
     let both = own.iter().enumerate().map(|(place, text)| (text.as_str(), of(place)));
     match metric {
-        Metric::Texts(metric) => {
-            Segments::Texts(both.map(|(text, references)| best(metric, text, &references)).collect(), metric)
-        }
+        Metric::Texts(metric) => Segments::Texts(
+            both.map(|(text, references)| metric.segment_of(text, &references)).collect(),
+            metric,
+        ),
         _ => {
             let bleu = Bleu::new();
             Segments::Bleu(both.map(|(text, references)| bleu.segment_of(text, &references)).collect())
         }
     }
-}
-
-/// Counts a text against the reference with the best score, the first of equals, as sacreBLEU's chrF does.
-fn best(metric: TextMetric, text: &str, references: &[&str]) -> Vec<u32> {
-    let mut best: Option<(f64, Vec<u32>)> = None;
-    for reference in references {
-        let counts = metric.segment(text, reference);
-        let score = Segments::Texts(vec![counts.clone()], metric).score().unwrap_or(0.0);
-        if best.as_ref().is_none_or(|(most, _)| score > *most) {
-            best = Some((score, counts));
-        }
-    }
-    best.map(|(_, counts)| counts).unwrap_or_default()
 }

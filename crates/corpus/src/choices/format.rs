@@ -108,7 +108,7 @@ impl ChoiceFormat {
     fn fault(&self, template: &Template) -> Option<String> {
         let has_lists =
             matches!(self.choices, Choices::List(_)) || matches!(self.answer, Answer::Named { .. });
-        if has_lists && self.kind != RowKind::Jsonl {
+        if has_lists && !self.kind.has_lists() {
             return Some(
                 "a table has no lists: `choices` must be a list of columns, and `answer` a number".to_owned(),
             );

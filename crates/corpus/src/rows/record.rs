@@ -1,21 +1,38 @@
 //! A row with named fields, of a table or of JSON.
 use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::Column;
+use crate::Error;
 use crate::foreign::listed;
 
 /// A row.
 pub(crate) struct Record {
-    /// Its line, counted from 1.
-    pub(crate) line: usize,
-    fields: Map<String, Value>,
+    /// Its line, or its number where rows have no lines, counted from 1.
+    pub(super) line: usize,
+    /// What `line` counts.
+    pub(super) unit: &'static str,
+    pub(super) fields: Map<String, Value>,
+    /// Descriptions of fields by Hugging Face datasets; `None` if the file has none.
+    pub(super) features: Option<Arc<Map<String, Value>>>,
 }
 
 impl Record {
     pub(crate) fn new(line: usize, fields: Map<String, Value>) -> Self {
-        Self { line, fields }
+        Self { line, unit: "line", fields, features: None }
+    }
+
+    /// A row of a file without lines.
+    pub(super) fn numbered(number: usize, fields: Map<String, Value>) -> Self {
+        Self { unit: "row", ..Self::new(number, fields) }
+    }
+
+    /// The error of a row at fault.
+    pub(crate) fn fault(&self, path: &Path, reason: impl std::fmt::Display) -> Error {
+        Error::Invalid(format!("`{}`, {} {}: {reason}", path.display(), self.unit, self.line))
     }
 
     /// All fields.
@@ -46,6 +63,13 @@ impl Record {
         }
     }
 
+    /// The name of a class, if the file numbers classes and has their names; any other label as it is.
+    pub(crate) fn class(&self, name: &str, label: String) -> String {
+        let all = self.features.as_ref().and_then(|features| class_names(features, name));
+        let own = all.and_then(|names| names.get(label.parse::<usize>().ok()?)?.as_str());
+        own.map_or(label, str::to_owned)
+    }
+
     /// True if a field is there and is a list.
     pub(crate) fn is_list(&self, name: &str) -> bool {
         self.value(name).is_ok_and(|value| value.is_array())
@@ -60,6 +84,21 @@ impl Record {
         let first = keys.next().and_then(|key| self.fields.get(key)).map(Cow::Borrowed);
         let found = keys.try_fold(first, |value, key| Some(Some(inside(value?, key)?))).flatten();
         found.ok_or_else(|| format!("no field `{name}`: there are {}", listed(self.fields.keys())))
+    }
+}
+
+/// The names of classes of a field, or of the members of its lists.
+fn class_names<'a>(features: &'a Map<String, Value>, name: &str) -> Option<&'a Vec<Value>> {
+    let mut keys = name.split('.');
+    let whole = features.get(name);
+    let mut feature = whole.or_else(|| features.get(keys.next()?))?;
+    let mut keys = keys.filter(|_| whole.is_none());
+    loop {
+        let inner = feature.get("feature").or_else(|| feature.get(0));
+        feature = match inner.or_else(|| feature.get(keys.next()?)) {
+            Some(inner) => inner,
+            None => return feature.get("names")?.as_array(),
+        };
     }
 }
 
@@ -78,13 +117,14 @@ fn text(name: &str, value: &Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
+        Value::Bool(value) => Ok(value.to_string()),
         other => Err(format!("field `{name}` is {}, but text is needed", type_of(other))),
     }
 }
 
 pub(super) fn type_of(value: &Value) -> &'static str {
     match value {
-        Value::Null => "null",
+        Value::Null => "missing (null or NaN)",
         Value::Bool(_) => "true or false",
         Value::Number(_) => "a number",
         Value::String(_) => "text",

@@ -10,15 +10,14 @@ use crate::pairs::{PairTable, Selection};
 use crate::parallel::ParallelText;
 use crate::rows::{Column, RowKind};
 
-/// A pair of files with one sentence a line, plain or gzip; or a file of pairs, a tab-separated table.
+/// A file of sources and one or more of references, with one sentence a line or in WMT's SGML or XML; or a file of pairs, a table.
 ///
 /// A trained model keeps a record of its two splits, which is compared: what is not given must not appear in it, nor
 /// where the files can be fetched.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilePair {
-    /// A table of sentence pairs, plain, gzip or in a zip archive; a source sentence counts once, with the first of its
-    /// translations.
+    /// A table of sentence pairs, which may be in a zip archive; a source sentence counts once, with the first of its translations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<PathBuf>,
     /// Kind of rows in `pairs`, whose columns then have names; a tab-separated table without a header if absent.
@@ -29,8 +28,11 @@ pub struct FilePair {
     pub inside: Option<String>,
     /// Sentences to translate.
     pub source: Side,
-    /// Their reference translations.
+    /// Their reference translations; of a list for one source each is a reference, as each column of a list of columns.
     pub target: Side,
+    /// Translators whose references count, in WMT's XML; all if absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub translators: Vec<String>,
     /// Leaves out pairs with a side of more words, counted between white space.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_words: Option<usize>,
@@ -56,16 +58,21 @@ pub enum Side {
     Column(usize),
     /// A file of its own; or, with `kind`, the name of a column.
     File(PathBuf),
-    /// Files that are read one behind the other.
+    /// Several columns of references, counted from 1.
+    Columns(Vec<usize>),
+    /// Files that are read one behind the other, or several references: files or, with `kind`, columns.
     Files(Vec<PathBuf>),
 }
 
 impl Side {
-    /// The column of a table; `None` if it is no column, or has a name where only numbers are allowed.
-    fn column(&self, allows_names: bool) -> Option<Column> {
+    /// The columns of a table; `None` if it is no column, or has a name where only numbers are allowed.
+    fn columns(&self, allows_names: bool) -> Option<Vec<Column>> {
+        let named = |name: &PathBuf| Some(Column::Name(name.to_str()?.to_owned()));
         match self {
-            Self::Column(number) => Some(Column::Number(*number)),
-            Self::File(name) if allows_names => Some(Column::Name(name.to_str()?.to_owned())),
+            Self::Column(number) => Some(vec![Column::Number(*number)]),
+            Self::Columns(numbers) => Some(numbers.iter().copied().map(Column::Number).collect()),
+            Self::File(name) if allows_names => Some(vec![named(name)?]),
+            Self::Files(names) if allows_names => names.iter().map(named).collect(),
             Self::File(_) | Self::Files(_) => None,
         }
     }
@@ -73,7 +80,7 @@ impl Side {
     /// The files in `folder`; none if it is a column.
     fn files(&self, folder: &Path) -> Vec<PathBuf> {
         match self {
-            Self::Column(_) => Vec::new(),
+            Self::Column(_) | Self::Columns(_) => Vec::new(),
             Self::File(file) => vec![folder.join(file)],
             Self::Files(files) => files.iter().map(|file| folder.join(file)).collect(),
         }
@@ -81,12 +88,12 @@ impl Side {
 }
 
 const MIXED_SIDES: &str = "source and target are columns of `pairs`, counted from 1 or, with `kind`, by name; or, without \
-                           `pairs`, two files or two lists of as many files";
+                           `pairs`, two files, a file and a list of its references, or two lists of as many files";
 
-/// Two files of as many lines.
+/// A file and those of its references, of as many lines.
 struct FileNames {
     source: PathBuf,
-    target: PathBuf,
+    targets: Vec<PathBuf>,
 }
 
 /// Source of the sentences of a split.
@@ -101,7 +108,7 @@ impl FilePair {
     pub fn paths(&self, folder: &Path) -> Vec<PathBuf> {
         match self.place(folder) {
             Some(Place::Files(files)) => {
-                files.into_iter().flat_map(|both| [both.source, both.target]).collect()
+                files.into_iter().flat_map(|own| [own.source].into_iter().chain(own.targets)).collect()
             }
             Some(Place::Table(table)) => vec![table.path],
             None => Vec::new(), // refused by validation
@@ -119,8 +126,8 @@ impl FilePair {
         let (path, text) = match self.place(folder).expect("validated") {
             Place::Files(files) => {
                 let mut text = ParallelText::default();
-                for FileNames { source, target } in &files {
-                    text.append(ParallelText::read(source, target, bad)?);
+                for FileNames { source, targets } in &files {
+                    text.append(ParallelText::read(source, targets, &self.translators, bad)?);
                 }
                 (files[0].source.clone(), text)
             }
@@ -135,19 +142,26 @@ impl FilePair {
         match (&self.pairs, &self.source, &self.target) {
             (Some(pairs), source, target) => {
                 let (path, inside, kind) = (folder.join(pairs), self.inside.clone(), self.kind);
-                let column = |side: &Side| side.column(kind.is_some());
+                let columns = |side: &Side| side.columns(kind.is_some());
+                let mut targets = columns(target)?.into_iter();
+                let ([source], target) = (columns(source)?.try_into().ok()?, targets.next()?);
                 Some(Place::Table(PairTable {
                     path,
                     inside,
                     kind,
-                    source: column(source)?,
-                    target: column(target)?,
+                    source,
+                    target,
+                    others: targets.collect(),
                 }))
             }
             (None, ..) if self.kind.is_some() => None,
             (None, source, target) => {
+                if let (Side::File(file), Side::Files(files)) = (source, target) {
+                    let (source, targets) = (folder.join(file), target.files(folder));
+                    return (!files.is_empty()).then(|| Place::Files(vec![FileNames { source, targets }]));
+                }
                 let (source, target) = (source.files(folder), target.files(folder));
-                let both = |(source, target)| FileNames { source, target };
+                let both = |(source, target)| FileNames { source, targets: vec![target] };
                 let fits = !source.is_empty() && source.len() == target.len();
                 fits.then(|| Place::Files(source.into_iter().zip(target).map(both).collect()))
             }
@@ -157,7 +171,10 @@ impl FilePair {
     /// Refuses what contradicts itself.
     pub fn validate(&self) -> Result<(), String> {
         match self.place(Path::new("")) {
-            Some(Place::Table(table)) => table.validate().map_err(|fault| fault.to_string())?,
+            Some(Place::Table(table)) => {
+                check(&[("`translators` are of SGML and XML, not of `pairs`", self.translators.is_empty())])?;
+                table.validate().map_err(|fault| fault.to_string())?;
+            }
             Some(Place::Files(_)) => {
                 check(&[("`inside` is for `pairs`, a table in a zip archive", self.inside.is_none())])?;
             }
@@ -201,7 +218,7 @@ impl Grammar {
     pub fn read(self, split: &str) -> Option<ParallelText> {
         let samples = self.samples(split)?.into_iter();
         let (source, target) = samples.map(|sample| (sample.source, sample.target)).unzip();
-        Some(ParallelText { source, target })
+        Some(ParallelText { source, target, ..ParallelText::default() })
     }
 }
 

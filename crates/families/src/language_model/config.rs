@@ -282,8 +282,27 @@ impl LanguageConfig {
         }
         let config: Self = checkpoint::parse(path, Value::Object(json))?;
         let config = Self { family, ..config };
+        if let Some(width) = config.stored_width(path).filter(|width| *width != config.d_head()) {
+            let fault = format!(
+                "it lacks `head_dim`: add the line \"head_dim\": {width}, the width of the heads in its tensors"
+            );
+            return Err(refusal(fault));
+        }
         config.validate().map_err(refusal)?;
         Ok(config)
+    }
+
+    /// Width of a head in the weights next to a `config.json` that may give it and does not: tools that narrow a model leave its heads
+    /// as they were. `None` if weights do not tell.
+    fn stored_width(&self, path: &Path) -> Option<i64> {
+        let is_given = self.head_dim.is_some() || self.family.keys.entries.contains(&("head_dim", None));
+        if is_given || !self.pruned_heads.is_empty() {
+            return None;
+        }
+        let file = TensorFile::open_folder(path.parent()?).ok()?;
+        let queries = file.names().find(|name| name.ends_with("layers.0.self_attn.q_proj.weight"))?;
+        let (rows, heads) = (*file.shape(queries)?.first()?, self.num_attention_heads.max(1) as i64);
+        (rows > 0 && rows % heads == 0).then(|| rows / heads)
     }
 
     /// Refuses an impossible model: the fault, in words.

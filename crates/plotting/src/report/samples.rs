@@ -81,7 +81,7 @@ impl Split {
             }
         };
         match self {
-            Self::Pairs(ParallelText { source, target }) => {
+            Self::Pairs(ParallelText { source, target, .. }) => {
                 let both = source.into_iter().zip(target);
                 both.map(|(source, target)| format!("{source} \u{2192} {target}")).collect()
             }
@@ -223,8 +223,11 @@ mod tests {
         let documents = "task = 'language-modelling'\n[data]\n[data.splits]\n\
                          test = { files = ['c.txt'], documents = { kind = 'lines' } }";
         let text = |text: &str| text.to_owned();
-        let both =
-            ParallelText { source: vec![text("one"), text("two")], target: vec![text("un"), text("deux")] };
+        let both = ParallelText {
+            source: vec![text("one"), text("two")],
+            target: vec![text("un"), text("deux")],
+            ..ParallelText::default()
+        };
         let example = Example { input: Input::Text(text("fine")), label: text("good") };
         for (toml, sha256, expected) in [
             (pairs, checksum::of_pairs(&both), "one \u{2192} un"),

@@ -27,7 +27,7 @@ pub(super) fn describe(
     known: &Known,
     mut splits: Splits,
 ) -> Result<Option<Vec<String>>, Error> {
-    if one(splits.test())?.path.is_dir() {
+    if holds_images(&one(splits.test())?.path) {
         return of_images(toml, model, classes, known, &splits);
     }
     let mut table = read(one(splits.test())?, known)?;
@@ -108,7 +108,7 @@ pub(super) fn finish(
     for (split, files) in &splits.files {
         let file = one(files)?;
         let shown = path(&file.shown);
-        let source = if file.path.is_dir() { format!("{{ images = {shown} }}") } else { shown };
+        let source = if holds_images(&file.path) { format!("{{ images = {shown} }}") } else { shown };
         toml.raw(split, &source, splits.because(split));
     }
     toml.section("score");
@@ -120,6 +120,11 @@ pub(super) fn finish(
 pub(super) fn one(files: &[DataFile]) -> Result<&DataFile, Error> {
     let [file] = files else { return Err(several(files, "name each by --test, --train or --dev")) };
     Ok(file)
+}
+
+/// True for a folder that is no table.
+fn holds_images(path: &Path) -> bool {
+    path.is_dir() && tables::kind_of(path).is_none()
 }
 
 fn read(file: &DataFile, known: &Known) -> Result<Table, Error> {
@@ -165,7 +170,8 @@ fn fine_tuning(toml: &mut TomlText, splits: &Splits) -> Result<(), Error> {
 }
 
 fn not_a_table(file: &Path) -> Error {
-    let allowed = "a classifier needs .csv, .tsv or .jsonl with a text and a class in each row";
+    let allowed =
+        "a classifier needs .csv, .tsv, .jsonl, .parquet or .arrow with a text and a class in each row";
     Error::Invalid(format!("`{}` is not a supported table: {allowed}", file.display()))
 }
 

@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use corpus::images;
+use corpus::{images, tables};
 use training::Machine;
 
 use super::toml_text::Because;
@@ -51,7 +51,6 @@ const NO_DATA: [&[&str]; 2] = [
         ".cff",
         ".lock",
         ".sh",
-        ".arrow",
         "_info.json",
         "_infos.json",
         "_dict.json",
@@ -148,7 +147,8 @@ pub(super) fn several(files: &[DataFile], option: &str) -> Error {
     ask(format!("several files for one split: {}", quoted(&names)), option)
 }
 
-/// A file, or the files of a folder, in alphabetical order; hidden ones do not count. Folders with images by class count as files.
+/// A file, or the files of a folder, in alphabetical order; hidden ones do not count. Folders with images by class, and those
+/// of `save_to_disk`, count as files.
 /// Looks in the data folder too.
 fn expand(path: &Path, machine: &Machine) -> Result<Vec<DataFile>, Error> {
     let in_data = machine.data.join(path);
@@ -162,8 +162,9 @@ fn expand(path: &Path, machine: &Machine) -> Result<Vec<DataFile>, Error> {
     if path.is_dir() {
         let entries = std::fs::read_dir(path).map_err(|source| Error::read(path, source))?;
         let entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        let holds_images = |path: &PathBuf| images::list(path).is_ok();
-        paths = paths.into_iter().chain(entries.clone()).filter(holds_images).collect();
+        let is_data_set =
+            |path: &PathBuf| images::list(path).is_ok() || path.is_dir() && tables::kind_of(path).is_some();
+        paths = paths.into_iter().chain(entries.clone()).filter(is_data_set).collect();
         if paths.is_empty() {
             paths = entries.into_iter().filter(|path| path.is_file() && is_data(path)).collect();
         }
@@ -171,13 +172,6 @@ fn expand(path: &Path, machine: &Machine) -> Result<Vec<DataFile>, Error> {
         if paths.is_empty() {
             return Err(Error::Invalid(format!("no data in `{}`: the folder has no files", path.display())));
         }
-    }
-    if let Some(path) = paths.iter().find(|path| path.extension().is_some_and(|ending| ending == "parquet")) {
-        let convert = "python -c \"import pandas; pandas.read_parquet('IN').to_csv('OUT.csv', index=False)\"";
-        return Err(Error::Invalid(format!(
-            "`{}` is Parquet, which is not read: convert it by {convert}",
-            path.display()
-        )));
     }
     let file = |path: PathBuf| Ok(DataFile { shown: shown(&path, machine)?, path });
     paths.into_iter().map(file).collect()

@@ -10,11 +10,11 @@ use stats::entities;
 use super::classification::{finish, number, one};
 use super::files::Splits;
 use super::model::{Classes, InitialModel};
-use super::toml_text::{Because, TomlText, column, list, quoted};
+use super::toml_text::{self, Because, TomlText, column, list, quoted};
 use super::{Known, ask};
 use crate::error::Error;
 
-/// Fields of JSON that usually list words, and those that list tags.
+/// Fields that usually list words, and those that list tags.
 const LISTS: [&[&str]; 2] = [&["tokens", "words"], &["ner_tags", "tags", "labels", "pos_tags", "chunk_tags"]];
 
 /// Describes a classifier of tokens.
@@ -49,8 +49,9 @@ pub(super) fn describe(
         toml.raw("rename", &format!("{{ {} }}", pairs.join(", ")), Because::Assumed(why));
     }
     let words = [column(&format.text), column(&format.label)];
-    let kind = if format.kind == FileKind::Conll { "conll" } else { "jsonl" };
-    let written = format!("{{ kind = \"{kind}\", text = {}, label = {} }}", words[0], words[1]);
+    let kind = tables::kind_of(&file.path).filter(|_| format.kind != FileKind::Conll);
+    let kind = kind.map_or("\"conll\"", toml_text::kind);
+    let written = format!("{{ kind = {kind}, text = {}, label = {} }}", words[0], words[1]);
     toml.raw("format", &written, because);
     let are_entities = labels.iter().all(|label| label == "O" || entities::parse(label).is_some());
     let is_iob1 = examples.iter_mut().any(|example| Scheme::Iob2.apply(example).is_err());
@@ -76,11 +77,17 @@ fn labels<'a>(classes: &'a Classes, known: &'a Known) -> Result<&'a [String], Er
 
 /// The columns of words and of tags.
 fn format(path: &Path, known: &Known, labels: &[String]) -> Result<(Format, Because), Error> {
-    let text = tables::read_text(path)?;
     let told = known.text.as_deref().zip(known.label.as_deref());
-    if tables::kind_of(path) == Some(RowKind::Jsonl) {
-        return of_lists(path, &text, told);
+    let of_fields = match tables::kind_of(path) {
+        Some(RowKind::Jsonl) => Some(FileKind::Jsonl),
+        Some(RowKind::Parquet) => Some(FileKind::Parquet),
+        Some(RowKind::Arrow) => Some(FileKind::Arrow),
+        _ => None,
+    };
+    if let Some(kind) = of_fields {
+        return of_lists(path, kind, told);
     }
+    let text = tables::read_text(path)?;
     let Some((words, tags)) = told else { return of_columns(path, &text, labels) };
     match (words.parse(), tags.parse()) {
         (Ok(words), Ok(tags)) => Ok((columns(words, tags), Because::Told)),
@@ -98,19 +105,19 @@ fn columns(words: usize, tags: usize) -> Format {
     entry(FileKind::Conll, Column::Number(words), Column::Number(tags))
 }
 
-/// Fields of JSON that are named, or have usual names in the first line.
-fn of_lists(path: &Path, text: &str, told: Option<(&str, &str)>) -> Result<(Format, Because), Error> {
-    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let is_there = |name: &&&str| first.contains(&format!("\"{name}\""));
+/// Fields that are named, or have usual names in the first row.
+fn of_lists(path: &Path, kind: FileKind, told: Option<(&str, &str)>) -> Result<(Format, Because), Error> {
+    let fields = tables::fields(path)?;
+    let is_there = |name: &&&str| fields.iter().any(|field| field == **name);
     let [words, tags] = LISTS.map(|names| names.iter().find(is_there).copied());
-    let because = if told.is_some() { Because::Told } else { Because::Found("the first line".to_owned()) };
+    let because = if told.is_some() { Because::Told } else { Because::Found("the first row".to_owned()) };
     let (words, tags) = told.or(words.zip(tags)).ok_or_else(|| {
         let [words, tags] = LISTS.map(|names| names.join(", "));
         let what = format!("`{}` has no lists named {words} and {tags}", path.display());
         ask(what, "--text and --label name them")
     })?;
     let [words, tags] = [words, tags].map(|name| Column::Name(name.to_owned()));
-    Ok((entry(FileKind::Jsonl, words, tags), because))
+    Ok((entry(kind, words, tags), because))
 }
 
 /// The first column, or the second after numbers, and the last one that has the model's tags.

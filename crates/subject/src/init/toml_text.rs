@@ -102,6 +102,8 @@ pub(super) fn kind(kind: RowKind) -> &'static str {
         RowKind::Csv => "\"csv\"",
         RowKind::Tsv => "\"tsv\"",
         RowKind::Jsonl => "\"jsonl\"",
+        RowKind::Parquet => "\"parquet\"",
+        RowKind::Arrow => "\"arrow\"",
     }
 }
 

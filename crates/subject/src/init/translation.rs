@@ -164,10 +164,10 @@ fn sides(files: &[DataFile], known: &Known) -> Result<Sides, Error> {
     }
 }
 
-/// The ending of a file's name, without `.gz`.
+/// The ending of a file's name, without `.gz` and `.zst`.
 fn ending(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    name.trim_end_matches(".gz").rsplit('.').next().unwrap_or_default().to_owned()
+    name.trim_end_matches(".gz").trim_end_matches(".zst").rsplit('.').next().unwrap_or_default().to_owned()
 }
 
 fn of_table(file: &DataFile, table: &Table, known: &Known) -> Result<Sides, Error> {

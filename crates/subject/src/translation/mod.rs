@@ -21,7 +21,7 @@ use corpus::parallel::ParallelText;
 use corpus::placed::PlacedToken;
 use corpus::sentence_tokenizer::{SentenceTokenizer, check_rows};
 use corpus::tokenizer::SubwordTokenizer;
-use records::Identity;
+use records::{CLUSTERS, Identity};
 use serde_json::{Value, json};
 use stats::bleu::{Bleu, BleuTokenizer};
 use stats::text::TextMetric;
@@ -209,11 +209,15 @@ impl Task for Translation {
         self.metric
     }
 
-    fn describe(&self, identity: &mut Identity, _: &ParallelText) {
-        identity.metric = match self.metric {
+    fn describe(&self, identity: &mut Identity, text: &ParallelText) {
+        let signature = match self.metric {
             Metric::Texts(metric) => metric.signature(),
             _ => format!("BLEU|{}", Bleu::of(self.tokenize).signature()),
         };
+        identity.metric = signature.replace("nrefs:1|", &format!("nrefs:{}|", text.reference_count()));
+        if !text.documents.is_empty() && self.metric == Metric::Bleu {
+            identity.arguments.insert(CLUSTERS.to_owned(), json!(text.document_lengths()));
+        }
         identity.arguments.insert("decoding".to_owned(), described(&self.search));
         if !self.prefix.is_empty() {
             identity.arguments.insert("source_prefix".to_owned(), self.prefix.clone().into());

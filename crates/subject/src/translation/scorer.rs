@@ -56,13 +56,13 @@ impl Scorer for Sentences<'_> {
         }
         let bleu = Bleu::of(self.tokenize);
         let counted = |(translation, &row): (&Translation, &usize)| {
-            let (text, reference) =
-                (self.tokenizer.decode(&translation.tokens), &self.prepared.text.target[row]);
+            let (text, references) =
+                (self.tokenizer.decode(&translation.tokens), self.prepared.text.references(row));
             match self.metric {
                 Metric::Texts(metric) => {
-                    metric.segment(&text, reference).into_iter().map(Cell::Count).collect()
+                    metric.segment_of(&text, &references).into_iter().map(Cell::Count).collect()
                 }
-                _ => Segments::Bleu(vec![bleu.segment(&text, reference)]).cells(0),
+                _ => Segments::Bleu(vec![bleu.segment_of(&text, &references)]).cells(0),
             }
         };
         let of_set = |found: &Vec<Translation>| found.iter().zip(request.rows).map(counted).collect();
