@@ -8,7 +8,7 @@ use crate::test_files::read_as;
 fn try_read(name: &str, content: &str, answers: &str, format: &str) -> Result<Vec<Choice>, String> {
     read_as(name, content, |path| {
         fs::write(path.with_file_name("answers.lst"), answers).unwrap();
-        read(path, &toml::from_str(format).unwrap(), &mut BadRows::default())
+        read(path, &toml::from_str(format).unwrap(), &mut Shots::none(), &mut BadRows::default())
     })
 }
 
@@ -22,7 +22,7 @@ fn fault(content: &str, format: &str) -> String {
 
 fn choice(context: &str, choices: &[&str], answer: usize) -> Choice {
     let choices = choices.iter().map(|&choice| choice.to_owned()).collect();
-    Choice { context: context.to_owned(), choices, answer, group: None }
+    Choice { context: context.to_owned(), choices, answer, ..Choice::default() }
 }
 
 const BLIMP: &str =
@@ -76,7 +76,7 @@ fn answers_may_stand_in_a_file_of_their_own() {
     let mut bad = BadRows::new(BadRowRule::Skip);
     let left = read_as("q", content.replace("\"How?\"", "[1.5]"), |path| {
         fs::write(path.with_file_name("answers.lst"), "1\n0\n").unwrap();
-        super::read(path, &toml::from_str(PIQA).unwrap(), &mut bad)
+        super::read(path, &toml::from_str(PIQA).unwrap(), &mut Shots::none(), &mut bad)
     });
     assert_eq!((&left.unwrap()[..], bad.skipped), (&expected[1..], 1));
 }

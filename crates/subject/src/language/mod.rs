@@ -371,8 +371,10 @@ impl Task for LanguageModelling {
 impl LanguageModelling {
     /// The rule of choices in a split.
     fn rule(&self, split: &str) -> ChoiceRule {
-        let own = self.data.splits.get(split).and_then(|split| split.rule);
-        own.unwrap_or(self.score.choices)
+        match self.data.splits.get(split) {
+            Some(split) if split.has_targets() => ChoiceRule::Acc,
+            own => own.and_then(|split| split.rule).unwrap_or(self.score.choices),
+        }
     }
 
     /// The BOS token that precedes contexts; `None` if none does.

@@ -482,7 +482,7 @@ mod tests {
 
     fn question(context: &str, choices: &[&str]) -> Choice {
         let choices = choices.iter().map(|&choice| choice.to_owned()).collect();
-        Choice { context: context.to_owned(), choices, answer: 1, group: None }
+        Choice { context: context.to_owned(), choices, answer: 1, ..Choice::default() }
     }
 
     /// A sentence is predicted from the symbol before it, a continuation from its context alone.

@@ -179,8 +179,7 @@ mod tests {
                     .iter()
                     .map(|first| format!("{first}{}", text()))
                     .collect(),
-                answer: 0,
-                group: None,
+                ..Choice::default()
             })
             .collect();
         let tokenizer = LanguageTokenizer::characters(["ab cd"].into_iter());
