@@ -185,15 +185,21 @@ impl ChoiceFormat {
         }
         let is_single = matches!(self.choices, Choices::Target { .. });
         match (&self.choices, &self.answer) {
-            (_, Some(_)) if is_single => Some("`choices.target` is the only choice: it has no `answer`".to_owned()),
+            (_, Some(_)) if is_single => {
+                Some("`choices.target` is the only choice: it has no `answer`".to_owned())
+            }
             (_, None) if !is_single => Some("`answer` is missing: it is the right choice".to_owned()),
             (Choices::Each(fields), _) if fields.len() < 2 => {
                 Some(format!("`choices` names {} of the at least 2 fields", fields.len()))
             }
-            (Choices::Each(fields), _) if self.contexts.as_ref().is_some_and(|own| own.len() != fields.len()) => {
+            (Choices::Each(fields), _)
+                if self.contexts.as_ref().is_some_and(|own| own.len() != fields.len()) =>
+            {
                 Some(format!("`contexts` must be as many as `choices`, which are {}", fields.len()))
             }
-            (Choices::Each(fields), Some(Answer::Always { always })) if !(1..=fields.len()).contains(always) => {
+            (Choices::Each(fields), Some(Answer::Always { always }))
+                if !(1..=fields.len()).contains(always) =>
+            {
                 Some(format!("the answer is always {always}, but must be from 1 to {}", fields.len()))
             }
             (_, Some(Answer::Always { always: 0 })) => {
@@ -219,10 +225,11 @@ impl ChoiceFormat {
             Some(Answer::Jinja { jinja }) => Some(jinja),
             _ => None,
         };
-        let contexts = [&self.context, &self.description].into_iter().flatten().filter_map(|context| match context {
-            Context::Jinja { jinja } => Some(jinja),
-            Context::Braces(_) => None,
-        });
+        let contexts =
+            [&self.context, &self.description].into_iter().flatten().filter_map(|context| match context {
+                Context::Jinja { jinja } => Some(jinja),
+                Context::Braces(_) => None,
+            });
         contexts.chain(choices).chain(answer).map(String::as_str)
     }
 
@@ -298,7 +305,14 @@ impl ChoiceFormat {
             let ending = jinja::fill(jinja, record)?.text().map_err(|fault| format!("its answer {fault}"))?;
             let answer = within(*answer, 0, choices.len())?;
             let endings = vec![ending; choices.len()];
-            return Ok(Choice { contexts: choices, choices: endings, answer, group, delimiter, ..Choice::default() });
+            return Ok(Choice {
+                contexts: choices,
+                choices: endings,
+                answer,
+                group,
+                delimiter,
+                ..Choice::default()
+            });
         }
         let contexts = self.contexts.iter().flatten().map(|text| self.text(text, record));
         let contexts = contexts.collect::<Result<_, _>>()?;
@@ -313,13 +327,18 @@ impl ChoiceFormat {
             Choices::Each(texts) => texts.iter().map(|text| self.text(text, record)).collect(),
             Choices::Target { target } => {
                 let target = jinja::fill_text(target, record)?;
-                if target.trim().is_empty() { Err("its target is blank".to_owned()) } else { Ok(vec![target]) }
+                if target.trim().is_empty() {
+                    Err("its target is blank".to_owned())
+                } else {
+                    Ok(vec![target])
+                }
             }
             Choices::Jinja { jinja } => match jinja::fill(jinja, record)? {
                 Filled::List(members) => members.into_iter().map(text).collect(),
-                other => {
-                    Err(format!("its choices are `{}`, but a list of texts is needed", excerpt(&text(other)?)))
-                }
+                other => Err(format!(
+                    "its choices are `{}`, but a list of texts is needed",
+                    excerpt(&text(other)?)
+                )),
             },
         }
     }
@@ -341,7 +360,10 @@ impl ChoiceFormat {
             Answer::Always { always } => (always.to_string(), 1),
             Answer::Numbered { field, first } => {
                 let truth = record.truth(field).filter(|_| *first == 0);
-                (truth.map_or_else(|| record.text(field), |truth| Ok(usize::from(truth).to_string()))?, *first)
+                (
+                    truth.map_or_else(|| record.text(field), |truth| Ok(usize::from(truth).to_string()))?,
+                    *first,
+                )
             }
             Answer::File { first, .. } => (from_file.unwrap_or_default().to_owned(), *first),
             Answer::Named { field, within } => {
@@ -350,7 +372,10 @@ impl ChoiceFormat {
             Answer::Jinja { jinja } => return self.answer_by(jinja, record, choices),
         };
         let number = given.trim().parse::<usize>().ok().filter(|number| *number >= first);
-        number.map_or_else(|| Err(beyond(&given, first, choices.len())), |number| within(number, first, choices.len()))
+        number.map_or_else(
+            || Err(beyond(&given, first, choices.len())),
+            |number| within(number, first, choices.len()),
+        )
     }
 
     /// The one that a template gives: by its number, or its text.
@@ -369,7 +394,9 @@ impl ChoiceFormat {
         match (choices.iter().position(|choice| *choice == text), jinja::digits(&text)) {
             (Some(place), _) => Ok(place),
             (None, Some(number)) => within(number, 0, choices.len()), // of a table, whose cells are texts
-            (None, None) => Err(format!("its answer is `{}`, which must be one of {}", excerpt(&text), listed(choices))),
+            (None, None) => {
+                Err(format!("its answer is `{}`, which must be one of {}", excerpt(&text), listed(choices)))
+            }
         }
     }
 }

@@ -65,7 +65,8 @@ fn python(value: &Value) -> String {
         ValueKind::Bool => "False".to_owned(),
         ValueKind::None => "None".to_owned(),
         ValueKind::Seq | ValueKind::Iterable => {
-            let members: Vec<String> = value.try_iter().into_iter().flatten().map(|value| python(&value)).collect();
+            let members: Vec<String> =
+                value.try_iter().into_iter().flatten().map(|value| python(&value)).collect();
             format!("[{}]", members.join(", "))
         }
         _ => value.as_str().map_or_else(|| value.to_string(), |text| Json::from(text).to_string()),
@@ -73,7 +74,12 @@ fn python(value: &Value) -> String {
 }
 
 /// `index` of lists and texts, which [`unknown_method_callback`] lacks.
-fn method(state: &State<'_, '_>, value: &Value, name: &str, args: &[Value]) -> Result<Value, minijinja::Error> {
+fn method(
+    state: &State<'_, '_>,
+    value: &Value,
+    name: &str,
+    args: &[Value],
+) -> Result<Value, minijinja::Error> {
     let ("index", [wanted]) = (name, args) else {
         return unknown_method_callback(state, value, name, args);
     };
@@ -99,9 +105,8 @@ pub(super) fn check(template: &str) -> Result<(), String> {
 pub(super) fn fill(template: &str, record: &Record) -> Result<Filled, String> {
     let filled = fill_line(template, record)?;
     Ok(match filled {
-        Filled::Text(text) if !record.fields().contains_key(template) => {
-            literals(&text).map_or(Filled::Text(text), |texts| Filled::List(texts.into_iter().map(Filled::Text).collect()))
-        }
+        Filled::Text(text) if !record.fields().contains_key(template) => literals(&text)
+            .map_or(Filled::Text(text), |texts| Filled::List(texts.into_iter().map(Filled::Text).collect())),
         other => other,
     })
 }
@@ -131,7 +136,10 @@ pub(super) fn fill_text(template: &str, record: &Record) -> Result<String, Strin
                     asked.iter().filter(|name| !record.fields().contains_key(*name)).collect();
                 asked.sort_unstable();
                 let asked = if asked.is_empty() { "a value".to_owned() } else { listed(asked) };
-                format!("template `{}` asks for {asked}, which the row lacks: there are {known}", excerpt(template))
+                format!(
+                    "template `{}` asks for {asked}, which the row lacks: there are {known}",
+                    excerpt(template)
+                )
             }
             _ => unfit(template, &fault),
         }
@@ -148,9 +156,9 @@ fn of_field(value: &Json) -> Result<Filled, String> {
     match value {
         Json::String(text) => Ok(Filled::Text(text.clone())),
         Json::Bool(value) => Ok(Filled::Number(usize::from(*value))),
-        Json::Number(number) => {
-            Ok(number.as_u64().map_or_else(|| Filled::Text(number.to_string()), |number| Filled::Number(number as usize)))
-        }
+        Json::Number(number) => Ok(number
+            .as_u64()
+            .map_or_else(|| Filled::Text(number.to_string()), |number| Filled::Number(number as usize))),
         Json::Array(members) => Ok(Filled::List(members.iter().map(of_field).collect::<Result<_, _>>()?)),
         Json::Null => Err("is null, but text is needed".to_owned()),
         Json::Object(_) => Err("is an object, but text is needed".to_owned()),
@@ -166,7 +174,8 @@ pub(super) fn digits(text: &str) -> Option<usize> {
 fn literals(text: &str) -> Option<Vec<String>> {
     static MEMBER: LazyLock<Regex> = LazyLock::new(|| {
         let texts = r#"'''(?<a>(?:[^\\]|\\.)*?)'''|"""(?<b>(?:[^\\]|\\.)*?)"""|'(?<c>(?:[^'\\]|\\.)*)'|"(?<d>(?:[^"\\]|\\.)*)""#;
-        Regex::new(&format!(r"(?s)\A\s*(?:{texts}|(?<e>-?[0-9][0-9.]*))\s*(?<then>,|\z)")).expect("a pattern of ours")
+        Regex::new(&format!(r"(?s)\A\s*(?:{texts}|(?<e>-?[0-9][0-9.]*))\s*(?<then>,|\z)"))
+            .expect("a pattern of ours")
     });
     let mut rest = text.strip_prefix('[')?.strip_suffix(']')?;
     let mut members = Vec::new();
@@ -189,7 +198,10 @@ fn unescaped(text: &str) -> String {
         let escape = if letter == '\\' { letters.next() } else { None };
         let mut code = |digits: usize| {
             let code: String = letters.by_ref().take(digits).collect();
-            u32::from_str_radix(&code, 16).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER)
+            u32::from_str_radix(&code, 16)
+                .ok()
+                .and_then(char::from_u32)
+                .unwrap_or(char::REPLACEMENT_CHARACTER)
         };
         match escape {
             None => plain.push(letter),
@@ -249,8 +261,14 @@ mod tests {
             ("{{text[start:end]}}", text("two")),
             ("{% set place = start + n | length %}{{text[place:]}}", text("wo three")),
             ("{% set first = text[:4] %}{{[first+a, first+'b']}}", texts(&["one it's", "one b"])),
-            ("{{[text+\", right? Yes, \"+a,text]}}", texts(&["one two three, right? Yes, it's", "one two three"])),
-            ("['''{{text}}\\nyes''', '''{{text}}\\nno''']", texts(&["one two three\nyes", "one two three\nno"])),
+            (
+                "{{[text+\", right? Yes, \"+a,text]}}",
+                texts(&["one two three, right? Yes, it's", "one two three"]),
+            ),
+            (
+                "['''{{text}}\\nyes''', '''{{text}}\\nno''']",
+                texts(&["one two three\nyes", "one two three\nno"]),
+            ),
             ("[{{text}}]", text("[one two three]")),
             ("{{text|regex_replace('(t)(w)', '\\\\2\\\\1')}}", text("one wto three")),
             ("", text("")),
@@ -258,7 +276,10 @@ mod tests {
             assert_eq!(fill(template, &record), Ok(expected), "{template}");
         }
         for (template, expected) in [
-            ("{{x}} {{a}}", "template `{{x}} {{a}}` asks for `x`, which the row lacks: there are `a`, `answers`"),
+            (
+                "{{x}} {{a}}",
+                "template `{{x}} {{a}}` asks for `x`, which the row lacks: there are `a`, `answers`",
+            ),
             ("{{choices.label.index('C')}}", "`C` is not in [\"A\", \"B\"]"),
             ("none", "field `none` is null, but text is needed"),
             ("{{a.frobnicate()}}", "template `{{a.frobnicate()}}`: unknown method"),

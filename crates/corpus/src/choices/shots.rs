@@ -75,7 +75,10 @@ impl Shots {
         // one is drawn in excess, since it may be the question
         let drawn = number + usize::from(self.own);
         if others.len() < number || self.draws.is_some() && all.len() < drawn {
-            return Err(format!("it needs {number} examples from `fewshot.files`, which have {}", others.len()));
+            return Err(format!(
+                "it needs {number} examples from `fewshot.files`, which have {}",
+                others.len()
+            ));
         }
         let mut chosen: Vec<usize> = match &mut self.draws {
             None => others,
@@ -83,7 +86,8 @@ impl Shots {
                 let found = sample(draws, all.len(), drawn);
                 let mut found: Vec<usize> = found.into_iter().filter(is_other).collect();
                 if found.len() < number {
-                    found = sample(draws, others.len(), number).into_iter().map(|place| others[place]).collect();
+                    found =
+                        sample(draws, others.len(), number).into_iter().map(|place| others[place]).collect();
                 }
                 found
             }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use super::harness::ProcessDocs;
 use super::harness;
+pub use super::harness::ProcessDocs;
 use super::{BadRows, check};
 use crate::choices::{self, Choice, ChoiceFormat, Choices, Fewshot, Shots};
 use crate::documents::{self, Document, DocumentFormat};
@@ -189,7 +189,8 @@ pub fn splits<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Spl
         let Some(like) = &own.like else { return Ok((name.clone(), own.clone())) };
         let fault = |fault: &str| D::Error::custom(format!("data.splits.{name} is like `{like}`{fault}"));
         let SplitFiles { files, documents, choices, from, fewshot, fetch, .. } = own;
-        let others = [documents.is_some(), choices.is_some(), from.is_some(), fewshot.is_some(), fetch.is_some()];
+        let others =
+            [documents.is_some(), choices.is_some(), from.is_some(), fewshot.is_some(), fetch.is_some()];
         if !files.is_empty() || others.contains(&true) {
             return Err(fault(": only `rule` can be its own"));
         }
@@ -247,18 +248,29 @@ impl SplitFiles {
         let Some(rule) = &self.fewshot else { return Ok(Shots::none()) };
         let format = ChoiceFormat { description: None, ..format.clone() };
         let (mut none, mut bad) = (Shots::none(), BadRows::default());
-        let read = rule.files.iter().map(|file| choices::read(&folder.join(file), &format, &mut none, &mut bad));
+        let read =
+            rule.files.iter().map(|file| choices::read(&folder.join(file), &format, &mut none, &mut bad));
         Ok(Shots::new(rule, read.collect::<Result<Vec<_>, _>>()?.concat()))
     }
 
     /// Refuses what contradicts itself.
     pub fn validate(&self) -> Result<(), String> {
-        let is_usable = |rule: &Fewshot| rule.number.is_some_and(|number| number > 0) && !rule.files.is_empty();
+        let is_usable =
+            |rule: &Fewshot| rule.number.is_some_and(|number| number > 0) && !rule.files.is_empty();
         check(&[
-            ("`fewshot` is for `choices` with an answer", self.fewshot.is_none() || self.choices.is_some() && !self.has_targets()),
-            ("`fewshot` needs `number`, at least 1, and `files`", self.fewshot.as_ref().is_none_or(is_usable)),
+            (
+                "`fewshot` is for `choices` with an answer",
+                self.fewshot.is_none() || self.choices.is_some() && !self.has_targets(),
+            ),
+            (
+                "`fewshot` needs `number`, at least 1, and `files`",
+                self.fewshot.as_ref().is_none_or(is_usable),
+            ),
             ("`process_docs` is for `from`, tasks of lm-evaluation-harness", self.process_docs.is_none()),
-            ("the rule of a target is `acc`", !self.has_targets() || self.rule.is_none_or(|rule| rule == ChoiceRule::Acc)),
+            (
+                "the rule of a target is `acc`",
+                !self.has_targets() || self.rule.is_none_or(|rule| rule == ChoiceRule::Acc),
+            ),
             ("`files` names none", !self.files.is_empty()),
             ("`rule` is for `choices`", self.rule.is_none() || self.choices.is_some()),
             (

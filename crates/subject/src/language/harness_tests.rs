@@ -72,9 +72,17 @@ impl Task {
         for (name, text) in &self.yaml {
             std::fs::write(folder.join(name), text).unwrap();
         }
-        let done = if self.yaml.values().any(|text| text.contains("process_docs:")) { "process_docs = 'done'" } else { "" };
+        let done = if self.yaml.values().any(|text| text.contains("process_docs:")) {
+            "process_docs = 'done'"
+        } else {
+            ""
+        };
         let number = self.number;
-        let shots = if number > 0 { format!("fewshot = {{ number = {number}, files = ['train.jsonl'] }}") } else { String::new() };
+        let shots = if number > 0 {
+            format!("fewshot = {{ number = {number}, files = ['train.jsonl'] }}")
+        } else {
+            String::new()
+        };
         let split = format!("from = 'lm-eval:{}'\nfiles = ['rows.jsonl']\n{done}\n{shots}", self.from);
         let mut split: SplitFiles = toml::from_str(&split).unwrap();
         split.translate(folder).unwrap();
@@ -92,7 +100,8 @@ fn tasks_are_scored_as_by_the_harness() {
     let Expected { models, tasks } = serde_json::from_slice(&expected).unwrap();
     let folder = tempfile::tempdir().unwrap();
     for (name, model) in &models {
-        let tokenizer = LanguageTokenizer::load(&here.join("../corpus/tests/fixtures/language").join(name)).unwrap();
+        let tokenizer =
+            LanguageTokenizer::load(&here.join("../corpus/tests/fixtures/language").join(name)).unwrap();
         let models = Models::new(model.load(folder.path()), Precision::F32).unwrap();
         for (task, described) in &tasks {
             let known = &described.results[name];
@@ -117,8 +126,13 @@ fn tasks_are_scored_as_by_the_harness() {
             for (rule, known) in [(ChoiceRule::Acc, known.acc), (ChoiceRule::AccNorm, known.acc_norm)] {
                 let Some(known) = known else { continue };
                 let (Texts::Questions(questions), rows) = (&texts, rows(rule)) else { unreachable!() };
-                let request =
-                    Request { rows: &units, sets: &[HeadSet::none()], rescale: false, sets_per_batch: 1, replacement: None };
+                let request = Request {
+                    rows: &units,
+                    sets: &[HeadSet::none()],
+                    rescale: false,
+                    sets_per_batch: 1,
+                    replacement: None,
+                };
                 let (found, _) = Predictions { rows: &rows }.score(&models, &request, None).unwrap();
                 let pairs = found[0].iter().zip(questions);
                 let right = pairs.filter(|(found, question)| found.choice() == question.answer).count();
