@@ -66,9 +66,13 @@ pub fn of_documents(documents: &[Document]) -> String {
 
 /// Of questions with their choices, answers and groups.
 pub fn of_questions(questions: &[Choice]) -> String {
-    let parts = |Choice { context, choices, answer, group }: &Choice| {
+    let parts = |Choice { context, contexts, choices, delimiter, answer, group }: &Choice| {
         let known = [format!("{answer} of {}", choices.len()), format!("{group:?}"), context.clone()];
-        known.into_iter().chain(choices.iter().cloned()).collect::<Vec<_>>()
+        let all = known.into_iter().chain(choices.iter().cloned());
+        // absent where choices share one context and a space precedes them
+        let own = (!contexts.is_empty()).then(|| format!("contexts {contexts:?}"));
+        let delimiter = delimiter.as_ref().map(|delimiter| format!("delimiter {delimiter:?}"));
+        all.chain(own).chain(delimiter).collect::<Vec<_>>()
     };
     of_parts(questions.iter().flat_map(parts))
 }

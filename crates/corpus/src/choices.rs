@@ -4,13 +4,16 @@
 //! lm-evaluation-harness, <https://github.com/EleutherAI/lm-evaluation-harness>: the answer is the choice with the greatest
 //! log-probability after the context (`acc`), or the greatest for each of its characters (`acc_norm`).
 mod format;
+mod jinja;
+mod shots;
 mod template;
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
 
-pub use self::format::{Answer, ChoiceFormat, Choices};
+pub use self::format::{Answer, ChoiceFormat, Choices, Context, Text};
+pub use self::shots::{Fewshot, Shots};
 use words::excerpt;
 
 use crate::Error;
@@ -18,12 +21,16 @@ use crate::parallel;
 use crate::rows::{BadRows, Column, Record, Source};
 
 /// A question, its possible answers, and the right one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
     /// The text before each choice; empty in minimal pairs.
     pub context: String,
-    /// The possible answers, at least two, none of them blank.
+    /// The text after it that precedes each choice alone; empty if the choices have one context.
+    pub contexts: Vec<String>,
+    /// The possible answers, none of them blank. A single one is right if the model finds each of its tokens most probable.
     pub choices: Vec<String>,
+    /// The text between context and choice; if not given, a space, or nothing without a context.
+    pub delimiter: Option<String>,
     /// The right one, counted from 0.
     pub answer: usize,
     /// The subject of the question, such as the paradigm of a minimal pair; `None` if the data do not say.
@@ -42,9 +49,9 @@ pub struct Continuation {
 }
 
 impl Choice {
-    /// Returns true if the context has more than white space, which moves to the continuation.
+    /// Returns true if a context has more than white space, which moves to the continuation.
     pub fn has_context(&self) -> bool {
-        !self.context.trim_end().is_empty()
+        (0..self.choices.len()).any(|place| !self.before(place).trim_end().is_empty())
     }
 
     /// The parts of each choice that are given and scored.
@@ -54,27 +61,50 @@ impl Choice {
     /// <https://github.com/EleutherAI/lm-evaluation-harness/blob/04e74420b0000ea417f1d44b23c6e298b04b7977/lm_eval/api/model.py>);
     /// characters are counted without either.
     ///
-    /// Differs from it: without a context no space stands before the choice, which is a whole sentence then.
+    /// Differs from it: without a context no space stands before the choice, which is a whole sentence then, unless a delimiter is
+    /// given; and characters are those of the choice also where each choice has a context of its own.
     pub fn parts(&self) -> Vec<Continuation> {
-        let context = self.context.trim_end();
-        let spaces = &self.context[context.len()..];
-        let part = |choice: &String| {
-            let continuation =
-                if self.context.is_empty() { choice.clone() } else { format!("{spaces} {choice}") };
+        let part = |(place, choice): (usize, &String)| {
+            let whole = self.before(place);
+            let context = whole.trim_end();
+            let (spaces, delimiter) = (&whole[context.len()..], self.between(&whole));
+            let continuation = format!("{spaces}{delimiter}{choice}");
             Continuation { context: context.to_owned(), continuation, characters: choice.chars().count() }
         };
-        self.choices.iter().map(part).collect()
+        self.choices.iter().enumerate().map(part).collect()
+    }
+
+    /// The context of a choice.
+    fn before(&self, place: usize) -> String {
+        format!("{}{}", self.context, self.contexts.get(place).map_or("", String::as_str))
+    }
+
+    fn between(&self, context: &str) -> &str {
+        self.delimiter.as_deref().unwrap_or(if context.is_empty() { "" } else { " " })
+    }
+
+    /// The question with its answer, as an example for others.
+    fn answered(&self) -> String {
+        let context = self.before(self.answer);
+        format!("{context}{}{}", self.between(&context), self.choices[self.answer])
     }
 }
 
-/// Reads the questions of a file: UTF-8, plain or gzip (`.gz`), with or without byte-order mark and carriage returns.
+/// Reads the questions of a file: UTF-8, plain or gzip (`.gz`), with or without byte-order mark and carriage returns. Examples from
+/// `shots` precede each.
 ///
 /// # Errors
 /// If the description contradicts itself; if a file is missing, torn, empty or not UTF-8; if a row lacks a field or its
 /// answer, has fewer than two choices, a blank one, or an answer that is none of them. Each names the file and the row.
-pub fn read(path: &Path, format: &ChoiceFormat, bad: &mut BadRows) -> Result<Vec<Choice>, Error> {
-    let template = format.template()?;
-    let columns = format.columns(&template);
+/// If there are too few examples.
+pub fn read(
+    path: &Path,
+    format: &ChoiceFormat,
+    shots: &mut Shots,
+    bad: &mut BadRows,
+) -> Result<Vec<Choice>, Error> {
+    let templates = format.templates()?;
+    let columns = format.columns(&templates);
     let columns: Vec<&Column> = columns.iter().collect();
     let open = || Source::open(path).and_then(|source| format.layout().read(&source, path, &columns));
     let mut records = open()?.peekable();
@@ -84,7 +114,13 @@ pub fn read(path: &Path, format: &ChoiceFormat, bad: &mut BadRows) -> Result<Vec
     let answers = answers(path, format, || Ok(open()?.count()))?;
     let choice = |(place, record): (usize, Result<Record, Error>)| {
         let (record, answer) = (record?, answers.as_ref().map(|answers| answers[place].as_str()));
-        format.choice(&record, &template, answer).map_err(|reason| record.fault(path, reason))
+        let mut question = || {
+            let mut choice = format.choice(&record, &templates.context, answer)?;
+            let description = templates.description.fill(&record)?.text()?;
+            choice.context = description + &shots.before(&choice)? + &choice.context;
+            Ok(choice)
+        };
+        question().map_err(|reason: String| record.fault(path, reason))
     };
     let first = format.first.unwrap_or(usize::MAX);
     bad.sift_all(records.enumerate().take(first).map(choice))
@@ -96,7 +132,7 @@ fn answers(
     format: &ChoiceFormat,
     questions: impl Fn() -> Result<usize, Error>,
 ) -> Result<Option<Vec<String>>, Error> {
-    let Answer::File { file, .. } = &format.answer else { return Ok(None) };
+    let Some(Answer::File { file, .. }) = &format.answer else { return Ok(None) };
     let beside = path.with_file_name(file);
     let lines = parallel::read_lines(&beside)?;
     parallel::check_lengths((path, questions()?), (&beside, lines.len()))?;

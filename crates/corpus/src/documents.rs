@@ -149,6 +149,12 @@ pub struct DocumentSample {
 }
 
 impl DocumentFormat {
+    /// A file of these units, all of which count.
+    pub(crate) fn of(kind: DocumentKind) -> Self {
+        let (text, header, quoting, inside) = (None, None, None, None);
+        Self { kind, text, header, quoting, inside, distinct: None, share: None, sample: None, predict: None }
+    }
+
     /// Finds what is wrong with the description itself, before there is a file.
     pub fn validate(&self) -> Result<(), Error> {
         let reason = self.fault_of_text().or_else(|| self.fault_of_choice());

@@ -33,7 +33,10 @@ impl Reader {
         let mut bad = BadRows::default();
         match self {
             Labelled(format) => labelled::read(path, &toml::from_str(format).unwrap(), &mut bad).map(drop),
-            Choices(format) => choices::read(path, &toml::from_str(format).unwrap(), &mut bad).map(drop),
+            Choices(format) => {
+                choices::read(path, &toml::from_str(format).unwrap(), &mut choices::Shots::none(), &mut bad)
+                    .map(drop)
+            }
             Documents(format) => {
                 documents::read(&[path.to_owned()], &toml::from_str(format).unwrap(), &mut bad).map(drop)
             }

@@ -167,8 +167,8 @@ impl Layout {
         Rows::new(text, self).next().map(|row| row.cells.len())
     }
 
-    /// Reads the rows of a file, with these columns unless it is JSON, and the faults of others. Parquet and Arrow are read as what
-    /// they are, whatever the kind; `path` is for messages about text.
+    /// Reads the rows of a file, with these columns unless it is JSON, all if they are none, and the faults of others. Parquet and Arrow are
+    /// read as what they are, whatever the kind; `path` is for messages about text.
     pub(crate) fn read(
         self,
         source: &Source,
@@ -199,6 +199,9 @@ impl Layout {
             true => rows.next().ok_or_else(|| Error::no_examples(path))?.cells,
             false => Vec::new(),
         };
+        let all: Vec<Column> = header.iter().cloned().map(Column::Name).collect();
+        let all: Vec<&Column> = all.iter().collect();
+        let columns = if columns.is_empty() { &all } else { columns };
         let places = columns.iter().map(|column| place(column, &header)).collect::<Result<Vec<_>, _>>();
         let places = places.map_err(|reason| Error::Invalid(format!("`{}` {reason}", path.display())))?;
         // A row that is shorter or longer than the header has its texts in the wrong columns.

@@ -16,7 +16,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const TASKS: [(char, &str); 3] = [('T', "translation"), ('C', "classification"), ('L', "language-modelling")];
 
 /// Heading on the page, tasks, and table in a subject's file. The second cells of a table for several tasks say which have the key.
-const SECTIONS: [(&str, &str, &str); 23] = [
+const SECTIONS: [(&str, &str, &str); 24] = [
     ("The whole file", "TCL", ""),
     ("`[data]`", "TCL", "data"),
     ("`grammar`", "TCL", "data.grammar"),
@@ -29,6 +29,7 @@ const SECTIONS: [(&str, &str, &str); 23] = [
     ("`sample`", "L", "data.splits.x.documents.sample"),
     ("`choices`", "L", "data.splits.x.choices"),
     ("`answer`", "L", "data.splits.x.choices.answer"),
+    ("`fewshot`", "L", "data.splits.x.fewshot"),
     ("`[windows]`", "L", "windows"),
     ("`[score]`", "TCL", "score"),
     ("`[checkpoint]`", "TCL", "checkpoint"),

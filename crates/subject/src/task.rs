@@ -28,6 +28,11 @@ pub(crate) trait Spec: Clone + Debug + DeserializeOwned + 'static {
     /// Refuses values that make no sense: the fault, in words.
     fn validate(&self) -> Result<(), String>;
 
+    /// Reads the files that it names, relative to its own folder, for what they say: the fault, in words.
+    fn complete(&mut self, _folder: &Path) -> Result<(), String> {
+        Ok(())
+    }
+
     /// The entries that the files of all tasks have.
     fn outline(&self) -> Outline<'_>;
 

@@ -33,7 +33,9 @@ struct Entry {
 type Read = fn(&str, &Path, &str) -> Result<Box<dyn AnySubjectFile>, String>;
 
 fn read_as<T: Trained>(name: &str, path: &Path, text: &str) -> Result<Box<dyn AnySubjectFile>, String> {
-    Ok(Box::new(SubjectFile::<T> { name: name.to_owned(), path: path.to_owned(), spec: parse(text)? }))
+    let mut spec: T::Spec = parse(text)?;
+    spec.complete(path.parent().unwrap_or(Path::new("")))?;
+    Ok(Box::new(SubjectFile::<T> { name: name.to_owned(), path: path.to_owned(), spec }))
 }
 
 /// The entry that says how the others are to be read.

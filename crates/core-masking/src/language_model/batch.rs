@@ -31,6 +31,9 @@ pub struct PredictionBatch {
     pub choices: Option<ChoiceRows>,
     /// Tokens in which choices of two part.
     pub contrasts: Vec<Contrast>,
+    /// True if [`LanguageModel::sweep`](super::LanguageModel::sweep) gives, instead of nats, the logits by which each token falls short of
+    /// the most probable one: 0 for a token that greedy search chooses.
+    pub shortfalls: bool,
 }
 
 /// Rows that are the choices of questions: those of a question stand side by side.
@@ -72,6 +75,7 @@ impl PredictionBatch {
             rows: tensor(&rows),
             choices: None,
             contrasts: Vec::new(),
+            shortfalls: false,
         }
     }
 

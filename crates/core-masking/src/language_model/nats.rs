@@ -70,6 +70,18 @@ fn tiled_nats(hidden: &Tensor, Output { table, cap }: &Output, labels: &Tensor) 
     Tensor::cat(&parts.map(of_part).collect::<Vec<_>>(), 0)
 }
 
+/// Logits by which each label falls short of the most probable token, `[predictions]`: 0 if it is that token.
+///
+/// - `hidden`: `[predictions, d_model]`
+/// - `labels`: `[predictions]`
+pub(super) fn shortfalls(hidden: &Tensor, output: &Output, labels: &Tensor) -> Tensor {
+    let of_part = |(hidden, labels): (Tensor, Tensor)| {
+        let logits = wide(&output.logits(&hidden)); // [part, vocab]
+        logits.amax([-1].as_slice(), false) - logit_of(&logits, &labels)
+    };
+    no_grad(|| Tensor::cat(&parts(hidden, output, labels).map(of_part).collect::<Vec<_>>(), 0))
+}
+
 /// Cross-entropy in nats, summed over the predictions of a batch: what training minimises; a scalar.
 pub fn training_loss(
     model: &LanguageModel,

@@ -2,7 +2,7 @@
 use families::rotary::Turning;
 use tch::Tensor;
 
-use super::nats::token_nats;
+use super::nats::{shortfalls, token_nats};
 use super::{LanguageModel, PredictionBatch};
 use crate::attention::MultiHeadAttention;
 use crate::rotary::Turns;
@@ -38,7 +38,7 @@ impl LanguageModel {
         Variants::new(self, Attention::SelfAttention, sets, rescale)
     }
 
-    /// Nats of each prediction of a batch under each variant, `[predictions]`.
+    /// Nats of each prediction of a batch under each variant, `[predictions]`; shortfalls, if the batch asks for them.
     ///
     /// - `together`: nodes of the tree of variants that are computed as rows of one batch, which bounds the memory
     /// - `trunk`: what an earlier call left for this batch, used if all variants leave the layers below it intact
@@ -61,11 +61,12 @@ impl LanguageModel {
         let enter = || self.embed(&batch.ids, 0, &ModelDropout::OFF);
         let trunk = Trunk::up_to(variants.lowest, trunk, &batch.ids.size(), enter, pass);
         let walk = Walk::new(&texts, variants, Attention::SelfAttention, rows, together);
+        let measure = if batch.shortfalls { shortfalls } else { token_nats };
         let mut found = Vec::new();
         walk.ascend(trunk.layer..self.layers.len(), &trunk.x, &mut |x, nodes| {
             for (place, node) in nodes.into_iter().enumerate() {
                 let hidden = self.normalised(&batch.predicting(&walk.of_node(x, place)));
-                found.push((node, token_nats(&hidden, &self.output, &batch.labels)));
+                found.push((node, measure(&hidden, &self.output, &batch.labels)));
             }
         });
         (walk.by_variant(found), trunk)

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use words::excerpt;
 
 use super::Choice;
+use super::jinja::{self, Filled};
 use super::template::Template;
 use crate::Error;
 use crate::foreign::listed;
@@ -27,13 +28,23 @@ pub struct ChoiceFormat {
     /// True if cells of a table may stand in quotation marks; if not given, only in CSV.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoting: Option<bool>,
-    /// The text before each choice, with fields in braces: `Question: {goal}\nAnswer:`. Empty if not given.
+    /// The text before each choice. Empty if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context: Option<String>,
+    pub context: Option<Context>,
+    /// A text before each choice for that choice alone, after `context`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contexts: Option<Vec<Text>>,
     /// The place of the choices.
     pub choices: Choices,
-    /// The right one.
-    pub answer: Answer,
+    /// The right one; the only one if not given, of `choices = { target = "..." }`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+    /// The text between context and choice; a space if not given, and nothing where there is no context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<String>,
+    /// The text before the context and the examples that precede it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<Context>,
     /// The field that names the subject of a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
@@ -45,14 +56,59 @@ pub struct ChoiceFormat {
     pub wikihow: Option<bool>,
 }
 
+/// The text before the choices of a row.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "`context` is a text with fields in braces, or { jinja = \"...\" }"
+)]
+pub enum Context {
+    /// With fields in braces: `Question: {goal}\nAnswer:`.
+    Braces(String),
+    /// By a template of lm-evaluation-harness.
+    Jinja {
+        /// The template. If it gives a number, the choices are contexts of their own, and the answer is the text that follows each.
+        jinja: String,
+    },
+}
+
+/// A text of a row.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(untagged, deny_unknown_fields, expecting = "a choice is a field, or { text = \"...\" }")]
+pub enum Text {
+    /// That of a field.
+    Field(String),
+    /// The same in all rows.
+    Literal {
+        /// The text. The space that separates it from the context may stand at its beginning.
+        text: String,
+    },
+}
+
 /// The place of the choices of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(untagged, expecting = "`choices` is a list of fields, or a field that holds a list")]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "`choices` is a list of fields and literals { text = \"...\" }, a field that holds a list, { jinja = \"...\" } or \
+                 { target = \"...\" }"
+)]
 pub enum Choices {
     /// In a field that holds a list.
     List(String),
-    /// Each in a field of its own.
-    Fields(Vec<String>),
+    /// Each in a field of its own, or the same in all rows.
+    Each(Vec<Text>),
+    /// In the list that a template of lm-evaluation-harness gives.
+    Jinja {
+        /// The template.
+        jinja: String,
+    },
+    /// A single text by such a template, which is right if the model finds each of its tokens most probable (LAMBADA).
+    Target {
+        /// The template.
+        target: String,
+    },
 }
 
 /// The right choice.
@@ -60,8 +116,8 @@ pub enum Choices {
 #[serde(
     untagged,
     deny_unknown_fields,
-    expecting = "`answer` is { always = 1 }, { field = \"...\", first = 0 }, { field = \"...\", within = \"...\" } or \
-                 { file = \"...\", first = 0 }"
+    expecting = "`answer` is { always = 1 }, { field = \"...\", first = 0 }, { field = \"...\", within = \"...\" }, \
+                 { file = \"...\", first = 0 } or { jinja = \"...\" }"
 )]
 pub enum Answer {
     /// The same in all rows.
@@ -90,68 +146,122 @@ pub enum Answer {
         /// The number of the first choice, 0 or 1.
         first: usize,
     },
+    /// The one that a template of lm-evaluation-harness gives: its number, counted from 0, or its text.
+    Jinja {
+        /// The template.
+        jinja: String,
+    },
 }
 
 impl ChoiceFormat {
     /// Finds what is wrong with the description itself, before there is a file.
     pub fn validate(&self) -> Result<(), Error> {
-        self.template().map(drop)
+        self.templates().map(drop)
     }
 
-    /// The template of the context, if nothing is wrong with the description.
-    pub(super) fn template(&self) -> Result<Template, Error> {
+    /// The templates, if nothing is wrong with the description.
+    pub(super) fn templates(&self) -> Result<Templates<'_>, Error> {
         let wrong = |reason: String| Error::of_format(reason);
-        let template = Template::parse(self.context.as_deref().unwrap_or_default()).map_err(wrong)?;
-        self.fault(&template).map_or(Ok(template), |reason| Err(wrong(reason)))
+        let templates = Templates {
+            context: Part::parse(self.context.as_ref()).map_err(wrong)?,
+            description: Part::parse(self.description.as_ref()).map_err(wrong)?,
+        };
+        self.fault(&templates).map_or(Ok(templates), |reason| Err(wrong(reason)))
     }
 
-    fn fault(&self, template: &Template) -> Option<String> {
+    fn fault(&self, templates: &Templates<'_>) -> Option<String> {
         let has_lists =
-            matches!(self.choices, Choices::List(_)) || matches!(self.answer, Answer::Named { .. });
+            matches!(self.choices, Choices::List(_)) || matches!(self.answer, Some(Answer::Named { .. }));
         if has_lists && !self.kind.has_lists() {
             return Some(
                 "a table has no lists: `choices` must be a list of columns, and `answer` a number".to_owned(),
             );
         }
-        if let Some(fault) = self.layout().fault(self.columns(template).iter()) {
+        if let Some(fault) = self.layout().fault(self.columns(templates).iter()) {
             return Some(fault);
         }
+        if let Some(fault) = self.jinjas().find_map(|template| jinja::check(template).err()) {
+            return Some(fault);
+        }
+        let is_single = matches!(self.choices, Choices::Target { .. });
         match (&self.choices, &self.answer) {
-            (Choices::Fields(fields), _) if fields.len() < 2 => {
+            (_, Some(_)) if is_single => {
+                Some("`choices.target` is the only choice: it has no `answer`".to_owned())
+            }
+            (_, None) if !is_single => Some("`answer` is missing: it is the right choice".to_owned()),
+            (Choices::Each(fields), _) if fields.len() < 2 => {
                 Some(format!("`choices` names {} of the at least 2 fields", fields.len()))
             }
-            (Choices::Fields(fields), Answer::Always { always }) if !(1..=fields.len()).contains(always) => {
+            (Choices::Each(fields), _)
+                if self.contexts.as_ref().is_some_and(|own| own.len() != fields.len()) =>
+            {
+                Some(format!("`contexts` must be as many as `choices`, which are {}", fields.len()))
+            }
+            (Choices::Each(fields), Some(Answer::Always { always }))
+                if !(1..=fields.len()).contains(always) =>
+            {
                 Some(format!("the answer is always {always}, but must be from 1 to {}", fields.len()))
             }
-            (_, Answer::Always { always: 0 }) => {
+            (_, Some(Answer::Always { always: 0 })) => {
                 Some("the answer is always 0: choices are counted from 1".to_owned())
             }
-            (_, Answer::Numbered { first, .. } | Answer::File { first, .. }) if *first > 1 => {
+            (_, Some(Answer::Numbered { first, .. } | Answer::File { first, .. })) if *first > 1 => {
                 Some(format!("`first`, the number of the first choice, is {first}, but must be 0 or 1"))
             }
-            (_, Answer::File { file, .. }) if !is_file_name(file) => {
+            (_, Some(Answer::File { file, .. })) if !is_file_name(file) => {
                 Some(format!("`{}` is no name of a file in the folder of the questions", excerpt(file)))
             }
             _ => None,
         }
     }
 
-    /// The fields that are needed of each row but for those of the context.
-    fn named_fields(&self) -> impl Iterator<Item = &str> {
+    /// The templates of lm-evaluation-harness.
+    fn jinjas(&self) -> impl Iterator<Item = &str> {
         let choices = match &self.choices {
-            Choices::List(field) => std::slice::from_ref(field),
-            Choices::Fields(fields) => fields,
+            Choices::Jinja { jinja } | Choices::Target { target: jinja } => Some(jinja),
+            Choices::List(_) | Choices::Each(_) => None,
         };
         let answer = match &self.answer {
-            Answer::Numbered { field, .. } | Answer::Named { field, .. } => Some(field),
-            Answer::Always { .. } | Answer::File { .. } => None,
+            Some(Answer::Jinja { jinja }) => Some(jinja),
+            _ => None,
         };
-        choices.iter().chain(answer).chain(&self.group).map(String::as_str)
+        let contexts =
+            [&self.context, &self.description].into_iter().flatten().filter_map(|context| match context {
+                Context::Jinja { jinja } => Some(jinja),
+                Context::Braces(_) => None,
+            });
+        contexts.chain(choices).chain(answer).map(String::as_str)
     }
 
-    /// The columns that are needed of a table, each once.
-    pub(super) fn columns(&self, template: &Template) -> Vec<Column> {
-        let mut fields: Vec<&str> = self.named_fields().chain(template.fields()).collect();
+    /// The fields that are needed of each row but for those of templates.
+    fn named_fields(&self) -> impl Iterator<Item = &str> {
+        let list = match &self.choices {
+            Choices::List(field) => Some(field),
+            _ => None,
+        };
+        let each = match &self.choices {
+            Choices::Each(texts) => texts.as_slice(),
+            _ => &[],
+        };
+        let each = each.iter().chain(self.contexts.iter().flatten()).filter_map(|text| match text {
+            Text::Field(field) => Some(field),
+            Text::Literal { .. } => None,
+        });
+        let answer = match &self.answer {
+            Some(Answer::Numbered { field, .. } | Answer::Named { field, .. }) => Some(field),
+            _ => None,
+        };
+        list.into_iter().chain(each).chain(answer).chain(&self.group).map(String::as_str)
+    }
+
+    /// The columns that are needed of a table, each once; none if templates may name any.
+    pub(super) fn columns(&self, templates: &Templates<'_>) -> Vec<Column> {
+        if self.jinjas().next().is_some() {
+            return Vec::new();
+        }
+        let Templates { context, description } = templates;
+        let fields = self.named_fields().chain(context.fields()).chain(description.fields());
+        let mut fields: Vec<&str> = fields.collect();
         fields.sort_unstable();
         fields.dedup();
         let column = |field: &str| match field.parse() {
@@ -165,22 +275,22 @@ impl ChoiceFormat {
         Layout { kind: self.kind, header: self.header, quoting: self.quoting }
     }
 
-    /// The question of a row; `from_file` is its line in the file of answers. The error says what is wrong with it.
+    /// The question of a row, without its description; `from_file` is its line in the file of answers. The error says what is wrong
+    /// with it.
     pub(super) fn choice(
         &self,
         record: &Record,
-        template: &Template,
+        context: &Part<'_>,
         from_file: Option<&str>,
     ) -> Result<Choice, String> {
-        let mut choices = match &self.choices {
-            Choices::List(field) => record.texts(field)?,
-            Choices::Fields(fields) => {
-                fields.iter().map(|field| record.text(field)).collect::<Result<_, _>>()?
-            }
-        };
-        let mut context = template.fill(record)?;
+        let mut choices = self.choices(record)?;
+        let mut context = context.fill(record)?;
+        if matches!(self.choices, Choices::Target { .. }) {
+            let context = context.text()?;
+            return Ok(Choice { context, choices, delimiter: self.delimiter.clone(), ..Choice::default() });
+        }
         if self.wikihow == Some(true) {
-            context = without_brackets(&context);
+            context = Filled::Text(without_brackets(&context.text()?));
             choices.iter_mut().for_each(|choice| *choice = without_brackets(choice));
         }
         if choices.len() < 2 {
@@ -189,26 +299,152 @@ impl ChoiceFormat {
         if let Some(place) = choices.iter().position(|choice| choice.trim().is_empty()) {
             return Err(format!("its choice {} is blank", place + 1));
         }
-        let answer = self.answer(record, from_file, choices.len())?;
         let group = self.group.as_ref().map(|field| record.text(field)).transpose()?;
-        Ok(Choice { context, choices, answer, group })
+        let delimiter = self.delimiter.clone();
+        if let (Filled::Number(answer), Some(Answer::Jinja { jinja })) = (&context, &self.answer) {
+            let ending = jinja::fill(jinja, record)?.text().map_err(|fault| format!("its answer {fault}"))?;
+            let answer = within(*answer, 0, choices.len())?;
+            let endings = vec![ending; choices.len()];
+            return Ok(Choice {
+                contexts: choices,
+                choices: endings,
+                answer,
+                group,
+                delimiter,
+                ..Choice::default()
+            });
+        }
+        let contexts = self.contexts.iter().flatten().map(|text| self.text(text, record));
+        let contexts = contexts.collect::<Result<_, _>>()?;
+        let answer = self.answer(record, from_file, &choices)?;
+        Ok(Choice { context: context.text()?, contexts, choices, answer, group, delimiter })
+    }
+
+    fn choices(&self, record: &Record) -> Result<Vec<String>, String> {
+        let text = |filled: Filled| filled.text().map_err(|fault| format!("a choice {fault}"));
+        match &self.choices {
+            Choices::List(field) => record.texts(field),
+            Choices::Each(texts) => texts.iter().map(|text| self.text(text, record)).collect(),
+            Choices::Target { target } => {
+                let target = jinja::fill_text(target, record)?;
+                if target.trim().is_empty() {
+                    Err("its target is blank".to_owned())
+                } else {
+                    Ok(vec![target])
+                }
+            }
+            Choices::Jinja { jinja } => match jinja::fill(jinja, record)? {
+                Filled::List(members) => members.into_iter().map(text).collect(),
+                other => Err(format!(
+                    "its choices are `{}`, but a list of texts is needed",
+                    excerpt(&text(other)?)
+                )),
+            },
+        }
+    }
+
+    fn text(&self, text: &Text, record: &Record) -> Result<String, String> {
+        match text {
+            Text::Field(field) => record.text(field).map_err(|fault| match field.trim() == field {
+                true => fault,
+                false => format!("{fault}; a literal choice is {{ text = \"{}\" }}", excerpt(field)),
+            }),
+            Text::Literal { text } if self.delimiter.is_some() => Ok(text.clone()),
+            Text::Literal { text } => Ok(text.strip_prefix(' ').unwrap_or(text).to_owned()),
+        }
     }
 
     /// The right choice, counted from 0.
-    fn answer(&self, record: &Record, from_file: Option<&str>, choices: usize) -> Result<usize, String> {
-        let (given, first) = match &self.answer {
+    fn answer(&self, record: &Record, from_file: Option<&str>, choices: &[String]) -> Result<usize, String> {
+        let (given, first) = match self.answer.as_ref().expect("validated") {
             Answer::Always { always } => (always.to_string(), 1),
-            Answer::Numbered { field, first } => (record.text(field)?, *first),
+            Answer::Numbered { field, first } => {
+                let truth = record.truth(field).filter(|_| *first == 0);
+                (
+                    truth.map_or_else(|| record.text(field), |truth| Ok(usize::from(truth).to_string()))?,
+                    *first,
+                )
+            }
             Answer::File { first, .. } => (from_file.unwrap_or_default().to_owned(), *first),
             Answer::Named { field, within } => {
-                return position(&record.text(field)?, &record.texts(within)?, choices);
+                return position(&record.text(field)?, &record.texts(within)?, choices.len());
             }
+            Answer::Jinja { jinja } => return self.answer_by(jinja, record, choices),
         };
-        let number = given.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(first));
-        number.filter(|number| *number < choices).ok_or_else(|| {
-            let last = choices - 1 + first;
-            format!("its answer is `{}`, but must be a number from {first} to {last}", excerpt(&given))
-        })
+        let number = given.trim().parse::<usize>().ok().filter(|number| *number >= first);
+        number.map_or_else(
+            || Err(beyond(&given, first, choices.len())),
+            |number| within(number, first, choices.len()),
+        )
+    }
+
+    /// The one that a template gives: by its number, or its text.
+    fn answer_by(&self, jinja: &str, record: &Record, choices: &[String]) -> Result<usize, String> {
+        let given = match jinja::fill(jinja, record)? {
+            Filled::List(mut members) if members.len() == 1 => members.remove(0),
+            Filled::List(members) => {
+                return Err(format!("it has {} right answers, but 1 is needed", members.len()));
+            }
+            other => other,
+        };
+        let text = match given {
+            Filled::Number(number) => return within(number, 0, choices.len()),
+            other => other.text()?,
+        };
+        match (choices.iter().position(|choice| *choice == text), jinja::digits(&text)) {
+            (Some(place), _) => Ok(place),
+            (None, Some(number)) => within(number, 0, choices.len()), // of a table, whose cells are texts
+            (None, None) => {
+                Err(format!("its answer is `{}`, which must be one of {}", excerpt(&text), listed(choices)))
+            }
+        }
+    }
+}
+
+/// A number of a choice, counted from 0.
+fn within(number: usize, first: usize, choices: usize) -> Result<usize, String> {
+    let place = number.checked_sub(first).filter(|place| *place < choices);
+    place.ok_or_else(|| beyond(&number.to_string(), first, choices))
+}
+
+fn beyond(given: &str, first: usize, choices: usize) -> String {
+    let last = choices - 1 + first;
+    format!("its answer is `{}`, but must be a number from {first} to {last}", excerpt(given))
+}
+
+/// What precedes the choices, parsed.
+pub(super) struct Templates<'a> {
+    pub(super) context: Part<'a>,
+    pub(super) description: Part<'a>,
+}
+
+/// A part of it.
+pub(super) enum Part<'a> {
+    Braces(Template),
+    Jinja(&'a str),
+}
+
+impl<'a> Part<'a> {
+    fn parse(context: Option<&'a Context>) -> Result<Self, String> {
+        match context {
+            None => Template::parse("").map(Self::Braces),
+            Some(Context::Braces(text)) => Template::parse(text).map(Self::Braces),
+            Some(Context::Jinja { jinja }) => Ok(Self::Jinja(jinja)),
+        }
+    }
+
+    fn fields(&self) -> Vec<&str> {
+        match self {
+            Self::Braces(template) => template.fields(),
+            Self::Jinja(_) => Vec::new(),
+        }
+    }
+
+    pub(super) fn fill(&self, record: &Record) -> Result<Filled, String> {
+        match self {
+            Self::Braces(template) => template.fill(record).map(Filled::Text),
+            Self::Jinja(jinja) => jinja::fill_line(jinja, record),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::test_files::read_as;
 fn try_read(name: &str, content: &str, answers: &str, format: &str) -> Result<Vec<Choice>, String> {
     read_as(name, content, |path| {
         fs::write(path.with_file_name("answers.lst"), answers).unwrap();
-        read(path, &toml::from_str(format).unwrap(), &mut BadRows::default())
+        read(path, &toml::from_str(format).unwrap(), &mut Shots::none(), &mut BadRows::default())
     })
 }
 
@@ -22,7 +22,7 @@ fn fault(content: &str, format: &str) -> String {
 
 fn choice(context: &str, choices: &[&str], answer: usize) -> Choice {
     let choices = choices.iter().map(|&choice| choice.to_owned()).collect();
-    Choice { context: context.to_owned(), choices, answer, group: None }
+    Choice { context: context.to_owned(), choices, answer, ..Choice::default() }
 }
 
 const BLIMP: &str =
@@ -76,7 +76,7 @@ fn answers_may_stand_in_a_file_of_their_own() {
     let mut bad = BadRows::new(BadRowRule::Skip);
     let left = read_as("q", content.replace("\"How?\"", "[1.5]"), |path| {
         fs::write(path.with_file_name("answers.lst"), "1\n0\n").unwrap();
-        super::read(path, &toml::from_str(PIQA).unwrap(), &mut bad)
+        super::read(path, &toml::from_str(PIQA).unwrap(), &mut Shots::none(), &mut bad)
     });
     assert_eq!((&left.unwrap()[..], bad.skipped), (&expected[1..], 1));
 }
@@ -148,7 +148,42 @@ fn white_space_at_the_end_of_a_context_moves_to_the_continuation() {
 fn answers_of_another_form_are_refused() {
     for wrong in ["answer = { always = 1, first = 0 }", "answer = 'label'", ""] {
         let format = format!("kind = 'jsonl'\nchoices = 'a'\n{wrong}");
-        let error = toml::from_str::<ChoiceFormat>(&format).unwrap_err();
-        assert!(error.message().contains("answer"), "{wrong}: {error}");
+        let read = toml::from_str::<ChoiceFormat>(&format).map_err(|error| error.message().to_owned());
+        let fault = read.and_then(|format| format.validate().map_err(|error| error.to_string())).unwrap_err();
+        assert!(fault.contains("answer"), "{wrong}: {fault}");
     }
+}
+
+/// BoolQ: answers that are words of the task, by a field that is true or false; a literal is written with its space or without.
+#[test]
+fn choices_may_be_literal_and_answers_true_or_false() {
+    let content = "{\"q\": \"is it\", \"answer\": true}\n{\"q\": \"so\", \"answer\": false}\n";
+    for literals in ["{ text = ' no' }, { text = ' yes' }", "{ text = 'no' }, { text = 'yes' }"] {
+        let format = format!(
+            "kind = 'jsonl'\ncontext = '{{q}}?'\nchoices = [{literals}]\nanswer = {{ field = 'answer', first = 0 }}"
+        );
+        let found = choices(content, &format);
+        assert_eq!(found, [choice("is it?", &["no", "yes"], 1), choice("so?", &["no", "yes"], 0)]);
+        assert_eq!(found[0].parts()[1].continuation, " yes");
+    }
+    let format = "kind = 'jsonl'\nchoices = [' no', ' yes']\nanswer = { field = 'answer', first = 0 }";
+    let expected = "no field ` no`: there are `answer`, `q`; a literal choice is { text = \" no\" }";
+    assert!(fault(content, format).ends_with(expected), "{}", fault(content, format));
+    let from_one = "kind = 'jsonl'\nchoices = [{ text = 'no' }, { text = 'yes' }]\nanswer = { field = 'answer', first = 1 }";
+    assert!(fault(content, from_one).contains("`answer` is true or false"), "{}", fault(content, from_one));
+}
+
+/// WinoGrande: each choice has a context of its own, and the same ending.
+#[test]
+fn each_choice_may_have_a_context_of_its_own() {
+    let content = "{\"one\": \"The cat\", \"two\": \"The dog \", \"end\": \"barks.\", \"answer\": \"2\"}\n";
+    let format = "kind = 'jsonl'\ncontext = 'Now: '\ncontexts = ['one', 'two']\nchoices = ['end', 'end']\n\
+                  answer = { field = 'answer', first = 1 }";
+    let [question] = &choices(content, format)[..] else { panic!("one question") };
+    let parts = question.parts();
+    let shown = |place: usize| (parts[place].context.as_str(), parts[place].continuation.as_str());
+    assert_eq!((shown(0), shown(1)), (("Now: The cat", " barks."), ("Now: The dog", "  barks.")));
+    assert_eq!((question.answer, question.answered().as_str()), (1, "Now: The dog  barks."));
+    let fewer = format.replace("contexts = ['one', 'two']", "contexts = ['one']");
+    assert!(fault(content, &fewer).contains("`contexts` must be as many as `choices`, which are 2"));
 }

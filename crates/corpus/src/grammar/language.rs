@@ -113,12 +113,7 @@ fn pair(clause: Clause, group: usize) -> Option<Choice> {
     let right = spell(&words, true, ".");
     words[auxiliary.map_or(root, |arc| arc.dependent)] = wrong.to_owned();
     let choices = vec![right, spell(&words, true, ".")];
-    Some(Choice {
-        context: String::new(),
-        choices,
-        answer: 0,
-        group: Some(AGREEMENT_GROUPS[group].to_owned()),
-    })
+    Some(Choice { choices, group: Some(AGREEMENT_GROUPS[group].to_owned()), ..Choice::default() })
 }
 
 #[cfg(test)]

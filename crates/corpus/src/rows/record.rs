@@ -70,6 +70,11 @@ impl Record {
         own.map_or(label, str::to_owned)
     }
 
+    /// The value of a field that is true or false.
+    pub(crate) fn truth(&self, name: &str) -> Option<bool> {
+        self.value(name).ok()?.as_bool()
+    }
+
     /// True if a field is there and is a list.
     pub(crate) fn is_list(&self, name: &str) -> bool {
         self.value(name).is_ok_and(|value| value.is_array())

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::harness;
+pub use super::harness::ProcessDocs;
 use super::{BadRows, check};
-use crate::choices::{self, Choice, ChoiceFormat};
+use crate::choices::{self, Choice, ChoiceFormat, Choices, Fewshot, Shots};
 use crate::documents::{self, Document, DocumentFormat};
 use crate::grammar::{Domain, SplitSizes, agreement_pairs, language_samples, language_splits};
 use crate::trees::Tree;
@@ -43,6 +45,15 @@ pub struct SplitFiles {
     /// Layout of questions with several answers, or minimal pairs, in them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choices: Option<ChoiceFormat>,
+    /// A task of lm-evaluation-harness that says the same, `lm-eval:task.yaml`, relative to the folder of the setup.
+    #[serde(default, skip_serializing)]
+    pub from: Option<String>,
+    /// Says that the files have what the task's `process_docs` makes.
+    #[serde(default, skip_serializing)]
+    pub process_docs: Option<ProcessDocs>,
+    /// Answered examples before each question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fewshot: Option<Fewshot>,
     /// Rule of choices, if not that of `[score]`.
     #[serde(default, skip_serializing)]
     pub rule: Option<ChoiceRule>,
@@ -177,8 +188,10 @@ pub fn splits<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Spl
     let whole = |(name, own): (&String, &SplitFiles)| {
         let Some(like) = &own.like else { return Ok((name.clone(), own.clone())) };
         let fault = |fault: &str| D::Error::custom(format!("data.splits.{name} is like `{like}`{fault}"));
-        let SplitFiles { files, documents, choices, fetch, .. } = own;
-        if !files.is_empty() || documents.is_some() || choices.is_some() || fetch.is_some() {
+        let SplitFiles { files, documents, choices, from, fewshot, fetch, .. } = own;
+        let others =
+            [documents.is_some(), choices.is_some(), from.is_some(), fewshot.is_some(), fetch.is_some()];
+        if !files.is_empty() || others.contains(&true) {
             return Err(fault(": only `rule` can be its own"));
         }
         let other = read.get(like).filter(|other| other.like.is_none());
@@ -189,6 +202,19 @@ pub fn splits<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Spl
 }
 
 impl SplitFiles {
+    /// Replaces `from` by the entries that it means; `folder` is that of the setup.
+    ///
+    /// # Errors
+    /// If the task cannot be read, or needs what is not done here, such as Python.
+    pub fn translate(&mut self, folder: &Path) -> Result<(), Error> {
+        harness::translate(self, folder)
+    }
+
+    /// Returns true if each question has a single text, whose tokens the model finds most probable or not.
+    pub fn has_targets(&self) -> bool {
+        self.choices.as_ref().is_some_and(|format| matches!(format.choices, Choices::Target { .. }))
+    }
+
     /// The files; `folder` is where data sets are.
     pub fn paths(&self, folder: &Path) -> Vec<PathBuf> {
         self.files.iter().map(|file| folder.join(file)).collect()
@@ -198,7 +224,8 @@ impl SplitFiles {
     pub fn read(&self, folder: &Path, bad: &mut BadRows) -> Option<Result<Texts, Error>> {
         let paths = self.paths(folder);
         let mut read = |format: &ChoiceFormat| {
-            let read = paths.iter().map(|path| choices::read(path, format, bad));
+            let mut shots = self.shots(folder, format)?;
+            let read = paths.iter().map(|path| choices::read(path, format, &mut shots, bad));
             let questions = read.collect::<Result<Vec<_>, _>>()?.concat();
             match scattered(&questions) {
                 Some(group) => {
@@ -216,9 +243,34 @@ impl SplitFiles {
         }
     }
 
+    /// The examples before its questions.
+    fn shots(&self, folder: &Path, format: &ChoiceFormat) -> Result<Shots, Error> {
+        let Some(rule) = &self.fewshot else { return Ok(Shots::none()) };
+        let format = ChoiceFormat { description: None, ..format.clone() };
+        let (mut none, mut bad) = (Shots::none(), BadRows::default());
+        let read =
+            rule.files.iter().map(|file| choices::read(&folder.join(file), &format, &mut none, &mut bad));
+        Ok(Shots::new(rule, read.collect::<Result<Vec<_>, _>>()?.concat()))
+    }
+
     /// Refuses what contradicts itself.
     pub fn validate(&self) -> Result<(), String> {
+        let is_usable =
+            |rule: &Fewshot| rule.number.is_some_and(|number| number > 0) && !rule.files.is_empty();
         check(&[
+            (
+                "`fewshot` is for `choices` with an answer",
+                self.fewshot.is_none() || self.choices.is_some() && !self.has_targets(),
+            ),
+            (
+                "`fewshot` needs `number`, at least 1, and `files`",
+                self.fewshot.as_ref().is_none_or(is_usable),
+            ),
+            ("`process_docs` is for `from`, tasks of lm-evaluation-harness", self.process_docs.is_none()),
+            (
+                "the rule of a target is `acc`",
+                !self.has_targets() || self.rule.is_none_or(|rule| rule == ChoiceRule::Acc),
+            ),
             ("`files` names none", !self.files.is_empty()),
             ("`rule` is for `choices`", self.rule.is_none() || self.choices.is_some()),
             (

@@ -1,5 +1,6 @@
 //! Places of the texts of a split, as the file of a subject says: a module for each task.
 pub mod classification;
+mod harness;
 pub mod language;
 pub mod translation;
 

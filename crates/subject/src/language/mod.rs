@@ -1,5 +1,7 @@
 //! Language modelling: nats per token of documents, and choices between continuations.
 mod data;
+#[cfg(test)]
+mod harness_tests;
 pub(crate) mod memory;
 mod model;
 mod objective;
@@ -230,6 +232,9 @@ impl Task for LanguageModelling {
     }
 
     fn predicts(&self, rows: &Rows) -> Option<PredictedBy> {
+        if rows.has_targets() {
+            return None; // losses are nats, but a target is right or wrong
+        }
         Some(match &rows.segments {
             SegmentsOf::Documents { .. } => {
                 PredictedBy::Losses((0..rows.len()).map(|row| rows.segment(row)).collect())
@@ -371,8 +376,10 @@ impl Task for LanguageModelling {
 impl LanguageModelling {
     /// The rule of choices in a split.
     fn rule(&self, split: &str) -> ChoiceRule {
-        let own = self.data.splits.get(split).and_then(|split| split.rule);
-        own.unwrap_or(self.score.choices)
+        match self.data.splits.get(split) {
+            Some(split) if split.has_targets() => ChoiceRule::Acc,
+            own => own.and_then(|split| split.rule).unwrap_or(self.score.choices),
+        }
     }
 
     /// The BOS token that precedes contexts; `None` if none does.

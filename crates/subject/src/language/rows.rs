@@ -287,6 +287,11 @@ impl Rows {
         }
     }
 
+    /// Returns true if each question has a single choice, which is right if each of its tokens is the most probable.
+    pub(super) fn has_targets(&self) -> bool {
+        matches!(&self.segments, SegmentsOf::Questions { starts, .. } if starts.len() == self.len())
+    }
+
     /// The rows of these units.
     pub(super) fn of_units(&self, units: &[usize]) -> Vec<usize> {
         units.iter().flat_map(|&unit| self.unit(unit)).collect()
@@ -324,14 +329,16 @@ impl Rows {
         Ok(model.batch(&rows.iter().map(window).collect::<Vec<_>>())?)
     }
 
-    /// These units with what their losses are made of: their nats, or, of questions, the choice.
+    /// These units with what their losses are made of: their nats, or, of questions with several answers, the choice.
     ///
     /// # Errors
     /// As for [`batch`](Self::batch).
     pub(super) fn examples(&self, model: &LanguageModel, units: &[usize]) -> Result<PredictionBatch, Error> {
         let rows = self.of_units(units);
         let mut batch = self.batch(model, &rows)?;
-        if let SegmentsOf::Questions { answers, .. } = &self.segments {
+        if let SegmentsOf::Questions { answers, .. } = &self.segments
+            && !self.has_targets()
+        {
             let counts: Vec<usize> = units.iter().map(|&unit| self.unit(unit).len()).collect();
             let answers: Vec<usize> = units.iter().map(|&unit| answers[unit]).collect();
             let lengths: Vec<f64> = rows.iter().map(|&row| self.length(row)).collect();
@@ -482,7 +489,7 @@ mod tests {
 
     fn question(context: &str, choices: &[&str]) -> Choice {
         let choices = choices.iter().map(|&choice| choice.to_owned()).collect();
-        Choice { context: context.to_owned(), choices, answer: 1, group: None }
+        Choice { context: context.to_owned(), choices, answer: 1, ..Choice::default() }
     }
 
     /// A sentence is predicted from the symbol before it, a continuation from its context alone.

@@ -21,7 +21,7 @@ pub(crate) struct Predictions<'a> {
 pub(crate) enum Found {
     /// Of a row of a document its nats, summed over its predictions; of a question the log-odds of the right choice.
     Value(f64),
-    /// Of a question: the place of the choice that the model finds most probable.
+    /// Of a question: the place of the choice that the model finds most probable; of a single one 0 if it is what greedy search finds.
     Choice(usize),
 }
 
@@ -106,7 +106,8 @@ impl Scorer for Predictions<'_> {
         left: Option<Trunk>,
     ) -> Result<(BySet<Found>, Trunk), Error> {
         let model = models.quickest();
-        let batch = self.rows.batch(model, &self.rows.of_units(request.rows))?;
+        let mut batch = self.rows.batch(model, &self.rows.of_units(request.rows))?;
+        batch.shortfalls = self.rows.has_targets();
         let replacement = request.replacement.map(|all| by_row(self.rows, request.rows, all));
         let variants = model.variants(request.sets, request.rescale)?.replaced_by(replacement.as_ref());
         let (nats, trunk) = no_grad(|| model.sweep(&batch, &variants, request.sets_per_batch, left));
@@ -122,6 +123,10 @@ impl Scorer for Predictions<'_> {
                     scores.map(|(scores, &row)| Found::Value(log_odds(&scores, answers[row]))).collect()
                 };
                 nats.into_iter().map(of_set).collect()
+            }
+            SegmentsOf::Questions { .. } if batch.shortfalls => {
+                let is_wrong = |shortfall: f64| Found::Choice(usize::from(shortfall > 0.0));
+                nats.into_iter().map(|shortfalls| shortfalls.into_iter().map(is_wrong).collect()).collect()
             }
             SegmentsOf::Questions { .. } => {
                 let choices = |nats: Vec<f64>| {
@@ -179,8 +184,7 @@ mod tests {
                     .iter()
                     .map(|first| format!("{first}{}", text()))
                     .collect(),
-                answer: 0,
-                group: None,
+                ..Choice::default()
             })
             .collect();
         let tokenizer = LanguageTokenizer::characters(["ab cd"].into_iter());

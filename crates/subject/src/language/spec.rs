@@ -136,6 +136,13 @@ impl Spec for LanguageSpec {
         self.training.as_mut().map(|training| &mut training.seed)
     }
 
+    fn complete(&mut self, folder: &Path) -> Result<(), String> {
+        let mut splits = self.data.splits.iter_mut();
+        splits.try_for_each(|(name, split)| {
+            split.translate(folder).map_err(|fault| format!("data.splits.{name}: {fault}"))
+        })
+    }
+
     fn outline(&self) -> Outline<'_> {
         let LanguageData { train, dev, test, shifted, estimate, grammar, .. } = &self.data;
         Outline {
