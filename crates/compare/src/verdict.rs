@@ -66,7 +66,7 @@ pub(crate) struct Row {
     pub difference: f64,
     pub low: Option<f64>,
     pub high: Option<f64>,
-    /// 95% interval that holds for all runs at once.
+    /// 95% interval that holds for all runs at once; of several runs the verdict is made of it.
     pub simultaneous_low: Option<f64>,
     pub simultaneous_high: Option<f64>,
     /// By swaps of documents, two-sided; if all are right or wrong, the exact test of McNemar.
@@ -88,6 +88,13 @@ pub(crate) struct Row {
     pub documents_to_decide: Option<f64>,
     #[serde(skip)]
     pub digits: usize,
+}
+
+impl Row {
+    /// The interval that the verdict is made of.
+    pub(crate) fn ends(&self, has_several: bool) -> Option<(f64, f64)> {
+        if has_several { self.simultaneous_low.zip(self.simultaneous_high) } else { self.low.zip(self.high) }
+    }
 }
 
 /// All rows, and how they were made.
@@ -181,7 +188,8 @@ impl Judge<'_> {
             false => Interval { low: -ends.high, high: -ends.low },
         };
         let cost = if self.lower_is_better { found.delta } else { -found.delta };
-        let power = match found.interval.map(loss).filter(|_| margin > 0.0) {
+        let deciding = if self.args.runs.len() > 2 { found.simultaneous } else { found.interval };
+        let power = match deciding.map(loss).filter(|_| margin > 0.0) {
             Some(ends) => Some(power(base, own, (ends.high - cost, margin), self.testing)?),
             None => None,
         };
@@ -207,7 +215,7 @@ impl Judge<'_> {
             p_paired_t: if task.is_clustered { None } else { paired_t(base, own) },
             p_bootstrap: found.p_bootstrap,
             margin,
-            verdict: Verdict::of(ends.map(loss), margin),
+            verdict: Verdict::of(deciding.map(loss), margin),
             power: power.map(|power| power.power),
             documents_to_decide: power.and_then(|power| power.segments).map(|all| (all * per_segment).ceil()),
             digits: metric.digits(),

@@ -173,7 +173,7 @@ pub fn test_rows<R: TestedRow>(
     blocks.retain(|name| names.contains(row_of(name)));
     let mut store = Store::new(blocks, metric_of(measured)?);
     let mut families: BTreeMap<(String, String), Vec<&mut R>> = BTreeMap::new();
-    for row in rows {
+    for row in rows.iter_mut() {
         families.entry((row.family(), row.base())).or_default().push(row);
     }
     testing.block = 1;
@@ -198,6 +198,7 @@ pub fn test_rows<R: TestedRow>(
         let whole = measured.families.get(&family).copied();
         test_one_family(rows, &mut store, &base, (whole, &clusters, *testing))?;
     }
+    R::compare(rows);
     Ok(())
 }
 

@@ -15,7 +15,7 @@ pub(crate) use outcomes::{Document, Outcomes};
 pub(crate) use texts::Texts;
 
 use crate::Error;
-use crate::args::Args;
+use crate::args::{Args, of_task};
 
 /// What all runs have measured.
 pub(crate) enum Runs {
@@ -45,6 +45,16 @@ pub(crate) fn runs(args: &Args) -> Result<Runs, Error> {
         let run = run(path, all.first(), args)?;
         all.push(run);
     }
+    for (task, _) in args.metric.iter().chain(&args.filter).filter_map(|name| name.split_once('=')) {
+        if !all[0].contains_key(task) {
+            let known = words::excerpt(&all[0].keys().map(String::as_str).collect::<Vec<_>>().join(", "));
+            let fault = format!(
+                "no task `{}`, which --metric or --filter names: it has {known}",
+                words::excerpt(task)
+            );
+            return Err(Error::of(&args.runs[0], fault));
+        }
+    }
     Ok(Runs::Scores(all))
 }
 
@@ -69,7 +79,7 @@ fn run(
             return Err(Error::of(&file, fault));
         }
         let metric = first.and_then(|tasks| only_or_named(tasks, &task)).map(|own| own.metric.as_str());
-        let outcomes = outcomes(metric.or(args.metric.as_deref()))?;
+        let outcomes = outcomes(metric.or(of_task(&args.metric, &task)))?;
         tasks.insert(task, (outcomes, file));
     }
     if tasks.is_empty() {
@@ -165,7 +175,7 @@ impl Kind {
     /// The name of the task, and what reads its outcomes by the metric or scorer, if that is known.
     fn read<'a>(self, path: &'a Path, args: &'a Args) -> Result<(String, ReadOutcomes<'a>), Error> {
         let is_table = matches!(self, Self::Separated(_) | Self::JsonTable);
-        if is_table && (args.metric.is_some() || args.filter.is_some()) {
+        if is_table && !(args.metric.is_empty() && args.filter.is_empty()) {
             let fault = "--metric and --filter are for logs: --score names a column of a table";
             return Err(Error::of(path, fault));
         }

@@ -6,8 +6,9 @@ use stats::bleu::Bleu;
 use stats::text::TextMetric;
 use stats::{Metric, Segments};
 
+use super::UNNAMED;
 use crate::Error;
-use crate::args::Args;
+use crate::args::{Args, of_task};
 
 /// Translations of all runs as their metric counts them.
 pub(crate) struct Texts {
@@ -42,7 +43,7 @@ impl Texts {
 }
 
 fn metric(args: &Args) -> Result<Metric, Error> {
-    let metric = match args.metric.as_deref().unwrap_or("bleu") {
+    let metric = match of_task(&args.metric, UNNAMED).unwrap_or("bleu") {
         "bleu" => Metric::Bleu,
         "chrf" => Metric::Texts(TextMetric::Chrf),
         "ter" => Metric::Texts(TextMetric::Ter),
