@@ -8,7 +8,8 @@ use stats::swaps::SWAPS;
 /// Compares runs of an evaluation document by document: is B worse than A, no worse, or undecided?
 ///
 /// Runs are logs of lm-evaluation-harness (samples_*.jsonl, or a folder of them), logs of Inspect (.eval or .json, or a folder), tables
-/// (.csv, .tsv, .jsonl) with a score per document, or plain translations with --reference. No model is run.
+/// (.csv, .tsv, .jsonl) with a score per document, plain translations with --reference, or results of headcount: FILE.csv is the full
+/// model, FILE.csv#ROW such as ablate-one.csv#self:2:4 a row. No model is run.
 #[derive(Debug, Parser)]
 #[command(name = "compare", version)]
 pub(crate) struct Args {

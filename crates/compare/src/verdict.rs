@@ -1,8 +1,9 @@
 //! Tests of all tasks, and verdicts.
 use serde::{Serialize, Serializer};
 use stats::bootstrap::Interval;
-use stats::family::{Comparison, Testing, test_family};
-use stats::means::test_scores;
+use stats::deciding::test_clusters;
+use stats::family::{Comparison, Testing};
+use stats::means::{MeanMetric, test_scores};
 use stats::power::power;
 use stats::{Direction, MetricName, Segments, adjust, pooled, t_test};
 
@@ -114,8 +115,8 @@ impl Report {
         let metric = tasks[0].runs[0].metric().name();
         let lower_is_better = args.lower_is_better || metric.direction() == Direction::LowerIsBetter;
         let testing = Testing { resamples: args.resamples, seed: args.seed, block: 1 };
-        let judge = Judge { args, testing, lower_is_better };
-        let compared = tasks.iter().map(|task| judge.tests(&task.runs)).collect::<Result<Vec<_>, _>>()?;
+        let judge = Judge { args, testing, lower_is_better, metric };
+        let compared = tasks.iter().map(|task| judge.tests(task)).collect::<Result<Vec<_>, _>>()?;
         let mut rows = Vec::new();
         for (task, compared) in tasks.iter().zip(&compared) {
             for (place, own) in compared.iter().enumerate() {
@@ -164,21 +165,24 @@ struct Judge<'a> {
     args: &'a Args,
     testing: Testing,
     lower_is_better: bool,
+    metric: MetricName,
 }
 
 impl Judge<'_> {
     /// The loss that is tolerated, in the unit of a score.
     fn margin(&self, base: f64) -> f64 {
-        // the rule of scores in a unit of their own, whatever the metric
-        self.args.margin_absolute.unwrap_or_else(|| rules::margin(MetricName::Score, base, self.args.margin))
+        self.args.margin_absolute.unwrap_or_else(|| rules::margin(self.metric, base, self.args.margin))
     }
 
     /// Tests all runs against the first.
-    fn tests(&self, runs: &[Segments]) -> Result<Vec<Comparison>, Error> {
-        let (base, variants) = (&runs[0], runs[1..].iter().collect::<Vec<_>>());
+    fn tests(&self, task: &Task) -> Result<Vec<Comparison>, Error> {
+        let (base, variants) = (&task.runs[0], task.runs[1..].iter().collect::<Vec<_>>());
         let margin = self.margin(base.score()?);
-        let test = if matches!(base, Segments::Means(..)) { test_scores } else { test_family };
-        Ok(test(base, &variants, self.testing, margin)?)
+        let testing = Testing { block: task.block, ..self.testing };
+        Ok(match base {
+            Segments::Means(_, MeanMetric::Score) => test_scores(base, &variants, testing, margin)?,
+            _ => test_clusters(base, &variants, &task.clusters, (testing, margin))?,
+        })
     }
 
     fn row(&self, task: &Task, (base, own): (&Segments, &Segments), found: Comparison) -> Result<Row, Error> {
@@ -246,6 +250,8 @@ impl Judge<'_> {
             runs: Vec::new(),
             // documents of tasks of other sizes have other weights, for which the paired t-test has no room
             is_clustered: true,
+            clusters: Vec::new(),
+            block: 1,
         };
         let weighted =
             |run: usize| pooled::weighted(&tasks.iter().map(|task| &task.runs[run]).collect::<Vec<_>>());

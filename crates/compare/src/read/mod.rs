@@ -3,6 +3,7 @@ mod fields;
 mod inspect;
 mod lm_eval;
 mod outcomes;
+mod stored;
 mod table;
 mod texts;
 
@@ -12,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub(crate) use outcomes::{Document, Outcomes};
-pub(crate) use texts::Texts;
+pub(crate) use texts::Counted;
 
 use crate::Error;
 use crate::args::{Args, of_task};
@@ -21,8 +22,8 @@ use crate::args::{Args, of_task};
 pub(crate) enum Runs {
     /// Scores of the documents of each task, by the names of tasks; a map for each run.
     Scores(Vec<BTreeMap<String, Outcomes>>),
-    /// Translations and their references.
-    Texts(Texts),
+    /// Translations, or result files of headcount.
+    Counted(Counted),
 }
 
 /// Name of the only task of a file that names none.
@@ -30,7 +31,7 @@ const UNNAMED: &str = "";
 
 /// Suffixes of files that are runs.
 const ALLOWED: &str = "a run is a folder of logs, samples_*.jsonl of lm-evaluation-harness, .eval or .json of Inspect, or a table in \
-                       .csv, .tsv or .jsonl; plain translations need --reference";
+                       .csv, .tsv or .jsonl; FILE.csv#ROW is a row of a result file of headcount; plain translations need --reference";
 
 /// Reads all runs. Each task has the metric of the first run.
 ///
@@ -38,7 +39,11 @@ const ALLOWED: &str = "a run is a folder of logs, samples_*.jsonl of lm-evaluati
 /// If a file cannot be read, or is not what it should be.
 pub(crate) fn runs(args: &Args) -> Result<Runs, Error> {
     if !args.reference.is_empty() {
-        return Ok(Runs::Texts(Texts::read(args)?));
+        return Ok(Runs::Counted(Counted::read(args)?));
+    }
+    let stored = args.runs.iter().map(|run| stored::place(run).filter(|_| args.score.is_none()));
+    if let Some(stored) = stored.collect::<Option<Vec<_>>>() {
+        return Ok(Runs::Counted(stored::read(&stored)?));
     }
     let mut all: Vec<BTreeMap<String, Outcomes>> = Vec::new();
     for path in &args.runs {
