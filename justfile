@@ -90,6 +90,11 @@ domains *args: (build "init" "cross-domain" "plotting")
 training *args: (build "init" "training-dynamics" "plotting")
     {{ headcount }} training "$@"
 
+# Mask a list of heads: does it beat random sets?
+[group('3 does that hold elsewhere?')]
+audit *args: (build "init" "audit" "plotting")
+    {{ headcount }} audit "$@"
+
 # Which heads each group of questions needs
 [group('3 does that hold elsewhere?')]
 groups *args: (build "init" "ablate-one" "plotting")

@@ -2,6 +2,7 @@
 //!
 //! For every head, the score of the test set without it, minus the score of the intact model, and a test of whether
 //! that difference could be chance.
+pub mod audit;
 pub mod say;
 use std::process::ExitCode;
 

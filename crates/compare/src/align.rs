@@ -7,7 +7,7 @@ use stats::means::{Mean, MeanMetric};
 
 use crate::Error;
 use crate::args::Args;
-use crate::read::{Document, Outcomes, Runs, Texts, name, only_or_named};
+use crate::read::{Counted, Document, Outcomes, Runs, name, only_or_named};
 
 /// A task whose documents all runs have.
 pub(crate) struct Task {
@@ -23,6 +23,10 @@ pub(crate) struct Task {
     pub runs: Vec<Segments>,
     /// True if segments are clusters.
     pub is_clustered: bool,
+    /// Numbers of neighbouring segments that are parts of one text; empty if segments are independent.
+    pub clusters: Vec<usize>,
+    /// Neighbouring segments that are drawn and swapped together; 1 if segments are independent.
+    pub block: usize,
 }
 
 /// Pairs the documents of all runs, task by task.
@@ -31,10 +35,18 @@ pub(crate) struct Task {
 /// If runs have other tasks, other documents than allowed, or other prompts.
 pub(crate) fn aligned(runs: Runs, args: &Args) -> Result<Vec<Task>, Error> {
     let runs = match runs {
-        Runs::Texts(Texts { signature, runs }) => {
-            let documents = runs[0].len();
-            let (name, missing, is_clustered) = (String::new(), 0, false);
-            return Ok(vec![Task { name, metric: signature, documents, missing, runs, is_clustered }]);
+        Runs::Counted(Counted { metric, runs, clusters, block }) => {
+            let (name, documents) = (String::new(), runs[0].len());
+            return Ok(vec![Task {
+                name,
+                metric,
+                documents,
+                missing: 0,
+                runs,
+                is_clustered: false,
+                clusters,
+                block,
+            }]);
         }
         Runs::Scores(runs) => runs,
     };
@@ -91,6 +103,8 @@ impl<'a> Pairing<'a> {
             missing,
             runs: runs.collect(),
             is_clustered: clusters.is_some(),
+            clusters: Vec::new(),
+            block: 1,
         })
     }
 

@@ -5,12 +5,11 @@ use clap::Parser;
 use records::rules::{MARGIN_PERCENT, is_margin};
 use stats::swaps::SWAPS;
 
-use crate::Error;
-
 /// Compares runs of an evaluation document by document: is B worse than A, no worse, or undecided?
 ///
 /// Runs are logs of lm-evaluation-harness (samples_*.jsonl, or a folder of them), logs of Inspect (.eval or .json, or a folder), tables
-/// (.csv, .tsv, .jsonl, .parquet) with a score per document, or plain translations with --reference. No model is run.
+/// (.csv, .tsv, .jsonl, .parquet) with a score per document, plain translations with --reference, or results of headcount: FILE.csv is the
+/// full model, FILE.csv#ROW such as ablate-one.csv#self:2:4 a row. No model is run.
 #[derive(Debug, Parser)]
 #[command(name = "compare", version)]
 pub(crate) struct Args {
@@ -19,13 +18,14 @@ pub(crate) struct Args {
     pub runs: Vec<PathBuf>,
 
     /// Metric of a log, such as acc or exact_match, or scorer of Inspect [default: the first]; for translations bleu, chrf or ter
-    /// [default: bleu]
-    #[arg(long, value_name = "NAME")]
-    pub metric: Option<String>,
+    /// [default: bleu]. TASK=NAME is for one task; separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub metric: Vec<String>,
 
-    /// Filter of lm-evaluation-harness, such as strict-match [default: the mean over all filters]
-    #[arg(long, value_name = "NAME")]
-    pub filter: Option<String>,
+    /// Filter of lm-evaluation-harness, such as strict-match [default: the mean over all filters]. TASK=NAME is for one task; separated
+    /// by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub filter: Vec<String>,
 
     /// Tasks that are compared, separated by commas [default: all]
     #[arg(long, value_name = "TASKS", value_delimiter = ',')]
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     pub id: String,
 
     /// Column of a table with the score of each document [default: score]
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", conflicts_with = "metric")]
     pub score: Option<String>,
 
     /// Column, or key such as doc.subject or metadata.page, of documents that belong together and are drawn together
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     pub cluster: Option<String>,
 
     /// Reference translations, line by line; repeat it for several references
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = OF_NAMED_DOCUMENTS)]
     pub reference: Vec<PathBuf>,
 
     /// Lower scores are better
@@ -88,30 +88,14 @@ pub(crate) struct Args {
     pub gate: bool,
 }
 
-impl Args {
-    /// Refuses options that do not go together.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        let texts = !self.reference.is_empty();
-        let refused = [
-            (
-                texts && self.score.is_some(),
-                "--score names a column of a table, --reference scores translations",
-            ),
-            (
-                texts && self.cluster.is_some(),
-                "--cluster needs documents with names, which translations lack",
-            ),
-            (texts && self.lower_is_better, "--lower-is-better is known of bleu, chrf and ter"),
-            (
-                self.score.is_some() && self.metric.is_some(),
-                "--score names a column of a table, --metric one of a log",
-            ),
-        ];
-        match refused.into_iter().find(|(is_refused, _)| *is_refused) {
-            Some((_, fault)) => Err(Error::Invalid(fault.to_owned())),
-            None => Ok(()),
-        }
-    }
+/// Options that translations, whose documents have no names, have no use for.
+const OF_NAMED_DOCUMENTS: [&str; 8] =
+    ["filter", "tasks", "id", "score", "cluster", "lower_is_better", "allow_missing", "other_prompts"];
+
+/// The name for a task: that of `TASK=NAME`, or else a name for all tasks.
+pub(crate) fn of_task<'a>(names: &'a [String], task: &str) -> Option<&'a str> {
+    let own = names.iter().find_map(|name| name.split_once('=').filter(|(named, _)| *named == task));
+    own.map(|(_, name)| name).or_else(|| names.iter().map(String::as_str).find(|name| !name.contains('=')))
 }
 
 fn percent(text: &str) -> Result<f64, String> {

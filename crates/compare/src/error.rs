@@ -24,6 +24,10 @@ pub enum Error {
     #[error(transparent)]
     Stats(#[from] stats::Error),
 
+    /// A result file of headcount could not be read.
+    #[error(transparent)]
+    Stored(#[from] significance::Error),
+
     /// The page could not be written.
     #[error("{}: {}", .0, .0.source)]
     Write(#[from] durable::Error),

@@ -22,7 +22,6 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<ExitCode, Error> {
-    args.check()?;
     if let Some(page) = &args.html {
         durable::check_writable(page)?;
     }

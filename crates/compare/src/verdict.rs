@@ -1,8 +1,9 @@
 //! Tests of all tasks, and verdicts.
 use serde::{Serialize, Serializer};
 use stats::bootstrap::Interval;
-use stats::family::{Comparison, Testing, test_family};
-use stats::means::test_scores;
+use stats::deciding::test_clusters;
+use stats::family::{Comparison, Testing};
+use stats::means::{MeanMetric, test_scores};
 use stats::power::power;
 use stats::{Direction, MetricName, Segments, adjust, pooled, t_test};
 
@@ -66,7 +67,7 @@ pub(crate) struct Row {
     pub difference: f64,
     pub low: Option<f64>,
     pub high: Option<f64>,
-    /// 95% interval that holds for all runs at once.
+    /// 95% interval that holds for all runs at once; of several runs the verdict is made of it.
     pub simultaneous_low: Option<f64>,
     pub simultaneous_high: Option<f64>,
     /// By swaps of documents, two-sided; if all are right or wrong, the exact test of McNemar.
@@ -90,6 +91,13 @@ pub(crate) struct Row {
     pub digits: usize,
 }
 
+impl Row {
+    /// The interval that the verdict is made of.
+    pub(crate) fn ends(&self, has_several: bool) -> Option<(f64, f64)> {
+        if has_several { self.simultaneous_low.zip(self.simultaneous_high) } else { self.low.zip(self.high) }
+    }
+}
+
 /// All rows, and how they were made.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -107,8 +115,8 @@ impl Report {
         let metric = tasks[0].runs[0].metric().name();
         let lower_is_better = args.lower_is_better || metric.direction() == Direction::LowerIsBetter;
         let testing = Testing { resamples: args.resamples, seed: args.seed, block: 1 };
-        let judge = Judge { args, testing, lower_is_better };
-        let compared = tasks.iter().map(|task| judge.tests(&task.runs)).collect::<Result<Vec<_>, _>>()?;
+        let judge = Judge { args, testing, lower_is_better, metric };
+        let compared = tasks.iter().map(|task| judge.tests(task)).collect::<Result<Vec<_>, _>>()?;
         let mut rows = Vec::new();
         for (task, compared) in tasks.iter().zip(&compared) {
             for (place, own) in compared.iter().enumerate() {
@@ -157,21 +165,24 @@ struct Judge<'a> {
     args: &'a Args,
     testing: Testing,
     lower_is_better: bool,
+    metric: MetricName,
 }
 
 impl Judge<'_> {
     /// The loss that is tolerated, in the unit of a score.
     fn margin(&self, base: f64) -> f64 {
-        // the rule of scores in a unit of their own, whatever the metric
-        self.args.margin_absolute.unwrap_or_else(|| rules::margin(MetricName::Score, base, self.args.margin))
+        self.args.margin_absolute.unwrap_or_else(|| rules::margin(self.metric, base, self.args.margin))
     }
 
     /// Tests all runs against the first.
-    fn tests(&self, runs: &[Segments]) -> Result<Vec<Comparison>, Error> {
-        let (base, variants) = (&runs[0], runs[1..].iter().collect::<Vec<_>>());
+    fn tests(&self, task: &Task) -> Result<Vec<Comparison>, Error> {
+        let (base, variants) = (&task.runs[0], task.runs[1..].iter().collect::<Vec<_>>());
         let margin = self.margin(base.score()?);
-        let test = if matches!(base, Segments::Means(..)) { test_scores } else { test_family };
-        Ok(test(base, &variants, self.testing, margin)?)
+        let testing = Testing { block: task.block, ..self.testing };
+        Ok(match base {
+            Segments::Means(_, MeanMetric::Score) => test_scores(base, &variants, testing, margin)?,
+            _ => test_clusters(base, &variants, &task.clusters, (testing, margin))?,
+        })
     }
 
     fn row(&self, task: &Task, (base, own): (&Segments, &Segments), found: Comparison) -> Result<Row, Error> {
@@ -181,7 +192,8 @@ impl Judge<'_> {
             false => Interval { low: -ends.high, high: -ends.low },
         };
         let cost = if self.lower_is_better { found.delta } else { -found.delta };
-        let power = match found.interval.map(loss).filter(|_| margin > 0.0) {
+        let deciding = if self.args.runs.len() > 2 { found.simultaneous } else { found.interval };
+        let power = match deciding.map(loss).filter(|_| margin > 0.0) {
             Some(ends) => Some(power(base, own, (ends.high - cost, margin), self.testing)?),
             None => None,
         };
@@ -207,7 +219,7 @@ impl Judge<'_> {
             p_paired_t: if task.is_clustered { None } else { paired_t(base, own) },
             p_bootstrap: found.p_bootstrap,
             margin,
-            verdict: Verdict::of(ends.map(loss), margin),
+            verdict: Verdict::of(deciding.map(loss), margin),
             power: power.map(|power| power.power),
             documents_to_decide: power.and_then(|power| power.segments).map(|all| (all * per_segment).ceil()),
             digits: metric.digits(),
@@ -238,6 +250,8 @@ impl Judge<'_> {
             runs: Vec::new(),
             // documents of tasks of other sizes have other weights, for which the paired t-test has no room
             is_clustered: true,
+            clusters: Vec::new(),
+            block: 1,
         };
         let weighted =
             |run: usize| pooled::weighted(&tasks.iter().map(|task| &task.runs[run]).collect::<Vec<_>>());

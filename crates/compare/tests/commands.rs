@@ -222,11 +222,119 @@ fn several_runs_are_compared_with_the_first_as_a_family() {
         let number = |key: &str| row[key].as_f64().unwrap();
         assert!(number("p_adjusted") >= number("p_value"));
         assert!(number("simultaneous_low") < number("low") && number("high") < number("simultaneous_high"));
+        let loss = [-number("simultaneous_high"), -number("simultaneous_low")];
+        let verdict = match number("margin") {
+            margin if loss[0] > margin => "worse",
+            margin if loss[1] < margin => "no worse",
+            _ => "undecided",
+        };
+        assert_eq!(row["verdict"], verdict);
     }
     assert!(
         found[1]["p_adjusted"].as_f64() > found[1]["p_value"].as_f64(),
         "the smaller difference pays for the larger"
     );
+}
+
+/// A loss of 2 points with an interval that leaves a margin out, until a second run widens it: Tango's interval of 14 and 0 of 1000 is
+/// -2.34 to -0.83 alone, and -2.5 to -0.76 as one of two.
+#[test]
+fn verdicts_on_several_runs_hold_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "a.jsonl", &samples(|id| id < 500, 1000, "p"));
+    write(&folder, "b.jsonl", &samples(|id| id < 486, 1000, "p"));
+    let margin = ["--margin-absolute", "0.008"];
+    let alone = rows(folder.path(), &[&["a.jsonl", "b.jsonl"], &margin[..]].concat());
+    let both = rows(folder.path(), &[&["a.jsonl", "b.jsonl", "a.jsonl"], &margin[..]].concat());
+    assert_eq!((&alone[0]["low"], &alone[0]["high"]), (&both[0]["low"], &both[0]["high"]));
+    assert_eq!((&alone[0]["verdict"], &both[0]["verdict"]), (&json!("worse"), &json!("undecided")));
+}
+
+/// `acc` of one task, `acc_norm`, which is 1/2 for each document, of the other.
+#[test]
+fn metrics_and_filters_can_be_chosen_for_each_task() {
+    let folder = two_runs();
+    let found = rows(folder.path(), &["a", "b", "--metric", "acc,hard=acc_norm", "--filter", "easy=none"]);
+    let metrics: Vec<&Value> = found[..2].iter().map(|row| &row["metric"]).collect();
+    assert_eq!(metrics, ["acc", "acc_norm"]);
+    let said = refusal(folder.path(), &["a", "b", "--metric", "harder=acc_norm"]);
+    assert!(said.contains("no task `harder`, which --metric or --filter names: it has easy, hard"), "{said}");
+    let said = refusal(folder.path(), &["a", "b", "--filter", "hard=strict"]);
+    assert!(said.contains("samples_hard") && said.contains("no filter `strict`: it has none"), "{said}");
+}
+
+/// Without `doc_id`, in another order: the hash of a document is its name.
+#[test]
+fn documents_without_an_id_are_aligned_by_their_hash() {
+    let folder = two_runs();
+    for run in ["a", "b"] {
+        let text = fs::read_to_string(folder.path().join(EASY.replacen('a', run, 1))).unwrap();
+        let mut lines: Vec<&str> = text.lines().collect();
+        if run == "b" {
+            lines.reverse();
+        }
+        let text = lines.join("\n").replace("\"doc_id\"", "\"number\"");
+        write(&folder, &format!("{run}.jsonl"), &(text + "\n"));
+    }
+    let [by_hash, by_id] = [["a.jsonl", "b.jsonl"], ["a", "b"]].map(|runs| {
+        let found = rows(folder.path(), &[&runs[..], &["--metric", "acc"]].concat());
+        ["documents", "base", "score", "p_value"].map(|key| found[0][key].clone())
+    });
+    assert_eq!(by_hash, by_id);
+}
+
+/// Options that translations have no use for are a usage error, which clap explains.
+#[test]
+fn options_that_do_not_go_together_are_a_usage_error() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "a.txt", "one\n");
+    for option in [
+        &["--filter", "x"][..],
+        &["--tasks", "x"],
+        &["--id", "x"],
+        &["--score", "x"],
+        &["--cluster", "x"],
+        &["--lower-is-better"],
+        &["--allow-missing", "1"],
+        &["--other-prompts"],
+    ] {
+        let output = run(folder.path(), &[&["a.txt", "a.txt", "--reference", "a.txt"], option].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(option[0]) && said.contains("cannot be used with"), "{said}");
+    }
+    assert_eq!(run(folder.path(), &["a", "b", "--score", "x", "--metric", "y"]).status.code(), Some(2));
+}
+
+/// Rows of committed results: the difference, interval and p-value are those that the experiment has stored.
+#[test]
+fn rows_of_result_files_have_the_numbers_of_their_experiment() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results/demo-induction");
+    let full = "ablate-one.csv";
+    let found = &rows(&root, &[full, "ablate-one.csv#self:2:2"])[0];
+    let mut table = csv::Reader::from_path(root.join(full)).unwrap();
+    let stored: Vec<std::collections::HashMap<String, String>> =
+        table.deserialize().map(Result::unwrap).collect();
+    let stored = stored.iter().find(|row| row["layer"] == "2" && row["head"] == "2").unwrap();
+    for (own, theirs) in
+        [("base", "base_score"), ("score", "score"), ("low", "delta_low"), ("high", "delta_high")]
+    {
+        assert_close(&found[own], stored[theirs].parse().unwrap());
+    }
+    assert_close(&found["margin"], 1.02_f64.ln());
+    assert_eq!((&found["metric"], &found["verdict"]), (&json!("nats"), &json!("worse")));
+    assert_eq!(rows(&root, &["ablate-one.csv#self:2:2", "iterative-prune.csv#all/importance/3"]).len(), 1);
+    for (runs, expected) in [
+        (["ablate-one.csv", "ablate-one.csv#self:9:1"], "no row `self:9:1`: it has base, self:1:1"),
+        (["ablate-one.csv", "ablate-one-sample-10.csv"], "`ablate-one-sample-10.csv`: other segments than"),
+        (
+            ["ablate-one.csv", "../demo-language/ablate-one.csv"],
+            "other segments than those of the first run: it has split `test`",
+        ),
+    ] {
+        let said = refusal(&root, &runs);
+        assert!(said.contains(expected), "{runs:?}: {said}");
+    }
 }
 
 #[test]

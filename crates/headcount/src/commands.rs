@@ -4,7 +4,7 @@
 //! for each command, and `reproduce-<name>` for the papers' tables and figures.
 
 use heads::experiment::{
-    ABLATE_ALL_BUT_ONE, ABLATE_ONE, COMPARE_METHODS, CROSS_DOMAIN, HEAD_FUNCTIONS, IMPORTANCE,
+    ABLATE_ALL_BUT_ONE, ABLATE_ONE, AUDIT, COMPARE_METHODS, CROSS_DOMAIN, HEAD_FUNCTIONS, IMPORTANCE,
     ITERATIVE_PRUNE, LLAMA_CPP, NAMED_HEADS, PRUNE_AND_RETRAIN, RELEVANCE, SPEED_BENCH, TRAIN_GATES,
     TRAIN_SUBJECT, TRAINING_DYNAMICS,
 };
@@ -163,6 +163,14 @@ pub const GROUPS: &[Group] = &[
                 "",
             )
             .draws(&["figure5"]),
+            experiment(
+                "audit",
+                "mask a list of heads: does it beat random sets?",
+                "demo-induction",
+                AUDIT.program,
+                "",
+            )
+            .draws(&["audit"]),
             experiment(
                 "groups",
                 "which heads each group of questions needs",

@@ -12,6 +12,8 @@ pub enum Rows {
     Dynamics,
     /// Models trained further under gates, tested.
     Gates,
+    /// A list of heads and random sets, tested.
+    Audit,
     /// Agreement of two sweeps, computed again from these.
     Correlation,
     /// Rows of another type, which are not tested.
@@ -49,6 +51,8 @@ experiments! {
     ABLATE_ALL_BUT_ONE = own("ablate-all-but-one", "layers", Rows::Ablation);
     /// Each head is masked alone.
     ABLATE_ONE = own("ablate-one", "heads", Rows::Ablation);
+    /// A list of heads against random sets.
+    AUDIT = own("audit", "audit", Rows::Audit);
     /// Rankings and searches at equal numbers of heads, with repairs.
     COMPARE_METHODS =
         Experiment { name: "compare-methods", command: "methods", ..ITERATIVE_PRUNE };

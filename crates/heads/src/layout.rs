@@ -177,6 +177,39 @@ impl HeadLayout {
         Ok(others.filter(|other| other.module() == id.module() && *other != id).collect())
     }
 
+    /// Reads a list of heads of this model: `self:2:5`, or `L2H5` and `2:5` if the model has one attention type, separated by white
+    /// space, commas or `+`. Layers and heads count from 1. The brackets, quotes, dashes and keys of a YAML list are skipped, as are
+    /// comments from `#` to the end of a line.
+    ///
+    /// # Errors
+    /// If a name is no head of the model, a head is there twice, or there is none.
+    pub fn list(&self, text: &str) -> Result<HeadSet, Error> {
+        let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+        let is_between = |sign: char| sign.is_whitespace() || ",+[]\"'".contains(sign);
+        let words = lines.flat_map(|line| line.split(is_between));
+        let names = words.filter(|word| !word.is_empty() && *word != "-" && !word.ends_with(':'));
+        let mut heads = HeadSet::none();
+        for name in names {
+            let id = self.named(name)?;
+            self.check(id)?;
+            if heads.contains(id) {
+                return Err(Error::Head(format!("`{id}` is there twice")));
+            }
+            heads = heads.with(id);
+        }
+        if heads.is_empty() { Err(Error::Head("the list has no head".to_owned())) } else { Ok(heads) }
+    }
+
+    /// The head of a name that may leave out the attention type.
+    fn named(&self, name: &str) -> Result<HeadId, Error> {
+        let short =
+            name.strip_prefix('L').and_then(|rest| rest.split_once('H')).or_else(|| name.split_once(':'));
+        match (short.filter(|(_, head)| !head.contains(':')), &self.types().collect::<Vec<_>>()[..]) {
+            (Some((layer, head)), [(attention, _)]) => format!("{attention}:{layer}:{head}").parse(),
+            _ => name.parse(),
+        }
+    }
+
     /// Refuses a head that the model does not have.
     ///
     /// # Errors

@@ -146,7 +146,7 @@ impl Blocks {
     }
 
     /// The blocks, in the order of their names.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Block> {
+    pub fn iter(&self) -> impl Iterator<Item = &Block> {
         self.blocks.values()
     }
 

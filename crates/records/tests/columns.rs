@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use records::{
-    AblationRow, CorrelationRow, CurveRow, DynamicsRow, GateFilmRow, GateRow, HeadFunctionRow, LlamaCppRow,
-    RelevanceRow, ScoreRow, SpeedRow, TrainingRow, columns,
+    AblationRow, AuditRow, CorrelationRow, CurveRow, DynamicsRow, GateFilmRow, GateRow, HeadFunctionRow,
+    LlamaCppRow, RelevanceRow, ScoreRow, SpeedRow, TrainingRow, columns,
 };
 
 fn root() -> PathBuf {
@@ -77,6 +77,7 @@ fn every_column_of_every_row_type_is_on_the_page() {
     let page = fs::read_to_string(root().join("results/FILES.md")).unwrap();
     let all = [
         ("ablation.rs", "AblationRow", columns::<AblationRow>()),
+        ("audit.rs", "AuditRow", columns::<AuditRow>()),
         ("correlation.rs", "CorrelationRow", columns::<CorrelationRow>()),
         ("curve.rs", "CurveRow", columns::<CurveRow>()),
         ("dynamics.rs", "DynamicsRow", columns::<DynamicsRow>()),

@@ -6,8 +6,8 @@ use heads::experiment::Rows;
 use records::rules::Rule;
 use records::signature::{Measured, Testing};
 use records::{
-    AblationRow, Blocks, CorrelationRow, CurveRow, DynamicsRow, GateRow, Held, Identity, Order, Row,
-    Signature, Stored, TestedRow,
+    AblationRow, AuditRow, Blocks, CorrelationRow, CurveRow, DynamicsRow, GateRow, Held, Identity, Order,
+    Row, Signature, Stored, TestedRow,
 };
 use serde_json::Value;
 
@@ -83,6 +83,7 @@ pub fn retest(path: &Path, change: impl Fn(Testing) -> Testing) -> Result<Retest
         }
         Rows::Dynamics => (replace::<DynamicsRow>(path, &files, testing, test_rows)?.len(), Vec::new()),
         Rows::Gates => (replace::<GateRow>(path, &files, testing, test_rows)?.len(), Vec::new()),
+        Rows::Audit => (replace::<AuditRow>(path, &files, testing, test_rows)?.len(), Vec::new()),
         Rows::Ablation => (replace::<AblationRow>(path, &files, testing, test_rows)?.len(), Vec::new()),
         Rows::Correlation | Rows::Untested => return not_measured(),
     };

@@ -116,7 +116,7 @@ impl<'a> Store<'a> {
         let (block, metric) = (self.block(name)?, self.metric);
         let base = self.base_cells(base)?;
         let cells = block.cells(Some(base)).map_err(|fault| Error::of_row(name, fault))?;
-        if let Some(fault) = unpaired(metric, &cells, base) {
+        if let Some(fault) = unpaired_cells(metric, &cells, base) {
             return Err(Error::of_row(name, fault));
         }
         Ok(Segments::from_cells(metric, &cells)?)
@@ -139,8 +139,17 @@ impl<'a> Store<'a> {
     }
 }
 
+/// Why the segments of two models cannot be compared: there are more of one, or what no model changes is another.
+pub fn unpaired(own: &Segments, base: &Segments) -> Option<&'static str> {
+    if own.len() != base.len() || own.metric() != base.metric() {
+        return Some("it has another number of segments, or another metric");
+    }
+    let cells = |all: &Segments| (0..all.len()).map(|n| all.cells(n)).collect::<Vec<Cells>>();
+    unpaired_cells(base.metric(), &cells(own), &cells(base))
+}
+
 /// Why a model's segments cannot be compared with those of its base: what no masked head changes is another.
-fn unpaired(metric: Metric, cells: &[Cells], base: &[Cells]) -> Option<&'static str> {
+fn unpaired_cells(metric: Metric, cells: &[Cells], base: &[Cells]) -> Option<&'static str> {
     let (columns, fault) = match metric {
         Metric::Classes(_) => (0..1, "its true classes are others than those of the base"),
         Metric::Nats => (1..3, "its numbers of tokens or words are others than those of the base"),
@@ -173,7 +182,7 @@ pub fn test_rows<R: TestedRow>(
     blocks.retain(|name| names.contains(row_of(name)));
     let mut store = Store::new(blocks, metric_of(measured)?);
     let mut families: BTreeMap<(String, String), Vec<&mut R>> = BTreeMap::new();
-    for row in rows {
+    for row in rows.iter_mut() {
         families.entry((row.family(), row.base())).or_default().push(row);
     }
     testing.block = 1;
@@ -198,6 +207,7 @@ pub fn test_rows<R: TestedRow>(
         let whole = measured.families.get(&family).copied();
         test_one_family(rows, &mut store, &base, (whole, &clusters, *testing))?;
     }
+    R::compare(rows);
     Ok(())
 }
 
@@ -225,7 +235,7 @@ pub fn look<R: TestedRow>(
 }
 
 /// Tells texts that were cut into windows, by the arguments of a run; neighbours are not independent then.
-fn has_windows(identity: &Identity) -> bool {
+pub fn has_windows(identity: &Identity) -> bool {
     let windows = identity.arguments.get("windows").and_then(|windows| windows.get("segments"));
     windows.is_some_and(|segments| segments == "windows") || !identity.clusters().is_empty()
 }

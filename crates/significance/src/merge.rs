@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use heads::experiment::Rows;
 use records::{
-    AblationRow, CurveRow, DynamicsRow, GateRow, Held, Part, Provenance, Row, Shard, Signature, Stored,
-    TestedRow, shards_of,
+    AblationRow, AuditRow, CurveRow, DynamicsRow, GateRow, Held, Part, Provenance, Row, Shard, Signature,
+    Stored, TestedRow, shards_of,
 };
 
 use crate::{Error, rows_of, test_rows};
@@ -40,6 +40,7 @@ pub fn merge(path: &Path) -> Result<Merged, Error> {
         Rows::Curve => join::<CurveRow>(path, &files)?,
         Rows::Dynamics => join::<DynamicsRow>(path, &files)?,
         Rows::Gates => join::<GateRow>(path, &files)?,
+        Rows::Audit => join::<AuditRow>(path, &files)?,
         Rows::Ablation | Rows::Correlation | Rows::Untested => join::<AblationRow>(path, &files)?,
     };
     let merged = Merged { path: path.to_owned(), rows: rows.unwrap_or_default(), shards: shards.len() };

@@ -26,6 +26,7 @@ pub mod mcnemar;
 pub mod means;
 pub mod metric;
 pub mod nats;
+pub mod overlap;
 pub mod pooled;
 pub mod power;
 pub mod predictions;

@@ -3,8 +3,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use heads::experiment::{
-    ABLATE_ALL_BUT_ONE, ABLATE_ONE, CROSS_DOMAIN, HEAD_FUNCTIONS, IMPORTANCE, ITERATIVE_PRUNE, LLAMA_CPP,
-    NAMED_HEADS, RELEVANCE, SPEED_BENCH, TRAIN_GATES, TRAIN_SUBJECT, TRAINING_DYNAMICS,
+    ABLATE_ALL_BUT_ONE, ABLATE_ONE, AUDIT, CROSS_DOMAIN, HEAD_FUNCTIONS, IMPORTANCE, ITERATIVE_PRUNE,
+    LLAMA_CPP, NAMED_HEADS, RELEVANCE, SPEED_BENCH, TRAIN_GATES, TRAIN_SUBJECT, TRAINING_DYNAMICS,
 };
 
 /// A program and its name.
@@ -14,6 +14,7 @@ type Program = (&'static str, fn() -> ExitCode);
 const PROGRAMS: &[Program] = &[
     (ABLATE_ALL_BUT_ONE.program, ablate_all_but_one::main),
     (ABLATE_ONE.program, ablate_one::main),
+    (AUDIT.program, ablate_one::audit::main),
     ("compare", compare::main),
     (CROSS_DOMAIN.program, cross_domain::main),
     ("export-gguf", gguf::export_gguf::main),

@@ -66,6 +66,9 @@ impl Report {
         if !over.is_empty() {
             notes.push(format!("p is adjusted for all {}", over.join(" and ")));
         }
+        if self.has_several() {
+            notes.push("intervals, and the verdicts made of them, hold for all runs at once".to_owned());
+        }
         let missing: usize =
             self.rows.iter().filter(|row| row.task.is_some()).map(|row| row.missing).max().unwrap_or(0);
         if missing > 0 {
@@ -92,10 +95,10 @@ impl Report {
     }
 }
 
-fn cells(row: &Row) -> [String; 8] {
-    let ends = row.low.zip(row.high);
-    let interval =
-        ends.map(|(low, high)| format!("{} to {}", signed(low, row.digits), signed(high, row.digits)));
+fn cells(row: &Row, has_several: bool) -> [String; 8] {
+    let interval = row
+        .ends(has_several)
+        .map(|(low, high)| format!("{} to {}", signed(low, row.digits), signed(high, row.digits)));
     // a run that differs on so many documents and is still undecided is probably not as good
     let is_open = |documents: &f64| row.verdict == Verdict::Undecided && *documents > row.documents as f64;
     let to_decide = row.documents_to_decide.filter(is_open);
@@ -118,7 +121,9 @@ pub(crate) fn table(report: &Report) -> String {
     };
     let headings = line(if report.tasks() > 1 { "task" } else { "" }.to_owned(), HEADINGS.map(str::to_owned));
     let mut lines: Vec<Vec<String>> = vec![headings.collect()];
-    lines.extend(report.rows.iter().map(|row| line(report.label(row), cells(row)).collect()));
+    lines.extend(
+        report.rows.iter().map(|row| line(report.label(row), cells(row, report.has_several())).collect()),
+    );
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..=HEADINGS.len()).map(width).collect();
     let mut text = String::new();
@@ -156,7 +161,7 @@ pub(crate) fn page(report: &Report) -> Result<String, Error> {
     let fault = |error: minijinja::Error| Error::Invalid(error.to_string());
     environment.add_template("page.html", include_str!("page.html")).map_err(fault)?;
     let rows: Vec<(String, [String; 8])> =
-        report.rows.iter().map(|row| (report.label(row), cells(row))).collect();
+        report.rows.iter().map(|row| (report.label(row), cells(row, report.has_several()))).collect();
     let page = context! {
         font => BASE64_STANDARD.encode(charts::FONT),
         title => format!("{} compared with {}", report.runs[1..].join(", "), report.runs[0]),

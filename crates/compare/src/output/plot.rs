@@ -7,7 +7,16 @@ use crate::verdict::{Report, Row, Verdict};
 const VERDICTS: [Verdict; 3] = [Verdict::NoWorse, Verdict::Undecided, Verdict::Worse];
 
 pub(super) fn forest(report: &Report) -> Chart {
-    let ends = |row: &Row| [row.low, row.high, Some(row.difference), Some(limit(report, row)), Some(0.0)];
+    let interval = |row: &Row| row.ends(report.runs.len() > 2);
+    let ends = |row: &Row| {
+        [
+            interval(row).map(|ends| ends.0),
+            interval(row).map(|ends| ends.1),
+            Some(row.difference),
+            Some(limit(report, row)),
+            Some(0.0),
+        ]
+    };
     let all: Vec<f64> = report.rows.iter().flat_map(ends).flatten().collect();
     let low = all.iter().copied().fold(f64::INFINITY, f64::min);
     let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -15,7 +24,7 @@ pub(super) fn forest(report: &Report) -> Chart {
     let mut layers = vec![Layer::Rule(At::X(0.0), Style::line(SILVER, 0.6))];
     for (place, row) in report.rows.iter().enumerate() {
         let (y, color) = (place as f64 + 0.5, color(row.verdict));
-        if let Some((low, high)) = row.low.zip(row.high) {
+        if let Some((low, high)) = interval(row) {
             layers.push(Layer::Line(vec![(low, y), (high, y)], Style::line(color, 1.2)));
         }
         layers.push(Layer::Points(vec![(limit(report, row), y)], Mark::new(Shape::Tick, 3.0, INK)));

@@ -8,7 +8,7 @@ use super::fields::{Fields, Lines, cluster, fields, named, number, root};
 use super::name;
 use super::outcomes::{Outcomes, Sample, checksum};
 use crate::Error;
-use crate::args::Args;
+use crate::args::{Args, of_task};
 
 /// Keys of a line that are no metrics.
 const OTHERS: [&str; 10] = [
@@ -29,7 +29,8 @@ pub(super) fn is_log(path: &Path) -> Result<bool, Error> {
     let first = Lines::open(path)?.next().transpose()?;
     let keys = first.and_then(|(_, line)| fields(&line, None).ok());
     Ok(keys.is_some_and(|keys| {
-        keys.contains_key("doc_id") && OTHERS[3..].iter().any(|key| keys.contains_key(*key))
+        ["doc_id", "doc_hash"].iter().any(|key| keys.contains_key(*key))
+            && OTHERS[3..].iter().any(|key| keys.contains_key(*key))
     }))
 }
 
@@ -60,6 +61,7 @@ pub(super) fn read(path: &Path, metric: Option<&str>, args: &Args) -> Result<Out
         let fault = format!("`{metric}` of a document is its log-likelihood: higher is better");
         return Err(Error::of(path, fault));
     }
+    let only = of_task(&args.filter, &task(path).unwrap_or_default());
     let (mut outcomes, mut filters) = (Outcomes::new(&metric), BTreeSet::new());
     for line in Lines::open(path)? {
         let (line, text) = line?;
@@ -67,7 +69,7 @@ pub(super) fn read(path: &Path, metric: Option<&str>, args: &Args) -> Result<Out
             let fields = fields(&text, Some(&wanted))?;
             let filter = fields.get("filter").and_then(named).unwrap_or_default();
             filters.insert(filter.clone());
-            if args.filter.as_ref().is_none_or(|wanted| *wanted == filter) {
+            if only.is_none_or(|wanted| wanted == filter) {
                 outcomes.add(sample(&fields, &metric, filter, args)?)?;
             }
             Ok(())
@@ -76,7 +78,7 @@ pub(super) fn read(path: &Path, metric: Option<&str>, args: &Args) -> Result<Out
         add().map_err(|fault| Error::of_line(path, line, fault))?;
     }
     let all = filters.into_iter().collect::<Vec<_>>().join(", ");
-    match &args.filter {
+    match only {
         Some(filter) if outcomes.documents.is_empty() => {
             return Err(Error::of(path, format!("no filter `{filter}`: it has {}", words::excerpt(&all))));
         }
@@ -93,7 +95,8 @@ pub(super) fn read(path: &Path, metric: Option<&str>, args: &Args) -> Result<Out
 }
 
 fn sample(fields: &Fields, metric: &str, filter: String, args: &Args) -> Result<Sample, String> {
-    let id = fields.get("doc_id").and_then(named).ok_or("no `doc_id`")?;
+    let id = ["doc_id", "doc_hash"].iter().find_map(|key| fields.get(*key).and_then(named));
+    let id = id.ok_or("no `doc_id` and no `doc_hash`")?;
     let value = fields.get(metric).ok_or_else(|| format!("no `{metric}`"))?;
     let score = number(value).ok_or_else(|| {
         let shown = words::excerpt(&value.to_string());

@@ -3,6 +3,7 @@ mod fields;
 mod inspect;
 mod lm_eval;
 mod outcomes;
+mod stored;
 mod table;
 mod texts;
 
@@ -13,17 +14,17 @@ use std::path::{Path, PathBuf};
 
 use corpus::labelled::RowKind;
 pub(crate) use outcomes::{Document, Outcomes};
-pub(crate) use texts::Texts;
+pub(crate) use texts::Counted;
 
 use crate::Error;
-use crate::args::Args;
+use crate::args::{Args, of_task};
 
 /// What all runs have measured.
 pub(crate) enum Runs {
     /// Scores of the documents of each task, by the names of tasks; a map for each run.
     Scores(Vec<BTreeMap<String, Outcomes>>),
-    /// Translations and their references.
-    Texts(Texts),
+    /// Translations, or result files of headcount.
+    Counted(Counted),
 }
 
 /// Name of the only task of a file that names none.
@@ -31,7 +32,8 @@ const UNNAMED: &str = "";
 
 /// Suffixes of files that are runs.
 const ALLOWED: &str = "a run is a folder of logs, samples_*.jsonl of lm-evaluation-harness, .eval or .json of Inspect, or a table in \
-                       .csv, .tsv, .jsonl, .parquet or .arrow; plain translations need --reference";
+                       .csv, .tsv, .jsonl, .parquet or .arrow; FILE.csv#ROW is a row of a result file of headcount; plain translations \
+                       need --reference";
 
 /// Reads all runs. Each task has the metric of the first run.
 ///
@@ -39,12 +41,26 @@ const ALLOWED: &str = "a run is a folder of logs, samples_*.jsonl of lm-evaluati
 /// If a file cannot be read, or is not what it should be.
 pub(crate) fn runs(args: &Args) -> Result<Runs, Error> {
     if !args.reference.is_empty() {
-        return Ok(Runs::Texts(Texts::read(args)?));
+        return Ok(Runs::Counted(Counted::read(args)?));
+    }
+    let stored = args.runs.iter().map(|run| stored::place(run).filter(|_| args.score.is_none()));
+    if let Some(stored) = stored.collect::<Option<Vec<_>>>() {
+        return Ok(Runs::Counted(stored::read(&stored)?));
     }
     let mut all: Vec<BTreeMap<String, Outcomes>> = Vec::new();
     for path in &args.runs {
         let run = run(path, all.first(), args)?;
         all.push(run);
+    }
+    for (task, _) in args.metric.iter().chain(&args.filter).filter_map(|name| name.split_once('=')) {
+        if !all[0].contains_key(task) {
+            let known = words::excerpt(&all[0].keys().map(String::as_str).collect::<Vec<_>>().join(", "));
+            let fault = format!(
+                "no task `{}`, which --metric or --filter names: it has {known}",
+                words::excerpt(task)
+            );
+            return Err(Error::of(&args.runs[0], fault));
+        }
     }
     Ok(Runs::Scores(all))
 }
@@ -70,7 +86,7 @@ fn run(
             return Err(Error::of(&file, fault));
         }
         let metric = first.and_then(|tasks| only_or_named(tasks, &task)).map(|own| own.metric.as_str());
-        let outcomes = outcomes(metric.or(args.metric.as_deref()))?;
+        let outcomes = outcomes(metric.or(of_task(&args.metric, &task)))?;
         tasks.insert(task, (outcomes, file));
     }
     if tasks.is_empty() {
@@ -163,7 +179,7 @@ impl Kind {
     /// The name of the task, and what reads its outcomes by the metric or scorer, if that is known.
     fn read<'a>(self, path: &'a Path, args: &'a Args) -> Result<(String, ReadOutcomes<'a>), Error> {
         let is_table = matches!(self, Self::Separated(_) | Self::Columns(_) | Self::JsonTable);
-        if is_table && (args.metric.is_some() || args.filter.is_some()) {
+        if is_table && !(args.metric.is_empty() && args.filter.is_empty()) {
             let fault = "--metric and --filter are for logs: --score names a column of a table";
             return Err(Error::of(path, fault));
         }

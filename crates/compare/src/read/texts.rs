@@ -6,18 +6,24 @@ use stats::bleu::Bleu;
 use stats::text::TextMetric;
 use stats::{Metric, Segments};
 
+use super::UNNAMED;
 use crate::Error;
-use crate::args::Args;
+use crate::args::{Args, of_task};
 
-/// Translations of all runs as their metric counts them.
-pub(crate) struct Texts {
-    /// sacreBLEU's signature of the metric.
-    pub signature: String,
+/// Segments of all runs as their metric counts them, in the same order.
+pub(crate) struct Counted {
+    /// Signature of the metric, such as sacreBLEU's.
+    pub metric: String,
     /// The segments of each run.
     pub runs: Vec<Segments>,
+    /// Numbers of neighbouring segments that are parts of one text; empty if segments are independent.
+    pub clusters: Vec<usize>,
+    /// Neighbouring segments that are drawn and swapped together; 1 if segments are independent.
+    pub block: usize,
 }
 
-impl Texts {
+impl Counted {
+    /// Reads translations.
     pub(super) fn read(args: &Args) -> Result<Self, Error> {
         let metric = metric(args)?;
         let references: Vec<Vec<String>> =
@@ -37,12 +43,13 @@ impl Texts {
             _ => Bleu::new().signature(),
         };
         let several = format!("nrefs:{}|", references.len());
-        Ok(Self { signature: signature.replace("nrefs:1|", &several), runs })
+        let metric = signature.replace("nrefs:1|", &several);
+        Ok(Self { metric, runs, clusters: Vec::new(), block: 1 })
     }
 }
 
 fn metric(args: &Args) -> Result<Metric, Error> {
-    match args.metric.as_deref().unwrap_or("bleu") {
+    match of_task(&args.metric, UNNAMED).unwrap_or("bleu") {
         "bleu" => Ok(Metric::Bleu),
         "chrf" => Ok(Metric::Texts(TextMetric::Chrf)),
         "ter" => Ok(Metric::Texts(TextMetric::Ter)),

@@ -69,3 +69,27 @@ fn modules_stand_in_the_order_in_which_they_are_computed() {
     assert_eq!(from("dec-dec:1:1+dec-dec:1:2+dec-dec:2:1"), ["enc-dec:1", "dec-dec:2", "enc-dec:2"]);
     assert!(from("").is_empty());
 }
+
+#[test]
+fn lists_are_read_as_people_write_them() {
+    let of_one = HeadLayout::new([(Attention::SelfAttention, LayerShape::plain(3, 6, 12))]);
+    let expected = "self:1:2+self:3:6".parse().unwrap();
+    for text in [
+        "L1H2 L3H6",
+        "1:2, 3:6",
+        "self:3:6+self:1:2",
+        "heads: [L1H2, L3H6]",
+        "# all\n- '1:2' # one\n- L3H6\n",
+    ] {
+        assert_eq!(of_one.list(text).as_ref(), Ok(&expected), "{text}");
+    }
+    let refusal = |layout: &HeadLayout, text: &str| layout.list(text).unwrap_err().to_string();
+    assert!(refusal(&of_one, "L0H2").starts_with("`self:0:2` is not a head"));
+    assert!(refusal(&of_one, "- [1, 2]").starts_with("`1` is not a head"));
+    assert_eq!(refusal(&of_one, "L4H2"), "no layer 4 of `self`: layers are numbered 1 to 3");
+    assert_eq!(refusal(&of_one, "1:2 L1H2"), "`self:1:2` is there twice");
+    assert_eq!(refusal(&of_one, "# none"), "the list has no head");
+    // which type is meant is not known
+    assert!(refusal(&layout(), "L1H2").starts_with("`L1H2` is not a head"));
+    assert_eq!(layout().list("enc-enc:1:2").unwrap().names(), "enc-enc:1:2");
+}

@@ -1,5 +1,6 @@
 //! Artefacts: each file reads results, asks about them and draws a table, a figure, or some that belong together.
 mod agreement;
+mod audit;
 pub mod best_heads;
 pub mod cross_domain;
 pub(crate) mod curves;
@@ -37,6 +38,7 @@ pub const ARTEFACTS: &[Artefact] = &[
     curves::retrained::ARTEFACT,
     curves::methods::ARTEFACT,
     cross_domain::ARTEFACT,
+    audit::ARTEFACT,
     speed::ARTEFACT,
     llama_cpp::ARTEFACT,
     dynamics::ARTEFACT,

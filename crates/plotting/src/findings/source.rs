@@ -11,6 +11,7 @@ use crate::findings::subject_file::{SubjectFile, SubjectKind};
 /// Names of experiments, which their files begin with.
 #[expect(missing_docs, reason = "each is named after what it measures")]
 pub mod experiment {
+    pub const AUDIT: &str = heads::experiment::AUDIT.name;
     pub const BEST_HEADS: &str = heads::experiment::ABLATE_ALL_BUT_ONE.name;
     pub const LLAMA_CPP: &str = heads::experiment::LLAMA_CPP.name;
     pub const METHODS: &str = heads::experiment::COMPARE_METHODS.name;

@@ -1,6 +1,7 @@
 //! The row types, one for each kind of result file.
 
 mod ablation;
+mod audit;
 mod correlation;
 mod curve;
 mod dynamics;
@@ -22,6 +23,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use ablation::AblationRow;
+pub use audit::AuditRow;
 pub use correlation::CorrelationRow;
 pub use curve::{Cost, CurveId, CurveRow, Repair};
 pub use dynamics::DynamicsRow;

@@ -52,6 +52,9 @@ pub trait TestedRow: Row {
     /// Fills in how often the walk along a curve gets here.
     fn record_reached(&mut self, _reached: Reached) {}
 
+    /// Fills in how the tested rows of a file compare with each other.
+    fn compare(_rows: &mut [Self]) {}
+
     /// Metric of the scores.
     fn metric(&self) -> MetricName;
 

@@ -28,6 +28,9 @@ fn headers_are_pinned() {
     );
     pinned::<GateFilmRow>("gates,point,epoch,attention,layer,head,log_alpha,p_open");
     pinned::<AblationRow>("attention,layer,head,[tests],looks,correlation");
+    pinned::<AuditRow>(
+        "draw,[tests],rank,draws,p_rank,found_again,found_again_by_chance,p_found_again,masked_heads",
+    );
     pinned::<CurveRow>(
         "repair,attention,order,order_seed,complement,step,masked,heads,[tests],reached_dispensable,\
          reached_without_loss,search_score,dev_loss,epoch,updates,forward,backward,selection_updates,\

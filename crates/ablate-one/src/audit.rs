@@ -1,0 +1,209 @@
+//! A list of heads against random sets with as many heads in each layer: is the list better than chance?
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail, ensure};
+use clap::Parser;
+use core_masking::{HeadId, HeadLayout, HeadScores, HeadSet};
+use experiment::{
+    Estimate, EstimateArgs, HeadSweep, MaskingArgs, MeasuredRows, Oracle, RowPlan, RowSet, Sampling,
+    SharedArgs, random_order,
+};
+use heads::experiment::{ABLATE_ONE, AUDIT};
+use records::{AuditRow, BASE, Order, Row};
+use significance::TestArgs;
+use stats::overlap;
+use subject::{Description, Subject};
+use training::Machine;
+
+/// Masks a list of heads, and random sets with as many heads in each layer, and ranks the list among them.
+///
+/// --split takes several splits, separated by commas, each with a file of its own. With a split for importance, the heads of the list
+/// are also looked for among equally many heads of each layer that --by puts first there. Writes a row for each set soon after it is
+/// scored, and resumes a killed run. Existing results are used and missing ones are measured; --again measures everything again.
+#[derive(Debug, Parser)]
+#[command(name = "audit", version, args_override_self = true)]
+struct Args {
+    /// The list: a file with heads, or heads such as self:2:5 or, in a model with one attention type, L2H5 or 2:5. Layers and heads
+    /// count from 1
+    #[arg(value_name = "HEADS", index = 2, required = true, num_args = 1..)]
+    heads: Vec<String>,
+
+    /// Random sets, with seeds counting up from --seed
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(200..=100_000))]
+    draws: u64,
+
+    /// Criterion by which a second estimate ranks heads: oracle, which masks each, importance, or another that is measured
+    #[arg(long, value_enum, value_name = "ORDER", hide_possible_values = true, default_value_t = Order::Oracle)]
+    by: Order,
+
+    #[command(flatten)]
+    estimate: EstimateArgs,
+
+    #[command(flatten)]
+    masking: MaskingArgs,
+
+    #[command(flatten)]
+    test: TestArgs,
+
+    // Last, because the heading of a flattened struct also covers the fields after it.
+    #[command(flatten)]
+    shared: SharedArgs,
+}
+
+/// Runs the command with the arguments of this process.
+pub fn main() -> ExitCode {
+    experiment::run_each(words::parse::<Args>(), |args| &mut args.shared.subject, run)
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    let machine = args.shared.machine()?;
+    let description = args.shared.subject.read()?;
+    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
+    ensure!(
+        args.by == Order::Oracle || args.by.is_measured(),
+        "--by {}: heads are not ranked by it one by one",
+        args.by
+    );
+    let named = args.shared.split.as_deref().map_or(vec![None], |named| named.split(',').map(Some).collect());
+    ensure!(
+        named.len() == 1 || args.shared.output.is_none(),
+        "--output is for one split, and each has a file"
+    );
+    let layout = description.layout(&machine)?;
+    let list = read(&args.heads, &layout)?;
+    let sampling = Sampling { seed: args.shared.seed(), rescale: args.masking.rescale };
+    let estimate = args.estimate.estimate_if(false, &description, sampling, &machine)?;
+    let mut all = Vec::new();
+    for split in named {
+        let scored =
+            args.masking.scored(description.split(split, &machine)?, &args.shared, &description, &machine)?;
+        let estimate = estimate.clone().filter(|estimate| estimate.on.split != scored.split);
+        if let Some(on) = args.estimate.estimate_on.as_ref().filter(|_| estimate.is_none()) {
+            bail!("--estimate-on {on} is a split that is scored: name another");
+        }
+        let path = args.shared.output_path(AUDIT.name, &description, &scored);
+        args.shared.check_writable(&path)?;
+        all.push((scored, estimate, path));
+    }
+    let subject = description.open(&machine, &args.shared.results)?;
+    let audit = Audit { args, machine: &machine, description: &description, subject: subject.as_ref(), list };
+    for (scored, estimate, path) in all {
+        let mut identity = audit.subject.identity(AUDIT.name, &scored)?;
+        identity.seed = Some(args.shared.seed());
+        let arguments = &mut identity.arguments;
+        arguments.insert("list".to_owned(), audit.list.names().into());
+        if let Some(estimate) = &estimate {
+            arguments.insert("by".to_owned(), args.by.name().into());
+            estimate.describe(audit.subject, &mut identity)?;
+        }
+        let sets = audit.sets();
+        let places = sets.iter().enumerate().map(|(place, set)| (set.rows[0].name(), place)).collect();
+        let families = BTreeMap::from([("list".to_owned(), 1), ("draws".to_owned(), 0)]);
+        let settings = (&args.shared, &machine, &args.test);
+        let plan = RowPlan { families, places };
+        let mut rows = MeasuredRows::open(&path, identity, audit.subject, plan, settings)?;
+        let mut due: Vec<RowSet<AuditRow>> = Vec::new();
+        for RowSet { masked, rows: own } in sets {
+            for mut row in own.into_iter().filter(|row| rows.is_due(row)) {
+                row.metric = audit.subject.metric(&scored.split).name();
+                if let Some(estimate) = estimate.as_ref().filter(|_| row.draw.is_none()) {
+                    audit.find_again(estimate, &mut row)?;
+                }
+                RowSet::add(&mut due, masked.clone(), row);
+            }
+        }
+        rows.measure(audit.subject, &scored, BASE, due)?;
+        words::print_line(rows.finish()?.path.display())?;
+    }
+    Ok(())
+}
+
+/// Reads the list from a file or from arguments.
+fn read(heads: &[String], layout: &HeadLayout) -> anyhow::Result<HeadSet> {
+    let text = match heads {
+        [file] if Path::new(file).is_file() => {
+            fs::read_to_string(file).with_context(|| format!("cannot read `{file}`"))?
+        }
+        _ => heads.join(" "),
+    };
+    let what = || format!("the list `{}`, of a file or of arguments", words::excerpt(&heads.join(" ")));
+    let list = layout.list(&text).with_context(what)?;
+    let is_all_or_none =
+        |module: &Vec<HeadId>| module.iter().all(|id| list.contains(*id) == list.contains(module[0]));
+    ensure!(
+        !layout.heads_by_module().iter().all(is_all_or_none),
+        "the list has all heads of its layers, so that no other set has as many heads in each layer"
+    );
+    Ok(list)
+}
+
+/// Parts that the splits share.
+struct Audit<'a> {
+    args: &'a Args,
+    machine: &'a Machine,
+    description: &'a Description,
+    subject: &'a dyn Subject,
+    list: HeadSet,
+}
+
+impl Audit<'_> {
+    /// The list and the random sets, each with its row.
+    fn sets(&self) -> Vec<RowSet<AuditRow>> {
+        let set = |draw: Option<u64>, masked: HeadSet| {
+            let row = AuditRow { draw, masked_heads: masked.names(), ..AuditRow::default() };
+            RowSet { masked, rows: vec![row] }
+        };
+        let (heads, first) = (self.subject.layout().heads(), self.args.shared.seed());
+        let draw = |n| {
+            let seed = first.wrapping_add(n);
+            set(Some(seed), matched(&self.list, &random_order(&heads, self.description.name(), seed)))
+        };
+        [set(None, self.list.clone())].into_iter().chain((0..self.args.draws).map(draw)).collect()
+    }
+
+    /// Counts the heads of the list among those that the estimate puts first.
+    fn find_again(&self, estimate: &Estimate, row: &mut AuditRow) -> anyhow::Result<()> {
+        let mut order = self.scores(estimate)?.ascending();
+        order.reverse();
+        let first = matched(&self.list, &order);
+        let modules = self.subject.layout().heads_by_module();
+        let held = |module: &Vec<HeadId>| module.iter().filter(|id| self.list.contains(**id)).count();
+        let groups: Vec<(usize, usize)> = modules.iter().map(|module| (module.len(), held(module))).collect();
+        let found = first.iter().filter(|id| self.list.contains(*id)).count();
+        let (expected, p) = overlap::by_chance(&groups, found);
+        row.found_again = Some(found);
+        (row.found_again_by_chance, row.p_found_again) = (Some(expected), Some(p));
+        Ok(())
+    }
+
+    /// The larger, the more a head is needed.
+    fn scores(&self, estimate: &Estimate) -> anyhow::Result<HeadScores> {
+        let Self { args, machine, description, subject, .. } = *self;
+        if args.by != Order::Oracle {
+            return Ok(estimate.scores(args.by, subject, &HeadSet::none())?);
+        }
+        let (layout, on) = (subject.layout(), &estimate.on);
+        let sweep = HeadSweep::one_at_a_time(on.clone(), &layout, TestArgs::default());
+        let path = description.result_path(&args.shared.results, ABLATE_ONE.name, on);
+        let heads = layout.heads();
+        let rows = sweep.ingredient(subject, &heads, &path, &args.shared, machine)?.rows;
+        Oracle::of(rows).scores(&heads).context("a head has no row")
+    }
+}
+
+/// The first heads of an order, as many of each layer as a list has.
+fn matched(list: &HeadSet, order: &[HeadId]) -> HeadSet {
+    let mut left: BTreeMap<_, usize> = BTreeMap::new();
+    list.iter().for_each(|id| *left.entry(id.module()).or_default() += 1);
+    let is_first = |id: &HeadId| match left.get_mut(&id.module()) {
+        Some(more) if *more > 0 => {
+            *more -= 1;
+            true
+        }
+        _ => false,
+    };
+    order.iter().copied().filter(is_first).collect()
+}

@@ -1,0 +1,75 @@
+//! Result files of headcount: the full model or a row, with the statistics of every segment that are beside the file.
+use std::path::{Path, PathBuf};
+
+use records::{BASE, Blocks, Identity, Signature};
+use significance::{Store, has_windows, metric_of, unpaired};
+use stats::Segments;
+use stats::blocks::block_length;
+
+use super::texts::Counted;
+use crate::Error;
+
+/// Returns the file and the row of `FILE.csv#ROW`; the row is empty for the full model. `None` if there are no statistics beside it.
+pub(super) fn place(path: &Path) -> Option<(PathBuf, String)> {
+    let text = path.to_str()?;
+    let (file, row) = text.split_once('#').filter(|_| !path.exists()).unwrap_or((text, ""));
+    let file = PathBuf::from(file);
+    (file.exists() && Blocks::path_beside(&file).exists()).then(|| (file, row.to_owned()))
+}
+
+/// Reads the segments of all runs.
+///
+/// # Errors
+/// If a file or row is missing or broken, or runs are of other segments than the first.
+pub(super) fn read(runs: &[(PathBuf, String)]) -> Result<Counted, Error> {
+    let read = |(file, row): &(PathBuf, String)| segments(file, row);
+    let all = runs.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let (first, base) = &all[0];
+    for ((file, row), (own, segments)) in runs.iter().zip(&all).skip(1) {
+        let (here, there) = (described(own), described(first));
+        let fault = match (here == there, unpaired(segments, base)) {
+            (false, _) => format!("it has {here}, the first run {there}"),
+            (true, Some(fault)) => fault.to_owned(),
+            (true, None) => continue,
+        };
+        return Err(Error::of(file, format!("other segments than those of the first run: {fault}")));
+    }
+    let (metric, clusters) = (first.metric.clone(), first.clusters());
+    let is_text = has_windows(first);
+    let runs: Vec<Segments> = all.into_iter().map(|(_, segments)| segments).collect();
+    let block = if is_text { block_length(&runs[0], &runs[1..]) } else { 1 };
+    Ok(Counted { metric, runs, clusters, block })
+}
+
+/// What two runs must have in common.
+fn described(own: &Identity) -> String {
+    let data = own.data.get(&own.split).map_or("", String::as_str);
+    let limit = own.limit.map_or_else(|| "all segments".to_owned(), |limit| format!("{limit} segments"));
+    let sample = own.arguments.get("sample").map_or(String::new(), |seed| format!(", sample {seed}"));
+    let sum = &data[..data.len().min(8)];
+    format!("split `{}` (SHA-256 {sum}…), {limit}{sample}, {}", own.split, own.metric)
+}
+
+fn segments(file: &Path, row: &str) -> Result<(Identity, Segments), Error> {
+    let signature = Signature::read(&Signature::path_beside(file)).map_err(significance::Error::from)?;
+    let none = || Error::of(file, "no signature with a metric beside it: such statistics cannot be read");
+    let signature = signature.ok_or_else(none)?;
+    let measured = signature.measured.as_ref().ok_or_else(none)?;
+    if signature.identity.until_decided().is_some() && !row.is_empty() {
+        return Err(Error::of(file, "its rows were measured until decided, on a part of the segments"));
+    }
+    let blocks = Blocks::beside(file, &signature).map_err(significance::Error::from)?.unwrap_or_default();
+    let names = || blocks.iter().map(|block| block.name.as_str());
+    if !row.is_empty() && !names().any(|name| name == row) {
+        let known = words::excerpt(&names().collect::<Vec<_>>().join(", "));
+        return Err(Error::of(file, format!("no row `{}`: it has {known}", words::excerpt(row))));
+    }
+    // rows of a checkpoint, such as 1200/3, are compared with its own full model
+    let base = names()
+        .find(|name| *name == BASE)
+        .map_or_else(|| format!("{}/{BASE}", row.split('/').next().unwrap_or_default()), str::to_owned);
+    let mut store = Store::new(&blocks, metric_of(measured)?);
+    let segments =
+        if row.is_empty() || row == base { store.base(&base)? } else { store.variant(row, &base)? };
+    Ok((signature.identity, segments))
+}
