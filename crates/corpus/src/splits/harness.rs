@@ -204,6 +204,8 @@ impl Task {
             RowKind::Tsv => DocumentKind::Tsv,
             RowKind::Csv => DocumentKind::Csv,
             RowKind::Jsonl => DocumentKind::Jsonl,
+            RowKind::Parquet => DocumentKind::Parquet,
+            RowKind::Arrow => DocumentKind::Arrow,
         };
         let text = Some(Column::Name(field.to_owned()));
         Ok(DocumentFormat { text, ..DocumentFormat::of(kind) })

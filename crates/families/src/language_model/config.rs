@@ -16,7 +16,7 @@ use crate::rotary::{RotaryScaling, Turning, of_one_age};
 use crate::storage::Storage;
 use crate::tables::{Bias, LanguageFamily, LayerNames, Windows};
 use crate::tables::{LANGUAGE_MODELS, LLAMA};
-use crate::{DropoutRates, Error, checkpoint};
+use crate::{DropoutRates, Error, TensorFile, checkpoint};
 
 /// Sizes of a language model, under the names that Hugging Face transformers has for Llama.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -58,7 +58,8 @@ fn table(all: &[Results<AuditRow>], criterion: Criterion) -> Table {
             "found again: heads of the list among equally many of each layer that a second estimate on other data puts first; by \
              chance: expected of a random list; its p is hypergeometric",
         )
-        .note([judge.of_verdicts(), SIGNS.to_owned()])
+        .note(judge.of_verdicts())
+        .note(SIGNS)
 }
 
 fn row(audit: &Results<AuditRow>, list: &AuditRow, criterion: Criterion) -> Row {
