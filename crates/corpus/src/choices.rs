@@ -116,7 +116,7 @@ pub fn read(
         let (record, answer) = (record?, answers.as_ref().map(|answers| answers[place].as_str()));
         let mut question = || {
             let mut choice = format.choice(&record, &templates.context, answer)?;
-            let description = templates.description.fill(&record)?.text()?;
+            let description = format::said(templates.description.fill(&record)?)?;
             choice.context = description + &shots.before(&choice)? + &choice.context;
             Ok(choice)
         };

@@ -286,11 +286,11 @@ impl ChoiceFormat {
         let mut choices = self.choices(record)?;
         let mut context = context.fill(record)?;
         if matches!(self.choices, Choices::Target { .. }) {
-            let context = context.text()?;
+            let context = said(context)?;
             return Ok(Choice { context, choices, delimiter: self.delimiter.clone(), ..Choice::default() });
         }
         if self.wikihow == Some(true) {
-            context = Filled::Text(without_brackets(&context.text()?));
+            context = Filled::Text(without_brackets(&said(context)?));
             choices.iter_mut().for_each(|choice| *choice = without_brackets(choice));
         }
         if choices.len() < 2 {
@@ -317,7 +317,7 @@ impl ChoiceFormat {
         let contexts = self.contexts.iter().flatten().map(|text| self.text(text, record));
         let contexts = contexts.collect::<Result<_, _>>()?;
         let answer = self.answer(record, from_file, &choices)?;
-        Ok(Choice { context: context.text()?, contexts, choices, answer, group, delimiter })
+        Ok(Choice { context: said(context)?, contexts, choices, answer, group, delimiter })
     }
 
     fn choices(&self, record: &Record) -> Result<Vec<String>, String> {
@@ -399,6 +399,11 @@ impl ChoiceFormat {
             }
         }
     }
+}
+
+/// The text of a context.
+pub(super) fn said(context: Filled) -> Result<String, String> {
+    context.text().map_err(|fault| format!("its context {fault}"))
 }
 
 /// A number of a choice, counted from 0.
