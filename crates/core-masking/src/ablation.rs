@@ -202,28 +202,6 @@ pub(crate) fn fold(
     Ok(folded)
 }
 
-/// The weights with zeros for the biases of attention modules that have none.
-pub(crate) fn with_zero_biases(
-    weights: &Weights,
-    layout: &HeadLayout,
-    projections: impl Fn(Attention, usize) -> Projections,
-) -> Result<Weights, Error> {
-    let mut biased = weights.share();
-    for (attention, shape) in layout.types() {
-        for layer in 0..shape.layers {
-            let Projections { query, key, value, output } = projections(attention, layer);
-            for name in [query, key, value, output] {
-                let weight = weights.get(&format!("{name}.weight"))?;
-                if !weights.holds(&format!("{name}.bias")) {
-                    let zeros = Tensor::zeros([weight.size()[0]], (weight.kind(), weight.device()));
-                    biased.insert(format!("{name}.bias"), zeros);
-                }
-            }
-        }
-    }
-    Ok(biased)
-}
-
 /// Sums of the contexts of heads over real positions, which add up over batches.
 #[derive(Debug, Default)]
 pub struct ContextSums {

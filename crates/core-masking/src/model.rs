@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tch::{Device, Kind, Tensor, no_grad};
 
-use crate::ablation::{fold, with_zero_biases};
+use crate::ablation::fold;
 use crate::importance::{Attended, Measured, Measuring};
 use crate::pruning::without_heads;
 use crate::storage::pack;
@@ -199,7 +199,13 @@ pub trait GatedModel: Debug + Send + Sized {
                         "its family has no bias of the output projection; heads can be removed without",
                     );
                 };
-                (config, with_zero_biases(self.weights(), &layout, projections)?)
+                let mut weights = self.weights().share();
+                for (name, shape) in config.inventory() {
+                    if !weights.holds(&name) {
+                        weights.insert(name, Tensor::zeros(shape, self.options()));
+                    }
+                }
+                (config, weights)
             };
         let folded = fold(&weights, &layout, heads, means, projections)?;
         Self::new(config, folded)?.without_heads(heads, removal)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use heads::{Attention, HeadLayout, HeadSet};
 
-use crate::parts::Projections;
+use crate::parts::{Inventory, Projections};
 use crate::{Error, Storage};
 
 /// Heads and sizes in a `config.json`.
@@ -20,6 +20,9 @@ pub trait ModelConfig: Debug + Clone {
     /// # Errors
     /// If the file cannot be written.
     fn write(&self, path: &Path) -> Result<(), Error>;
+
+    /// Name and shape of each tensor, before maps are fused.
+    fn inventory(&self) -> Inventory;
 
     /// The heads of the model.
     fn layout(&self) -> HeadLayout;

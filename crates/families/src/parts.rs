@@ -15,7 +15,8 @@ pub type Inventory = Vec<(String, Vec<i64>)>;
 /// What a walk over the parts of a model gives.
 pub type Taken<P, S> = Result<P, <S as Tensors>::Fault>;
 
-/// A source of tensors. A walk may take a tensor several times; new weights are drawn in the order of the first times.
+/// A source of tensors; a walk fails if it lacks one. A walk may take a tensor several times; new weights are drawn in the order of the
+/// first times.
 pub trait Tensors {
     /// A tensor.
     type Tensor;
@@ -29,17 +30,11 @@ pub trait Tensors {
     fn take(&mut self, name: String, shape: Vec<i64>) -> Result<Self::Tensor, Self::Fault>;
 
     /// A table: `{name}.weight`.
-    ///
-    /// # Errors
-    /// As for [`take`](Self::take).
     fn table(&mut self, name: &str, shape: &[i64]) -> Result<Self::Tensor, Self::Fault> {
         self.take(format!("{name}.weight"), shape.to_vec())
     }
 
     /// A linear map: `{name}.weight` and, if it has one, `{name}.bias`.
-    ///
-    /// # Errors
-    /// As for [`take`](Self::take).
     fn linear(&mut self, name: &str, size: [i64; 2], has_bias: bool) -> Taken<Linear<Self::Tensor>, Self> {
         let weight = self.table(name, &size)?;
         let bias = has_bias.then(|| self.take(format!("{name}.bias"), vec![size[0]]));
@@ -47,9 +42,6 @@ pub trait Tensors {
     }
 
     /// A norm: `{name}.weight` and, of layer normalisation, `{name}.bias`.
-    ///
-    /// # Errors
-    /// As for [`take`](Self::take).
     fn norm(&mut self, name: &str, shape: &[i64], kind: NormKind) -> Taken<Norm<Self::Tensor>, Self> {
         let weight = self.table(name, shape)?;
         let bias =
@@ -215,9 +207,6 @@ impl<T> Module<T> {
     /// - `width`: of the residual stream
     /// - `biases`: true if the maps of queries, keys and values have a bias, and if the output projection has one
     /// - `queries_stay`: true if the maps of queries and keys are of all heads
-    ///
-    /// # Errors
-    /// If a tensor is missing.
     pub fn take<S: Tensors<Tensor = T> + ?Sized>(
         tensors: &mut S,
         names: &Projections,
@@ -309,9 +298,6 @@ impl<T> FeedForward<T> {
     /// Takes maps of these names: the last is the outer one.
     ///
     /// - `width`: of the residual stream; `inner`: of the network
-    ///
-    /// # Errors
-    /// If a tensor is missing.
     pub fn take<S: Tensors<Tensor = T> + ?Sized>(
         tensors: &mut S,
         names: &[String],

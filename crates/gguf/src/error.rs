@@ -22,6 +22,10 @@ pub enum Error {
     #[error(transparent)]
     Write(#[from] durable::Error),
 
+    /// A configuration that no model has.
+    #[error(transparent)]
+    Model(#[from] families::Error),
+
     /// A tokeniser that no program could use.
     #[error(transparent)]
     Tokenizer(#[from] corpus::Error),

@@ -5,14 +5,18 @@ use std::path::Path;
 use candle_core::quantized::QTensor;
 use candle_core::quantized::gguf_file::Value;
 use candle_core::{DType, Device, Tensor};
+use families::ModelConfig;
+use families::language_model::LanguageConfig;
+use families::rotary::RotaryScaling;
+use heads::{Attention, HeadLayout, ModuleHeads};
 use words::excerpt;
 
 use crate::Error;
-use crate::config::{Config, Scaling};
-use crate::fields;
+use crate::config::divisors;
 use crate::file::{self, Precision};
-use crate::names::{ATTENTION, IN_LAYER, OUTPUT, OUTSIDE, ROTARY_FACTORS};
+use crate::names::{ATTENTION, Place, ROTARY_FACTORS, tensors};
 use crate::slots::Slots;
+use crate::{config, fields};
 
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +43,7 @@ impl Exported {
 /// # Errors
 /// If it is of another family than Llama, Mistral or Qwen2, or llama.cpp lacks something that the model does.
 pub fn check(folder: &Path) -> Result<(), Error> {
-    Config::read(folder).map(drop)
+    config::read(folder).map(drop)
 }
 
 /// Writes the model of a folder, `config.json` and `model.safetensors`, as a GGUF file for llama.cpp: all of it or nothing. Heads
@@ -48,13 +52,13 @@ pub fn check(folder: &Path) -> Result<(), Error> {
 /// # Errors
 /// If the folder is none that [`check`] takes, or is at fault, or the file cannot be written.
 pub fn export(folder: &Path, to: &Path, precision: Precision) -> Result<Exported, Error> {
-    let config = Config::read(folder)?;
+    let config = config::read(folder)?;
     let path = folder.join("model.safetensors");
     if !path.exists() && folder.join(corpus::hub::INDEX).exists() {
         return Err(Error::of(folder, "weights in several files: export-model writes them as one"));
     }
     let weights = candle_core::safetensors::load(&path, &Device::Cpu).map_err(Error::told(&path))?;
-    let mut model = Model { weights, path: &path, config: &config };
+    let mut model = Model { weights, path: &path, config: &config, layout: config.layout() };
     let heads: Vec<Slots> =
         (0..config.num_hidden_layers).map(|layer| model.slots(layer)).collect::<Result<_, _>>()?;
     let tensors = model.tensors(&heads, precision)?;
@@ -71,27 +75,26 @@ pub fn export(folder: &Path, to: &Path, precision: Precision) -> Result<Exported
 
 /// What llama.cpp must know of the model besides its weights.
 fn metadata(
-    config: &Config,
+    config: &LanguageConfig,
     exported: &Exported,
     precision: Precision,
 ) -> Result<Vec<(String, Value)>, String> {
     let number =
-        |number: usize| u32::try_from(number).map(Value::U32).map_err(|_| format!("{number} is too large"));
+        |number: i64| u32::try_from(number).map(Value::U32).map_err(|_| format!("{number} is too large"));
     let real = |real: f64| Value::F32(real as f32);
     let key = |name: &str| format!("{}.{name}", exported.architecture);
-    let (theta, scaling) = config.rotary()?;
     let mut all = vec![
         ("general.architecture".to_owned(), Value::String(exported.architecture.to_owned())),
         ("general.file_type".to_owned(), Value::U32(precision.code())),
         ("general.quantization_version".to_owned(), Value::U32(2)),
         (key("attention.layer_norm_rms_epsilon"), real(config.rms_norm_eps)),
-        (key("rope.freq_base"), real(theta)),
+        (key("rope.freq_base"), real(config.rope_theta)),
     ];
     let numbers = [
-        ("block_count", config.num_hidden_layers),
-        ("context_length", config.max_position_embeddings.unwrap_or(2048)),
+        ("block_count", config.num_hidden_layers as i64),
+        ("context_length", config.max_position_embeddings),
         ("embedding_length", config.hidden_size),
-        ("feed_forward_length", config.intermediate_size),
+        ("feed_forward_length", config.feed_forward_width()),
         ("vocab_size", config.vocab_size),
         ("attention.key_length", config.d_head()),
         ("attention.value_length", config.d_head()),
@@ -102,11 +105,12 @@ fn metadata(
     }
     let (queries, key_values): (Vec<usize>, Vec<usize>) = exported.heads.iter().copied().unzip();
     for (name, counts) in [("attention.head_count", queries), ("attention.head_count_kv", key_values)] {
-        let values = counts.into_iter().map(number).collect::<Result<Vec<Value>, String>>()?;
+        let values =
+            counts.into_iter().map(|count| number(count as i64)).collect::<Result<Vec<Value>, String>>()?;
         let value = if exported.architecture == "llama" { values[0].clone() } else { Value::Array(values) };
         all.push((key(name), value));
     }
-    if let Scaling::Linear(factor) = scaling {
+    if let Some(RotaryScaling::Linear { factor }) = config.rope_scaling {
         all.push((key("rope.scaling.type"), Value::String("linear".to_owned())));
         all.push((key("rope.scaling.factor"), real(factor)));
     }
@@ -117,7 +121,8 @@ fn metadata(
 struct Model<'a> {
     weights: HashMap<String, Tensor>,
     path: &'a Path,
-    config: &'a Config,
+    config: &'a LanguageConfig,
+    layout: HeadLayout,
 }
 
 impl Model<'_> {
@@ -128,12 +133,9 @@ impl Model<'_> {
     /// The heads that a layer gets. One that has lost all gets none, but for a head of zeros where llama.cpp needs one: in the
     /// first layer, which it refuses otherwise, and where the output has a bias, which it would lose.
     fn slots(&self, layer: usize) -> Result<Slots, Error> {
-        let config = self.config;
-        let slots = Slots::of(
-            &config.kept(layer),
-            config.num_attention_heads / config.key_values(),
-            config.key_values(),
-        );
+        let ModuleHeads { shape, kept } = self.layout.module(Attention::SelfAttention, layer);
+        let kept: Vec<usize> = kept.into_iter().map(|head| head as usize).collect();
+        let slots = Slots::of(&kept, shape.heads / shape.key_value_heads, shape.key_value_heads);
         let bias = self.weights.get(&format!("model.layers.{layer}.self_attn.o_proj.bias"));
         let has_bias = bias.map_or(Ok(false), |bias| {
             Ok(bias.to_dtype(DType::F32)?.abs()?.sum_all()?.to_scalar::<f32>()? != 0.0)
@@ -158,22 +160,30 @@ impl Model<'_> {
     /// All tensors of the file.
     fn tensors(&mut self, heads: &[Slots], precision: Precision) -> Result<Vec<(String, QTensor)>, Error> {
         let told = Error::told(self.path);
-        let stored = |(name, tensor): (String, Tensor)| Ok((name, precision.of(&tensor).map_err(&told)?));
-        let mut all = self.outside()?.into_iter().map(stored).collect::<Result<Vec<_>, Error>>()?;
-        for (layer, slots) in heads.iter().enumerate() {
-            for (to, from) in IN_LAYER {
-                for ending in ["weight", "bias"] {
-                    let name = format!("model.layers.{layer}.{from}.{ending}");
-                    if ending == "bias" && !self.weights.contains_key(&name) {
-                        continue;
-                    }
-                    let is_of_attention = to == "attn_norm" || ATTENTION.contains(&to);
-                    let tensor = self.in_layer(layer, to, ending == "bias", name, slots)?;
-                    if !(is_of_attention && slots.queries.is_empty()) {
-                        all.push(stored((format!("blk.{layer}.{to}.{ending}"), tensor))?);
-                    }
-                }
+        let stored =
+            |name: String, tensor: &Tensor| Ok::<_, Error>((name, precision.of(tensor).map_err(&told)?));
+        let (config, mut all) = (self.config, Vec::new());
+        let output = format!("{}.weight", config.family.names.output);
+        let mut expected = tensors(config);
+        if config.tie_word_embeddings || !self.weights.contains_key(&output) {
+            self.weights.remove(&output); // the embeddings, once more
+            expected.retain(|(place, ..)| place.part != "output");
+        }
+        for (place, ending, name, shape) in expected {
+            let tensor = self.take(&name, &shape)?;
+            let Some(slots) = place.layer.map(|layer| &heads[layer]) else {
+                all.push(stored(place.tensor(&ending), &tensor)?);
+                continue;
+            };
+            let is_of_attention = place.part == "attn_norm" || ATTENTION.contains(&place.part);
+            if !(is_of_attention && slots.queries.is_empty()) {
+                let placed = self.placed(&place, ending == "bias", &tensor, slots).map_err(&told)?;
+                all.push(stored(place.tensor(&ending), &placed)?);
             }
+        }
+        if let Some(scaling @ RotaryScaling::Llama3 { .. }) = config.rope_scaling {
+            let divisors = Tensor::new(divisors(scaling, config), &Device::Cpu).map_err(&told)?;
+            all.push(stored(ROTARY_FACTORS.to_owned(), &divisors)?);
         }
         match self.weights.keys().filter(|name| !name.ends_with("rotary_emb.inv_freq")).min() {
             Some(name) => {
@@ -183,59 +193,22 @@ impl Model<'_> {
         }
     }
 
-    /// The tensors that are in no layer.
-    fn outside(&mut self) -> Result<Vec<(String, Tensor)>, Error> {
-        let (config, mut all) = (self.config, Vec::new());
-        for (to, from) in OUTSIDE {
-            if to == OUTPUT && (config.tie_word_embeddings || !self.weights.contains_key(from)) {
-                self.weights.remove(from); // the embeddings, once more
-                continue;
-            }
-            let is_norm = to == OUTSIDE[1].0;
-            let shape = [config.vocab_size, config.hidden_size];
-            all.push((to.to_owned(), self.take(from, if is_norm { &shape[1..] } else { &shape })?));
-        }
-        if let Ok((theta, Scaling::Llama3(scaling))) = config.rotary() {
-            let divisors = Tensor::new(scaling.divisors(theta, config.d_head()), &Device::Cpu);
-            all.push((ROTARY_FACTORS.to_owned(), divisors.map_err(Error::told(self.path))?));
-        }
-        Ok(all)
-    }
-
     /// A tensor of a layer, with the heads that the file gets.
-    fn in_layer(
-        &mut self,
-        layer: usize,
-        to: &str,
+    fn placed(
+        &self,
+        place_of: &Place,
         is_bias: bool,
-        name: String,
+        tensor: &Tensor,
         slots: &Slots,
-    ) -> Result<Tensor, Error> {
-        let config = self.config;
-        let (hidden, middle, d_head) = (config.hidden_size, config.intermediate_size, config.d_head());
-        let kept = config.kept(layer);
-        let group = config.num_attention_heads / config.key_values();
-        let groups = kept.chunk_by(|left, right| left / group == right / group).count();
-        let (outputs, inputs) = match to {
-            "attn_q" => (kept.len() * d_head, Some(hidden)),
-            "attn_k" | "attn_v" => (groups * d_head, Some(hidden)),
-            "attn_output" => (hidden, Some(kept.len() * d_head)),
-            "ffn_gate" | "ffn_up" => (middle, Some(hidden)),
-            "ffn_down" => (hidden, Some(middle)),
-            _ => (hidden, None),
-        };
-        let shape: Vec<usize> = [Some(outputs), inputs.filter(|_| !is_bias)].into_iter().flatten().collect();
-        let tensor = self.take(&name, &shape)?;
-        let placed = match to {
-            "attn_q" => place(&tensor, &slots.queries, d_head, 0)
-                .and_then(|rows| in_pairs(&rows, slots.queries.len())),
-            "attn_k" => place(&tensor, &slots.key_values, d_head, 0)
-                .and_then(|rows| in_pairs(&rows, slots.key_values.len())),
-            "attn_v" => place(&tensor, &slots.key_values, d_head, 0),
-            "attn_output" if !is_bias => place(&tensor, &slots.queries, d_head, 1),
-            _ => Ok(tensor),
-        };
-        placed.map_err(Error::told(self.path))
+    ) -> candle_core::Result<Tensor> {
+        let d_head = self.config.d_head() as usize;
+        match place_of.part {
+            "attn_q" => in_pairs(&place(tensor, &slots.queries, d_head, 0)?, slots.queries.len()),
+            "attn_k" => in_pairs(&place(tensor, &slots.key_values, d_head, 0)?, slots.key_values.len()),
+            "attn_v" => place(tensor, &slots.key_values, d_head, 0),
+            "attn_output" if !is_bias => place(tensor, &slots.queries, d_head, 1),
+            _ => Ok(tensor.clone()),
+        }
     }
 }
 

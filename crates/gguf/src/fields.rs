@@ -3,18 +3,22 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use candle_core::quantized::gguf_file::Value as Field;
+use families::language_model::LanguageConfig;
 use serde_json::{Map, Value, json};
 use words::excerpt;
 
 use crate::Error;
-use crate::config::{Config, read_json};
+use crate::config::read_json;
 use crate::rules::{Rule, blanks, kind, prefix};
 
 /// The fields of a GGUF file for the tokeniser of a folder, if llama.cpp has its kind; the model has `config.vocab_size` rows.
 ///
 /// # Errors
 /// If a file of it is malformed, or it has more tokens than the model has rows.
-pub(crate) fn of_tokenizer(folder: &Path, config: &Config) -> Result<Option<Vec<(String, Field)>>, Error> {
+pub(crate) fn of_tokenizer(
+    folder: &Path,
+    config: &LanguageConfig,
+) -> Result<Option<Vec<(String, Field)>>, Error> {
     let path = folder.join("tokenizer.json");
     if !path.exists() {
         return Ok(None);
@@ -23,7 +27,8 @@ pub(crate) fn of_tokenizer(folder: &Path, config: &Config) -> Result<Option<Vec<
     let settings = folder.join("tokenizer_config.json");
     let settings = if settings.exists() { read_json(&settings)? } else { json!({}) };
     let Some(inner) = Inner::of(&json) else { return Ok(None) };
-    let vocabulary = Vocabulary::of(&json, config.vocab_size).map_err(|reason| Error::of(&path, reason))?;
+    let vocabulary =
+        Vocabulary::of(&json, config.vocab_size as usize).map_err(|reason| Error::of(&path, reason))?;
     let mut fields = inner.fields(&vocabulary);
     fields.push(("add_bos_token".to_owned(), Field::Bool(adds_begin(&json, &settings))));
     fields.extend(symbols(&vocabulary, &settings, config));
@@ -52,16 +57,16 @@ fn text(text: &str) -> Field {
 fn symbols(
     vocabulary: &Vocabulary,
     settings: &Value,
-    config: &Config,
+    config: &LanguageConfig,
 ) -> impl Iterator<Item = (String, Field)> {
-    let id = |name: &str, entry: Option<&Value>| {
+    let id = |name: &str, stated: Option<u32>| {
         let token = settings[name].as_str().or(settings[name]["content"].as_str());
-        let stated = entry.and_then(|entry| entry.as_u64().or(entry[0].as_u64())).map(|id| id as usize);
-        token.and_then(|token| vocabulary.id(token)).or(stated.filter(|&id| id < config.vocab_size))
+        let stated = stated.map(|id| id as usize).filter(|&id| id < config.vocab_size as usize);
+        token.and_then(|token| vocabulary.id(token)).or(stated)
     };
     let ids = [
-        ("bos", id("bos_token", config.bos_token_id.as_ref())),
-        ("eos", id("eos_token", config.eos_token_id.as_ref())),
+        ("bos", id("bos_token", config.bos_token_id)),
+        ("eos", id("eos_token", config.ends().first().copied())),
         ("unknown", id("unk_token", None)),
         ("padding", id("pad_token", None)),
     ];

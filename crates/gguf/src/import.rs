@@ -5,14 +5,18 @@ use std::path::Path;
 
 use candle_core::quantized::QTensor;
 use candle_core::{DType, Device, Tensor};
+use families::language_model::LanguageConfig;
+use families::rotary::RotaryScaling;
 use safetensors::{Dtype, View};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use words::excerpt;
 
 use crate::Error;
-use crate::config::{Config, Llama3};
+use crate::config::divisors;
 use crate::file::GgufFile;
-use crate::names::{ARCHITECTURES, ATTENTION, Architecture, HEAD_NORMS, OUTPUT, OUTSIDE, ROTARY_FACTORS};
+use crate::names::{
+    ARCHITECTURES, ATTENTION, Architecture, EMBEDDINGS, OUTPUT, Place, ROTARY_FACTORS, tensors,
+};
 use crate::tokenizer;
 
 /// Writes the model of the GGUF file at `path` to `folder`, which must not be there: weights as the numbers that llama.cpp
@@ -30,31 +34,25 @@ pub fn import(path: &Path, folder: &Path, bf16: bool) -> Result<(), Error> {
     }
     let mut file = GgufFile::open(path)?;
     let kind = architecture(&file)?;
-    let mut config = configuration(&file, kind)?;
-    config.dtype = if bf16 { "bfloat16" } else { "float32" }.to_owned();
+    let (mut entries, config) = configuration(&file, kind)?;
     let tokens = tokenizer::read(&file, kind)?;
-    if tokens.count > config.vocab_size {
+    if tokens.count > config.vocab_size as usize {
         let reason = format!("it has {} tokens, but embeddings of {}", tokens.count, config.vocab_size);
         return Err(Error::of(path, reason));
     }
-    (config.bos_token_id, config.eos_token_id) = (tokens.begin.map(Into::into), tokens.end.map(Into::into));
-    config.rope_scaling = scaling_of_divisors(&mut file, &config)?.or(config.rope_scaling);
-    let mut entries = json!(config);
-    if kind.name == "gemma3" {
-        let own = entries.as_object_mut().expect("a structure is an object");
-        own.remove("hidden_act");
-        own.extend(of_gemma3(&file, &config)?);
+    let symbols = json!({"bos_token_id": tokens.begin, "eos_token_id": tokens.end});
+    entries.extend(symbols.as_object().cloned().unwrap_or_default());
+    entries.insert("dtype".to_owned(), if bf16 { "bfloat16" } else { "float32" }.into());
+    if let Some(scaling) = scaling_of_divisors(&mut file, &config)? {
+        entries.insert("rope_scaling".to_owned(), json!(scaling));
     }
     let weights = weights(&mut file, &config, kind, bf16)?;
     durable::replace_folder(folder, |partial| {
         let write = |name: &str, value: &Value| durable::write(&partial.join(name), format!("{value:#}\n"));
         std::fs::create_dir_all(partial)
             .map_err(|source| durable::Error { path: partial.to_owned(), source })?;
-        write("config.json", &entries)?;
-        write(
-            "generation_config.json",
-            &json!({"bos_token_id": config.bos_token_id, "eos_token_id": config.eos_token_id}),
-        )?;
+        write("config.json", &Value::Object(entries))?;
+        write("generation_config.json", &symbols)?;
         write("tokenizer.json", &tokens.json)?;
         write("tokenizer_config.json", &tokens.settings)?;
         let about = [("format".to_owned(), "pt".to_owned())].into();
@@ -66,44 +64,52 @@ pub fn import(path: &Path, folder: &Path, bf16: bool) -> Result<(), Error> {
     })
 }
 
-/// The configuration but for its symbols, as the metadata and the names of the tensors give it.
-fn configuration(file: &GgufFile, kind: &Architecture) -> Result<Config, Error> {
+/// The entries of `config.json` but for symbols, as the metadata and the names of the tensors give them, and what they mean.
+fn configuration(
+    file: &GgufFile,
+    kind: &Architecture,
+) -> Result<(Map<String, Value>, LanguageConfig), Error> {
     let key = |name: &str| format!("{}.{name}", kind.name);
     let number = |name: &str| file.require(&key(name), file.number(&key(name))?);
     let tensors = &file.content.tensor_infos;
-    let embeddings = tensors.get(OUTSIDE[0].0).map(|info| info.shape.dims());
+    let embeddings = tensors.get(EMBEDDINGS).map(|info| info.shape.dims());
     let (heads, hidden_size) = (number("attention.head_count")?, number("embedding_length")?);
+    let d_head = file.number(&key("attention.key_length"))?.unwrap_or(hidden_size / heads.max(1));
+    let layers = number("block_count")?;
     let epsilon = key("attention.layer_norm_rms_epsilon");
-    let config = Config {
-        architectures: vec![kind.class.to_owned()],
-        model_type: kind.model_type.to_owned(),
-        vocab_size: file.require(OUTSIDE[0].0, embeddings.and_then(<[usize]>::first).copied())?,
-        hidden_size,
-        intermediate_size: number("feed_forward_length")?,
-        num_hidden_layers: number("block_count")?,
-        num_attention_heads: heads,
-        num_key_value_heads: Some(file.number(&key("attention.head_count_kv"))?.unwrap_or(heads)),
-        head_dim: Some(file.number(&key("attention.key_length"))?.unwrap_or(hidden_size / heads.max(1))),
-        hidden_act: "silu".to_owned(),
-        max_position_embeddings: Some(number("context_length")?),
-        rms_norm_eps: file.require(&epsilon, file.real(&epsilon)?)?,
-        rope_theta: Some(file.real(&key("rope.freq_base"))?.unwrap_or(10_000.0)),
-        rope_scaling: scaling(file, kind)?,
-        attention_bias: ATTENTION.iter().any(|name| tensors.contains_key(&format!("blk.0.{name}.bias"))),
-        tie_word_embeddings: !tensors.contains_key(OUTPUT),
-        ..Config::default()
-    };
-    let (fault, d_head) = (|reason: String| Error::of(&file.path, reason), config.d_head());
-    config.check(tensors.len()).map_err(fault)?;
+    let entries = json!({
+        "architectures": [kind.family.architecture],
+        "model_type": kind.family.model_type,
+        "vocab_size": file.require(EMBEDDINGS, embeddings.and_then(<[usize]>::first).copied())?,
+        "hidden_size": hidden_size,
+        "intermediate_size": number("feed_forward_length")?,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": file.number(&key("attention.head_count_kv"))?.unwrap_or(heads),
+        "head_dim": d_head,
+        "max_position_embeddings": number("context_length")?,
+        "rms_norm_eps": file.require(&epsilon, file.real(&epsilon)?)?,
+        "rope_theta": file.real(&key("rope.freq_base"))?.unwrap_or(10_000.0),
+        "rope_scaling": scaling(file, kind)?,
+        "attention_bias": ATTENTION.iter().any(|name| tensors.contains_key(&format!("blk.0.{name}.bias"))),
+        "tie_word_embeddings": !tensors.contains_key(OUTPUT),
+    });
+    let mut entries = entries.as_object().cloned().unwrap_or_default();
+    entries.extend(match kind.name {
+        "gemma3" => of_gemma3(file, if layers == 62 { hidden_size / heads.max(1) } else { d_head })?,
+        _ => {
+            Map::from_iter([("hidden_act".to_owned(), json!("silu")), ("mlp_bias".to_owned(), json!(false))])
+        }
+    });
     for name in ["rope.dimension_count", "attention.value_length"] {
         if let Some(found) = file.number(&key(name))?.filter(|&width| width != d_head) {
-            return Err(fault(format!(
-                "`{}` is {found}, but heads are {d_head} wide: they must be equal",
-                key(name)
-            )));
+            let name = key(name);
+            let reason = format!("`{name}` is {found}, but heads are {d_head} wide: they must be equal");
+            return Err(Error::of(&file.path, reason));
         }
     }
-    Ok(config)
+    let config = LanguageConfig::of_family(&file.path, entries.clone(), kind.family)?;
+    Ok((entries, config))
 }
 
 fn architecture(file: &GgufFile) -> Result<&'static Architecture, Error> {
@@ -122,11 +128,7 @@ fn architecture(file: &GgufFile) -> Result<&'static Architecture, Error> {
 /// The entries of `config.json` that Llama has not. What files mostly do not hold is as llama.cpp has it: five of six layers have
 /// windows and rotary positions of base 10,000, and the model of 62 layers scales scores by another width
 /// (<https://github.com/ggml-org/llama.cpp/blob/b6000/src/llama-model.cpp>, `LLM_ARCH_GEMMA3`).
-fn of_gemma3(file: &GgufFile, config: &Config) -> Result<serde_json::Map<String, Value>, Error> {
-    let of_scores = match config.num_hidden_layers {
-        62 => config.hidden_size / config.num_attention_heads,
-        _ => config.d_head(),
-    };
+fn of_gemma3(file: &GgufFile, of_scores: usize) -> Result<Map<String, Value>, Error> {
     let window = "gemma3.attention.sliding_window";
     let pattern = file.number(&format!("{window}_pattern"))?.unwrap_or(6);
     let entries = json!({
@@ -159,12 +161,16 @@ fn scaling(file: &GgufFile, kind: &Architecture) -> Result<Option<Value>, Error>
 
 /// Llama 3's scaling with these divisors: the file does not hold its numbers, but all known models have the same, and differ
 /// in the factor alone.
-fn llama3(divisors: &[f32], config: &Config) -> Option<Llama3> {
-    let factor = f64::from(*divisors.last()?);
-    let known = Llama3 { factor, low: 1.0, high: 4.0, original: 8192.0 };
-    let expected = known.divisors(config.rope_theta?, config.d_head());
+fn llama3(found: &[f32], config: &LanguageConfig) -> Option<RotaryScaling> {
+    let known = RotaryScaling::Llama3 {
+        factor: f64::from(*found.last()?),
+        low_freq_factor: 1.0,
+        high_freq_factor: 4.0,
+        original_max_position_embeddings: 8192,
+    };
+    let expected = divisors(known, config);
     let is_near = |(found, expected): (&f32, &f32)| (found / expected - 1.0).abs() < 1e-4;
-    (divisors.len() == expected.len() && divisors.iter().zip(&expected).all(is_near)).then_some(known)
+    (found.len() == expected.len() && found.iter().zip(&expected).all(is_near)).then_some(known)
 }
 
 /// A tensor of the folder.
@@ -177,40 +183,24 @@ struct Expected {
 }
 
 /// The tensors of the file, by name.
-fn expected(config: &Config, kind: &Architecture) -> BTreeMap<String, Expected> {
-    let mut all = BTreeMap::new();
-    let (hidden, rows) = (config.hidden_size, config.vocab_size);
-    for (from, to) in OUTSIDE {
-        if from != OUTPUT || !config.tie_word_embeddings {
-            let is_norm = from == OUTSIDE[1].0;
-            let shape = if is_norm { vec![hidden] } else { vec![rows, hidden] };
-            all.insert(from.to_owned(), Expected { name: to.to_owned(), shape, turning: None, is_norm });
-        }
-    }
-    for layer in 0..config.num_hidden_layers {
-        for (from, to) in kind.in_layer {
-            let (outputs, inputs, turning) = extent(from, config);
-            let turning = turning.filter(|_| kind.turns_neighbours);
-            let mut put = |ending: &str, shape, is_norm| {
-                let name = format!("model.layers.{layer}.{to}.{ending}");
-                all.insert(
-                    format!("blk.{layer}.{from}.{ending}"),
-                    Expected { name, shape, turning, is_norm },
-                );
-            };
-            put("weight", [Some(outputs), inputs].into_iter().flatten().collect(), inputs.is_none());
-            if config.attention_bias && ATTENTION.contains(from) {
-                put("bias", vec![outputs], false);
-            }
-        }
-    }
-    all
+fn expected(config: &LanguageConfig, kind: &Architecture) -> BTreeMap<String, Expected> {
+    let tensor = |(place, ending, name, shape): (Place, String, String, Vec<usize>)| {
+        let turning = match place.part {
+            "attn_q" => Some(config.num_attention_heads),
+            "attn_k" => Some(config.key_value_heads()),
+            _ => None,
+        };
+        let turning = turning.filter(|_| kind.turns_neighbours);
+        let is_norm = place.part.ends_with("norm");
+        (place.tensor(&ending), Expected { name, shape, turning, is_norm })
+    };
+    tensors(config).into_iter().map(tensor).collect()
 }
 
 /// All tensors of the folder, by name.
 fn weights(
     file: &mut GgufFile,
-    config: &Config,
+    config: &LanguageConfig,
     kind: &Architecture,
     bf16: bool,
 ) -> Result<BTreeMap<String, Stored>, Error> {
@@ -238,32 +228,16 @@ fn weights(
 }
 
 /// The scaling that a tensor of divisors stands for.
-fn scaling_of_divisors(file: &mut GgufFile, config: &Config) -> Result<Option<Value>, Error> {
+fn scaling_of_divisors(file: &mut GgufFile, config: &LanguageConfig) -> Result<Option<RotaryScaling>, Error> {
     if !file.content.tensor_infos.contains_key(ROTARY_FACTORS) {
         return Ok(None);
     }
-    let divisors = file.tensor(ROTARY_FACTORS)?.dequantize(&Device::Cpu);
-    let divisors = divisors.and_then(|all| all.flatten_all()?.to_vec1::<f32>());
-    let divisors = divisors.map_err(Error::told(&file.path))?;
+    let found = file.tensor(ROTARY_FACTORS)?.dequantize(&Device::Cpu);
+    let found = found.and_then(|all| all.flatten_all()?.to_vec1::<f32>());
+    let found = found.map_err(Error::told(&file.path))?;
     let unknown =
         || Error::of(&file.path, format!("`{ROTARY_FACTORS}` holds another scaling than Llama 3's"));
-    Ok(Some(llama3(&divisors, config).ok_or_else(unknown)?.to_json()))
-}
-
-/// Outputs and inputs of a map of a layer, no inputs for a norm; and for queries and keys the number of heads whose rows turn.
-fn extent(name: &str, config: &Config) -> (usize, Option<usize>, Option<usize>) {
-    let (hidden, middle) = (config.hidden_size, config.intermediate_size);
-    let (heads, key_values) = (config.num_attention_heads, config.key_values());
-    match name {
-        "attn_q" => (heads * config.d_head(), Some(hidden), Some(heads)),
-        "attn_k" => (key_values * config.d_head(), Some(hidden), Some(key_values)),
-        "attn_v" => (key_values * config.d_head(), Some(hidden), None),
-        "attn_output" => (hidden, Some(heads * config.d_head()), None),
-        "ffn_gate" | "ffn_up" => (middle, Some(hidden), None),
-        "ffn_down" => (hidden, Some(middle), None),
-        norm if HEAD_NORMS.contains(&norm) => (config.d_head(), None, None),
-        _ => (hidden, None, None),
-    }
+    llama3(&found, config).ok_or_else(unknown).map(Some)
 }
 
 /// A tensor that is dequantised when it is written, so that a model takes little more memory than its file.
@@ -387,8 +361,22 @@ mod tests {
             ("token_embd.weight".to_owned(), counting(vec![7, 10])),
             ("output_norm.weight".to_owned(), counting(vec![10])),
         ];
-        let in_layer = ARCHITECTURES[1].in_layer.iter();
-        tensors.extend(in_layer.map(|(name, _)| (format!("blk.0.{name}.weight"), counting(shape(name)))));
+        let in_layer = [
+            "attn_norm",
+            "attn_q",
+            "attn_k",
+            "attn_v",
+            "attn_output",
+            "attn_q_norm",
+            "attn_k_norm",
+            "post_attention_norm",
+            "ffn_norm",
+            "ffn_gate",
+            "ffn_up",
+            "ffn_down",
+            "post_ffw_norm",
+        ];
+        tensors.extend(in_layer.map(|name| (format!("blk.0.{name}.weight"), counting(shape(name)))));
         crate::file::write(&path, &metadata, &tensors).unwrap();
         import(&path, &model, false).unwrap();
 

@@ -1,80 +1,94 @@
-//! Names of tensors in GGUF files and in Hugging Face folders.
+//! Names of tensors in GGUF files, and of those in Hugging Face folders that they are.
+use std::collections::HashMap;
+
+use families::ModelConfig;
+use families::language_model::LanguageConfig;
+use families::parts::Projections;
+use families::tables::{GEMMA3_TEXT, LLAMA, LanguageFamily, LayerNames};
 
 /// An architecture of GGUF files that is read.
 #[derive(Debug)]
 pub(crate) struct Architecture {
     /// `general.architecture`, and the beginning of its keys.
     pub(crate) name: &'static str,
-    pub(crate) class: &'static str,
-    pub(crate) model_type: &'static str,
-    /// Maps and norms of a layer: below `blk.<layer>.`, and below `model.layers.<layer>.`.
-    pub(crate) in_layer: &'static [(&'static str, &'static str)],
+    /// The family of the folder.
+    pub(crate) family: &'static LanguageFamily,
     /// `true` if llama.cpp turns neighbouring rows of queries and keys, where transformers turns x with x + half.
     pub(crate) turns_neighbours: bool,
     /// What the file adds to the weights of norms.
     pub(crate) added_to_norms: f64,
 }
 
-pub(crate) const ARCHITECTURES: [Architecture; 2] = [
-    Architecture {
-        name: "llama",
-        class: "LlamaForCausalLM",
-        model_type: "llama",
-        in_layer: &IN_LAYER,
-        turns_neighbours: true,
-        added_to_norms: 0.0,
-    },
-    Architecture {
-        name: "gemma3",
-        class: "Gemma3ForCausalLM",
-        model_type: "gemma3_text",
-        in_layer: &[
-            ("attn_norm", "input_layernorm"),
-            ("attn_q", "self_attn.q_proj"),
-            ("attn_k", "self_attn.k_proj"),
-            ("attn_v", "self_attn.v_proj"),
-            ("attn_output", "self_attn.o_proj"),
-            (HEAD_NORMS[0], "self_attn.q_norm"),
-            (HEAD_NORMS[1], "self_attn.k_norm"),
-            ("post_attention_norm", "post_attention_layernorm"),
-            ("ffn_norm", "pre_feedforward_layernorm"),
-            ("ffn_gate", "mlp.gate_proj"),
-            ("ffn_up", "mlp.up_proj"),
-            ("ffn_down", "mlp.down_proj"),
-            ("post_ffw_norm", "post_feedforward_layernorm"),
-        ],
-        turns_neighbours: false,
-        added_to_norms: 1.0,
-    },
+pub(crate) static ARCHITECTURES: [Architecture; 2] = [
+    Architecture { name: "llama", family: &LLAMA, turns_neighbours: true, added_to_norms: 0.0 },
+    Architecture { name: "gemma3", family: &GEMMA3_TEXT, turns_neighbours: false, added_to_norms: 1.0 },
 ];
 
-/// Norms as wide as a head.
-pub(crate) const HEAD_NORMS: [&str; 2] = ["attn_q_norm", "attn_k_norm"];
-
-/// Maps and norms of a layer of Llama.
-pub(crate) const IN_LAYER: [(&str, &str); 9] = [
-    ("attn_norm", "input_layernorm"),
-    ("attn_q", "self_attn.q_proj"),
-    ("attn_k", "self_attn.k_proj"),
-    ("attn_v", "self_attn.v_proj"),
-    ("attn_output", "self_attn.o_proj"),
-    ("ffn_norm", "post_attention_layernorm"),
-    ("ffn_gate", "mlp.gate_proj"),
-    ("ffn_up", "mlp.up_proj"),
-    ("ffn_down", "mlp.down_proj"),
-];
-
-/// Maps that may have biases, `attention_bias` in config.json.
-pub(crate) const ATTENTION: [&str; 4] = ["attn_q", "attn_k", "attn_v", "attn_output"];
-
-/// Tensors outside layers. Without `output.weight` the embeddings serve as it.
-pub(crate) const OUTSIDE: [(&str, &str); 3] = [
-    ("token_embd.weight", "model.embed_tokens.weight"),
-    ("output_norm.weight", "model.norm.weight"),
-    (OUTPUT, "lm_head.weight"),
-];
+/// The embeddings. Without [`OUTPUT`] they serve as it.
+pub(crate) const EMBEDDINGS: &str = "token_embd.weight";
 
 pub(crate) const OUTPUT: &str = "output.weight";
 
 /// What the frequencies of rotary positions are divided by, as Llama 3.1 does.
 pub(crate) const ROTARY_FACTORS: &str = "rope_freqs.weight";
+
+/// Maps of attention, which may have biases.
+pub(crate) const ATTENTION: [&str; 4] = ["attn_q", "attn_k", "attn_v", "attn_output"];
+
+/// The place of a map, a norm or a table in a GGUF file.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// Its layer, counted from 0.
+    pub(crate) layer: Option<usize>,
+    /// Its name in the layer, or outside of layers.
+    pub(crate) part: &'static str,
+}
+
+impl Place {
+    /// The name of its tensor; `ending`: `weight` or `bias`
+    pub(crate) fn tensor(&self, ending: &str) -> String {
+        match self.layer {
+            Some(layer) => format!("blk.{layer}.{}.{ending}", self.part),
+            None => format!("{}.{ending}", self.part),
+        }
+    }
+}
+
+/// The tensors of a model: places in a GGUF file and whether they are its `weight` or `bias`, names in a folder, and shapes there.
+pub(crate) fn tensors(config: &LanguageConfig) -> Vec<(Place, String, String, Vec<usize>)> {
+    let names = &config.family.names;
+    let outside = [
+        ("token_embd", names.of(names.words)),
+        ("output_norm", names.of(names.norm)),
+        ("output", names.output.to_owned()),
+    ];
+    let layers = (0..config.num_hidden_layers)
+        .flat_map(|layer| in_layer(config.layer_names(layer)).map(move |part| (Some(layer), part)));
+    let all = outside.into_iter().map(|part| (None, part)).chain(layers);
+    let places: HashMap<String, (Option<usize>, &'static str)> =
+        all.map(|(layer, (part, name))| (name, (layer, part))).collect();
+    let tensor = |(name, shape): (String, Vec<i64>)| {
+        let (map, ending) = name.rsplit_once('.')?;
+        let &(layer, part) = places.get(map)?;
+        let shape = shape.into_iter().map(|extent| extent as usize).collect();
+        Some((Place { layer, part }, ending.to_owned(), name, shape))
+    };
+    config.inventory().into_iter().filter_map(tensor).collect()
+}
+
+/// Names of a layer's maps and norms in GGUF files, and in the folder.
+fn in_layer(names: LayerNames) -> impl Iterator<Item = (&'static str, String)> {
+    let LayerNames { attention_norm, projections, head_norms, feed_forward_norm, feed_forward, .. } = names;
+    let Projections { query, key, value, output } = projections;
+    let norms = [
+        ("attn_norm", attention_norm.before),
+        ("post_attention_norm", attention_norm.after),
+        ("ffn_norm", feed_forward_norm.before),
+        ("post_ffw_norm", feed_forward_norm.after),
+    ];
+    let norms = norms.into_iter().filter_map(|(part, name)| Some((part, name?)));
+    let head_norms = ["attn_q_norm", "attn_k_norm"].into_iter().zip(head_norms.into_iter().flatten());
+    let maps = ATTENTION.into_iter().zip([query, key, value, output]);
+    let feed_forward = ["ffn_gate", "ffn_up", "ffn_down"].into_iter().zip(feed_forward);
+    norms.chain(head_norms).chain(maps).chain(feed_forward)
+}

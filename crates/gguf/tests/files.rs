@@ -236,7 +236,7 @@ fn files_that_cannot_be_read_are_refused_in_one_line_and_leave_nothing() {
         (patched(place("smollm"), b"tekken"), "the rule `tekken`, which is not known; smollm, llama-bpe,"),
         (patched(place("blk.0.attn_q.weight"), b"blk.0.attn_X"), "has a tensor `blk.0.attn_X.weight`"),
         (patched(place("llama.block_count"), &alignment), "its parser fails: attempt to divide by zero"),
-        (patched(heads, &[254, 255, 255, 255]), "it cannot have 4294967294 heads: at most 4096"),
+        (patched(heads, &[254, 255, 255, 255]), "num_attention_heads must be from 1 to 1024"),
         (patched(kind, &[20]), "unknown dtype for tensor 20; types that can be read are"),
     ];
     for (bytes, reason) in cases {
@@ -268,15 +268,18 @@ fn models_that_llama_cpp_cannot_hold_are_refused_with_the_reason() {
         (json!({"model_type": "mistral"}), "sliding_window is 4096"), // transformers' default
         (
             json!({"num_attention_heads": 1e15 as u64, "num_key_value_heads": null}),
-            "cannot have 1000000000000000 heads",
+            "num_attention_heads must be from 1 to 1024",
         ),
-        (json!({"num_hidden_layers": 1e12 as u64}), "it cannot have 1000000000000 layers"),
-        (json!({"rope_scaling": {"rope_type": "yarn"}}), "rotary scaling `yarn`"),
-        (json!({"num_key_value_heads": 3}), "4 heads cannot share 3"),
+        (json!({"num_hidden_layers": 1e12 as u64}), "num_hidden_layers must be from 1 to 1024"),
+        (json!({"rope_scaling": {"rope_type": "yarn"}}), "rope_type is `yarn`"),
+        (
+            json!({"num_key_value_heads": 3}),
+            "num_key_value_heads (3) does not divide num_attention_heads (4)",
+        ),
         (json!({"vocab_size": 399}), "is [400, 24], but config.json asks for [399, 24]"),
     ];
     let uncut = cases.map(|(entries, reason)| ([&[][..], &[]], entries, reason));
-    let headless = ([all, all], json!({}), "no layer has a head left");
+    let headless = ([all, all], json!({}), "no head would be left in the model");
     for (number, (cut, entries, reason)) in uncut.into_iter().chain([headless]).enumerate() {
         let folder = folder(&temporary.path().join(number.to_string()), "gpt2", cut, &entries);
         let message = refused("export-gguf", [&folder, &file]);
@@ -288,7 +291,7 @@ fn models_that_llama_cpp_cannot_hold_are_refused_with_the_reason() {
         fs::write(adapted.join(name), "{}").unwrap();
     }
     let message = refused("export-gguf", [&adapted, &file]);
-    assert!(message.contains("this is an adapter, which would not be in the GGUF file"), "{message}");
+    assert!(message.contains("this is an adapter"), "{message}");
     fs::write(&file, "mine").unwrap();
     let no_window = json!({"model_type": "mistral", "sliding_window": null});
     let folder = folder(&temporary.path().join("sound"), "gpt2", [&[], &[]], &no_window);

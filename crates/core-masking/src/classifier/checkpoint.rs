@@ -8,7 +8,7 @@ use tch::{Device, Kind, Tensor};
 use super::{Classified, Classifier, ClassifierConfig, ClassifierFamily, ClassifierHead};
 use crate::families::CLASSIFIERS;
 use crate::storage::unpack;
-use crate::{Error, GatedModel, Weights};
+use crate::{Error, GatedModel, ModelConfig, Weights};
 
 /// A pretrained encoder made ready for fine-tuning.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::{LanguageConfig, LanguageModel};
 use crate::storage::unpack;
-use crate::{Error, GatedModel, Weights};
+use crate::{Error, GatedModel, ModelConfig, Weights};
 
 impl LanguageModel {
     /// New weights: `N(0, initializer_range²)` for linear maps and embeddings, zeros for biases. The last map of each

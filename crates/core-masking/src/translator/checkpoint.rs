@@ -8,7 +8,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::layers::sinusoid_table;
 use super::{Translator, TranslatorConfig};
-use crate::{Error, GatedModel, Weights};
+use crate::{Error, GatedModel, ModelConfig, Weights};
 
 impl Translator {
     /// New weights: Xavier uniform for linear maps, `N(0, 1/d_model)` for the embeddings, zeros for biases.

@@ -13,7 +13,7 @@ use crate::buckets::DebertaBuckets;
 use crate::config::ModelConfig;
 use crate::language_model::{LanguageConfig, SLIDING};
 use crate::limits::{EPSILONS, check_counts, check_divides, check_inventory, check_range, check_rates};
-use crate::parts::{Activation, Projections};
+use crate::parts::{self, Activation, Inventory, Projections};
 use crate::pruned_heads::{PrunedHeads, joined, named};
 use crate::rotary::of_one_age;
 use crate::storage::Storage;
@@ -525,6 +525,10 @@ impl ClassifierConfig {
 }
 
 impl ModelConfig for ClassifierConfig {
+    fn inventory(&self) -> Inventory {
+        parts::inventory(|tensors| self.parts(tensors))
+    }
+
     fn storage(&self) -> &'static Storage {
         &self.family.storage
     }

@@ -63,20 +63,12 @@ pub struct HeadParts<T> {
 }
 
 impl ClassifierConfig {
-    /// Name and shape of each tensor in `model.safetensors`.
-    pub fn inventory(&self) -> Inventory {
-        parts::inventory(|tensors| self.parts(tensors))
-    }
-
     /// The part of the inventory that a pretrained encoder may lack: the classification head.
     pub fn head_inventory(&self) -> Inventory {
         parts::inventory(|tensors| self.head_parts(tensors))
     }
 
     /// The parts of the model.
-    ///
-    /// # Errors
-    /// If a tensor is missing.
     pub fn parts<S: Tensors>(&self, tensors: &mut S) -> Taken<ClassifierParts<S::Tensor>, S> {
         let (stack, layout) = (self.stack(), self.layout());
         Ok(ClassifierParts {

@@ -10,7 +10,7 @@ use crate::config::ModelConfig;
 use crate::limits::{
     EPSILONS, MOST_ROWS, check_counts, check_divides, check_inventory, check_range, check_rates,
 };
-use crate::parts::{Activation, HeadNorm, Projections};
+use crate::parts::{self, Activation, HeadNorm, Inventory, Projections};
 use crate::pruned_heads::{PrunedHeads, joined, named};
 use crate::rotary::{RotaryScaling, Turning, of_one_age};
 use crate::storage::Storage;
@@ -263,7 +263,11 @@ impl LanguageConfig {
         checkpoint::read_config(path, LANGUAGE_MODELS, names, of_family, inventory)
     }
 
-    fn of_family(
+    /// The configuration with these entries, of this family; `path` is for messages.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read), but for the file.
+    pub fn of_family(
         path: &Path,
         json: Map<String, Value>,
         family: &'static LanguageFamily,
@@ -533,6 +537,10 @@ impl LanguageConfig {
 }
 
 impl ModelConfig for LanguageConfig {
+    fn inventory(&self) -> Inventory {
+        parts::inventory(|tensors| self.parts(tensors))
+    }
+
     fn queries_stay(&self) -> bool {
         let names = &self.family.names;
         names.head_norm != HeadNorm::Alike && self.options.use_qk_norm != Some(false)

@@ -2,8 +2,8 @@
 use super::config::LanguageConfig;
 use crate::config::ModelConfig;
 use crate::parts::{
-    self, Block, FeedForward, FeedForwardInput, FeedForwards, HeadNorm, Inventory, Module, Norm, NormKind,
-    Norms, Taken, Tensors,
+    Block, FeedForward, FeedForwardInput, FeedForwards, HeadNorm, Module, Norm, NormKind, Norms, Taken,
+    Tensors,
 };
 use crate::tables::{Around, Bias, LayerNames};
 use heads::{Attention, HeadLayout};
@@ -24,15 +24,7 @@ pub struct LanguageParts<T> {
 }
 
 impl LanguageConfig {
-    /// Name and shape of each tensor in `model.safetensors`, before maps are fused.
-    pub fn inventory(&self) -> Inventory {
-        parts::inventory(|tensors| self.parts(tensors))
-    }
-
     /// The parts of the model.
-    ///
-    /// # Errors
-    /// If a tensor is missing.
     pub fn parts<S: Tensors>(&self, tensors: &mut S) -> Taken<LanguageParts<S::Tensor>, S> {
         let (names, words, output) = (&self.family.names, self.embeddings(), self.output());
         let rows = self.max_position_embeddings.saturating_add(names.rows_before);
@@ -49,18 +41,12 @@ impl LanguageConfig {
     }
 
     /// The layers.
-    ///
-    /// # Errors
-    /// If a tensor is missing.
     pub fn blocks<S: Tensors>(&self, tensors: &mut S) -> Taken<Vec<Block<S::Tensor>>, S> {
         let layout = self.layout();
         (0..self.num_hidden_layers).map(|layer| self.block(tensors, &layout, layer)).collect()
     }
 
     /// The norm after the last layer.
-    ///
-    /// # Errors
-    /// If a tensor is missing.
     pub fn last_norm<S: Tensors>(&self, tensors: &mut S) -> Taken<Norm<S::Tensor>, S> {
         let names = &self.family.names;
         tensors.norm(&names.of(names.norm), &[self.hidden_size], self.norm_kind())

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::config::ModelConfig;
 use crate::config_keys::assume;
 use crate::limits::{check_counts, check_divides, check_inventory, check_rates};
-use crate::parts::{Activation, Projections};
+use crate::parts::{self, Activation, Inventory, Projections};
 use crate::pruned_heads::{PrunedHeads, by_layer, named};
 use crate::tables::{EmbeddingNames, Positions, TranslatorFamily};
 use crate::tables::{MARIAN, TRANSLATORS};
@@ -294,6 +294,10 @@ impl TranslatorConfig {
 }
 
 impl ModelConfig for TranslatorConfig {
+    fn inventory(&self) -> Inventory {
+        parts::inventory(|tensors| self.parts(tensors))
+    }
+
     fn read_layout(path: &Path) -> Result<HeadLayout, Error> {
         Ok(Self::read(path)?.layout())
     }

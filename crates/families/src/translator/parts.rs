@@ -5,8 +5,7 @@ use crate::buckets::T5Buckets;
 use crate::config::ModelConfig;
 use crate::limits::{EPSILONS, check_range};
 use crate::parts::{
-    self, Activation, Block, Distances, FeedForward, Inventory, Module, Norm, NormKind, Normalisation, Norms,
-    Taken, Tensors,
+    Activation, Block, Distances, FeedForward, Module, Norm, NormKind, Normalisation, Norms, Taken, Tensors,
 };
 use crate::tables::{Positions, position_table, stack};
 use heads::Attention;
@@ -34,15 +33,7 @@ pub struct TranslatorParts<T> {
 }
 
 impl TranslatorConfig {
-    /// Name and shape of each tensor in `model.safetensors`.
-    pub fn inventory(&self) -> Inventory {
-        parts::inventory(|tensors| self.parts(tensors))
-    }
-
     /// The parts of the model.
-    ///
-    /// # Errors
-    /// If a tensor is missing.
     pub fn parts<S: Tensors>(&self, tensors: &mut S) -> Taken<TranslatorParts<S::Tensor>, S> {
         let (names, width, target) = (self.embeddings(), self.d_model, self.target_vocabulary());
         let mut table = |name: &str, rows| tensors.take(name.to_owned(), vec![rows, width]);
