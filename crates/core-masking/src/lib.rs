@@ -53,7 +53,7 @@ pub use layers::Activation;
 pub use model::{GatedModel, ModelConfig, Module};
 pub use product::products;
 pub use pruning::{PrunedHeads, Removal};
-pub use relevance::{Relevance, Rule};
+pub use relevance::Relevance;
 pub use repair::Moments;
 pub use storage::{Fused, Storage};
 pub use sweep::{Trunk, Variants};
