@@ -17,6 +17,22 @@ pub(crate) struct Disentangled {
     longest: i64,
 }
 
+/// Embeddings of distances as queries and keys.
+#[derive(Debug)]
+pub(crate) struct MappedDistances {
+    queries: Tensor, // [1, kept, d_head, rows]
+    keys: Tensor,    // the same
+    rows: Tensor,    // that of each pair, [query, key]
+}
+
+impl MappedDistances {
+    /// The queries and the keys of the distances between the query at `place` and all keys, each `[kept, key, d_head]`.
+    pub fn of_query(&self, place: i64) -> [Tensor; 2] {
+        let rows = self.rows.get(place);
+        [&self.queries, &self.keys].map(|all| all.squeeze_dim(0).index_select(-1, &rows).transpose(-2, -1))
+    }
+}
+
 impl Disentangled {
     /// - `embeddings`: `[2 * buckets, d_model]`
     /// - `longest`: positions of a text at most
@@ -39,18 +55,29 @@ impl Disentangled {
     ) -> Tensor {
         let [batch, kept, query, _] = queries.size()[..] else { unreachable!("four axes") };
         let key = keys.size()[2];
+        let distances = self.distances(module, query, key, dropout);
+        let rows = distances.rows.expand([batch, kept, query, key], false);
+        let to_position = queries.matmul(&distances.keys).gather(-1, &rows, false);
+        let to_content = keys.matmul(&distances.queries).gather(-1, &rows.transpose(-2, -1), false);
+        (to_position + to_content.transpose(-2, -1)) / module.divisor
+    }
+
+    /// Queries and keys of the distances between some queries and keys at the first positions.
+    pub fn distances(
+        &self,
+        module: &MultiHeadAttention,
+        query: i64,
+        key: i64,
+        dropout: &Dropout,
+    ) -> MappedDistances {
         let (first, count) = self.span(query, key);
         let embeddings = self.norm.forward(&self.embeddings.narrow(0, first, count));
         let embeddings = dropout.apply(embeddings).unsqueeze(0); // [1, rows, d_model]
-        let [position_queries, position_keys] =
-            [&module.query, &module.key].map(|map| module.project(map, &embeddings).transpose(-2, -1)); // [1, kept, d_head, rows]
-        let positions = |count| Tensor::arange(count, (Kind::Int64, keys.device()));
+        let [queries, keys] =
+            [&module.query, &module.key].map(|map| module.project(map, &embeddings).transpose(-2, -1));
+        let positions = |count| Tensor::arange(count, (Kind::Int64, embeddings.device()));
         let distances = positions(query).unsqueeze(1) - positions(key); // [query, key]
-        let rows = self.rows.take(&(distances + self.longest)) - first;
-        let rows = rows.expand([batch, kept, query, key], false);
-        let to_position = queries.matmul(&position_keys).gather(-1, &rows, false);
-        let to_content = keys.matmul(&position_queries).gather(-1, &rows.transpose(-2, -1), false);
-        (to_position + to_content.transpose(-2, -1)) / module.divisor
+        MappedDistances { queries, keys, rows: self.rows.take(&(distances + self.longest)) - first }
     }
 
     /// The first of the rows that texts with these numbers of queries and keys need, and their number.

@@ -50,7 +50,7 @@ pub use language_model::{LanguageConfig, LanguageModel};
 pub use model::{GatedModel, Module};
 pub use product::products;
 pub use pruning::Removal;
-pub use relevance::{Relevance, Rule};
+pub use relevance::Relevance;
 pub use repair::Moments;
 pub use sweep::{Trunk, Variants};
 pub use translator::{Translator, TranslatorConfig};

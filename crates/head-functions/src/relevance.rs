@@ -2,16 +2,14 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Parser, ValueEnum};
-use core_masking::{HeadId, Rule};
+use clap::Parser;
+use core_masking::HeadId;
 use experiment::{OpenRows, SharedArgs};
 use heads::experiment::RELEVANCE;
-use records::rows::relevance::PAPER_RULES;
 use records::{RelevanceRow, Signature};
 use stats::ratio::{RatioStatistics, ResampledShare, resampled_shares};
 use subject::SegmentRelevance;
 
-/// Beginning of the names of results; the rules follow.
 const EXPERIMENT: &str = RELEVANCE.name;
 
 /// Follows relevance from what a model says back to its heads, layer by layer (Voita et al. 2019).
@@ -20,10 +18,6 @@ const EXPERIMENT: &str = RELEVANCE.name;
 #[derive(Debug, Parser)]
 #[command(name = "relevance", version, args_override_self = true)]
 struct Args {
-    /// Rule of relevance propagation
-    #[arg(long, value_name = "RULES", value_enum, default_value_t = Lrp::Paper)]
-    lrp: Lrp,
-
     /// Resamples of the segments for intervals, up to 99,999; fewer than 39 make none
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = significance::resamples)]
     resamples: usize,
@@ -31,37 +25,6 @@ struct Args {
     // Last, because the heading of a flattened struct also covers the fields after it.
     #[command(flatten)]
     shared: SharedArgs,
-}
-
-/// Layer-wise relevance propagation, as there are two accounts of it.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Lrp {
-    /// The rule in the paper: relevance in proportion to what each input adds, without biases; attention weights are constants
-    Paper,
-    /// The rule in the code published later: positive and negative parts by themselves; attention weights get relevance too
-    AlphaBeta,
-}
-
-impl Lrp {
-    fn rule(self) -> Rule {
-        match self {
-            Self::Paper => Rule::Paper,
-            Self::AlphaBeta => Rule::AlphaBeta,
-        }
-    }
-
-    /// The name on the command line, in file names and in signatures.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Paper => PAPER_RULES,
-            Self::AlphaBeta => "alpha-beta",
-        }
-    }
-
-    /// Warning where this share of the relevance is lost, if that is too much.
-    fn warning(self, lost: f64) -> Option<String> {
-        RelevanceRow::doubt(self.name(), lost).map(|doubt| format!("warning: {doubt}"))
-    }
 }
 
 /// Runs the command with the arguments of this process.
@@ -79,28 +42,27 @@ fn run(args: &Args) -> anyhow::Result<()> {
     // Opening the subject may train its model for an hour: whatever else can fail is tried first.
     let split = description.split(args.shared.split.as_deref(), &machine)?;
     let scored = args.shared.scored(split, false);
-    let name = format!("{EXPERIMENT}-{}", args.lrp.name());
-    let path = args.shared.output_path(&name, &description, &scored);
+    let path = args.shared.output_path(EXPERIMENT, &description, &scored);
     args.shared.check_writable(&path)?;
     let subject = description.open(&machine, &args.shared.results)?;
 
     let mut identity = subject.identity(EXPERIMENT, &scored)?;
     identity.seed = Some(args.shared.seed());
     identity.precision = "f64".to_owned(); // whatever the model is used in
-    identity.arguments.insert("lrp".to_owned(), args.lrp.name().into());
+    identity.arguments.insert("lrp".to_owned(), "alpha-beta".into());
     identity.arguments.insert("resamples".to_owned(), args.resamples.into());
     let OpenRows { path, mut writer, .. } =
         args.shared.open_rows::<RelevanceRow>(&path, &Signature::new(identity, machine.provenance()))?;
     let heads = subject.layout().heads();
     if writer.rows().len() < heads.len() {
-        let segments = subject.relevance(&scored, args.lrp.rule())?;
+        let segments = subject.relevance(&scored)?;
         let rows =
             rows(&segments, &heads, args.resamples, args.shared.seed()).context("relevance of heads")?;
         rows.into_iter().try_for_each(|row| writer.append(row, None))?;
     }
     let lost = writer.rows().next().map_or(0.0, |row| row.lost);
-    if let Some(warning) = args.lrp.warning(lost).filter(|_| !machine.quiet) {
-        words::say!("{warning}");
+    if let Some(doubt) = RelevanceRow::doubt(lost).filter(|_| !machine.quiet) {
+        words::say!("warning: {doubt}");
     }
     writer.finish()?;
     words::print_line(path.display())?;
@@ -165,14 +127,5 @@ mod tests {
         assert!((rows[0].relevance - 0.3).abs() < 1e-12 && rows[0].undivided == 0.5, "{:?}", rows[0]);
         assert_eq!((rows[0].targets, rows[0].relevance_low, rows[0].head), (4, None, 2));
         assert!((rows[0].lost - 0.03).abs() < 1e-12, "{:?}", rows[0]);
-    }
-
-    #[test]
-    fn the_reference_has_a_row_for_each_of_the_rules() {
-        let page = include_str!("../../../experiments/REFERENCE.md");
-        let section = page.split("\n### Relevance\n").nth(1).unwrap().split("\n## ").next().unwrap();
-        let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-        let rules: Vec<&str> = Lrp::value_variants().iter().map(|rules| rules.name()).collect();
-        assert_eq!(rows.collect::<Vec<_>>(), rules);
     }
 }

@@ -778,7 +778,7 @@ fn numbers_on_learned_gates_and_functions_are_those_of_the_results() {
              {cell multi30k-en-fr/train-gates-all kept_dec_dec 0 method=gates kept=72} decoder, \
              {cell multi30k-en-fr/train-gates-all kept_enc_dec 0 method=gates kept=72} encoder-decoder",
             "[largest share of its layer's relevance], \
-             {cell minilm-mnli/relevance-alpha-beta relevance 3 head=self:5:9}",
+             {cell minilm-mnli/relevance relevance 3 head=self:5:9}",
         ],
     );
     let sst2 = heads_with("minilm-sst2", "syntactic");
@@ -787,7 +787,7 @@ fn numbers_on_learned_gates_and_functions_are_those_of_the_results() {
         .map(|subject| greatest_share(subject, Some("self:1:10")));
     rare.sort_by(f64::total_cmp);
     says(format!("{} to {}%", fixed(rare[0], 0), fixed(rare[2], 0)));
-    let relevance = rows("minilm-mnli/relevance-alpha-beta");
+    let relevance = rows("minilm-mnli/relevance");
     let of = |head: &str| relevance.iter().find(|row| row.head() == head).unwrap().number("relevance");
     assert_eq!(
         relevance.iter().filter(|row| row.number("relevance") > of("self:4:10")).count(),

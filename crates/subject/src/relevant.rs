@@ -1,7 +1,7 @@
 //! Relevance of each head for the model's decisions.
 use std::collections::BTreeMap;
 
-use core_masking::{HeadId, Relevance, to_vec};
+use core_masking::{HeadId, Relevance};
 
 use crate::error::Error;
 
@@ -10,7 +10,7 @@ use crate::error::Error;
 pub struct SegmentRelevance {
     /// Number of target positions: of a translation its tokens, of a class one.
     pub targets: usize,
-    /// Relevance that does not reach the embeddings of the 1 at the greatest logit, or reaches them too often: `|1 - sum|`.
+    /// Relevance that is lost or added between the 1 at the largest logit and the embeddings: `|1 - sum|`.
     pub lost: f64,
     /// Of each head.
     pub heads: BTreeMap<HeadId, HeadRelevance>,
@@ -35,14 +35,12 @@ impl SegmentRelevance {
     /// # Errors
     /// If a number is NaN or infinite.
     pub(crate) fn new(found: &Relevance) -> Result<Self, Error> {
-        let (shares, whole) = (found.shares(), found.by_head());
-        let of = |(id, shares): (HeadId, Vec<f64>)| {
-            let undivided = whole[&id].iter().sum();
-            (id, HeadRelevance { share: shares.iter().sum(), undivided })
+        let of = |(&id, shares): (&HeadId, &Vec<f64>)| {
+            (id, HeadRelevance { share: shares.iter().sum(), undivided: found.heads[&id].iter().sum() })
         };
-        let targets = whole.values().next().map_or(0, Vec::len);
-        let heads: BTreeMap<HeadId, HeadRelevance> = shares.into_iter().map(of).collect();
-        let lost: f64 = to_vec::<f64>(&found.left).into_iter().map(|left| (1.0 - left).abs()).sum();
+        let heads: BTreeMap<HeadId, HeadRelevance> = found.shares.iter().map(of).collect();
+        let (targets, lost) =
+            (found.left.len(), found.left.iter().map(|left| (1.0 - left).abs()).sum::<f64>());
         let is_finite = |head: &HeadRelevance| head.share.is_finite() && head.undivided.is_finite();
         let is_sound = lost.is_finite() && heads.values().all(is_finite);
         if is_sound { Ok(Self { targets, lost, heads }) } else { Err(Error::not_finite()) }

@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use core_masking::{Gates, HeadLayout, HeadSet, Measure, Measured, Removal, Rule};
+use core_masking::{Gates, HeadLayout, HeadSet, Measure, Measured, Removal};
 use corpus::placed::PlacedToken;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -90,7 +90,7 @@ pub trait Subject {
     ///
     /// # Errors
     /// If relevance cannot be followed through the model, the split is at fault, or a number is NaN or infinite.
-    fn relevance(&self, on: &Scored, rule: Rule) -> Result<Vec<SegmentRelevance>, Error>;
+    fn relevance(&self, on: &Scored) -> Result<Vec<SegmentRelevance>, Error>;
 
     /// The model's raw outputs for the segments, before anything is decided, with the heads of `masked` masked: the logits of
     /// each text, or the loss of each reference per token in nats.

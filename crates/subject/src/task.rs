@@ -2,7 +2,7 @@
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-use core_masking::{AttentionMaps, GatedModel, Gates, HeadLayout, Relevance, Rule};
+use core_masking::{AttentionMaps, GatedModel, Gates, HeadLayout, Relevance};
 use corpus::placed::PlacedToken;
 use corpus::splits::{BadRowRule, BadRows};
 use corpus::trees::Tree;
@@ -215,7 +215,6 @@ pub(crate) trait Task: Clone + Debug + Sync + Sized + 'static {
     fn relevance(
         _: &Self::Model,
         _segment: &<Self::Model as GatedModel>::Examples,
-        _: Rule,
     ) -> Result<Relevance, Error> {
         Err(Error::no_relevance())
     }

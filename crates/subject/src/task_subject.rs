@@ -4,7 +4,7 @@ use std::path::Path;
 
 use core_masking::{
     Attention, AttentionRecord, GatedModel, Gates, HeadLayout, HeadMeans, HeadSet, Measure, Measured,
-    Moments, Needs, Removal, Replacement, Rule, to_vec,
+    Moments, Needs, Removal, Replacement, to_vec,
 };
 use corpus::batches::longest_first_rows;
 use corpus::placed::PlacedToken;
@@ -210,7 +210,7 @@ impl<T: Task> Subject for TaskSubject<T> {
         self.predicted(on, base, sets)
     }
 
-    fn relevance(&self, on: &Scored, rule: Rule) -> Result<Vec<SegmentRelevance>, Error> {
+    fn relevance(&self, on: &Scored) -> Result<Vec<SegmentRelevance>, Error> {
         if !self.file.spec.outline().follows_relevance {
             return Err(Error::no_relevance());
         }
@@ -221,7 +221,7 @@ impl<T: Task> Subject for TaskSubject<T> {
             let of_row = |&row: &usize| {
                 let model = models.quickest();
                 let segment = T::examples(model, &encoded, &[row])?;
-                SegmentRelevance::new(&T::relevance(model, &segment, rule)?)
+                SegmentRelevance::new(&T::relevance(model, &segment)?)
             };
             batch.iter().map(of_row).collect::<Result<Vec<_>, Error>>()
         };

@@ -3,7 +3,7 @@ use tch::{Kind, Tensor};
 
 use super::MultiHeadAttention;
 use crate::Dropout;
-use crate::disentangled::{Disentangled, table};
+use crate::disentangled::{Disentangled, MappedDistances, table};
 use families::parts::Distances;
 
 /// What is added to the products of queries and keys.
@@ -86,6 +86,14 @@ impl MultiHeadAttention {
         let Scores::Distances(by_distance) = &self.scores else { return None };
         let bias = by_distance.of(&distances());
         Some(self.kept.as_ref().map_or_else(|| bias.shallow_clone(), |kept| bias.index_select(1, kept)))
+    }
+
+    /// Embeddings of the distances between some queries and keys, if scores are products with them too.
+    pub(crate) fn distances(&self, queries: i64, keys: i64) -> Option<MappedDistances> {
+        match &self.scores {
+            Scores::Disentangled(distances) => Some(distances.distances(self, queries, keys, &Dropout::OFF)),
+            _ => None,
+        }
     }
 
     /// `true` if scores are products with embeddings of distances too.

@@ -2,7 +2,7 @@
 //! computes. Of a pair it is that for each token of the target.
 use core_masking::classifier::LabelledBatch;
 use core_masking::loss::PairBatch;
-use core_masking::{GatedModel, Gates, ModelDropout, Rule, Translator};
+use core_masking::{GatedModel, Gates, ModelDropout, Translator};
 use tch::{Device, Kind, Tensor, no_grad};
 
 use crate::importance::multi30k;
@@ -14,31 +14,29 @@ const WANTED: f64 = 1.0 / 20.0;
 
 pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     tch::set_num_threads(1);
-    for (rule, name) in [(Rule::Paper, "paper"), (Rule::AlphaBeta, "alpha-beta")] {
-        let name = |model| format!("relevance in {model} by the rules `{name}`, beside a forward pass");
-        row(Row { name: name("MiniLM"), ratio: Ok(of_classifier(context, rule)), wanted: WANTED });
-        let model = "a translator for Multi30k, for 15 tokens";
-        row(Row { name: name(model), ratio: Ok(of_translator(context, rule)), wanted: WANTED });
-    }
+    let name = |model| format!("relevance in {model}, beside a forward pass");
+    row(Row { name: name("MiniLM"), ratio: Ok(of_classifier(context)), wanted: WANTED });
+    let model = "a translator for Multi30k, for 15 tokens";
+    row(Row { name: name(model), ratio: Ok(of_translator(context)), wanted: WANTED });
 }
 
-fn of_classifier(context: &Context, rule: Rule) -> f64 {
+fn of_classifier(context: &Context) -> f64 {
     let model = classifier(MINILM, Device::Cpu).to_kind(Kind::Double).unwrap();
     let batch = LabelledBatch { inputs: model.made_up(1, 25), labels: Tensor::from_slice(&[0_i64]) };
     let open = Gates::open(&model.layout(), model.options());
     context.ratio(
-        || timed(|| drop(model.relevance(&batch, rule).unwrap())),
+        || timed(|| drop(model.relevance(&batch).unwrap())),
         || timed(|| drop(no_grad(|| model.forward(&batch.inputs, &open, &ModelDropout::OFF)))),
     )
 }
 
-fn of_translator(context: &Context, rule: Rule) -> f64 {
+fn of_translator(context: &Context) -> f64 {
     let model = Translator::random(multi30k(), 1, (Kind::Double, Device::Cpu)).unwrap();
     let sentence: Vec<u32> = (0..14).map(|place| 2 + place * 91 % 7990).chain([0]).collect();
     let pair = PairBatch::new(&model, &[&sentence], &[&sentence]);
     let open = Gates::open(&model.layout(), model.options());
     context.ratio(
-        || timed(|| drop(model.relevance(&pair, rule).unwrap())),
+        || timed(|| drop(model.relevance(&pair).unwrap())),
         || timed(|| drop(no_grad(|| model.losses(&pair, &open, &ModelDropout::OFF)))),
     )
 }

@@ -3,7 +3,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use core_masking::{HeadId, HeadScores, HeadSet, Measure, Needs, Rule};
+use core_masking::{HeadId, HeadScores, HeadSet, Measure, Needs};
 use heads::experiment::ABLATE_ONE;
 use records::{Cost, CurveRow, Order};
 use significance::TestArgs;
@@ -128,7 +128,7 @@ fn relevance(
 ) -> Result<Vec<SegmentRelevance>, Error> {
     description.check_relevance()?;
     let limit = on.limit.map_or(most, |limit| limit.min(most));
-    Ok(subject.relevance(&Scored { limit: Some(limit), ..on.clone() }, Rule::Paper)?)
+    Ok(subject.relevance(&Scored { limit: Some(limit), ..on.clone() })?)
 }
 
 impl<'a> Chooser<'a> {

@@ -33,28 +33,30 @@ pub(super) const ARTEFACT: Artefact = Artefact::new(
 struct Orders {
     /// The scores, and which heads there are.
     importance: Importance,
-    /// Orders by scores, then those by relevance.
+    /// Orders by scores, then that by relevance.
     all: Vec<HeadScore>,
-    /// The data of each relevance, as sentences.
+    /// The data of relevance, as a sentence.
     notes: Vec<String>,
 }
 
 impl Orders {
-    /// Reads a file of `importance`, and those of `relevance` beside it, which are left out if they are of another model.
+    /// Reads a file of `importance`, and that of `relevance` beside it, which is left out if it is of another model.
     fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let importance = Importance::read(file)?;
         let (mut all, mut notes) = (importance.known(), Vec::new());
-        for relevance in Relevance::all_beside(&importance.file, left_out) {
+        let relevance =
+            Relevance::beside_model(&importance.file, experiment::RELEVANCE, experiment::RELEVANCE);
+        if let Some(relevance) = left_out.keep(relevance).flatten() {
             let by_head: BTreeMap<HeadId, f64> =
                 relevance.rows.iter().map(|row| (row.head_id(), row.relevance)).collect();
             let values = importance.heads().into_iter().map(|head| by_head.get(&head).copied());
             // only one that has every head is an order
-            let Some(values) = values.collect() else { continue };
-            let label = format!("relevance, {}", relevance.rules());
-            let data = relevance.file.scored().map_or(String::new(), |data| format!(", on {data}"));
-            let doubt = relevance.doubt().map_or(String::new(), |doubt| format!("; {doubt}"));
-            notes.push(format!("{label}: Voita et al. (2019){data}{doubt}"));
-            all.push(HeadScore { label, unit: "", values });
+            if let Some(values) = values.collect() {
+                let data = relevance.file.scored().map_or(String::new(), |data| format!(", on {data}"));
+                let doubt = relevance.doubt().map_or(String::new(), |doubt| format!("; {doubt}"));
+                notes.push(format!("relevance: Voita et al. (2019){data}{doubt}"));
+                all.push(HeadScore { label: "relevance".to_owned(), unit: "", values });
+            }
         }
         Ok(Self { importance, all, notes })
     }

@@ -42,7 +42,6 @@ pub(super) const CENSUS: Artefact = Artefact::new(
 struct Others {
     sweep: Option<Ablations>,
     importance: Option<Importance>,
-    /// By rules that do not lose much of it, if there are such results.
     relevance: Option<Relevance>,
 }
 
@@ -51,10 +50,12 @@ impl Others {
     fn beside(file: &ResultFile, left_out: &mut LeftOut) -> Self {
         let sweep = Ablations::beside_model(file, experiment::SWEEP, experiment::SWEEP);
         let importance = Importance::beside_model(file, experiment::IMPORTANCE, experiment::IMPORTANCE);
-        let (sweep, importance) = (left_out.keep(sweep).flatten(), left_out.keep(importance).flatten());
-        let mut relevance = Relevance::all_beside(file, left_out);
-        relevance.sort_by_key(|found| found.doubt().is_some());
-        Self { sweep, importance, relevance: relevance.into_iter().next() }
+        let relevance = Relevance::beside_model(file, experiment::RELEVANCE, experiment::RELEVANCE);
+        Self {
+            sweep: left_out.keep(sweep).flatten(),
+            importance: left_out.keep(importance).flatten(),
+            relevance: left_out.keep(relevance).flatten(),
+        }
     }
 }
 
@@ -152,7 +153,7 @@ fn same_heads(functions: &Functions, others: &Others, criterion: Criterion) -> O
     }));
     columns.extend(relevance.as_ref().map(|found| {
         let numbers = found.rows.iter().map(|row| (row.head_id(), row.relevance));
-        (format!("{} (rank)", found.name()), ranked(numbers))
+        ("relevance (rank)".to_owned(), ranked(numbers))
     }));
     if columns.len() == 1 {
         return None;

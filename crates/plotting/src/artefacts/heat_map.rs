@@ -49,15 +49,7 @@ pub(super) const SCORES: Artefact = Artefact::new(
 pub(super) const RELEVANCE: Artefact = Artefact::new(
     [BY_RELEVANCE, "relevance", chapter::FUNCTIONS],
     "Heat map of the relevance of each head, layer x head (Voita et al. 2019)",
-    Reads::Files(|source, asked| {
-        // the files of several sets of rules stand side by side
-        let files = source.all(experiment::RELEVANCE)?;
-        if files.is_empty() && !asked.is_all {
-            Ok(vec![source.one(experiment::RELEVANCE)?])
-        } else {
-            Ok(files)
-        }
-    }),
+    Reads::Each(experiment::RELEVANCE),
     |file, _, _| figure(file, BY_RELEVANCE, relevance),
 )
 .also("v19-figure2a");
@@ -249,7 +241,6 @@ fn relevance(relevance: &Relevance) -> Chart {
     let values = Values::new(0.0, rows.iter().map(|row| (row.head_id(), (row.relevance, None))));
     let title = "Relevance of each head for the largest logit (Voita et al. 2019)";
     Chart::new("Figures 1a and 2a", file.label(BY_RELEVANCE), file.titled(title))
-        .note(format!("rules: {}", relevance.rules()))
         .note(
             "mean over target positions of the share of the layer's absolute relevance; orange: in favour of the largest logit; blue, \
              striped: against it",

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use records::rows::functions::by_function;
-use records::rows::relevance::PAPER_RULES;
 use records::{HeadFunctionRow, HeadId, RelevanceRow};
 
-use crate::findings::error::{LeftOut, Result, no_results};
+use crate::findings::error::{Result, no_results};
 use crate::findings::results::Results;
 use crate::findings::source::{ResultFile, experiment};
 
@@ -36,30 +35,8 @@ impl Functions {
 pub type Relevance = Results<RelevanceRow>;
 
 impl Relevance {
-    /// By each set of rules, of the model behind another file; what is of another model is left out.
-    pub(crate) fn all_beside(file: &ResultFile, left_out: &mut LeftOut) -> Vec<Self> {
-        let mut all = Vec::new();
-        for rules in [PAPER_RULES, "alpha-beta"] {
-            let name = format!("{}-{rules}", experiment::RELEVANCE);
-            let found = Self::beside_model(file, &name, experiment::RELEVANCE);
-            all.extend(left_out.keep(found).flatten());
-        }
-        all
-    }
-
-    /// The rules that it was followed by.
-    pub fn rules(&self) -> &str {
-        self.file.text("lrp").unwrap_or("unknown")
-    }
-
-    /// Name of the measure, with its rules: `relevance, rules: paper`.
-    pub fn name(&self) -> String {
-        let doubt = if self.doubt().is_some() { ", not to be trusted" } else { "" };
-        format!("relevance, rules: {}{doubt}", self.rules())
-    }
-
-    /// Warning where the rules lose much of the relevance, or count it more than once.
+    /// Warning if much of the relevance is lost or added.
     pub fn doubt(&self) -> Option<String> {
-        RelevanceRow::doubt(self.rules(), self.rows.iter().map(|row| row.lost).fold(0.0, f64::max))
+        RelevanceRow::doubt(self.rows.iter().map(|row| row.lost).fold(0.0, f64::max))
     }
 }

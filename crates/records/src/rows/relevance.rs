@@ -5,9 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::Row;
 use crate::check::{GREATEST, Limit, finite, head_limits};
 
-/// The name of the rules of the paper itself.
-pub const PAPER_RULES: &str = "paper";
-
 /// One row of `relevance`: the share of the prediction that is traced back to a head (Voita et al. 2019, Section 4, Figures 1a and
 /// 2a).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,18 +33,12 @@ pub struct RelevanceRow {
 }
 
 impl RelevanceRow {
-    /// Caveat where rules of this name lose this share of the relevance, or add it: nothing up to 1 %. Above 100 %
-    /// the share has no number, since single positions that divide by next to nothing make it as large as they like.
-    pub fn doubt(rules: &str, lost: f64) -> Option<String> {
-        let share = if lost > 1.0 { "more than all".to_owned() } else { format!("{:.1} %", 100.0 * lost) };
-        let why = if rules == PAPER_RULES {
-            "sums that these rules divide by come near 0, and their numbers are not to be trusted"
-        } else {
-            "these rules keep absolute values step by step, but no sum"
-        };
-        (lost > 0.01).then(|| {
-            format!("{share} of the relevance is lost or added between logits and embeddings: {why}")
-        })
+    /// Caveat where more than 1% of the relevance is lost or added. Above 100% the share has no number: results by the paper's
+    /// rule, which earlier versions had, divide by sums near 0.
+    pub fn doubt(lost: f64) -> Option<String> {
+        let share = if lost > 1.0 { "more than all".to_owned() } else { format!("{:.1}%", 100.0 * lost) };
+        (lost > 0.01)
+            .then(|| format!("{share} of the relevance is lost or added between logits and embeddings"))
     }
 
     /// Its head.
@@ -86,11 +77,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_rules_that_lose_relevance_are_doubted() {
-        for rules in [PAPER_RULES, "alpha-beta"] {
-            assert_eq!([0.0, 0.01].map(|lost| RelevanceRow::doubt(rules, lost)), [None, None]);
-            assert!(RelevanceRow::doubt(rules, 0.238).unwrap().starts_with("23.8 % of"));
-            assert!(RelevanceRow::doubt(rules, 3.6e11).unwrap().starts_with("more than all of"));
-        }
+    fn only_relevance_that_is_lost_is_doubted() {
+        assert_eq!([0.0, 0.01].map(RelevanceRow::doubt), [None, None]);
+        assert!(RelevanceRow::doubt(0.238).unwrap().starts_with("23.8% of"));
+        assert!(RelevanceRow::doubt(3.6e11).unwrap().starts_with("more than all of"));
     }
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use core_masking::classifier::{Inputs, LabelledBatch};
 use core_masking::{
-    Attention, AttentionMaps, Classifier, ClassifierConfig, GatedModel, Gates, ModelDropout, Relevance, Rule,
+    Attention, AttentionMaps, Classifier, ClassifierConfig, GatedModel, Gates, ModelDropout, Relevance,
     to_vec,
 };
 use corpus::classifier_tokenizer::{ClassifierTokenizer, Encoded};
@@ -186,8 +186,8 @@ impl Task for Classification {
         texts.labelled_batch(model, rows)
     }
 
-    fn relevance(model: &Classifier, text: &LabelledBatch, rule: Rule) -> Result<Relevance, Error> {
-        Ok(model.relevance(text, rule)?)
+    fn relevance(model: &Classifier, text: &LabelledBatch) -> Result<Relevance, Error> {
+        Ok(model.relevance(text)?)
     }
 
     /// The logits of each text, or of each of its tokens.

@@ -70,10 +70,12 @@ impl Layers {
                     + on_the_way
             }
             Purpose::Relevance => {
-                // In the dearest step, back from a feed-forward block: its relevance as found, by either sign, and rescaled. Around
-                // it what enters and leaves, and of attention the shares of queries, keys, values and contexts.
-                let handed_down = 16 * width + 12 * heads_width + 3 * feed_forward;
-                (count + 1) * layer + (count + 8) * weights + targets * tokens * handed_down
+                // What each input adds to each output of a map at one position, with its parts of either sign and their shares.
+                let matrices = 6 * width * (feed_forward + 3 * heads_width);
+                // In a feed-forward block, relevance as found and rescaled, and what enters and leaves it; in attention, that of
+                // queries, keys, values and contexts, and for one query the same by either sign.
+                let handed_down = 16 * width + 24 * heads_width + 3 * feed_forward;
+                (count + 1) * layer + (count + 8) * weights + targets * tokens * handed_down + matrices
             }
         }
     }
@@ -84,7 +86,8 @@ mod tests {
     use super::*;
 
     /// 2 layers of 3 heads with 4 numbers each, a residual stream of 10, a block of 7; 5 tokens. Of a layer
-    /// 5 * (80 + 72 + 7 + 12) = 855, and 75 attention weights. At each position 160 + 144 + 21 = 325 for each target position.
+    /// 5 * (80 + 72 + 7 + 12) = 855, and 75 attention weights. At each position 160 + 288 + 21 = 469 for each target position;
+    /// matrices of 6 * 10 * (7 + 36) = 2,580.
     #[test]
     fn numbers_depend_on_the_purpose() {
         let layers = Layers { count: 2, width: 10, heads_width: 12, heads: 3, feed_forward: 7 };
@@ -97,7 +100,7 @@ mod tests {
         assert_eq!(measuring(&[Measure::ActivationNorm]), 855 + 2 * 5 * 12);
         assert_eq!(measuring(&[Measure::Entropy]), 2 * 75 + 855 + 8 * 75);
         assert_eq!(measuring(&[Measure::Example, Measure::AttentionGradient]), 3 * 855 + 2 * 2 * 75 + 8 * 75);
-        assert_eq!(layers.numbers(5, 1, Purpose::Relevance), 3 * 855 + 10 * 75 + 5 * 325);
-        assert_eq!(layers.numbers(5, 5, Purpose::Relevance), 3 * 855 + 10 * 75 + 5 * 5 * 325);
+        assert_eq!(layers.numbers(5, 1, Purpose::Relevance), 3 * 855 + 10 * 75 + 5 * 469 + 2580);
+        assert_eq!(layers.numbers(5, 5, Purpose::Relevance), 3 * 855 + 10 * 75 + 5 * 5 * 469 + 2580);
     }
 }

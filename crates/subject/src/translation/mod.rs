@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use core_masking::loss::PairBatch;
 use core_masking::{
-    Attention, AttentionMaps, BeamSearch, GatedModel, Gates, ModelDropout, OutputRules, Relevance, Rule,
+    Attention, AttentionMaps, BeamSearch, GatedModel, Gates, ModelDropout, OutputRules, Relevance,
     TokenBatch, Translator, to_vec,
 };
 use corpus::parallel::ParallelText;
@@ -284,8 +284,8 @@ impl Task for Translation {
         Ok(pairs.batch(model, rows))
     }
 
-    fn relevance(model: &Translator, pair: &PairBatch, rule: Rule) -> Result<Relevance, Error> {
-        Ok(model.relevance(pair, rule)?)
+    fn relevance(model: &Translator, pair: &PairBatch) -> Result<Relevance, Error> {
+        Ok(model.relevance(pair)?)
     }
 
     /// The loss of each reference per token, in nats.

@@ -164,7 +164,7 @@ fn scores(importance: &Importance) -> Vec<Column> {
 }
 
 fn relevance(relevance: &Relevance) -> Column {
-    (relevance.name(), ranked(relevance.rows.iter().map(|row| (row.head_id(), row.relevance))))
+    ("relevance".to_owned(), ranked(relevance.rows.iter().map(|row| (row.head_id(), row.relevance))))
 }
 
 /// The share of heads from which on importance masks each head.
