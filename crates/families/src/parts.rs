@@ -192,7 +192,7 @@ pub struct Module<T> {
     /// Norms around it.
     pub norms: Norms<T>,
     /// Norms of queries and keys.
-    pub head_norms: Option<([Norm<T>; 2], HeadNorm)>,
+    pub head_norms: Option<HeadNorms<T>>,
     /// Divisor of the scores.
     pub divisor: f64,
     /// The greatest size of a score.
@@ -235,6 +235,9 @@ impl<T> Module<T> {
         })
     }
 }
+
+/// Norms of queries and of keys.
+pub type HeadNorms<T> = ([Norm<T>; 2], HeadNorm);
 
 /// Normalisation of queries and keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 use super::config::LanguageConfig;
 use crate::config::ModelConfig;
 use crate::parts::{
-    Block, FeedForward, FeedForwardInput, FeedForwards, HeadNorm, Module, Norm, NormKind, Norms, Taken,
-    Tensors,
+    Block, FeedForward, FeedForwardInput, FeedForwards, HeadNorm, HeadNorms, Module, Norm, NormKind, Norms,
+    Taken, Tensors,
 };
 use crate::tables::{Around, Bias, LayerNames};
 use heads::{Attention, HeadLayout};
@@ -112,7 +112,7 @@ impl LanguageConfig {
         tensors: &mut S,
         [query, key]: [String; 2],
         Module { heads, .. }: &Module<S::Tensor>,
-    ) -> Taken<([Norm<S::Tensor>; 2], HeadNorm), S> {
+    ) -> Taken<HeadNorms<S::Tensor>, S> {
         let (kind, d_head) = (self.family.names.head_norm, heads.shape.d_head);
         let mut norm = |name: &str, heads: usize| {
             let heads = heads as i64;
