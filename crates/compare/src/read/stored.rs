@@ -25,7 +25,7 @@ pub(super) fn read(runs: &[(PathBuf, String)]) -> Result<Counted, Error> {
     let read = |(file, row): &(PathBuf, String)| segments(file, row);
     let all = runs.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let (first, base) = &all[0];
-    for ((file, row), (own, segments)) in runs.iter().zip(&all).skip(1) {
+    for ((file, _), (own, segments)) in runs.iter().zip(&all).skip(1) {
         let (here, there) = (described(own), described(first));
         let fault = match (here == there, unpaired(segments, base)) {
             (false, _) => format!("it has {here}, the first run {there}"),

@@ -36,8 +36,7 @@ fn draw(file: ResultFile, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<V
         }
     }
     let remarks: Vec<String> = all.iter().filter_map(|audit| audit.file.remark()).collect();
-    let sheet = Sheet::new(STEM, None, [table(&all, asked.criterion)]);
-    Ok(vec![remarks.into_iter().fold(sheet, |sheet, remark| sheet.remark(Some(remark)))])
+    Ok(vec![Sheet::new(STEM, None, [table(&all, asked.criterion)]).remark(remarks)])
 }
 
 fn table(all: &[Results<AuditRow>], criterion: Criterion) -> Table {
@@ -58,7 +57,8 @@ fn table(all: &[Results<AuditRow>], criterion: Criterion) -> Table {
             "found again: heads of the list among equally many of each layer that a second estimate on other data puts first; by \
              chance: expected of a random list; its p is hypergeometric",
         )
-        .note([judge.of_verdicts(), SIGNS.to_owned()])
+        .note(judge.of_verdicts())
+        .note(SIGNS)
 }
 
 fn row(audit: &Results<AuditRow>, list: &AuditRow, criterion: Criterion) -> Row {
