@@ -1,6 +1,6 @@
 //! The same documents in all runs.
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use stats::Segments;
 use stats::means::{Mean, MeanMetric};
@@ -213,7 +213,12 @@ fn sums(scores: impl Iterator<Item = f64>, clusters: Option<&[usize]>) -> Vec<Me
 
 /// Names of runs: those of the files, or whole paths if names are equal.
 pub(crate) fn run_names(paths: &[PathBuf]) -> Vec<String> {
-    let names: Vec<String> = paths.iter().map(|path| name(path)).collect();
+    // rows of result files may contain slashes
+    let shown = |path: &PathBuf| match path.to_str().and_then(|text| text.split_once('#')) {
+        Some((file, row)) => format!("{}#{row}", name(Path::new(file))),
+        None => name(path),
+    };
+    let names: Vec<String> = paths.iter().map(shown).collect();
     let is_unique = |(place, name): (usize, &String)| !name.is_empty() && !names[..place].contains(name);
     match names.iter().enumerate().all(is_unique) {
         true => names,

@@ -236,8 +236,8 @@ fn several_runs_are_compared_with_the_first_as_a_family() {
     );
 }
 
-/// A loss of 2 points with an interval that leaves a margin out, until a second run widens it: Tango's interval of 14 and 0 of 1000 is
-/// -2.34 to -0.83 alone, and -2.5 to -0.76 as one of two.
+/// An interval of the loss leaves the margin out, until a second run widens it: Tango's interval of 14 and 0 of 1000 is
+/// -2.34 to -0.84 points alone, and -2.51 to -0.78 as one of two.
 #[test]
 fn verdicts_on_several_runs_hold_at_once() {
     let folder = tempfile::tempdir().unwrap();

@@ -36,8 +36,7 @@ fn draw(file: ResultFile, asked: &Asked<'_>, left_out: &mut LeftOut) -> Result<V
         }
     }
     let remarks: Vec<String> = all.iter().filter_map(|audit| audit.file.remark()).collect();
-    let sheet = Sheet::new(STEM, None, [table(&all, asked.criterion)]);
-    Ok(vec![remarks.into_iter().fold(sheet, |sheet, remark| sheet.remark(Some(remark)))])
+    Ok(vec![Sheet::new(STEM, None, [table(&all, asked.criterion)]).remark(remarks)])
 }
 
 fn table(all: &[Results<AuditRow>], criterion: Criterion) -> Table {
