@@ -11,6 +11,7 @@ use crate::language::LanguageModelling;
 use crate::spec::{in_line, parse};
 use crate::subject_file::AnySubjectFile;
 use crate::subject_file::SubjectFile;
+use crate::task::Spec;
 use crate::train::Trained;
 use crate::translation::Translation;
 
