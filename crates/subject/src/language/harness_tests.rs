@@ -2,12 +2,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use core_masking::{GatedModel, HeadSet, LanguageModel};
+use core_masking::{HeadSet, LanguageModel};
 use corpus::language_tokenizer::LanguageTokenizer;
 use corpus::splits::BadRows;
 use corpus::splits::language::{ChoiceRule, SplitFiles, Texts};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tch::{Device, Kind, Tensor};
 use training::Precision;
 
@@ -116,6 +116,10 @@ fn tasks_are_scored_as_by_the_harness() {
                     Rows::of_documents(&tokenizer, documents, windowing, "test").unwrap()
                 }
             };
+            // The harness puts BOS before whole texts that have it already, and predicts the second from the first.
+            if matches!(texts, Texts::Documents(_)) && tokenizer.added_bos().is_some() {
+                continue;
+            }
             let plain = rows(ChoiceRule::Acc);
             let units: Vec<usize> = (0..plain.units()).collect();
             let found = scores(&plain, &models.exact, &units).unwrap();
