@@ -207,6 +207,8 @@ def load(folder, **settings):
     kinds |= {"LMHeadModel": "CausalLM"}
     architecture = config["architectures"][0]
     kind = next((kind for end, kind in kinds.items() if architecture.endswith(end)), "Seq2SeqLM")
+    if config["model_type"] == "gemma2":
+        settings["attn_implementation"] = "eager"  # the one of 4.57 that caps scores
     try:
         model, faults = getattr(transformers, f"AutoModelFor{kind}").from_pretrained(
             folder, output_loading_info=True, local_files_only=True, **settings

@@ -114,9 +114,10 @@ fn write_families(folder: &Path) {
 /// Cells of the page by family: `4*, 5` and the like.
 fn cells_on_page() -> BTreeMap<String, Vec<String>> {
     let page = fs::read_to_string(Path::new(CRATE).join("../../experiments/REFERENCE.md")).unwrap();
-    let below = page.split("### What transformers reads").nth(1).unwrap();
+    let below = page.split("### What transformers reads\n").nth(1).unwrap();
+    let rows = below.split("| model type |").nth(1).unwrap();
     let rows =
-        below.lines().skip_while(|line| !line.starts_with("| `")).take_while(|line| line.starts_with('|'));
+        rows.lines().skip_while(|line| !line.starts_with("| `")).take_while(|line| line.starts_with('|'));
     let mut families = BTreeMap::new();
     for row in rows {
         let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
@@ -186,7 +187,9 @@ fn every_family_is_read_by_transformers_as_the_page_says() {
     }
     let with_onnx = text.contains(ONNX_RUNTIME);
     if !with_onnx {
-        test_support::skipped(&format!("{python} has no onnx with {ONNX_RUNTIME}: the column `onnx` is not checked"));
+        test_support::skipped(&format!(
+            "{python} has no onnx with {ONNX_RUNTIME}: the column `onnx` is not checked"
+        ));
     }
     let of_version = |cell: &String| {
         let reads = cell.split(", ").find(|reads| reads.starts_with(&version[..1]));

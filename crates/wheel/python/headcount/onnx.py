@@ -53,7 +53,8 @@ def to_onnx(folder, file=None, **settings):
 
 def open_model(folder, settings):
     """The model of a folder in f32, all of whose weights fit."""
-    import transformers
+    import transformers.models.auto.modeling_auto  # first: classes that lack heads are registered then, and not amid other imports
+    transformers.utils.logging.disable_progress_bar()
     try:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, **settings)
         name = (config.architectures or ["model without `architectures`"])[0]
