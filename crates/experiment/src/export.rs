@@ -13,6 +13,9 @@ use crate::error::Error;
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
 
+/// File beside the weights that Python makes of them.
+const ONNX: &str = "model.onnx";
+
 /// File beside the weights that says how they came to be.
 const ABOUT: &str = "pruning.json";
 
@@ -110,7 +113,7 @@ impl Export {
             return Ok(Vec::new());
         }
         let fault = |source| Error::read(&self.folder, source);
-        let ours: Vec<&str> = OPTIONAL.into_iter().chain([ABOUT, CODE, CONFIG, WEIGHTS]).collect();
+        let ours: Vec<&str> = OPTIONAL.into_iter().chain([ABOUT, CODE, CONFIG, ONNX, WEIGHTS]).collect();
         let mut foreign = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(fault)? {
             let entry = entry.map_err(fault)?;

@@ -87,13 +87,14 @@ def narrow(sizes, maps, removed):
         linear.nf = linear.out_features = count * width
         linear.weight = nn.Parameter(linear.weight.data.narrow(makes, 0, linear.nf).clone())
         linear.bias = linear.bias if linear.bias is None else nn.Parameter(linear.bias.data[:linear.nf].clone())
-        if len(slots) > len(kept) and (linear is inputs[0] or not kept):
+        if len(slots) > len(kept) and (linear is inputs[0] or not kept) and (kept or not fused):
             linear.register_forward_hook(functools.partial(pick, slots * (3 if fused else 1), width))
     output.nx = output.in_features = len(kept) * width
     output.weight = nn.Parameter(output.weight.data.narrow(1 - makes, 0, output.nx).clone())
     if len(slots) > len(kept):
         output.register_forward_pre_hook(functools.partial(pick, [*map(slots.index, range(len(kept)))], width))
-    if fused and not kept:  # transformers' Conv1D cannot take nothing
+    if fused and not kept:  # transformers' Conv1D cannot take nothing, nor in ONNX make it
+        inputs[0].forward = lambda values: values[..., :1].mul(0).repeat(1, 1, 3 * width)
         output.forward = (lambda conv, values: values @ conv.weight + conv.bias).__get__(output)
     sizes.num_heads = sizes.num_attention_heads = sizes.n_heads = len(slots)
     sizes.all_head_size = sizes.dim = sizes.split_size = len(slots) * width

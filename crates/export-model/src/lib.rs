@@ -1,5 +1,6 @@
 //! A smaller model: the heads that a step of a pruning curve masks are taken out of the weights.
 mod curve;
+mod onnx;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -87,6 +88,9 @@ enum Form {
     Cut,
     /// Zeros in place of their weights, which any tool reads
     Zeros,
+    /// Cut, with a file `model.onnx`, which ONNX Runtime and others run: without a key-value cache. PYTHON must name a Python with
+    /// torch, transformers, onnx and onnxruntime
+    Onnx,
     /// Cut out, and the others renumbered: a smaller Llama, Mistral or Qwen, which transformers loads. Every layer must lose
     /// as many, as with iterative-prune --uniform
     Uniform,
@@ -95,7 +99,7 @@ enum Form {
 impl Form {
     fn removal(self) -> Removal {
         match self {
-            Self::Cut => Removal::Cut,
+            Self::Cut | Self::Onnx => Removal::Cut,
             Self::Zeros => Removal::Zeros,
             Self::Uniform => Removal::Uniform,
         }
@@ -103,7 +107,7 @@ impl Form {
 
     fn name(self) -> &'static str {
         match self {
-            Self::Cut => "cut",
+            Self::Cut | Self::Onnx => "cut",
             Self::Zeros => "zeros",
             Self::Uniform => "uniform",
         }
@@ -142,10 +146,13 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let about = about(step, form, curve.signature(args.margin));
     export.about(about).write(subject.as_ref(), &masked, form.removal(), &ablation)?;
     words::print_line(args.folder.display())?;
+    if args.form == Form::Onnx {
+        onnx::write(&args.folder)?;
+    }
     args.export_gguf.as_deref().map_or(Ok(()), |file| write_gguf(&args.folder, file, args.precision))?;
     if !machine.quiet {
         words::say!("{}", described(step));
-        if args.form == Form::Cut && !masked.is_empty() {
+        if args.form.removal() == Removal::Cut && !masked.is_empty() {
             words::say!("{}", for_transformers(&args.folder));
         }
     }

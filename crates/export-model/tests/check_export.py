@@ -16,16 +16,18 @@ classifier must also get the scores that `iterative-prune` wrote into pruning.js
 
     python check_export.py --table DIR
 
-prints which forms this version of transformers reads, by family. DIR has a folder for each, as tests/transformers.rs
+prints which forms this version of transformers reads, by family, and of which ONNX Runtime gives the logits after `to_onnx`. DIR has a folder for each, as tests/transformers.rs
 writes it: `original`; `some`, without a few heads, and `layer`, without all heads of the first layer, both with folders
 `cut`, `dense` and, where there can be one, `uniform`.
 
-Needs torch and transformers. The last line says `passed`; a fault is one line, and the exit code 1.
+Needs torch and transformers; the column `onnx` also onnx and onnxruntime, without which it is skipped. The last line says `passed`; a fault is one line, and the exit code 1.
 """
 import argparse
 import contextlib
 import functools
 import hashlib
+import importlib.metadata
+import importlib.util
 import json
 import math
 import platform
@@ -120,31 +122,34 @@ def check(arguments):
 
 # The table
 
-COLUMNS = ("cut", "cut, with code", "dense", "uniform")
+COLUMNS = ("cut", "cut, with code", "dense", "uniform", "onnx, with code")
 
 
 def print_table(arguments):
     """A row for each family: for each form the version if it reads it, with a star if not where a layer has no head."""
     version, references = transformers.__version__.split(".")[0], []
+    skipped = [name for name in ("onnx", "onnxruntime") if importlib.util.find_spec(name) is None]
+    print(f"onnx is skipped: there is no {skipped[0]}" if skipped else f"onnxruntime {importlib.metadata.version('onnxruntime')}")
     for family in sorted(folder for folder in arguments.table.iterdir()):
         cells = []
         for form in COLUMNS:
             outcomes = []
             for removal in ("some", "layer", "same"):
-                folder = family / removal / form.split(",")[0]
-                if not folder.exists():
+                is_onnx = form.startswith("onnx")
+                folder = family / removal / ("cut" if is_onnx else form.split(",")[0])
+                if not folder.exists() or is_onnx and skipped:
                     continue
-                reference = is_read(folder, form.endswith("code"), arguments)
+                reference = is_read(folder, form.endswith("code"), arguments, compare_onnx if is_onnx else compare)
                 outcomes.append(reference)
-                if form.endswith("code") and reference:
+                if form.endswith("code") and reference and not is_onnx:
                     references.append((reference, folder))
             cells.append(version + "*" * (not all(outcomes)) if any(outcomes) else "–")
         print(f"| `{family.name}` | {' | '.join(cells)} |", flush=True)
     check_registered(references)
 
 
-def is_read(folder, with_code, arguments):
-    """What a folder was compared with, if transformers makes of it what it should be; else stderr says why not."""
+def is_read(folder, with_code, arguments, compare):
+    """What a folder was compared with, if it gives what it should; else stderr says why not."""
     if with_code and "auto_map" not in read_json(folder / "config.json"):
         return None
     try:
@@ -202,6 +207,8 @@ def load(folder, **settings):
     kinds |= {"LMHeadModel": "CausalLM"}
     architecture = config["architectures"][0]
     kind = next((kind for end, kind in kinds.items() if architecture.endswith(end)), "Seq2SeqLM")
+    if config["model_type"] == "gemma2":
+        settings["attn_implementation"] = "eager"  # the one of 4.57 that caps scores
     try:
         model, faults = getattr(transformers, f"AutoModelFor{kind}").from_pretrained(
             folder, output_loading_info=True, local_files_only=True, **settings
@@ -306,6 +313,25 @@ def compare(reference, folder, with_code):
     return model, gap
 
 
+def compare_onnx(reference, folder, with_code):
+    """Raises a fault if ONNX Runtime does not give the logits, of batches and lengths of all sizes."""
+    onnx = wheel_module("onnx")
+    with tempfile.TemporaryDirectory() as place:
+        file = onnx.to_onnx(folder, Path(place) / "model.onnx", trust_remote_code=with_code)
+        found = flat(lambda batch: torch.from_numpy(onnx.run(file, batch)), reference.batches, is_decoder(reference.original))
+    gap = (found - reference.logits).abs().max().item()
+    if not gap <= reference.tolerance:
+        raise Fault(f"`{folder}`: logits of ONNX Runtime differ by {gap:.1e}, more than {reference.tolerance:.1e}")
+
+
+def wheel_module(name):
+    """A module of the wheel, without its package, which lacks what is put into the wheel."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / f"wheel/python/headcount/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def compare_outputs(reference, model, name):
     gap = (logits_of(model, reference.batches) - reference.logits).abs().max().item()
     if not gap <= reference.tolerance:  # not so for NaN either
@@ -352,13 +378,20 @@ def make_batches(config, seed):
     return [batch, *map(alone, range(len(lengths)))]
 
 
+def is_decoder(model):
+    return model.can_generate() and not model.config.is_encoder_decoder
+
+
 @torch.inference_mode()
 def logits_of(model, batches):
-    is_decoder = model.can_generate() and not model.config.is_encoder_decoder
     settings = {"use_cache": False} if model.config.is_encoder_decoder else {}  # fsmt of 4.57 does not run with one
+    return flat(lambda batch: model(**batch, **settings).logits, batches, is_decoder(model))
+
+
+def flat(logits, batches, decoder):
     # What a decoder says at padding, behind the text, means nothing.
-    is_read = lambda batch: batch["attention_mask"].bool() if is_decoder else ...
-    return torch.cat([model(**batch, **settings).logits[is_read(batch)].flatten() for batch in batches])
+    is_read = lambda batch: batch["attention_mask"].bool() if decoder else ...
+    return torch.cat([logits(batch)[is_read(batch)].flatten() for batch in batches])
 
 
 @torch.inference_mode()
@@ -366,15 +399,15 @@ def tokens_of(model, batches):
     """What follows rows that leave room, padded to one batch: in front of what a language model goes on with."""
     if not model.can_generate():
         return []
-    inputs, is_decoder = {name: batches[0][name] for name in ("input_ids", "attention_mask")}, not model.config.is_encoder_decoder
-    if is_decoder:
+    inputs, decoder = {name: batches[0][name] for name in ("input_ids", "attention_mask")}, is_decoder(model)
+    if decoder:
         length = inputs["attention_mask"].sum(1)
         rows, longest = length <= inputs["input_ids"].shape[1] - NEW_TOKENS, inputs["input_ids"].shape[1] - NEW_TOKENS
         places = (torch.arange(longest) + length[rows, None] - longest) % longest  # turned until the padding is in front
         inputs = {name: values[rows][:, :longest].gather(1, places) for name, values in inputs.items()}
     settings = {"do_sample": False, "max_new_tokens": NEW_TOKENS, "pad_token_id": padding_of(model.config)}
     settings["use_cache"] = model.config.model_type not in WITHOUT_CACHE
-    given = inputs["input_ids"].shape[1] if is_decoder else 0
+    given = inputs["input_ids"].shape[1] if decoder else 0
     made = [model.generate(**inputs, **settings, **search)[:, given:].tolist() for search in SEARCHES]
     return [row for rows in made for row in rows]
 

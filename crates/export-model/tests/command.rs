@@ -99,6 +99,28 @@ fn an_export_without_removed_heads_scores_as_the_full_model() {
     assert!(message.contains("a model of type `bert` is not written as GGUF"), "{message}");
 }
 
+/// Where Python cannot write the ONNX file, the folder is whole, and a line says what is missing. An old file does not stay.
+#[test]
+fn an_onnx_file_is_written_beside_the_weights_or_a_line_says_why_not() {
+    let folder = folder(CLASSIFIER, &["--step-percent", "50", "--order", "importance"]);
+    let arguments = ["--form", "onnx", "--percent", "50"];
+    let message = test_support::refusal(command(folder.path(), "cut", &arguments).env("PYTHON", "no-python"));
+    assert!(message.contains("`no-python` (PYTHON can name another Python)"), "{message}");
+    has_code(folder.path(), "cut", "AutoModelForSequenceClassification BertForSequenceClassification");
+    let file = folder.path().join("cut/model.onnx");
+    fs::write(&file, "of other heads").unwrap();
+    command(folder.path(), "cut", &["--percent", "50", "--replace"]).assert().success();
+    assert!(!file.exists());
+
+    let mut export = command(folder.path(), "cut", &[&arguments[..], &["--replace"]].concat());
+    let output = export.output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    if !output.status.success() && message.contains("there is no package") {
+        return test_support::skipped(&message);
+    }
+    assert!(output.status.success() && file.exists(), "{message}");
+}
+
 /// A GGUF file, read back, is the model that was exported. One that is there is not lost.
 #[test]
 fn a_gguf_file_scores_as_the_row_of_its_heads() {

@@ -55,7 +55,21 @@ def compare(frame_a, frame_b, *others, **options):
     return compare_runs([frame_a, frame_b, *others], options)
 
 
+def to_onnx(folder, file=None):
+    """Writes a model that transformers opens, also one that `headcount export-model` wrote, as an ONNX file, and returns its path.
+
+    By default the file is `model.onnx` in the folder. It takes inputs of any batch and length and returns logits, without a
+    key-value cache. Before it is written, its logits in ONNX Runtime are compared with the model's, to 1e-4. Needs transformers,
+    onnx and onnxruntime; `headcount.OnnxError` says what is wrong.
+    """
+    from .onnx import to_onnx as write
+    return write(folder, file)
+
+
 def __getattr__(name):
+    if name == "OnnxError":
+        from .onnx import OnnxError
+        return OnnxError
     if name == "CompareError":
         from .comparison import CompareError
         return CompareError

@@ -14,7 +14,7 @@ DRIVERS = ["/dev/nvidiactl", "/dev/dxg"]  # of Linux, and of Linux in Windows
 def main():
     try:
         is_asked_for_help = sys.argv[1:] in ([], ["-h"], ["--help"], ["-V"], ["--version"])
-        environment = os.environ | ({} if is_asked_for_help else libtorch(importlib.metadata.requires("headcount")))
+        environment = {"PYTHON": sys.executable} | os.environ | ({} if is_asked_for_help else libtorch(importlib.metadata.requires("headcount")))
         os.execve(BIN / "headcount", ["headcount", *sys.argv[1:]], environment)
     except (OSError, Unusable, importlib.metadata.PackageNotFoundError) as error:
         sys.exit(f"error: {error}")
