@@ -25,13 +25,20 @@ fn shares(z: &Tensor) -> Tensor {
     up * rate(&sums[0], 0) + down * rate(&sums[1], 1)
 }
 
-/// A step that looks at each position alone: `z` returns what inputs add to outputs at a position, `[out, in]`.
+/// Numbers of z that are held at once, or those of one position: few enough that they stay in a cache.
+const AT_ONCE: i64 = 1 << 16;
+
+/// A step that looks at each position alone.
 ///
 /// - `relevance`: of the outputs, `[n, position, out]`
-/// - returns that of the inputs, `[n, position, in]`, rescaled at each position
-fn at_each_position(relevance: &Tensor, z: impl Fn(i64) -> Tensor) -> Tensor {
-    let of = |position| relevance.select(1, position).matmul(&shares(&z(position))); // [n, in]
-    let found = Tensor::stack(&(0..relevance.size()[1]).map(of).collect::<Vec<_>>(), 1);
+/// - `x`: `[position, in]`
+/// - `z`: what inputs add to outputs at some positions, `[some, out, in]` for `[some, in]`
+/// - returns the relevance of `x`, `[n, position, in]`, rescaled at each position
+fn at_each_position(relevance: &Tensor, x: &Tensor, z: impl Fn(&Tensor) -> Tensor) -> Tensor {
+    let some = (AT_ONCE / (relevance.size()[2] * x.size()[1]).max(1)).max(1);
+    let parts = relevance.split(some, 1).into_iter().zip(x.split(some, 0));
+    let of = |(relevance, x): (Tensor, Tensor)| relevance.transpose(0, 1).matmul(&shares(&z(&x))); // [some, n, in]
+    let found = Tensor::cat(&parts.map(of).collect::<Vec<_>>(), 0).transpose(0, 1);
     let size = |of: &Tensor| of.abs().sum_dim_intlist(-1, true, None); // [n, position, 1]
     &found * (size(relevance) / size(&found).clamp_min(f64::MIN_POSITIVE))
 }
@@ -45,7 +52,7 @@ pub(super) fn linear(relevance: &Tensor, x: &Tensor, maps: &[&Linear]) -> Tensor
     let weight = Tensor::cat(&maps.iter().map(|map| map.weight()).collect::<Vec<_>>(), 0); // [out, in]
     let bias = Tensor::cat(&maps.iter().map(|map| map.bias()).collect::<Vec<_>>(), 0);
     let even = (bias / x.size()[1] as f64).unsqueeze(1); // [out, 1]
-    at_each_position(relevance, |position| &weight * x.get(position) + &even)
+    at_each_position(relevance, x, |x| &weight * x.unsqueeze(1) + &even)
 }
 
 /// Layer normalisation, whose Jacobian is `γ / σ (1 - 1 / width - x̂ x̂ᵀ / width)`, and which is β at 0.
@@ -56,13 +63,13 @@ pub(super) fn norm(relevance: &Tensor, x: &Tensor, norm: &LayerNorm) -> Tensor {
     let ((weight, bias, epsilon), width) = (norm.parts(), x.size()[1]);
     let even = (bias / width as f64).unsqueeze(1); // [out, 1]
     let identity = Tensor::eye(width, (x.kind(), x.device()));
-    at_each_position(relevance, |position| {
-        let x = x.get(position);
-        let centred = &x - x.mean(None);
-        let deviation = (centred.square().mean(None) + epsilon).sqrt();
+    at_each_position(relevance, x, |x| {
+        let mean = |of: &Tensor| of.mean_dim(-1, true, None); // [some, 1]
+        let centred = x - mean(x);
+        let deviation = (mean(&centred.square()) + epsilon).sqrt();
         let scaled = centred / &deviation;
-        let jacobian = &identity - (scaled.outer(&scaled) + 1.0) / width as f64;
-        (weight / deviation).unsqueeze(1) * jacobian * x + &even
+        let jacobian = &identity - (scaled.unsqueeze(2) * scaled.unsqueeze(1) + 1.0) / width as f64; // [some, out, in]
+        (weight / deviation).unsqueeze(2) * jacobian * x.unsqueeze(1) + &even
     })
 }
 
