@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Attention, HeadLayout, LayerShape};
+use crate::{Attention, HeadLayout, LayerShape, Projections, Weights};
 
 const OPTIONS: (Kind, Device) = (Kind::Double, Device::Cpu);
 
