@@ -39,6 +39,7 @@ fn folder(at: &Path, name: &str, cut: [&[usize]; 2], entries: &Value) -> PathBuf
         ("lm_head.weight".to_owned(), vec![ROWS, 24]),
     ];
     shapes.push(("model.norm.weight".to_owned(), vec![24]));
+    let is_bare = entries["model_type"] == "mistral"; // without biases
     for (layer, heads) in cut.iter().enumerate() {
         let kept: Vec<usize> = (0..4).filter(|head| !heads.contains(head)).collect();
         let groups = kept.chunk_by(|left, right| left / 2 == right / 2).count();
@@ -58,6 +59,7 @@ fn folder(at: &Path, name: &str, cut: [&[usize]; 2], entries: &Value) -> PathBuf
                 .map(|part| (name(&format!("{part}.weight")), vec![24])),
         );
     }
+    shapes.retain(|(name, _)| !is_bare || !name.ends_with(".bias"));
     // Numbers that differ everywhere, so that a row in a wrong place shows.
     let mut number = 0_u32;
     let mut next = || {
