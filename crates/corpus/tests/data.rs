@@ -172,7 +172,8 @@ fn blimp_has_a_thousand_pairs_of_each_paradigm() {
     for file in files.keys() {
         let [plain, gzip] = ["", ".gz"].map(|ending| shared.join("blimp").join(format!("{file}{ending}")));
         let path = if plain.exists() { plain } else { gzip };
-        let pairs = choices::read(&path, &format, &mut BadRows::default()).unwrap();
+        let pairs =
+            choices::read(&path, &format, &mut choices::Shots::none(), &mut BadRows::default()).unwrap();
         assert_eq!(pairs.len(), 1_000, "{file}");
         let group = file.strip_suffix(".jsonl");
         assert!(pairs.iter().all(|pair| pair.answer == 0 && pair.group.as_deref() == group), "{file}");
