@@ -371,5 +371,5 @@ fn columns_of_parquet_and_arrow_are_scores() {
     assert_eq!(found[0]["documents"], json!(5));
     assert!((found[0]["base"].as_f64().unwrap() - 1.53).abs() < 1e-12, "{}", found[0]);
     let refused = refusal(&tables, &["hub.parquet", "hub.parquet", "--id", "text", "--score", "blob"]);
-    assert!(refused.contains("`hub.parquet`: no column `blob`: it has text, other"), "{refused}");
+    assert!(refused.contains("`hub.parquet`: no column `blob`: it has key, label"), "{refused}");
 }
