@@ -463,10 +463,21 @@ fn no_file_makes_it_panic() {
         b"\n\n".to_vec(),
     ];
     for (place, text) in texts.iter().enumerate() {
-        for extension in ["jsonl", "json", "eval", "csv", "tsv"] {
+        for extension in ["jsonl", "json", "eval", "csv", "tsv", "parquet", "arrow"] {
             let name = format!("{place}.{extension}");
             fs::write(folder.path().join(&name), text).unwrap();
             refusal(folder.path(), &[&name, &name]);
         }
     }
+}
+
+/// The same five rows in both, with the scores 0.1, 3.8, 5, 1.25 and -2.5.
+#[test]
+fn columns_of_parquet_and_arrow_are_scores() {
+    let tables = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/tests/fixtures/tables");
+    let found = rows(&tables, &["hub.parquet", "zstd.feather", "--id", "text", "--score", "score"]);
+    assert_eq!(found[0]["documents"], json!(5));
+    assert!((found[0]["base"].as_f64().unwrap() - 1.53).abs() < 1e-12, "{}", found[0]);
+    let refused = refusal(&tables, &["hub.parquet", "hub.parquet", "--id", "text", "--score", "blob"]);
+    assert!(refused.contains("`hub.parquet`: no column `blob`: it has key, label"), "{refused}");
 }

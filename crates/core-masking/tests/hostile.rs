@@ -192,6 +192,7 @@ fn entries_that_no_model_can_have_are_refused_by_name() {
             json!({"bits": 4}),
             r#"its weights are quantised ({"bits":4}): use the model that it was made from"#,
         ),
+        (Bert, "layer_head_num", json!([3, 2]), "`layer_head_num` gives layers sizes of their own"),
         (
             Fsmt,
             "src_vocab_size",
