@@ -126,7 +126,11 @@ fn stored_effects_of_heads_add_up() {
         if stores_heads {
             test_support::command("ablate-one", folder.path()).args(sweep).assert().success();
         }
-        command(folder.path()).args(&sweep[..4]).args(["--until-decided", "--control-variate", "on"]).assert().success();
+        command(folder.path())
+            .args(&sweep[..4])
+            .args(["--until-decided", "--control-variate", "on"])
+            .assert()
+            .success();
         rows(folder.path(), "ablate-all-but-one-train-sample-200.csv")
     };
     let (summed, direct) = (find(true), find(false));

@@ -68,7 +68,8 @@ pub fn replay(path: &Path, bounds: Spending, is_helped: bool) -> Result<Option<R
     found.share = gradient as f64 / found.heads as f64;
     let sizes = look_sizes(&base, LOOKS);
     let before = base.len() * (1 + gradient);
-    let empty = |&segments| Look { segments, decided: 0, passes: before, fixed: before + segments * found.heads };
+    let empty =
+        |&segments| Look { segments, decided: 0, passes: before, fixed: before + segments * found.heads };
     found.looks = sizes.iter().map(empty).collect();
     for exact in rows {
         let expected = exact.verdict(testing.margin_percent).ok_or_else(incomplete)?;

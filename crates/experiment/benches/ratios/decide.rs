@@ -19,7 +19,9 @@ pub fn measure(context: &Context, row: &mut dyn FnMut(Row)) {
     tch::set_num_threads(context.machine.threads as i32);
     let mut tell = |case: &Case, sweep: &str, share: f64, (_, of_peer): (f64, Result<f64, String>)| {
         row(Row {
-            name: format!("verdicts of `{sweep}`, {share:.2} of its passes, compared with transformers and a hook"),
+            name: format!(
+                "verdicts of `{sweep}`, {share:.2} of its passes, compared with transformers and a hook"
+            ),
             ratio: of_peer.map(|ratio| ratio / share),
             wanted: case.wanted[1],
         });

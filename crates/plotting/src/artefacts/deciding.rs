@@ -69,7 +69,12 @@ struct Line {
 
 impl Line {
     /// - `look`: passes and heads decided
-    fn new(name: &'static str, ink: Color, leaves: bool, looks: impl Iterator<Item = (usize, usize)>) -> Self {
+    fn new(
+        name: &'static str,
+        ink: Color,
+        leaves: bool,
+        looks: impl Iterator<Item = (usize, usize)>,
+    ) -> Self {
         let points = looks.map(|(passes, decided)| (passes as f64 / 1_000.0, decided as f64)).collect();
         let (style, mark) = if leaves {
             (Style::line(ink, 1.0), Mark::new(Shape::Circle, 1.7, ink))
@@ -135,9 +140,10 @@ fn replayed(sweep: &Ablations, judge: Judge) -> Result<Sheet> {
     };
     let rows = [with("with gradient", &helped), with("without", &alone)].concat();
     let title = sweep.file.titled("Heads decided after each look, replayed");
-    let table = by_name(Table::new("Deciding", sweep.file.label(STEM), title), ["look", "heads"], rows.into_iter())
-        .note("passes: forward passes over a segment; a backward pass counts two")
-        .note(judge.of_verdicts());
+    let table =
+        by_name(Table::new("Deciding", sweep.file.label(STEM), title), ["look", "heads"], rows.into_iter())
+            .note("passes: forward passes over a segment; a backward pass counts two")
+            .note(judge.of_verdicts());
     Ok(sheet(&sweep.file, STEM, chart, [table]))
 }
 
@@ -248,7 +254,8 @@ mod tests {
     /// All 1,725 pairs of MRPC with the gradient, as the file whose replay `significance` tests.
     #[test]
     fn whole_sweeps_with_predictions_are_replayed() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../significance/tests/minilm-mrpc/ablate-one-msr_test.csv");
+        let path =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../significance/tests/minilm-mrpc/ablate-one-msr_test.csv");
         let experiments = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments").into();
         let file = Source::File { path: path.into(), experiments }.one(experiment::SWEEP).unwrap();
         let sweep: Ablations = Results::read(file).unwrap();
