@@ -75,14 +75,24 @@ fn columns_of_all_types_serve_all_tasks() {
         assert_eq!(truths[1].label, "false");
         let format = "kind = 'arrow'\ncontext = '{text}'\nchoices = 'choices.text'\nfirst = 3\n\
                       answer = { field = 'key', within = 'choices.label' }";
-        let questions =
-            choices::read(&path, &toml::from_str(format).unwrap(), &mut BadRows::default()).unwrap();
+        let questions = choices::read(
+            &path,
+            &toml::from_str(format).unwrap(),
+            &mut choices::Shots::none(),
+            &mut BadRows::default(),
+        )
+        .unwrap();
         assert_eq!((questions.len(), questions[1].choices.len(), questions[1].answer), (3, 3, 1));
         // a class is a number where the answer is one
         let format = "kind = 'arrow'\nchoices = ['text', 'other']\nanswer = { field = 'label', first = 0 }";
         if name != "pandas.parquet" {
-            let questions =
-                choices::read(&path, &toml::from_str(format).unwrap(), &mut BadRows::default()).unwrap();
+            let questions = choices::read(
+                &path,
+                &toml::from_str(format).unwrap(),
+                &mut choices::Shots::none(),
+                &mut BadRows::default(),
+            )
+            .unwrap();
             assert_eq!(questions.iter().map(|own| own.answer).collect::<Vec<_>>(), [0, 1, 0, 1, 0]);
         }
         let format = toml::from_str("kind = 'parquet'\ntext = 'choices.label'").unwrap();
