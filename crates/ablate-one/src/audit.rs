@@ -35,8 +35,8 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(200..=100_000))]
     draws: u64,
 
-    /// Criterion by which a second estimate ranks heads: oracle, which masks each, importance, or another that is measured
-    #[arg(long, value_enum, value_name = "ORDER", hide_possible_values = true, default_value_t = Order::Oracle)]
+    /// Criterion by which a second estimate ranks heads: importance, another that is measured, or oracle, which masks each
+    #[arg(long, value_enum, value_name = "ORDER", hide_possible_values = true, default_value_t = Order::Importance)]
     by: Order,
 
     #[command(flatten)]

@@ -1,5 +1,4 @@
 //! The whole command on a language model that trains in a second, whose single heads `ablate-one` masks too.
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 use std::fs;
 use std::path::Path;
 
