@@ -68,7 +68,8 @@ fn splits_of_multi30k_have_their_sizes() {
     ] {
         for target in ["fr", "de"] {
             let file = |language| shared.join(format!("multi30k/{split}.{language}.gz"));
-            let text = ParallelText::read(&file("en"), &file(target), &mut BadRows::default()).unwrap();
+            let text =
+                ParallelText::read(&file("en"), &[file(target)], &[], &mut BadRows::default()).unwrap();
             assert_eq!(text.len(), size, "{split} en-{target}");
         }
     }
@@ -87,7 +88,14 @@ fn every_source_sentence_of_tatoeba_is_there_once() {
     {
         let path = shared.join("tatoeba").join(file);
         let [from, to] = [source, target].map(Column::Number);
-        let table = PairTable { path: path.clone(), inside: None, kind: None, source: from, target: to };
+        let table = PairTable {
+            path: path.clone(),
+            inside: None,
+            kind: None,
+            source: from,
+            target: to,
+            others: Vec::new(),
+        };
         let text = table.read(&mut BadRows::default()).unwrap();
         assert_eq!((text.len(), distinct(&text.source)), (size, size), "{file}, column {source}");
         if file == "fra-eng.zip" {
