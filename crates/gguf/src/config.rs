@@ -1,11 +1,12 @@
 //! Models that GGUF files hold: Llama and its like.
 use std::path::Path;
 
+use families::checkpoint::read_json;
 use families::language_model::LanguageConfig;
 use families::parts::Activation;
 use families::rotary::RotaryScaling;
 use families::tables::{LLAMA, MISTRAL, QWEN2};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::Error;
 
@@ -15,25 +16,32 @@ use crate::Error;
 /// If it is missing or malformed, or of a model that llama.cpp's `llama` and `deci` cannot hold.
 pub(crate) fn read(folder: &Path) -> Result<LanguageConfig, Error> {
     let path = folder.join("config.json");
+    let json: Map<String, Value> = read_json(&path)?;
+    let wrong = |reason| Error::of(&path, reason);
+    // classifiers and other models that are not read as language models are refused for the right reason
+    json.get("model_type").and_then(Value::as_str).map_or(Ok(()), check_family).map_err(wrong)?;
     let config = LanguageConfig::read(&path)?;
-    check(&config).map_err(|reason| Error::of(&path, reason))?;
+    check_family(config.family.model_type).and_then(|()| check(&config)).map_err(wrong)?;
     Ok(config)
+}
+
+/// Refuses families other than Llama and its like.
+fn check_family(model_type: &str) -> Result<(), String> {
+    if [&LLAMA, &MISTRAL, &QWEN2].iter().any(|family| family.model_type == model_type) {
+        return Ok(());
+    }
+    let why = match model_type {
+        "qwen3" => {
+            "; `deci`, the architecture of llama.cpp whose layers may differ, has no norms of queries and keys"
+        }
+        _ => "",
+    };
+    let model_type = words::excerpt(model_type);
+    Err(format!("a model of type `{model_type}` is not written as GGUF{why}; llama, mistral and qwen2 are"))
 }
 
 /// Refuses what llama.cpp's `llama` and `deci` cannot hold.
 fn check(config: &LanguageConfig) -> Result<(), String> {
-    let family = config.family.model_type;
-    if ![&LLAMA, &MISTRAL, &QWEN2].contains(&config.family) {
-        let why = match family {
-            "qwen3" => {
-                "; `deci`, the architecture of llama.cpp whose layers may differ, has no norms of queries and keys"
-            }
-            _ => "",
-        };
-        return Err(format!(
-            "a model of type `{family}` is not written as GGUF{why}; llama, mistral and qwen2 are"
-        ));
-    }
     if ![Activation::Silu, Activation::Swish].contains(&config.hidden_act) {
         return Err(format!("hidden_act `{:?}` is not written as GGUF; silu is", config.hidden_act));
     }
