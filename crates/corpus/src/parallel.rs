@@ -182,12 +182,11 @@ impl Side {
     /// Refuses a reference that is not of the same sentences.
     fn check(&self, source: &Self) -> Result<(), Error> {
         check_lengths((&source.path, source.sentences.len()), (&self.path, self.sentences.len()))?;
-        let other = |((one, other), row): ((&(usize, [String; 2]), &(usize, [String; 2])), usize)| {
-            (one.1 != other.1).then_some(row)
-        };
-        match source.ids.iter().zip(&self.ids).zip(1..).find_map(other) {
-            Some(row) => {
-                Err(source.fault(row, format!("`{}` has another segment in its place", self.path.display())))
+        let mut pairs = source.ids.iter().zip(&self.ids);
+        match pairs.position(|((_, own), (_, other))| own != other) {
+            Some(place) => {
+                let fault = format!("`{}` has another segment in its place", self.path.display());
+                Err(source.fault(place + 1, fault))
             }
             None => Ok(()),
         }

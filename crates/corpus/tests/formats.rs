@@ -1,5 +1,7 @@
 //! Files that other programs write: Parquet, Arrow, compressed files, JSON of Python, test sets of WMT. `tests/fixtures/tables/make.py`
 //! made the tables: five rows, `text {n}`, `Été {n}`, class n mod 2.
+#![expect(clippy::unwrap_used, reason = "a step that fails should fail the test")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

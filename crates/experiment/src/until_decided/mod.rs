@@ -16,6 +16,7 @@ use training::stop::Unbroken;
 
 use self::args::Budget;
 pub use self::args::{Deciding, DecidingArgs};
+use self::stored::Stored;
 use crate::error::Error;
 use crate::measured::{MeasuredRows, RowSet};
 
@@ -167,7 +168,7 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
         let known = stored::predictions(&self.path, &self.writer.signature_mut().identity, base, &masked)?;
         let is_known = known.is_some();
         let predicted = match known {
-            Some((path, predicted)) => {
+            Some(Stored { path, predicted }) => {
                 if !self.quiet {
                     words::say!("first-order effects: sums of those in `{}`", path.display());
                 }

@@ -9,8 +9,16 @@ use stats::{Cell, Cells, Segments};
 
 use crate::error::Error;
 
-/// Returns the segments that effects from `ablate-one` predict for each of `sets`, and the file that contains the effects. A set's effect
-/// is the sum over its heads, to first order.
+/// Segments predicted for head sets.
+pub(super) struct Stored {
+    /// The sweep whose effects they are sums of.
+    pub path: PathBuf,
+    /// Of each set, the cells of all segments.
+    pub predicted: Vec<Vec<Cells>>,
+}
+
+/// Returns the segments that effects from `ablate-one` predict for each of `sets`. A set's effect is the sum over its heads, to first
+/// order.
 ///
 /// `None` if no complete sweep in the folder of `path` has them for the full model's `base`, or the metric is not a mean of real numbers.
 ///
@@ -21,7 +29,7 @@ pub(super) fn predictions(
     identity: &Identity,
     base: &Segments,
     sets: &[HeadSet],
-) -> Result<Option<(PathBuf, Vec<Vec<Cells>>)>, Error> {
+) -> Result<Option<Stored>, Error> {
     let cells: Vec<Cells> = (0..base.len()).map(|place| base.cells(place)).collect();
     for (path, signature) in sweeps(path, identity) {
         let Some(blocks) = Blocks::beside(&path, &signature)? else { continue };
@@ -45,7 +53,7 @@ pub(super) fn predictions(
             Ok(Some(predicted))
         };
         if let Some(predicted) = sets.iter().map(&mut of_set).collect::<Result<Option<_>, _>>()? {
-            return Ok(Some((path, predicted)));
+            return Ok(Some(Stored { path, predicted }));
         }
     }
     Ok(None)
