@@ -210,7 +210,7 @@ fn what_cannot_be_found_is_asked_for_in_one_line() {
         (&["empty.csv"], "empty.csv` has a header and no rows"),
         (&["many.csv"], "has 10000 different values, such as `class-0`"),
         (&["other.csv"], "has 3 different values, such as `maybe`, `no`, `yes`, but the model has 2 classes"),
-        (&["table.parquet"], "pandas.read_parquet"),
+        (&["table.parquet"], "it is not a whole Parquet or Arrow file"),
         (&["nowhere.csv"], "there is no such file"),
         (&[], "no test set is named: name it by --test FILE"),
         (

@@ -36,14 +36,16 @@ def counts(rows):
 
 class Committed(unittest.TestCase):
     def test_verdicts_are_those_of_the_summary(self):
-        data = r"\| ([a-z0-9-]+)(?: \([^)]*\))?, ([^|,]*?)(?:, first (\d+) segments)? \|"
+        limit = r"(?:, (first \d+|\d+) segments(?: at random, seed 1)?)?"
+        data = rf"\| ([a-z0-9-]+)(?: \([^)]*\))?, ([^|,]*?){limit} \|"
         pattern = data + r" (\S+) \|[^|]*\| \d+ \|[^|]*\| (\d+) \| (\d+) \| (\d+) \|"
         section = (RESULTS / "summary.md").read_text().split("\n## ")[1]
         found = re.findall(pattern, section)
         self.assertEqual(len(found), len(re.findall(r"^\| (?!model |M19|---)", section, re.M)))
         for subject, split, limit, attention, *expected in found:
-            tables, first = headcount.results(RESULTS / subject), f"-first-{limit}" if limit else ""
-            name = next(name for name in (f"ablate-one-{split}{first}", f"ablate-one{first}") if name in tables)
+            tables = headcount.results(RESULTS / subject)
+            which = f"-sample-{limit}" if limit.isdecimal() else f"-{limit}".rstrip("-").replace(" ", "-")
+            name = next(name for name in (f"ablate-one-{split}{which}", f"ablate-one{which}") if name in tables)
             rows = rows_of(tables[name])
             of_type = [row for row in rows if row["attention"] == attention]
             self.assertEqual(counts(of_type), [int(count) for count in expected], (subject, attention))
