@@ -1,21 +1,21 @@
 //! A list of heads against random sets with as many heads in each layer: is the list better than chance?
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
 use core_masking::{HeadId, HeadLayout, HeadScores, HeadSet};
 use experiment::{
-    Estimate, EstimateArgs, HeadSweep, MaskingArgs, MeasuredRows, Oracle, RowPlan, RowSet, Sampling,
-    SharedArgs, random_order,
+    Estimate, EstimateArgs, MaskingArgs, MeasuredRows, Oracle, RowPlan, RowSet, Sampling, SharedArgs,
+    random_order,
 };
-use heads::experiment::{ABLATE_ONE, AUDIT};
+use heads::experiment::AUDIT;
 use records::{AuditRow, BASE, Order, Row};
 use significance::TestArgs;
 use stats::overlap;
-use subject::{Description, Subject};
+use subject::{Description, Scored, Subject};
 use training::Machine;
 
 /// Masks a list of heads, and random sets with as many heads in each layer, and ranks the list among them.
@@ -61,64 +61,50 @@ pub fn main() -> ExitCode {
 fn run(args: &Args) -> anyhow::Result<()> {
     let machine = args.shared.machine()?;
     let description = args.shared.subject.read()?;
-    // Opening the subject may train its model for an hour: whatever else can fail is tried first.
-    ensure!(
-        args.by == Order::Oracle || args.by.is_measured(),
-        "--by {}: heads are not ranked by it one by one",
-        args.by
-    );
-    let named = args.shared.split.as_deref().map_or(vec![None], |named| named.split(',').map(Some).collect());
-    ensure!(
-        named.len() == 1 || args.shared.output.is_none(),
-        "--output is for one split, and each has a file"
-    );
-    let layout = description.layout(&machine)?;
-    let list = read(&args.heads, &layout)?;
-    let sampling = Sampling { seed: args.shared.seed(), rescale: args.masking.rescale };
-    let estimate = args.estimate.estimate_if(false, &description, sampling, &machine)?;
-    let mut all = Vec::new();
-    for split in named {
-        let scored =
-            args.masking.scored(description.split(split, &machine)?, &args.shared, &description, &machine)?;
-        let estimate = estimate.clone().filter(|estimate| estimate.on.split != scored.split);
-        if let Some(on) = args.estimate.estimate_on.as_ref().filter(|_| estimate.is_none()) {
-            bail!("--estimate-on {on} is a split that is scored: name another");
-        }
-        let path = args.shared.output_path(AUDIT.name, &description, &scored);
-        args.shared.check_writable(&path)?;
-        all.push((scored, estimate, path));
-    }
+    let list = read(&args.heads, &description.layout(&machine)?)?;
+    let splits = args.plan(&description, &machine)?;
     let subject = description.open(&machine, &args.shared.results)?;
     let audit = Audit { args, machine: &machine, description: &description, subject: subject.as_ref(), list };
-    for (scored, estimate, path) in all {
-        let mut identity = audit.subject.identity(AUDIT.name, &scored)?;
-        identity.seed = Some(args.shared.seed());
-        let arguments = &mut identity.arguments;
-        arguments.insert("list".to_owned(), audit.list.names().into());
-        if let Some(estimate) = &estimate {
-            arguments.insert("by".to_owned(), args.by.name().into());
-            estimate.describe(audit.subject, &mut identity)?;
-        }
-        let sets = audit.sets();
-        let places = sets.iter().enumerate().map(|(place, set)| (set.rows[0].name(), place)).collect();
-        let families = BTreeMap::from([("list".to_owned(), 1), ("draws".to_owned(), 0)]);
-        let settings = (&args.shared, &machine, &args.test);
-        let plan = RowPlan { families, places };
-        let mut rows = MeasuredRows::open(&path, identity, audit.subject, plan, settings)?;
-        let mut due: Vec<RowSet<AuditRow>> = Vec::new();
-        for RowSet { masked, rows: own } in sets {
-            for mut row in own.into_iter().filter(|row| rows.is_due(row)) {
-                row.metric = audit.subject.metric(&scored.split).name();
-                if let Some(estimate) = estimate.as_ref().filter(|_| row.draw.is_none()) {
-                    audit.find_again(estimate, &mut row)?;
-                }
-                RowSet::add(&mut due, masked.clone(), row);
-            }
-        }
-        rows.measure(audit.subject, &scored, BASE, due)?;
-        words::print_line(rows.finish()?.path.display())?;
+    let sets = audit.sets();
+    for split in splits {
+        words::print_line(audit.measure(split, &sets)?.display())?;
     }
     Ok(())
+}
+
+/// A split to score, and what its rows need.
+struct Planned {
+    scored: Scored,
+    /// Ranks heads on other data.
+    estimate: Option<Estimate>,
+    path: PathBuf,
+}
+
+impl Args {
+    /// Reads and checks what can be had without opening the subject, which may train its model for an hour.
+    fn plan(&self, description: &Description, machine: &Machine) -> anyhow::Result<Vec<Planned>> {
+        let Self { by, shared, masking, .. } = self;
+        ensure!(*by == Order::Oracle || by.is_measured(), "--by {by}: heads are not ranked by it one by one");
+        let named = shared.split.as_deref().map_or(vec![None], |named| named.split(',').map(Some).collect());
+        ensure!(
+            named.len() == 1 || shared.output.is_none(),
+            "--output is for one split, and each has a file"
+        );
+        let sampling = Sampling { seed: shared.seed(), rescale: masking.rescale };
+        let estimate = self.estimate.estimate_if(false, description, sampling, machine)?;
+        let planned = |split| {
+            let scored = masking.scored(description.split(split, machine)?, shared, description, machine)?;
+            let estimate = estimate.clone().filter(|estimate| estimate.on.split != scored.split);
+            if let Some(on) = self.estimate.estimate_on.as_ref().filter(|_| estimate.is_none()) {
+                bail!("--estimate-on {on} is a split that is scored: name another");
+            }
+            let path = shared.output_path(AUDIT.name, description, &scored);
+            shared.check_writable(&path)?;
+            let estimate = estimate.map(|estimate| estimate.under(&scored.ablation));
+            Ok(Planned { scored, estimate, path })
+        };
+        named.into_iter().map(planned).collect()
+    }
 }
 
 /// Reads the list from a file or from arguments.
@@ -150,6 +136,41 @@ struct Audit<'a> {
 }
 
 impl Audit<'_> {
+    /// Measures the rows of a split that are missing; returns their file.
+    fn measure(&self, planned: Planned, sets: &[RowSet<AuditRow>]) -> anyhow::Result<PathBuf> {
+        let Planned { scored, estimate, path } = planned;
+        let Self { args, machine, subject, .. } = *self;
+        let mut identity = subject.identity(AUDIT.name, &scored)?;
+        identity.seed = Some(args.shared.seed());
+        identity.arguments.insert("list".to_owned(), self.list.names().into());
+        if let Some(estimate) = &estimate {
+            identity.arguments.insert("by".to_owned(), args.by.name().into());
+            estimate.describe(subject, &mut identity)?;
+        }
+        let places = sets.iter().enumerate().map(|(place, set)| (set.rows[0].name(), place)).collect();
+        let families = BTreeMap::from([("list".to_owned(), 1), ("draws".to_owned(), 0)]);
+        let plan = RowPlan { families, places };
+        let mut rows: MeasuredRows<AuditRow> =
+            MeasuredRows::open(&path, identity, subject, plan, (&args.shared, machine, &args.test))?;
+        let (mut due, mut known) = (Vec::<RowSet<AuditRow>>::new(), BTreeMap::new());
+        for RowSet { masked, rows: own } in sets {
+            for row in own.iter().filter(|row| rows.is_due(row)) {
+                let mut row = AuditRow { metric: subject.metric(&scored.split).name(), ..row.clone() };
+                if let Some(estimate) = estimate.as_ref().filter(|_| row.draw.is_none()) {
+                    self.find_again(estimate, &mut row)?;
+                }
+                // a small layer has few sets, each drawn many times and measured once
+                let place = *known.entry(row.masked_heads.clone()).or_insert(due.len());
+                match due.get_mut(place) {
+                    Some(set) => set.rows.push(row),
+                    None => due.push(RowSet { masked: masked.clone(), rows: vec![row] }),
+                }
+            }
+        }
+        rows.measure(subject, &scored, BASE, due)?;
+        Ok(rows.finish()?.path)
+    }
+
     /// The list and the random sets, each with its row.
     fn sets(&self) -> Vec<RowSet<AuditRow>> {
         let set = |draw: Option<u64>, masked: HeadSet| {
@@ -185,12 +206,9 @@ impl Audit<'_> {
         if args.by != Order::Oracle {
             return Ok(estimate.scores(args.by, subject, &HeadSet::none())?);
         }
-        let (layout, on) = (subject.layout(), &estimate.on);
-        let sweep = HeadSweep::one_at_a_time(on.clone(), &layout, TestArgs::default());
-        let path = description.result_path(&args.shared.results, ABLATE_ONE.name, on);
-        let heads = layout.heads();
-        let rows = sweep.ingredient(subject, &heads, &path, &args.shared, machine)?.rows;
-        Oracle::of(rows).scores(&heads).context("a head has no row")
+        let heads = subject.layout().heads();
+        let oracle = Oracle::measured(&estimate.on, &heads, (description, subject), (&args.shared, machine))?;
+        oracle.scores(&heads).context("a head has no row")
     }
 }
 
@@ -198,12 +216,7 @@ impl Audit<'_> {
 fn matched(list: &HeadSet, order: &[HeadId]) -> HeadSet {
     let mut left: BTreeMap<_, usize> = BTreeMap::new();
     list.iter().for_each(|id| *left.entry(id.module()).or_default() += 1);
-    let is_first = |id: &HeadId| match left.get_mut(&id.module()) {
-        Some(more) if *more > 0 => {
-            *more -= 1;
-            true
-        }
-        _ => false,
-    };
+    let is_first =
+        |id: &HeadId| left.get_mut(&id.module()).filter(|more| **more > 0).map(|more| *more -= 1).is_some();
     order.iter().copied().filter(is_first).collect()
 }

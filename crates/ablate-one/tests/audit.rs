@@ -73,6 +73,19 @@ fn a_list_of_a_file_is_audited_on_each_split() {
     }
 }
 
+/// Heads that are ablated by their means are ranked by what their means cost.
+#[test]
+fn an_oracle_ranks_heads_under_the_ablation_of_the_list() {
+    let folder = folder();
+    let arguments = ["L2H3", "--by", "oracle", "--ablation", "mean", "--estimate-limit", "20"];
+    command(folder.path(), &arguments).assert().success();
+    let files = fs::read_dir(folder.path().join("results/tiny")).unwrap();
+    let names: Vec<String> = files.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let sweeps: Vec<&String> =
+        names.iter().filter(|name| name.starts_with("ablate-one") && name.ends_with("20.csv")).collect();
+    assert!(!sweeps.is_empty() && sweeps.iter().all(|name| name.contains("mean")), "{names:?}");
+}
+
 #[test]
 fn what_cannot_be_audited_is_refused_in_one_line() {
     let folder = folder();

@@ -92,7 +92,7 @@ pub(crate) struct Args {
 const OF_NAMED_DOCUMENTS: [&str; 8] =
     ["filter", "tasks", "id", "score", "cluster", "lower_is_better", "allow_missing", "other_prompts"];
 
-/// The name for a task: that of `TASK=NAME`, or else a name for all tasks.
+/// Returns the name for a task: from `TASK=NAME`, or else a name for all tasks.
 pub(crate) fn of_task<'a>(names: &'a [String], task: &str) -> Option<&'a str> {
     let own = names.iter().find_map(|name| name.split_once('=').filter(|(named, _)| *named == task));
     own.map(|(_, name)| name).or_else(|| names.iter().map(String::as_str).find(|name| !name.contains('=')))

@@ -178,11 +178,16 @@ impl Judge<'_> {
     fn tests(&self, task: &Task) -> Result<Vec<Comparison>, Error> {
         let (base, variants) = (&task.runs[0], task.runs[1..].iter().collect::<Vec<_>>());
         let margin = self.margin(base.score()?);
-        let testing = Testing { block: task.block, ..self.testing };
+        let testing = self.testing_of(task);
         Ok(match base {
             Segments::Means(_, MeanMetric::Score) => test_scores(base, &variants, testing, margin)?,
             _ => test_clusters(base, &variants, &task.clusters, (testing, margin))?,
         })
+    }
+
+    /// Windows of one text are drawn and swapped together.
+    fn testing_of(&self, task: &Task) -> Testing {
+        Testing { block: task.block, ..self.testing }
     }
 
     fn row(&self, task: &Task, (base, own): (&Segments, &Segments), found: Comparison) -> Result<Row, Error> {
@@ -194,7 +199,7 @@ impl Judge<'_> {
         let cost = if self.lower_is_better { found.delta } else { -found.delta };
         let deciding = if self.args.runs.len() > 2 { found.simultaneous } else { found.interval };
         let power = match deciding.map(loss).filter(|_| margin > 0.0) {
-            Some(ends) => Some(power(base, own, (ends.high - cost, margin), self.testing)?),
+            Some(ends) => Some(power(base, own, (ends.high - cost, margin), self.testing_of(task))?),
             None => None,
         };
         let per_segment = task.documents as f64 / base.len() as f64;

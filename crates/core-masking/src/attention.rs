@@ -43,7 +43,7 @@ pub struct KeyValue {
 pub(crate) enum Visible<'a> {
     /// Keys at which this bias, which broadcasts to `[batch, heads, query, key]`, is 0; it is `-inf` at the others.
     Under(&'a Tensor),
-    /// Its own position and those before; as many keys as queries. Cheaper than the bias that says so.
+    /// Causal mask. Requires as many keys as queries; faster than an explicit bias.
     Past,
     /// All.
     All,
@@ -51,7 +51,15 @@ pub(crate) enum Visible<'a> {
 
 impl MultiHeadAttention {
     /// Attention with the maps of queries, keys and values, of the heads that are kept, and the output projection.
-    pub fn new(maps: [parts::Linear<Tensor>; 4], heads: &ModuleHeads) -> Self {
+    ///
+    /// - `divisor`: of products of queries and keys
+    /// - `scores`: what is added to them
+    /// - `cap`: scores are `cap * tanh(score / cap)` (Gemma 2, <https://arxiv.org/abs/2408.00118>, Section 2)
+    pub(crate) fn new(
+        maps: [parts::Linear<Tensor>; 4],
+        heads: &ModuleHeads,
+        (divisor, scores, cap): (f64, Scores, Option<f64>),
+    ) -> Self {
         let [query, key, value, output] = maps.map(Linear::from);
         let places = |places: &[i64]| Tensor::from_slice(places).to_device(output.weight().device());
         let key_values = heads.kept_key_values();
@@ -63,27 +71,14 @@ impl MultiHeadAttention {
             kept: (heads.kept.len() < heads.shape.heads).then(|| places(&heads.kept)),
             key_of: (key_values.len() < heads.kept.len()).then(|| places(&key_of)),
             d_head: heads.shape.d_head,
-            divisor: (heads.shape.d_head as f64).sqrt(),
-            scores: Scores::Plain,
-            cap: None,
+            divisor,
+            scores,
+            cap,
             query,
             key,
             value,
             output,
         }
-    }
-
-    /// The module with scores that are divided by `divisor`, and not by the square root of the width of heads, and with what `scores`
-    /// adds to them.
-    #[must_use]
-    pub(crate) fn with_scores(self, divisor: f64, scores: Scores) -> Self {
-        Self { divisor, scores, ..self }
-    }
-
-    /// The module with scores `cap * tanh(score / cap)`: Gemma 2, <https://arxiv.org/abs/2408.00118>, Section 2.
-    #[must_use]
-    pub fn with_cap(self, cap: Option<f64>) -> Self {
-        Self { cap, ..self }
     }
 
     /// Attends from `x` to `memory`; pass the same tensor twice for self-attention.
@@ -111,7 +106,7 @@ impl MultiHeadAttention {
         KeyValue { key: self.project(&self.key, memory), value: self.project(&self.value, memory) }
     }
 
-    /// Zeros in the place of keys and values that are yet to come, `[batch, key-value heads, positions, d_head]`.
+    /// Allocates an empty key-value cache, `[batch, key-value heads, positions, d_head]`.
     pub(crate) fn room(&self, batch: i64, positions: i64, options: (Kind, Device)) -> KeyValue {
         let heads = self.value.size().0 as i64 / self.d_head;
         let zeros = || Tensor::zeros([batch, heads, positions, self.d_head], options);

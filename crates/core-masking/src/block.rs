@@ -85,9 +85,8 @@ pub(crate) struct PostNorm<'a> {
 impl From<parts::Block<Tensor>> for Block {
     fn from(parts: parts::Block<Tensor>) -> Self {
         let module = |parts: parts::Module<Tensor>| {
-            let attention = MultiHeadAttention::new(parts.maps, &parts.heads)
-                .with_scores(parts.divisor, parts.distances.into())
-                .with_cap(parts.cap);
+            let scores = (parts.divisor, parts.distances.into(), parts.cap);
+            let attention = MultiHeadAttention::new(parts.maps, &parts.heads, scores);
             let device = attention.output.weight().device();
             let head_norms = parts.head_norms;
             let head_norms =

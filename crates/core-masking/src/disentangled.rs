@@ -22,7 +22,7 @@ pub(crate) struct Disentangled {
 pub(crate) struct MappedDistances {
     queries: Tensor, // [1, kept, d_head, rows]
     keys: Tensor,    // the same
-    rows: Tensor,    // that of each pair, [query, key]
+    rows: Tensor,    // row of each pair, [query, key]
 }
 
 impl MappedDistances {

@@ -134,6 +134,18 @@ pub enum DocumentKind {
     Arrow,
 }
 
+impl From<RowKind> for DocumentKind {
+    fn from(kind: RowKind) -> Self {
+        match kind {
+            RowKind::Tsv => Self::Tsv,
+            RowKind::Csv => Self::Csv,
+            RowKind::Jsonl => Self::Jsonl,
+            RowKind::Parquet => Self::Parquet,
+            RowKind::Arrow => Self::Arrow,
+        }
+    }
+}
+
 /// Documents that are drawn at random. All splits of one file with one seed are parts of one order, so those that do not
 /// overlap in it have no document in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
@@ -224,7 +236,7 @@ pub fn read<P: AsRef<Path>>(
     format.validate()?;
     let mut all = Vec::new();
     if let Some(DocumentSample { count, seed, skip }) = format.sample {
-        // read twice, so that memory never holds more than the sample
+        // read twice, so that memory never holds more texts than the sample
         let mut found = 0;
         each_text(files, format, bad, &mut |_| found += 1)?;
         let mut places: Vec<usize> = (0..found).collect();

@@ -205,7 +205,8 @@ impl Format {
             return Ok(None);
         }
         let filled = |column| record.filled(column);
-        let (text, label) = (filled(&self.text)?, class(filled(&self.label)?));
+        let text = filled(&self.text)?;
+        filled(&self.label)?; // blank labels are faults, unless they are left out
         let input = match &self.pair {
             Some(pair) => Input::Pair(text, filled(pair)?),
             None => Input::Text(text),

@@ -87,7 +87,7 @@ pub(crate) fn sides(content: &str, path: &Path) -> Result<Option<Vec<Side>>, Err
     }
 }
 
-/// The letter that an entity stands for; one that is not XML's stays as it is.
+/// Returns the letter that an entity means; an entity that XML does not define stays as it is.
 fn letter(name: &BytesRef<'_>) -> String {
     let by_number = name.resolve_char_ref().ok().flatten().map(String::from);
     by_number

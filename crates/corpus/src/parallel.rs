@@ -1,4 +1,5 @@
 //! Parallel text: line n of one file translates line n of the other, or segments are aligned in WMT's SGML and XML.
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use words::excerpt;
@@ -37,10 +38,9 @@ impl ParallelText {
     ) -> Result<Self, Error> {
         let source = Side::source(source)?;
         let targets = targets.iter().map(|target| Side::references(target.as_ref(), translators));
-        let targets = targets.collect::<Result<Vec<_>, _>>()?.concat();
-        let lengths =
-            (0..source.sentences.len()).chain(targets.iter().flat_map(|own| 0..own.sentences.len()));
-        let rows = (0..lengths.max().map_or(0, |last| last + 1)).map(|row| {
+        let targets: Vec<Side> = targets.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+        let longest = [&source].into_iter().chain(&targets).map(|side| side.sentences.len()).max();
+        let rows = (0..longest.unwrap_or(0)).map(|row| {
             let texts = [&source]
                 .into_iter()
                 .chain(&targets)
@@ -151,7 +151,7 @@ impl Side {
     /// The references of a file, of all translators unless some are named.
     fn references(path: &Path, translators: &[String]) -> Result<Vec<Self>, Error> {
         let mut sides = sides(path)?;
-        if matches!(&sides[..], [(None, side)] if side.ids.is_empty() && !side.sentences.is_empty()) {
+        if matches!(&sides[..], [(None, side)] if side.ids.is_empty()) {
             return Ok(sides.into_iter().map(|(_, side)| side).collect());
         }
         sides.retain(|(translator, _)| translator.is_some());
@@ -201,6 +201,9 @@ fn sides(path: &Path) -> Result<Vec<(Option<String>, Side)>, Error> {
         let sentences = sentences(&bytes, path)?;
         return Ok(vec![(None, Side { path: path.to_owned(), sentences, ids: Vec::new() })]);
     };
+    if matches!(whole, Cow::Owned(_)) {
+        return Err(Error::of(path, "not valid UTF-8"));
+    }
     let side = |own: markup::Side| {
         let segments = (1..).zip(own.segments).map(|(number, segment)| {
             let is_empty = segment.text.is_empty();

@@ -285,6 +285,9 @@ fn test_sets_of_wmt_give_segments_references_and_documents() {
     let other = write("other.sgm", &SGML[1].replace("docid=\"b\"", "docid=\"c\""));
     let empty = write("empty.sgm", &SGML[1].replace("deux", " "));
     let torn = write("torn.sgm", &SGML[1][..SGML[1].find("rois").unwrap()]);
+    let latin_1 = folder.path().join("latin-1.sgm");
+    let bytes: Vec<u8> = SGML[1].replace("un<", "\u{e9}<").chars().map(|letter| letter as u8).collect();
+    fs::write(&latin_1, bytes).unwrap();
     for (source, target, translators, expected) in [
         (&source, &short, &[][..], "`src.sgm` has 3 lines, but `short.txt` has 2"),
         (
@@ -294,6 +297,7 @@ fn test_sets_of_wmt_give_segments_references_and_documents() {
             "`src.sgm`: segment `1` of document `b`: `other.sgm` has another segment in its place",
         ),
         (&source, &empty, &[], "`empty.sgm`: segment `2` of document `a`: it is empty"),
+        (&source, &latin_1, &[], "`latin-1.sgm`: not valid UTF-8"),
         (&source, &torn, &[], "`torn.sgm`: it ends within a segment"),
         (&source, &source, &[], "`src.sgm`: it has no references"),
         (&target, &target, &[], "`ref.sgm`: it has no source segments"),

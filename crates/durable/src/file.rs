@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::{Error, parent, partial, rename};
 
 const NOT_REGULAR: &str = "not a regular file";
-/// What git writes in the place of a large file where git-lfs is not installed, and what to say of it.
+/// What git writes instead of a large file if git-lfs is not installed, and the message about it.
 const POINTER: [&str; 2] =
     ["version https://git-lfs", "a Git LFS pointer in the place of the file: `git lfs pull` brings it"];
 

@@ -13,7 +13,7 @@ use crate::error::Error;
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
 
-/// File beside the weights that Python makes of them.
+/// File that Python makes from the weights, next to them.
 const ONNX: &str = "model.onnx";
 
 /// File beside the weights that says how they came to be.

@@ -10,12 +10,13 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use records::{AblationRow, Identity, Order, TestedRow};
 use serde_json::Value;
+use significance::TestArgs;
 use subject::{Ablation, Description, Sample, Scored, Subject};
 use training::Machine;
 
-use crate::args::positive;
+use crate::args::{SharedArgs, positive};
 use crate::error::Error;
-use crate::head_sweep::find;
+use crate::head_sweep::{HeadSweep, find};
 
 /// Draw of the segments that scores of heads are measured on.
 #[derive(Debug, Clone, Copy)]
@@ -314,6 +315,21 @@ impl Oracle {
         let identity = subject.identity(ABLATE_ONE.name, scored)?;
         let path = description.result_path(results, ABLATE_ONE.name, scored);
         Ok(find(&path, &identity)?.map(|found| Self::of(found.rows)))
+    }
+
+    /// Returns results of `ablate-one` on a split; those that are missing are measured.
+    ///
+    /// # Errors
+    /// As for [`HeadSweep::ingredient`].
+    pub fn measured(
+        on: &Scored,
+        heads: &[HeadId],
+        (description, subject): (&Description, &dyn Subject),
+        (shared, machine): (&SharedArgs, &Machine),
+    ) -> Result<Self, Error> {
+        let path = description.result_path(&shared.results, ABLATE_ONE.name, on);
+        let sweep = HeadSweep::one_at_a_time(on.clone(), &subject.layout(), TestArgs::default());
+        Ok(Self::of(sweep.ingredient(subject, heads, &path, shared, machine)?.rows))
     }
 
     /// Wraps complete rows.

@@ -99,7 +99,7 @@ fn an_export_without_removed_heads_scores_as_the_full_model() {
     assert!(message.contains("a model of type `bert` is not written as GGUF"), "{message}");
 }
 
-/// Where Python cannot write the ONNX file, the folder is whole, and a line says what is missing. An old file does not stay.
+/// If Python cannot write the ONNX file, the folder is complete, and one line names what is missing. An old file is removed.
 #[test]
 fn an_onnx_file_is_written_beside_the_weights_or_a_line_says_why_not() {
     let folder = folder(CLASSIFIER, &["--step-percent", "50", "--order", "importance"]);

@@ -17,7 +17,7 @@ pub struct Fused {
     pub name: &'static str,
     /// The maps in their order.
     pub parts: &'static [&'static str],
-    /// True if each head has its part of all maps, one behind the other, and the next head follows.
+    /// True if each head has its part of all maps, one after another, and the next head follows.
     pub by_head: bool,
 }
 

@@ -5,7 +5,7 @@ use families::language_model::LanguageConfig;
 use families::parts::Activation;
 use families::rotary::RotaryScaling;
 use families::tables::{LLAMA, MISTRAL, QWEN2};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::Error;
 
@@ -15,7 +15,7 @@ use crate::Error;
 /// If it is missing or malformed, or of a model that llama.cpp's `llama` and `deci` cannot hold.
 pub(crate) fn read(folder: &Path) -> Result<LanguageConfig, Error> {
     let path = folder.join("config.json");
-    let json = read_json(&path)?;
+    let json: Map<String, Value> = families::checkpoint::read_json(&path)?;
     let wrong = |reason| Error::of(&path, reason);
     // classifiers and other models that are not read as language models are refused for the right reason
     json.get("model_type").and_then(Value::as_str).map_or(Ok(()), check_family).map_err(wrong)?;

@@ -1,4 +1,4 @@
-//! Names of tensors in GGUF files, and of those in Hugging Face folders that they are.
+//! Names of tensors in GGUF files, and their names in Hugging Face folders.
 use std::collections::HashMap;
 
 use families::ModelConfig;

@@ -41,9 +41,10 @@ const LOOKED_UP: [&str; 9] = [
 ];
 
 /// Smaller arguments, since the subjects are small.
-const SMALLER: [(&str, &str); 4] = [
+const SMALLER: [(&str, &str); 5] = [
     ("--heads 48,24,12", "--heads 4,2"),
     ("--split blimp", "--split agreement"),
+    ("L2H4 L2H8", "L2H3"),
     ("just speed", "just speed demo-inference --width 90"),
     ("just reproduce-table4", "just reproduce-table4 demo-inference --width 90"),
 ];

@@ -1,4 +1,4 @@
-//! Result files of headcount: the full model or a row, with the statistics of every segment that are beside the file.
+//! Result files of headcount: the full model or a row, with the statistics of every segment that are stored next to the file.
 use std::path::{Path, PathBuf};
 
 use records::{BASE, Blocks, Identity, Signature};
@@ -9,7 +9,7 @@ use stats::blocks::block_length;
 use super::texts::Counted;
 use crate::Error;
 
-/// Returns the file and the row of `FILE.csv#ROW`; the row is empty for the full model. `None` if there are no statistics beside it.
+/// Returns the file and the row of `FILE.csv#ROW`; the row is empty for the full model. `None` if no statistics are stored next to it.
 pub(super) fn place(path: &Path) -> Option<(PathBuf, String)> {
     let text = path.to_str()?;
     let (file, row) = text.split_once('#').filter(|_| !path.exists()).unwrap_or((text, ""));

@@ -49,6 +49,12 @@ impl Counted {
 }
 
 fn metric(args: &Args) -> Result<Metric, Error> {
+    if let Some(named) = args.metric.iter().find(|name| name.contains('=')) {
+        let named = words::excerpt(named);
+        return Err(Error::Invalid(format!(
+            "--metric {named}: translations have no tasks, so name the metric alone"
+        )));
+    }
     match of_task(&args.metric, UNNAMED).unwrap_or("bleu") {
         "bleu" => Ok(Metric::Bleu),
         "chrf" => Ok(Metric::Texts(TextMetric::Chrf)),

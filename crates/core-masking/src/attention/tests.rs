@@ -23,7 +23,8 @@ fn layer(weights: &Weights) -> MultiHeadAttention {
     let projections = Projections::new(["q", "k", "v", "out"].map(|part| format!("a.{part}_proj")));
     let module =
         families::parts::Module::take(&mut &*weights, &projections, heads, 12, ([true; 2], false)).unwrap();
-    MultiHeadAttention::new(module.maps, &module.heads)
+    let scores = (module.divisor, module.distances.into(), module.cap);
+    MultiHeadAttention::new(module.maps, &module.heads, scores)
 }
 
 fn gap(left: &Tensor, right: &Tensor) -> f64 {

@@ -2,7 +2,9 @@
 //! (Dosovitskiy et al. 2021, <https://arxiv.org/abs/2010.11929>, Equation 1). The layers above see no difference.
 use tch::{Device, Kind, Tensor};
 
-use super::{ClassifierConfig, EmbeddingParts, ImageShape};
+use families::classifier::EmbeddingParts;
+
+use super::{ClassifierConfig, ImageShape};
 use crate::layers::{Linear, Norm};
 use crate::{Error, SegmentBatch};
 

@@ -1,9 +1,10 @@
 //! The classification head: logits of a text, or of each of its tokens, from what leaves the last layer.
 use tch::Tensor;
 
-use super::{Classified, ClassifierConfig, ClassifierHead, HeadActivation, HeadParts, Pooling};
+use super::{Classified, ClassifierConfig, ClassifierHead, HeadActivation, Pooling};
 use crate::ModelDropout;
 use crate::layers::{Linear, Norm, normalised};
+use families::classifier::HeadParts;
 
 /// A classification head.
 #[derive(Debug)]

@@ -21,12 +21,9 @@ use crate::{Attention, Error, Gates, ModelDropout, Weights};
 pub use checkpoint::Pretrained;
 use embedding::Embedding;
 pub use embedding::{ImageBatch, Inputs};
-pub use families::classifier::{
-    ClassifierConfig, ClassifierOptions, ClassifierParts, EmbeddingParts, HeadParts, ImageShape, ImageSize,
-    Pooling,
-};
+pub use families::classifier::{ClassifierConfig, ClassifierOptions, ImageShape, ImageSize, Pooling};
 pub use families::tables::{
-    Classified, ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation, PatchNames,
+    Classified, ClassifierFamily, ClassifierHead, ClassifierNames, DistanceNames, HeadActivation,
     PositionStart,
 };
 use head::Head;

@@ -24,11 +24,9 @@ use crate::{Attention, Error, Gates, HeadMeans, ModelDropout, Weights};
 
 pub use attribution::{Attribution, Contrast};
 pub use batch::{ChoiceRows, PredictionBatch, Window};
-pub use families::language_model::{LanguageConfig, LanguageOptions, LanguageParts, TokenIds};
-pub use families::rotary::RotaryScaling;
-pub use families::tables::{
-    Around, Bias, Biases, HeadNorm, LanguageFamily, LanguageNames, Normalisation, Windows,
-};
+use families::language_model::LanguageParts;
+pub use families::language_model::{LanguageConfig, LanguageOptions, TokenIds};
+pub use families::tables::LanguageFamily;
 pub use generate::Stop;
 pub use nats::{LOGITS_AT_ONCE, training_loss};
 

@@ -49,7 +49,7 @@ impl<'a> AttentionTrace<'a> {
     /// In self-attention, whose maps the authors' code takes as one.
     ///
     /// - `relevance`: of [`added`](Self::added), `[n, query, d_model]`
-    /// - returns that of each head's context, `[n, kept, query, d_head]`, and of `x`, `[n, query, d_model]`
+    /// - returns the relevance of each head's context, `[n, kept, query, d_head]`, and of `x`, `[n, query, d_model]`
     pub(super) fn propagate_own(&self, relevance: &Tensor) -> (Tensor, Tensor) {
         let (context, projected) = self.projected(relevance);
         let MultiHeadAttention { query, key, value, .. } = self.module;
@@ -91,7 +91,7 @@ impl<'a> AttentionTrace<'a> {
     /// Embeddings of distances are added to `k` in the second and to `q` in the third.
     ///
     /// - `relevance`: `[n, kept, d_head]`
-    /// - returns that of the query, `[n, kept, d_head]`, and of keys and values, `[n, kept, key, d_head]`
+    /// - returns the relevance of the query, `[n, kept, d_head]`, and of keys and values, `[n, kept, key, d_head]`
     fn of_query(&self, relevance: &Tensor, place: i64) -> [Tensor; 3] {
         let (key, query) = (&self.key, self.query.narrow(1, place, 1));
         let distances = self.distances.as_ref().map(|distances| distances.of_query(place)); // [kept, key, d_head]

@@ -47,7 +47,7 @@ fn at_each_position(relevance: &Tensor, x: &Tensor, z: impl Fn(&Tensor) -> Tenso
 ///
 /// - `relevance`: of the outputs of all maps, `[n, position, out]`
 /// - `x`: `[position, in]`
-/// - returns that of `x`, `[n, position, in]`
+/// - returns the relevance of `x`, `[n, position, in]`
 pub(super) fn linear(relevance: &Tensor, x: &Tensor, maps: &[&Linear]) -> Tensor {
     let weight = Tensor::cat(&maps.iter().map(|map| map.weight()).collect::<Vec<_>>(), 0); // [out, in]
     let bias = Tensor::cat(&maps.iter().map(|map| map.bias()).collect::<Vec<_>>(), 0);
@@ -81,7 +81,7 @@ pub(super) fn sum(relevance: &Tensor, x: &Tensor, y: &Tensor) -> [Tensor; 2] {
     rescaled(relevance, [0, 1].map(|term| relevance * shares.select(-1, term)))
 }
 
-/// The start: 1 at the largest logit of each position, each in a row of its own.
+/// Returns the start: 1 at the largest logit of each position, one row per position.
 ///
 /// - `hidden`: `[position, d_model]`; the output layer: `[vocab, d_model]` and `[vocab]`
 /// - returns the relevance of `hidden`, `[position, position, d_model]`

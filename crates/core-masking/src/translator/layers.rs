@@ -2,12 +2,13 @@
 use families::parts;
 use tch::{Device, Kind, Tensor};
 
-use super::{Positions, Sinusoids, TranslatorConfig, TranslatorParts};
+use super::{TranslatorConfig, TranslatorParts};
 use crate::attention::MultiHeadAttention;
 use crate::block::{Block, Norms};
 use crate::gates::Gate;
 use crate::layers::{Norm, normalised};
 use crate::{Attention, Dropout, Gates, ModelDropout};
+use families::tables::{Positions, Sinusoids};
 
 /// Embeddings, blocks and output layer of an encoder-decoder model. Layers are counted from 0.
 ///

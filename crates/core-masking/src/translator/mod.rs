@@ -12,10 +12,9 @@ use crate::loss::{PairBatch, token_losses};
 use crate::model::GatedModel;
 use crate::{Attention, Error, Gates, ModelDropout, TokenBatch, Weights, causal_bias, product};
 
-pub use families::tables::{
-    Architecture, EmbeddingNames, Norms, Positions, RELATIVE, Sinusoids, TranslatorFamily, VASWANI,
-};
-pub use families::translator::{FeedForwardProjection, RelativeEntries, TranslatorConfig, TranslatorParts};
+pub use families::tables::TranslatorFamily;
+use families::translator::TranslatorParts;
+pub use families::translator::{RelativeEntries, TranslatorConfig};
 pub use layers::Layers;
 pub(crate) use layers::{DecoderMemory, Reader};
 

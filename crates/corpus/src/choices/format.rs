@@ -77,9 +77,9 @@ pub enum Context {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(untagged, deny_unknown_fields, expecting = "a choice is a field, or { text = \"...\" }")]
 pub enum Text {
-    /// That of a field.
+    /// The text of a field.
     Field(String),
-    /// The same in all rows.
+    /// A text, equal in all rows.
     Literal {
         /// The text. The space that separates it from the context may stand at its beginning.
         text: String,

@@ -51,7 +51,8 @@ fn saved(folder: &Path) -> Result<Vec<PathBuf>, Error> {
             "it is a folder of several splits, as `save_to_disk` writes it: name one of the folders in it";
         return Err(Error::of(folder, reason));
     }
-    let state: Value = foreign::read_json(&state)?;
+    let content = foreign::read_text(&state)?;
+    let state: Value = foreign::parse_json(&content).map_err(|reason| Error::of(&state, reason))?;
     let files = state["_data_files"].as_array().into_iter().flatten();
     let names: Option<Vec<PathBuf>> =
         files.map(|file| Some(folder.join(file["filename"].as_str()?))).collect();

@@ -30,7 +30,7 @@ fn all(whole: Value) -> Option<Vec<Value>> {
         Value::Array(rows) => Some(rows),
         // `{"data": [{…}, …]}`
         Value::Object(fields) if fields.len() == 1 && fields.values().all(is_object_list) => {
-            fields.into_iter().next()?.1.as_array().cloned()
+            all(fields.into_iter().next()?.1)
         }
         Value::Object(columns) => transposed(columns),
         _ => None,
@@ -96,7 +96,7 @@ fn json_reason(error: &serde_json::Error) -> String {
     error.to_string().replace(" at line 1 column ", " at column ")
 }
 
-/// Parses JSON, that of Python's `json.dumps` too.
+/// Parses JSON, including what Python's `json.dumps` writes.
 fn parse(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text).or_else(|error| match of_python(text) {
         Cow::Owned(text) => serde_json::from_str(&text),

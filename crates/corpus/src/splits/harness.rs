@@ -12,7 +12,7 @@ use words::excerpt;
 use super::language::{ChoiceRule, SplitFiles};
 use crate::Error;
 use crate::choices::{Answer, ChoiceFormat, Choices, Context, Fewshot, Text};
-use crate::documents::{DocumentFormat, DocumentKind};
+use crate::documents::DocumentFormat;
 use crate::rows::{self, Column, RowKind};
 use crate::tables::kind_of;
 
@@ -82,8 +82,11 @@ impl Task {
         for key in unread {
             self.given(key).map_or(Ok(()), |value| Err(self.unread(key, value)))?;
         }
-        let Some(kind) = split.files.first().and_then(|file| kind_of(file)) else {
-            return Err("`files` must be those of its rows, and end in .jsonl, .csv or .tsv".to_owned());
+        // the data folder is not known here: a name without an ending is that of a folder by `save_to_disk`
+        let of_name = |file: &PathBuf| kind_of(file).or(file.extension().is_none().then_some(RowKind::Arrow));
+        let Some(kind) = split.files.first().and_then(of_name) else {
+            let endings = ".jsonl, .csv, .tsv, .parquet or .arrow";
+            return Err(format!("`files` must be those of its rows, and end in {endings}, or be folders"));
         };
         let output = self.text("output_type")?.unwrap_or_else(|| "generate_until".to_owned());
         match output.as_str() {
@@ -200,15 +203,8 @@ impl Task {
                 "`doc_to_target` is `{template}`, but must be a field, such as \"{{{{text}}}}\""
             ));
         }
-        let kind = match kind {
-            RowKind::Tsv => DocumentKind::Tsv,
-            RowKind::Csv => DocumentKind::Csv,
-            RowKind::Jsonl => DocumentKind::Jsonl,
-            RowKind::Parquet => DocumentKind::Parquet,
-            RowKind::Arrow => DocumentKind::Arrow,
-        };
         let text = Some(Column::Name(field.to_owned()));
-        Ok(DocumentFormat { text, ..DocumentFormat::of(kind) })
+        Ok(DocumentFormat { text, ..DocumentFormat::of(kind.into()) })
     }
 
     /// The rule of the split, or the one that the metrics ask for.
@@ -281,7 +277,7 @@ impl Task {
     }
 }
 
-/// The name of a Python function that stands in the place of a value.
+/// The name of a Python function that replaces a value.
 fn function(value: &Value) -> Option<&str> {
     value.get("!function")?.as_str()
 }
@@ -383,7 +379,7 @@ mod tests {
         assert!(read(&circle, ROW, "").unwrap_err().contains("`include` must name a file"));
     }
 
-    /// Each names what is refused, and says what to do.
+    /// Each names what is refused, and the remedy.
     #[test]
     fn what_is_not_done_here_is_refused_by_name() {
         for (line, more, expected) in [

@@ -45,7 +45,7 @@ pub struct SplitFiles {
     /// Layout of questions with several answers, or minimal pairs, in them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choices: Option<ChoiceFormat>,
-    /// A task of lm-evaluation-harness that says the same, `lm-eval:task.yaml`, relative to the folder of the setup.
+    /// A task of lm-evaluation-harness to read these entries from, `lm-eval:task.yaml`, relative to the folder of the setup.
     #[serde(default, skip_serializing)]
     pub from: Option<String>,
     /// Says that the files have what the task's `process_docs` makes.
@@ -202,7 +202,7 @@ pub fn splits<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Spl
 }
 
 impl SplitFiles {
-    /// Replaces `from` by the entries that it means; `folder` is that of the setup.
+    /// Replaces `from` by the entries that it means; `folder` contains the setup.
     ///
     /// # Errors
     /// If the task cannot be read, or needs what is not done here, such as Python.
@@ -246,7 +246,8 @@ impl SplitFiles {
     /// The examples before its questions.
     fn shots(&self, folder: &Path, format: &ChoiceFormat) -> Result<Shots, Error> {
         let Some(rule) = &self.fewshot else { return Ok(Shots::none()) };
-        let format = ChoiceFormat { description: None, ..format.clone() };
+        // `first` counts questions, not the rows that examples are drawn from
+        let format = ChoiceFormat { description: None, first: None, ..format.clone() };
         let (mut none, mut bad) = (Shots::none(), BadRows::default());
         let read =
             rule.files.iter().map(|file| choices::read(&folder.join(file), &format, &mut none, &mut bad));

@@ -60,7 +60,7 @@ pub enum Side {
     File(PathBuf),
     /// Several columns of references, counted from 1.
     Columns(Vec<usize>),
-    /// Files that are read one behind the other, or several references: files or, with `kind`, columns.
+    /// Files that are read one after another, or several references: files or, with `kind`, columns.
     Files(Vec<PathBuf>),
 }
 

@@ -53,7 +53,7 @@ impl Case {
         row(Row { name: name("transformers with a hook"), ratio: of_peer, wanted: wanted[1] });
     }
 
-    /// Speed of masked passes as a multiple of that of plain passes, and of transformers with a hook.
+    /// Returns how many times as fast masked passes are as plain passes, and as transformers with a hook.
     pub fn ratios<M: Timed>(&self, model: &M, context: &Context) -> (f64, Result<f64, String>) {
         let batch = model.made_up(self.texts, self.length);
         let mut heads = model.layout().heads();

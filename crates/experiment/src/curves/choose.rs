@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use core_masking::{HeadId, HeadScores, HeadSet, Measure, Needs};
-use heads::experiment::ABLATE_ONE;
 use records::{Cost, CurveRow, Order};
-use significance::TestArgs;
 use subject::{Ablation, Description, Scored, SegmentRelevance, Subject, Work};
 use training::Machine;
 
@@ -14,7 +12,6 @@ use super::rearrange::{Derivatives, rearranged};
 use super::{Curve, SelectorArgs, Step};
 use crate::args::SharedArgs;
 use crate::error::Error;
-use crate::head_sweep::HeadSweep;
 use crate::measured::MeasuredRows;
 use crate::order::{Estimate, Oracle, random_order};
 
@@ -312,12 +309,10 @@ impl<'a> Chooser<'a> {
     fn oracle(&self, heads: &[HeadId], ablation: Option<Ablation>) -> Result<HeadScores, Error> {
         let on = self.oracle_on.clone();
         let on = if let Some(ablation) = ablation { on.under(ablation) } else { on };
-        let path = self.description.result_path(&self.shared.results, ABLATE_ONE.name, &on);
-        let sweep = HeadSweep::one_at_a_time(on, &self.subject.layout(), TestArgs::default());
         // A sweep of all heads serves other experiments too; where costs are compared, others are not measured.
         let measured = if self.costs { heads.to_vec() } else { self.subject.layout().heads() };
-        let found = sweep.ingredient(self.subject, &measured, &path, self.shared, self.machine)?;
-        let scores = Oracle::of(found.rows).scores(heads);
+        let with = (self.shared, self.machine);
+        let scores = Oracle::measured(&on, &measured, (self.description, self.subject), with)?.scores(heads);
         scores.ok_or_else(|| Error::input("ablate-one has no row for a head"))
     }
 

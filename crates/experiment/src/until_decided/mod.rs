@@ -5,7 +5,9 @@ mod stored;
 use std::time::{Duration, Instant};
 
 use core_masking::HeadSet;
-use records::{BASE, Block, TestedRow, Testing, UntilDecided, Verdict, Verdicts, first_order_name};
+use records::{
+    BASE, Block, Signature, TestedRow, Testing, UntilDecided, Verdict, Verdicts, first_order_name,
+};
 use significance::{Store, block, look};
 use stats::Segments;
 use stats::deciding::look_sizes;
@@ -165,7 +167,8 @@ impl<R: TestedRow + Clone> MeasuredRows<R> {
             return Ok(false);
         }
         let masked: Vec<HeadSet> = missing.iter().map(|set| set.masked.clone()).collect();
-        let known = stored::predictions(&self.path, &self.writer.signature_mut().identity, base, &masked)?;
+        let Signature { identity, again, .. } = self.writer.signature_mut();
+        let known = if *again { None } else { stored::predictions(&self.path, identity, base, &masked)? };
         let is_known = known.is_some();
         let predicted = match known {
             Some(Stored { path, predicted }) => {

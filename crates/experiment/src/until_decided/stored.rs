@@ -62,8 +62,9 @@ pub(super) fn predictions(
 /// Complete sweeps of single heads in the folder of `path` whose rules of stopping may differ and whose other inputs are those of
 /// `identity`. A file that cannot be read is no such sweep.
 fn sweeps(path: &Path, identity: &Identity) -> Vec<(PathBuf, Signature)> {
-    let folder = path.parent().map(std::fs::read_dir).and_then(Result::ok);
-    let mut files: Vec<PathBuf> = folder.into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
     files.sort();
     let without_rules = |identity: &Identity| {

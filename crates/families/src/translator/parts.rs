@@ -22,7 +22,7 @@ pub struct TranslatorParts<T> {
     pub output: T,
     /// `[1, target vocab]`
     pub logits_bias: Option<T>,
-    /// Learned positions, with the rows before that of the first token.
+    /// Learned positions, with the number of rows before the first token's.
     pub positions: [Option<T>; 2],
     /// After the embeddings.
     pub embedding_norms: [Option<Norm<T>>; 2],

@@ -40,7 +40,7 @@ struct Orders {
 }
 
 impl Orders {
-    /// Reads a file of `importance`, and that of `relevance` beside it, which is left out if it is of another model.
+    /// Reads a file of `importance`, and the file of `relevance` next to it, which is left out if it is of another model.
     fn read(file: ResultFile, left_out: &mut LeftOut) -> Result<Self> {
         let importance = Importance::read(file)?;
         let (mut all, mut notes) = (importance.known(), Vec::new());

@@ -2,9 +2,11 @@
 use charts::table::{Cell, Row, Table};
 use charts::write::Sheet;
 use records::{AuditRow, HeadSet, TestedRow as _};
+use stats::bootstrap::{Interval, percentile_interval};
 use words::{bare_p, fixed};
 
 use crate::artefact::{Artefact, Reads, chapter};
+use crate::findings::pruning::median;
 use crate::findings::{Criterion, LeftOut, Result, ResultFile, Results, Source, experiment};
 use crate::view::{Asked, SIGNS, judged};
 
@@ -67,11 +69,10 @@ fn row(audit: &Results<AuditRow>, list: &AuditRow, criterion: Criterion) -> Row 
     let mut draws: Vec<f64> =
         audit.rows.iter().filter(|row| row.draw.is_some()).map(|row| row.score_delta).collect();
     draws.sort_by(f64::total_cmp);
-    let at = |share: f64| draws.get((share * draws.len().saturating_sub(1) as f64).round() as usize).copied();
-    let [low, median, high] = [0.025, 0.5, 0.975].map(at);
+    let of_draws = median(&draws).zip(percentile_interval(&draws));
     let p = |p: Option<f64>| p.map(|p| Cell::printed(p, bare_p));
     let interval = list.delta_interval().map(|ends| Cell::interval(ends, change));
-    let random = median.zip(low.zip(high)).map(|(median, (low, high))| {
+    let random = of_draws.map(|(median, Interval { low, high })| {
         Cell::number(format!("{} ({} to {})", change(median), change(low), change(high)), median)
     });
     let rank = list

@@ -27,7 +27,7 @@ tested_row! {
 }
 
 impl Row for AuditRow {
-    /// Seed of the random set; that of the list, which has none, comes first.
+    /// Seed of the random set; `None` for the list, whose row comes first.
     type Key = Option<u64>;
 
     fn key(&self) -> Self::Key {
